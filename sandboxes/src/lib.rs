@@ -1,0 +1,19 @@
+//! Places where tools run, and the environments that are built in them.
+//!
+//! A [`Sandbox`] is a running place: files go in and out, processes run in it with byte streams to
+//! the host, it can be forked for a trial and saved as a starting point. A [`Backend`] makes them:
+//! [`docker`] (any Docker-compatible engine) and [`local`] (Linux namespaces, or Landlock and seccomp).
+//! An [`environment`] is built from a [`recipe`] with nothing but this trait, so every backend builds the
+//! same way. Nothing here knows what a tool, a model or a grader is.
+
+pub mod docker;
+pub mod environment;
+pub mod error;
+pub mod local;
+pub mod recipe;
+pub mod repository;
+pub mod sandbox;
+pub mod uv;
+
+pub use error::SandboxError;
+pub use sandbox::{Backend, Command, Facts, Limits, Paths, Process, Sandbox, Spec, Start};

@@ -1,0 +1,226 @@
+//! What every sandbox promises. One conformance battery (`tests/it/conformance`) holds every backend to it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::error::SandboxError;
+
+pub type Result<T> = std::result::Result<T, SandboxError>;
+
+/// Makes sandboxes of one kind.
+#[async_trait]
+pub trait Backend: Send + Sync {
+    /// `docker` or `local`.
+    fn name(&self) -> &'static str;
+
+    /// Everything about this backend that a saved state depends on and that is not in a [`Spec`]
+    /// (engine architecture, isolation layout): part of the key under which environments are cached.
+    fn layout(&self) -> String;
+
+    async fn start(&self, spec: &Spec) -> Result<Box<dyn Sandbox>>;
+
+    /// Is there a saved state of this name (see [`Sandbox::save`])?
+    async fn has_saved(&self, name: &str) -> Result<bool>;
+
+    /// Removes saved states; unknown names are no error.
+    async fn remove_saved(&self, name: &str) -> Result<()>;
+
+    /// Is there an interpreter for [`Start::Python`]? Error with a hint if not.
+    async fn check_python(&self, version: &str) -> Result<()>;
+
+    /// Removes sandboxes, forks and half-saved states whose owner process is gone. Returns one line for each.
+    async fn clean(&self) -> Result<Vec<String>>;
+}
+
+/// How a sandbox is to be.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    pub start: Start,
+    /// Network while it runs: on for building environments, off for tools.
+    pub network: bool,
+    /// Run processes as root where the image has it (for building environments).
+    pub root: bool,
+    pub limits: Limits,
+    /// Added to the environment of every process.
+    pub env: BTreeMap<String, String>,
+    /// Host folders that are visible inside (package caches while building); a remote engine skips them.
+    pub mounts: Vec<Mount>,
+    /// Marks what belongs together, e.g. the id of a run; ends up in labels and names.
+    pub purpose: String,
+}
+
+/// From what a sandbox starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Start {
+    /// A bare system with CPython `X.Y`.
+    Python(String),
+    /// A ready image by name (Docker only), e.g. a published SWE-bench image.
+    Image(String),
+    /// A state saved by [`Sandbox::save`].
+    Saved(String),
+}
+
+#[derive(Debug, Clone)]
+pub struct Mount {
+    pub host: PathBuf,
+    pub inside: PathBuf,
+    pub read_only: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Bytes of memory for all processes together (for `local` without cgroups: for each process).
+    pub memory: u64,
+    /// Processes and threads at one time.
+    pub processes: u64,
+    /// CPUs, e.g. 2.0.
+    pub cpus: f64,
+    /// Bytes that one file may reach.
+    pub file_size: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            memory: 4 << 30,
+            processes: 512,
+            cpus: 2.0,
+            file_size: 2 << 30,
+        }
+    }
+}
+
+/// Where things lie inside a sandbox. `workspace` and `temporary` never share a top-level folder: tools such as
+/// docutils print other paths when they do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Paths {
+    /// The checkout of the old code, writable: `/testbed`.
+    pub workspace: PathBuf,
+    /// The virtual environment: `/opt/testwright/env`; not writable while tools run.
+    pub environment: PathBuf,
+    /// Our own files (toolbox, base archive): `/opt/testwright`; not writable while tools run.
+    pub store: PathBuf,
+    /// Writable: `/tmp`.
+    pub temporary: PathBuf,
+}
+
+/// What is in force; ends up in a run's record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// `docker` or `local`.
+    pub backend: String,
+    /// For people, e.g. `container, user 1000, no network, capabilities dropped` or
+    /// `namespaces (user, mount, pid, network, ipc, uts)` or `landlock + seccomp` or `none`.
+    pub isolation: String,
+    /// Identifies it to the engine, e.g. a container id.
+    pub id: String,
+    pub paths: Paths,
+}
+
+/// A process to start inside.
+#[derive(Debug, Clone, Default)]
+pub struct Command {
+    /// Program and arguments; the program is looked up in the sandbox's PATH.
+    pub argv: Vec<String>,
+    /// Default: the workspace.
+    pub directory: Option<PathBuf>,
+    pub env: BTreeMap<String, String>,
+}
+
+impl Command {
+    pub fn new<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Self {
+        Command {
+            argv: argv.into_iter().map(Into::into).collect(),
+            ..Command::default()
+        }
+    }
+
+    /// A script for `sh -c`.
+    pub fn shell(script: impl Into<String>) -> Self {
+        Command::new(["sh".to_owned(), "-c".to_owned(), script.into()])
+    }
+}
+
+/// A running process. Dropping it does not end it; [`Sandbox::stop`] does.
+pub struct Process {
+    pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
+    pub stdout: Box<dyn AsyncRead + Send + Unpin>,
+    pub stderr: Box<dyn AsyncRead + Send + Unpin>,
+    /// Resolves to the exit code (128 + signal where a signal ended it).
+    pub exit: BoxFuture<'static, Result<i32>>,
+}
+
+/// What a finished process left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    pub code: i32,
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+}
+
+#[async_trait]
+pub trait Sandbox: Send + Sync {
+    fn facts(&self) -> &Facts;
+
+    /// Writes a file (parents are made), readable by the user that tools run as; `mode` as in chmod.
+    async fn upload(&self, path: &Path, content: &[u8], mode: u32) -> Result<()>;
+
+    /// Unpacks a tar archive into a folder (made if needed), owned by the user that tools run as.
+    async fn unpack(&self, folder: &Path, archive: &Path) -> Result<()>;
+
+    /// Reads a file.
+    async fn download(&self, path: &Path) -> Result<Vec<u8>>;
+
+    async fn spawn(&self, command: &Command) -> Result<Process>;
+
+    /// A running copy of the present state of the files, with the same limits; what happens in it never
+    /// reaches the original. Processes are not copied.
+    async fn fork(&self) -> Result<Box<dyn Sandbox>>;
+
+    /// Keeps the present state of the files under a name, for [`Start::Saved`]. A state of that name is replaced;
+    /// a save that is cut short leaves no state.
+    async fn save(&self, name: &str) -> Result<()>;
+
+    /// Is it alive? Quick (well under a second), and an error of kind `Dead` if not.
+    async fn health(&self) -> Result<()>;
+
+    /// Ends all processes and removes the sandbox. Twice is no error.
+    async fn stop(&self) -> Result<()>;
+}
+
+/// Runs a command to its end. On the deadline the process is left to [`Sandbox::stop`] and the error says so.
+pub async fn output(sandbox: &dyn Sandbox, command: &Command, deadline: Duration) -> Result<Output> {
+    use tokio::io::AsyncReadExt;
+    let Process {
+        stdin,
+        mut stdout,
+        mut stderr,
+        exit,
+    } = sandbox.spawn(command).await?;
+    drop(stdin);
+    let work = async {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let (a, b) = tokio::join!(stdout.read_to_end(&mut out), stderr.read_to_end(&mut err));
+        a?;
+        b?;
+        Ok(Output {
+            code: exit.await?,
+            stdout: out,
+            stderr: err,
+        })
+    };
+    match tokio::time::timeout(deadline, work).await {
+        Ok(result) => result,
+        Err(_) => Err(SandboxError::new(
+            crate::error::ErrorKind::System,
+            format!("`{}` did not end within {} s", command.argv.join(" "), deadline.as_secs()),
+        )),
+    }
+}

@@ -1,0 +1,4 @@
+//! testwright: from an issue and a Python repository to a test that fails on the old code for the
+//! reason that the issue states.
+
+pub mod model;

@@ -1,0 +1,61 @@
+//! What the toolbox is told when it starts: where the code under test lies and how to run it.
+//!
+//! The host writes it as one JSON argument. Paths are paths inside the sandbox.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The checkout of the old code; every file access of a tool stays inside it.
+    pub workspace: PathBuf,
+    /// A tar archive of the tracked files at the base commit (paths relative to the workspace):
+    /// what `revert`, `show_patch` and `submit` compare with.
+    pub base_archive: PathBuf,
+    /// A folder outside the workspace for reports, plugins and snippets.
+    pub scratch: PathBuf,
+    /// The interpreter of the prepared environment.
+    pub python: PathBuf,
+    /// Added to the environment of every process that a tool starts.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    #[serde(default)]
+    pub runner: Runner,
+    /// Seconds that one run of tests may take (also the most that a caller can ask for).
+    #[serde(default = "default_test_seconds")]
+    pub test_seconds: u64,
+}
+
+fn default_test_seconds() -> u64 {
+    300
+}
+
+/// How tests are run. Only pytest for now; unittest and projects' own runners plug in here.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Runner {
+    #[serde(default)]
+    pub kind: RunnerKind,
+    /// Options put before the node ids, e.g. `-W ignore` or `-p no:randomly`.
+    #[serde(default)]
+    pub options: Vec<String>,
+}
+
+impl Default for Runner {
+    fn default() -> Self {
+        Runner {
+            kind: RunnerKind::Pytest,
+            options: Vec::new(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunnerKind {
+    #[default]
+    Pytest,
+}

@@ -1,0 +1,15 @@
+//! The typed tools that a model works with, and the analysis of Python code behind them.
+//!
+//! One file a tool (under `tools/`), one list of them ([`list`]), one program that serves
+//! them inside a sandbox (`toolbox`, see [`server`]). The code analysis ([`python`]) is a
+//! library of its own right: the grader uses it too. Nothing here knows what a sandbox,
+//! a model or an approach is, and nothing here opens a network connection.
+
+pub mod config;
+pub mod list;
+pub mod pytest;
+pub mod python;
+pub mod server;
+pub mod tool;
+pub mod tools;
+pub mod workspace;

@@ -1,0 +1,122 @@
+//! What one run of tests showed.
+
+use serde::{Deserialize, Serialize};
+
+/// One run of pytest.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The tests that ran, in the order in which they ran.
+    pub tests: Vec<TestResult>,
+    /// Modules that could not be collected (import errors, syntax errors, broken conftest files).
+    pub collection_errors: Vec<CollectionError>,
+    /// Node ids that were asked for and that pytest did not find.
+    pub not_found: Vec<String>,
+    /// pytest's exit status; `None` where it was ended by a signal or by the deadline.
+    pub exit_code: Option<i32>,
+    /// The deadline came before the end.
+    pub timed_out: bool,
+    /// What pytest printed, cut in the middle to a few thousand characters: for reading, never
+    /// for verdicts.
+    pub printed: String,
+    /// Seconds of wall time.
+    pub seconds: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TestResult {
+    /// pytest's node id, parameters kept whole.
+    pub id: String,
+    pub outcome: Outcome,
+    /// Where it failed; `None` for a test that did not fail.
+    pub failure: Option<Failure>,
+    /// Captured stdout, stderr and log of this test, cut; empty for a test that passed.
+    #[serde(default)]
+    pub captured: String,
+    pub seconds: f64,
+    /// Files of the repository, not test code, in which this test ran at least one line (filled when the
+    /// run was told to trace). Paths relative to the workspace.
+    #[serde(default)]
+    pub executed: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    Passed,
+    /// The call phase failed.
+    Failed,
+    /// Setup or teardown failed, or the module could not be collected.
+    Error,
+    Skipped,
+    Xfailed,
+    Xpassed,
+    /// Asked for, but it did not run (the process died or the deadline came).
+    Absent,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    Collect,
+    Setup,
+    Call,
+    Teardown,
+}
+
+/// The class of a failure on the old code (Otter §5.3 counts the same classes).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FailureClass {
+    /// An assert, `pytest.raises` or an assertion helper did not hold.
+    Assertion,
+    /// Raised by the code under test.
+    Exception,
+    /// Collection, import, fixture, syntax, a name that the test itself got wrong, timeout.
+    Error,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    pub phase: Phase,
+    pub class: FailureClass,
+    /// Qualified name of the exception's class, e.g. `AssertionError` or `requests.exceptions.InvalidURL`.
+    pub exception: String,
+    /// The exception's message, cut; memory addresses and temporary paths made stable.
+    pub message: String,
+    /// Outermost first; frames of pytest and its plugins left out.
+    pub frames: Vec<Frame>,
+    /// The name that is missing, where the failure is one of `ImportError` (the name or module),
+    /// `AttributeError` (the attribute), `NameError`, or a `TypeError` for an unexpected keyword argument,
+    /// and it arose in test code: the gate asks whether the issue speaks of it.
+    #[serde(default)]
+    pub missing_name: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Frame {
+    /// Relative to the workspace, or to site-packages or the standard library for code outside.
+    pub file: String,
+    pub line: u32,
+    pub function: String,
+    /// The source line, stripped.
+    pub code: String,
+    pub place: Place,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// A test file of the repository, or its test support code.
+    Test,
+    /// Code under test.
+    Source,
+    /// Standard library or site-packages.
+    External,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CollectionError {
+    /// Node id of the file (or package) that could not be collected.
+    pub id: String,
+    pub failure: Failure,
+}

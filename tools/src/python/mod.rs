@@ -1,0 +1,1 @@
+//! What Python source says: parsed by tree-sitter, never executed.

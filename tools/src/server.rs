@@ -1,0 +1,1 @@
+//! The toolbox: MCP on stdio for one workspace.

@@ -1,0 +1,124 @@
+//! What a tool is: a name, a documented argument struct, a handler.
+//!
+//! Errors come in two kinds, by type. [`ToolError::Refused`] is for the model: a bad argument,
+//! a function that does not exist (with the nearest names). [`ToolError::Broken`] is never shown
+//! to a model: the run ends as `infrastructure`.
+
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::workspace::Workspace;
+
+/// What a tool gives back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// What the model reads. Short, says what was cut and how to get more, and the same byte for
+    /// byte for the same state of the workspace.
+    pub text: String,
+    /// The same facts for programs (MCP's `structuredContent`); `null` where a tool has none.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub data: Value,
+}
+
+impl Answer {
+    pub fn text(text: impl Into<String>) -> Self {
+        Answer {
+            text: text.into(),
+            data: Value::Null,
+        }
+    }
+
+    /// An answer with a text for the model and `data` for programs.
+    pub fn with_data(text: impl Into<String>, data: &impl Serialize) -> Result<Self, ToolError> {
+        let data = serde_json::to_value(data)
+            .map_err(|e| ToolError::Broken(format!("an answer could not be encoded: {e}")))?;
+        Ok(Answer {
+            text: text.into(),
+            data,
+        })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ToolError {
+    /// For the model: what was wrong with the call, and what to do instead. The workspace is as it was.
+    #[error("{0}")]
+    Refused(String),
+    /// Not for the model: the sandbox, the disk or a limit of ours failed.
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl ToolError {
+    pub fn refused(text: impl Into<String>) -> Self {
+        ToolError::Refused(text.into())
+    }
+}
+
+impl From<std::io::Error> for ToolError {
+    fn from(e: std::io::Error) -> Self {
+        ToolError::Broken(e.to_string())
+    }
+}
+
+/// Who may call a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Audience {
+    /// Models and MCP clients; which of them a model is offered is up to the approach.
+    Model,
+    /// The host alone (state in and out of the sandbox); never listed to a model.
+    Host,
+}
+
+/// What a handler works with.
+pub struct Context<'a> {
+    pub workspace: &'a mut Workspace,
+    /// When the call has to be over. Processes that a tool starts are ended at this moment, with
+    /// their whole group, and what they printed so far is returned.
+    pub deadline: Instant,
+}
+
+impl Context<'_> {
+    /// Time left until the deadline.
+    pub fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+}
+
+/// One tool. The doc comments of `Args` and of its fields are what the model reads in the schema.
+pub trait Tool: Send + Sync {
+    type Args: DeserializeOwned + JsonSchema;
+    const NAME: &'static str;
+    /// One to four sentences for the model: what it does, when to use it.
+    const DESCRIPTION: &'static str;
+    const AUDIENCE: Audience = Audience::Model;
+    /// Seconds a call may take unless the caller says otherwise.
+    const SECONDS: u64 = 30;
+
+    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Answer, ToolError>;
+}
+
+/// A tool as a model sees it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema of the arguments, an object with no `$schema`, no `title` and no references.
+    pub parameters: Value,
+}
+
+/// [`Tool`] with its argument type forgotten: what the list holds.
+pub trait AnyTool: Send + Sync {
+    fn name(&self) -> &'static str;
+    fn audience(&self) -> Audience;
+    fn seconds(&self) -> u64;
+    fn spec(&self) -> ToolSpec;
+    /// Arguments that do not fit the schema are [`ToolError::Refused`], naming the field and the
+    /// nearest known one.
+    fn call(&self, context: &mut Context<'_>, arguments: Value) -> Result<Answer, ToolError>;
+}

@@ -1,0 +1,3 @@
+//! One file a tool; the list of them is [`crate::list`].
+
+pub mod submission;

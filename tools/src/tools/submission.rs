@@ -1,0 +1,85 @@
+//! What `submit` finds out in the sandbox. The facts are gathered here; whether they suffice is
+//! decided by whoever asked (the gate on the host).
+
+use serde::{Deserialize, Serialize};
+
+use crate::pytest::report::Report;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Submission {
+    /// The patch for `git apply`: test files and what they need, nothing else. Empty if nothing is left.
+    pub patch: String,
+    /// Every file that differs from the base commit, also those that were left out of the patch.
+    pub files: Vec<ChangedFile>,
+    /// Test functions that the patch adds or changes, from the syntax trees before and after.
+    pub contributed: Vec<ContributedTest>,
+    /// What can be seen without running anything: see [`ProblemKind`].
+    pub problems: Vec<Problem>,
+    /// The changed test files as they were at the base commit; `None` if all of them are new.
+    pub before: Option<Report>,
+    /// The changed test files with the patch, on the old code; traced (`executed` is filled).
+    pub old: Report,
+    /// The failing contributed tests again, each time under other conditions; empty if none failed.
+    pub reruns: Vec<Rerun>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChangedFile {
+    pub path: String,
+    pub change: Change,
+    /// It is part of the patch.
+    pub kept: bool,
+    /// Why it is not kept, fit to follow the path and a colon.
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Change {
+    Added,
+    Modified,
+    Deleted,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ContributedTest {
+    /// pytest's node id without parameters: `path::Class::function`.
+    pub id: String,
+    pub change: Change,
+    /// First line of the function (decorators included) in the changed file, counted from 1.
+    pub line: u32,
+    /// Its source, decorators included.
+    pub source: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Problem {
+    pub kind: ProblemKind,
+    /// For the model: what is wrong and where.
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProblemKind {
+    /// No test function was added or changed.
+    NothingContributed,
+    /// A skip or xfail mark, or a call of `pytest.skip`/`xfail`, in a contributed test.
+    Vacuous,
+    /// A `conftest.py` that reaches beyond the new tests.
+    Conftest,
+    /// Existing tests were deleted.
+    DeletedTests,
+    /// A test file does not parse.
+    Syntax,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Rerun {
+    /// `PYTHONHASHSEED` of the run.
+    pub hash_seed: u32,
+    /// The order in which the tests ran: `given`, `reversed`, or `alone`.
+    pub order: String,
+    pub report: Report,
+}
