@@ -1,1 +1,105 @@
+//! Prompts as files, one typed struct each.
+//!
+//! A template lives in `templates/NAME.md`; the struct of the same name holds everything it may use, so
+//! that a template that names anything else fails in this crate's tests and not in front of a model.
+//! Nothing here knows what a model, a tool or a repository is: callers hand in plain text.
 
+mod prompt;
+
+pub use prompt::{Prompt, RenderError};
+
+use serde::Serialize;
+
+/// Declares one prompt: the struct and its template file.
+macro_rules! prompts {
+    ($($(#[$doc:meta])* $name:ident, $file:literal { $($(#[$field_doc:meta])* $field:ident: $type:ty),* $(,)? })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Debug, Clone, Serialize)]
+            pub struct $name {
+                $($(#[$field_doc])* pub $field: $type,)*
+            }
+
+            impl Prompt for $name {
+                const NAME: &'static str = $file;
+                const TEMPLATE: &'static str = include_str!(concat!("../templates/", $file, ".md"));
+            }
+        )*
+
+        /// Names and templates of all prompts.
+        pub const ALL: &[(&str, &str)] = &[$(($file, <$name as Prompt>::TEMPLATE)),*];
+    };
+}
+
+prompts! {
+    /// System message of the approach `testwright`.
+    TestwrightSystem, "testwright-system" {
+        /// Model calls that may be made.
+        max_steps: u32,
+    }
+
+    /// System message of the approach `swe-agent-plus`.
+    SweAgentPlusSystem, "swe-agent-plus-system" {
+        max_steps: u32,
+    }
+
+    /// System message of the approach `snippet`.
+    SnippetSystem, "snippet-system" {}
+
+    /// First user message of every agent: the issue and what is known of the repository.
+    Task, "task" {
+        repository: String,
+        issue: String,
+        /// What the toolbox says of the workspace: versions, folders, how test files are named.
+        workspace: String,
+        /// What the user should know of the environment, e.g. a missing system package.
+        notes: Vec<String>,
+    }
+
+    /// Asks a reviewer whether the failure is the one that the issue speaks of.
+    Review, "review" {
+        issue: String,
+        /// Source of the failing contributed tests.
+        tests: String,
+        /// Class, exception, message and frames of each failure.
+        failure: String,
+        /// What candidate fixes did to the tests; empty if none was tried.
+        fixes: String,
+    }
+
+    /// The reviewer doubts it: goes back to the author.
+    ReviewDoubt, "review-doubt" {
+        reason: String,
+    }
+
+    /// The gate is content, but no candidate fix was tried yet.
+    TryAFix, "try-a-fix" {}
+
+    /// The model answered without calling a tool.
+    NoToolCall, "no-tool-call" {
+        left: u32,
+    }
+
+    /// Tool calls that could not be read.
+    MalformedCall, "malformed-call" {
+        problem: String,
+    }
+
+    /// SWE-agent+: submitted without having seen the new tests fail.
+    RunBeforeSubmit, "run-before-submit" {}
+
+    /// Put in place of older tool answers when the context is full.
+    Cut, "cut" {
+        tool: String,
+        lines: usize,
+    }
+
+    /// The steps or the money are nearly used up.
+    NearlySpent, "nearly-spent" {
+        /// e.g. `3 steps` or `0.05 dollars`.
+        left: String,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,32 @@
+//! Rendering a template with its struct.
+
+use minijinja::value::{Serde, Value};
+use minijinja::{Environment, UndefinedBehavior};
+use serde::Serialize;
+
+#[derive(Debug)]
+pub struct RenderError(minijinja::Error);
+
+impl std::fmt::Display for RenderError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "render a prompt: {:#}", self.0)
+    }
+}
+
+impl std::error::Error for RenderError {}
+
+/// A prompt: a struct of what the template may use.
+pub trait Prompt: Serialize {
+    const NAME: &'static str;
+    const TEMPLATE: &'static str;
+
+    /// The prompt's text, without white space at its ends.
+    fn render(&self) -> Result<String, RenderError> {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        let text = environment
+            .render_named_str(Self::NAME, Self::TEMPLATE, Value::from(Serde(self)))
+            .map_err(RenderError)?;
+        Ok(text.trim().to_owned())
+    }
+}

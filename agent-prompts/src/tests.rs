@@ -1,0 +1,109 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use super::*;
+
+fn task() -> Task {
+    Task {
+        repository: "owner/name".into(),
+        issue: "Title\n\n`f(1)` returns {{ 2 }} & <3>".into(),
+        workspace: "Python 3.11, pytest 8.3".into(),
+        notes: vec!["graphviz is missing".into()],
+    }
+}
+
+#[test]
+fn every_prompt_renders() {
+    insta::assert_snapshot!(
+        "testwright-system",
+        TestwrightSystem { max_steps: 60 }.render().unwrap()
+    );
+    insta::assert_snapshot!(
+        "swe-agent-plus-system",
+        SweAgentPlusSystem { max_steps: 60 }.render().unwrap()
+    );
+    insta::assert_snapshot!("snippet-system", SnippetSystem {}.render().unwrap());
+    insta::assert_snapshot!("task", task().render().unwrap());
+    insta::assert_snapshot!(
+        "review",
+        Review {
+            issue: "the issue".into(),
+            tests: "def test_it(): ...".into(),
+            failure: "assertion: AssertionError".into(),
+            fixes: "1 fix tried: test_it passes".into(),
+        }
+        .render()
+        .unwrap()
+    );
+    insta::assert_snapshot!(
+        "review-doubt",
+        ReviewDoubt {
+            reason: "another function".into()
+        }
+        .render()
+        .unwrap()
+    );
+    insta::assert_snapshot!("try-a-fix", TryAFix {}.render().unwrap());
+    insta::assert_snapshot!("no-tool-call", NoToolCall { left: 2 }.render().unwrap());
+    insta::assert_snapshot!(
+        "malformed-call",
+        MalformedCall {
+            problem: "not JSON".into()
+        }
+        .render()
+        .unwrap()
+    );
+    insta::assert_snapshot!("run-before-submit", RunBeforeSubmit {}.render().unwrap());
+    insta::assert_snapshot!(
+        "cut",
+        Cut {
+            tool: "search".into(),
+            lines: 40
+        }
+        .render()
+        .unwrap()
+    );
+    insta::assert_snapshot!(
+        "nearly-spent",
+        NearlySpent {
+            left: "3 steps".into()
+        }
+        .render()
+        .unwrap()
+    );
+}
+
+#[test]
+fn text_of_an_issue_is_data_and_never_a_template() {
+    let text = task().render().unwrap();
+    assert!(text.contains("returns {{ 2 }} & <3>"), "{text}");
+}
+
+#[test]
+fn a_template_that_names_what_its_struct_does_not_have_fails() {
+    #[derive(Serialize)]
+    struct Broken {}
+    impl Prompt for Broken {
+        const NAME: &'static str = "broken";
+        const TEMPLATE: &'static str = "{{ nothing }}";
+    }
+    assert!(Broken {}.render().is_err());
+}
+
+#[test]
+fn every_template_file_is_in_the_list() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/templates");
+    let mut files: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|f| {
+            f.unwrap()
+                .file_name()
+                .to_string_lossy()
+                .trim_end_matches(".md")
+                .to_owned()
+        })
+        .collect();
+    files.sort();
+    let mut listed: Vec<String> = ALL.iter().map(|(name, _)| (*name).to_owned()).collect();
+    listed.sort();
+    assert_eq!(files, listed);
+}
