@@ -80,11 +80,6 @@ prompts! {
         left: u32,
     }
 
-    /// Tool calls that could not be read.
-    MalformedCall, "malformed-call" {
-        problem: String,
-    }
-
     /// SWE-agent+: submitted without having seen the new tests fail.
     RunBeforeSubmit, "run-before-submit" {}
 

@@ -44,14 +44,6 @@ fn every_prompt_renders() {
     );
     insta::assert_snapshot!("try-a-fix", TryAFix {}.render().unwrap());
     insta::assert_snapshot!("no-tool-call", NoToolCall { left: 2 }.render().unwrap());
-    insta::assert_snapshot!(
-        "malformed-call",
-        MalformedCall {
-            problem: "not JSON".into()
-        }
-        .render()
-        .unwrap()
-    );
     insta::assert_snapshot!("run-before-submit", RunBeforeSubmit {}.render().unwrap());
     insta::assert_snapshot!(
         "cut",

@@ -1,0 +1,244 @@
+//! What a run may spend. Checked before it is spent: a call whose estimate does not fit is not made.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::outcome::Limit;
+use crate::model::{Message, Reply, Usage};
+
+/// Limits of a run; `None` is no limit.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Model calls of the conversation (side calls such as reviews are paid for, but are no steps).
+    pub steps: Option<u32>,
+    pub dollars: Option<f64>,
+    /// Prompt and completion tokens together.
+    pub tokens: Option<u64>,
+    pub minutes: Option<f64>,
+}
+
+/// What was spent so far.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Spent {
+    pub steps: u32,
+    /// All model calls, side calls included.
+    pub model_calls: u32,
+    /// Model calls that failed and were made again.
+    pub failed_calls: u32,
+    /// Tool calls that could not be read.
+    pub malformed_calls: u32,
+    /// Tool calls that were refused with a reason.
+    pub refused_calls: u32,
+    pub tool_calls: std::collections::BTreeMap<String, u32>,
+    pub prompt_tokens: u64,
+    pub cached_tokens: u64,
+    pub completion_tokens: u64,
+    /// `None` where the model has no price.
+    pub dollars: Option<f64>,
+    pub model_seconds: f64,
+    pub tool_seconds: f64,
+}
+
+impl Spent {
+    pub fn tokens(&self) -> u64 {
+        self.prompt_tokens + self.completion_tokens
+    }
+
+    pub fn add(&mut self, usage: &Usage) {
+        self.prompt_tokens += usage.prompt_tokens;
+        self.cached_tokens += usage.cached_tokens;
+        self.completion_tokens += usage.completion_tokens;
+        if let Some(dollars) = usage.dollars {
+            *self.dollars.get_or_insert(0.0) += dollars;
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Budget {
+    pub limits: Limits,
+    pub spent: Spent,
+    started: Instant,
+    /// Seconds that the run took before it was resumed.
+    before: f64,
+    last: Usage,
+    last_length: usize,
+}
+
+/// Characters a token, for prompts that no provider has counted yet.
+const CHARACTERS_A_TOKEN: usize = 4;
+/// Completion tokens that a call is expected to need at least.
+const COMPLETION: u64 = 256;
+
+impl Budget {
+    pub fn new(limits: Limits) -> Self {
+        Budget {
+            limits,
+            spent: Spent::default(),
+            started: Instant::now(),
+            before: 0.0,
+            last: Usage::default(),
+            last_length: 0,
+        }
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed() + Duration::from_secs_f64(self.before)
+    }
+
+    /// Time left until the limit of minutes; a day if there is none.
+    pub fn left(&self) -> Duration {
+        let all = Duration::from_secs_f64(self.limits.minutes.map_or(86_400.0, |m| m.max(0.0) * 60.0));
+        all.saturating_sub(self.elapsed())
+    }
+
+    /// Books seconds of an earlier part of the run.
+    pub fn book_past(&mut self, seconds: f64) {
+        self.before += seconds;
+    }
+
+    pub fn book(&mut self, reply: &Reply, messages: &[Message], seconds: f64, failed: u32, step: bool) {
+        self.spent.model_calls += 1;
+        self.spent.failed_calls += failed;
+        self.spent.model_seconds += seconds;
+        self.spent.malformed_calls += reply.malformed.len() as u32;
+        self.spent.add(&reply.usage);
+        if step {
+            self.spent.steps += 1;
+            self.last = reply.usage;
+            self.last_length = length(messages);
+        }
+    }
+
+    /// The limit that the next call of the conversation would pass, if any.
+    pub fn next_call(&self, messages: &[Message]) -> Option<Limit> {
+        if self.limits.steps.is_some_and(|most| self.spent.steps >= most) {
+            return Some(Limit::Steps);
+        }
+        self.side_call(messages)
+    }
+
+    /// The limit that a call of its own with these messages would pass, if any.
+    pub fn side_call(&self, messages: &[Message]) -> Option<Limit> {
+        if self.left().is_zero() {
+            return Some(Limit::Minutes);
+        }
+        let tokens = self.estimate(messages);
+        if self.limits.tokens.is_some_and(|most| self.spent.tokens() + tokens > most) {
+            return Some(Limit::Tokens);
+        }
+        if let (Some(most), Some(spent)) = (self.limits.dollars, self.spent.dollars) {
+            // The price of a token so far is the best guess at the price of the next one.
+            let price = spent / self.spent.tokens().max(1) as f64;
+            if spent + price * tokens as f64 > most {
+                return Some(Limit::Dollars);
+            }
+        }
+        None
+    }
+
+    /// What is nearly used up, in words, for a reminder in good time.
+    pub fn nearly_spent(&self) -> Option<String> {
+        let steps = self.limits.steps.map(|most| most.saturating_sub(self.spent.steps));
+        if let Some(left) = steps
+            && left <= 3
+        {
+            return Some(format!("{left} step{}", if left == 1 { "" } else { "s" }));
+        }
+        let share = |spent: f64, most: f64| most > 0.0 && spent > 0.9 * most;
+        if let (Some(most), Some(spent)) = (self.limits.dollars, self.spent.dollars)
+            && share(spent, most)
+        {
+            return Some(format!("{:.2} dollars", (most - spent).max(0.0)));
+        }
+        if let Some(most) = self.limits.tokens
+            && share(self.spent.tokens() as f64, most as f64)
+        {
+            return Some(format!("{} tokens", most.saturating_sub(self.spent.tokens())));
+        }
+        None
+    }
+
+    fn estimate(&self, messages: &[Message]) -> u64 {
+        let length = length(messages);
+        let counted = if length >= self.last_length { self.last.prompt_tokens } else { 0 };
+        let new = if counted > 0 { length - self.last_length } else { length };
+        counted + (new / CHARACTERS_A_TOKEN) as u64 + COMPLETION
+    }
+}
+
+fn length(messages: &[Message]) -> usize {
+    messages
+        .iter()
+        .map(|message| match message {
+            Message::System { content } | Message::User { content } => content.len(),
+            Message::Assistant { content, calls } => {
+                content.len() + calls.iter().map(|c| c.arguments.to_string().len() + c.name.len()).sum::<usize>()
+            }
+            Message::Tool(result) => result.content.len(),
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reply(prompt: u64, completion: u64, dollars: Option<f64>) -> Reply {
+        Reply {
+            usage: Usage {
+                prompt_tokens: prompt,
+                completion_tokens: completion,
+                dollars,
+                ..Usage::default()
+            },
+            ..Reply::default()
+        }
+    }
+
+    fn user(length: usize) -> Vec<Message> {
+        vec![Message::User {
+            content: "x".repeat(length),
+        }]
+    }
+
+    #[test]
+    fn the_call_that_would_pass_a_limit_is_not_made() {
+        let mut budget = Budget::new(Limits {
+            steps: Some(2),
+            tokens: Some(5_000),
+            ..Limits::default()
+        });
+        assert_eq!(budget.next_call(&user(400)), None);
+        budget.book(&reply(100, 10, None), &user(400), 0.1, 0, true);
+        assert_eq!(budget.next_call(&user(20_000)), Some(Limit::Tokens));
+        assert_eq!(budget.next_call(&user(400)), None);
+        budget.book(&reply(100, 10, None), &user(400), 0.1, 0, true);
+        assert_eq!(budget.next_call(&user(400)), Some(Limit::Steps));
+        assert_eq!(budget.side_call(&user(400)), None);
+    }
+
+    #[test]
+    fn dollars_are_estimated_from_what_a_token_cost_so_far() {
+        let mut budget = Budget::new(Limits {
+            dollars: Some(1.0),
+            ..Limits::default()
+        });
+        budget.book(&reply(900, 100, Some(0.5)), &user(3_600), 0.1, 0, true);
+        assert_eq!(budget.next_call(&user(3_600)), Some(Limit::Dollars));
+        budget.limits.dollars = Some(2.0);
+        assert_eq!(budget.next_call(&user(3_600)), None);
+    }
+
+    #[test]
+    fn time_counts_what_was_used_before_a_crash() {
+        let mut budget = Budget::new(Limits {
+            minutes: Some(1.0),
+            ..Limits::default()
+        });
+        assert_eq!(budget.next_call(&user(1)), None);
+        budget.book_past(61.0);
+        assert_eq!(budget.next_call(&user(1)), Some(Limit::Minutes));
+    }
+}

@@ -1,0 +1,122 @@
+//! The loop.
+
+use testwright_agent_prompts::{NearlySpent, NoToolCall, Prompt, RenderError};
+use testwright_tools::tool::ToolSpec;
+
+use super::{Outcome, Run};
+use crate::model::Message;
+
+/// How an agent works: what differs between approaches.
+pub struct Manner {
+    /// What is offered, in this order.
+    pub tools: Vec<ToolSpec>,
+    /// Several calls in one reply are carried out; else only the first.
+    pub parallel_calls: bool,
+    /// Answers without a tool call in a row that end the run.
+    pub patience: u32,
+    /// Looks at every answer of `submit`; `Some` ends the run.
+    pub on_submit: OnSubmit,
+}
+
+/// What happens after `submit`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnSubmit {
+    /// The run goes on until the gate accepts.
+    UntilAccepted,
+    /// The first submission ends the run, accepted or not.
+    Once,
+}
+
+/// Asks, carries out, writes down, until the run ends.
+pub async fn drive(run: &mut Run, manner: &Manner, hook: &mut dyn Hook) -> Outcome {
+    match steps(run, manner, hook).await {
+        Ok(outcome) | Err(outcome) => outcome,
+    }
+}
+
+/// What an approach does between the calls.
+#[async_trait::async_trait]
+pub trait Hook: Send {
+    /// Before a call is carried out; `Some` is the answer instead.
+    async fn before(&mut self, _run: &mut Run, _call: &crate::model::ToolCall) -> Result<Option<String>, Outcome> {
+        Ok(None)
+    }
+
+    /// After a call was carried out.
+    fn after(&mut self, _answer: &crate::store::Answer) {}
+}
+
+/// No hook.
+pub struct NoHook;
+
+impl Hook for NoHook {}
+
+async fn steps(run: &mut Run, manner: &Manner, hook: &mut dyn Hook) -> Result<Outcome, Outcome> {
+    let mut silent = 0;
+    let mut warned = false;
+    loop {
+        let reply = run.next_reply(&manner.tools, manner.parallel_calls).await?;
+        let turn = reply.turn();
+        for answer in turn.answers {
+            run.answered(answer);
+        }
+        for (i, call) in reply.calls.iter().enumerate() {
+            if i > 0 && !manner.parallel_calls {
+                run.decline(call, "Not carried out: one command at a time.".to_owned())?;
+                continue;
+            }
+            if let Some(text) = hook.before(run, call).await? {
+                run.decline(call, text)?;
+                continue;
+            }
+            let answer = run.call(call, &manner.tools).await?;
+            hook.after(&answer);
+            if call.name == "submit"
+                && let Some(outcome) = run.submitted(manner.on_submit, &answer)
+            {
+                return Ok(outcome);
+            }
+        }
+        if let Some(remark) = turn.remark {
+            run.say(Message::User { content: remark })?;
+        } else if reply.calls.is_empty() && reply.malformed.is_empty() {
+            silent += 1;
+            if silent >= manner.patience {
+                return Ok(Outcome::Nothing {
+                    reason: last_words(&reply.content),
+                });
+            }
+            let left = manner.patience - silent;
+            run.say(user(NoToolCall { left }.render())?)?;
+        }
+        if !reply.calls.is_empty() {
+            silent = 0;
+        }
+        if !warned && let Some(left) = run.budget.nearly_spent() {
+            warned = true;
+            run.say(user(NearlySpent { left }.render())?)?;
+        }
+    }
+}
+
+fn last_words(content: &str) -> String {
+    let words: String = content.trim().chars().take(400).collect();
+    if words.is_empty() {
+        "the model stopped without calling a tool".to_owned()
+    } else {
+        words
+    }
+}
+
+/// A rendered prompt as a user message.
+pub(crate) fn user(text: Result<String, RenderError>) -> Result<Message, Outcome> {
+    Ok(Message::User { content: prompt(text)? })
+}
+
+/// A rendered prompt.
+pub(crate) fn prompt(text: Result<String, RenderError>) -> Result<String, Outcome> {
+    text.map_err(|error| Outcome::Infrastructure {
+        message: error.to_string(),
+        hint: None,
+    })
+}

@@ -1,0 +1,146 @@
+//! Recorded events that are still to be played: for going on after a crash, and for `testwright replay`.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use crate::session::Contents;
+use crate::store::{Answer, Event, Purpose};
+
+/// What is left of a recorded run.
+#[derive(Debug, Default)]
+pub struct Past {
+    events: VecDeque<Event>,
+    /// Tools run again and their answers are compared; else recorded answers are taken.
+    live_tools: bool,
+    /// Where the recorded answers and the present ones differ.
+    pub differences: Vec<Difference>,
+    state: Contents,
+}
+
+/// A tool answered otherwise than recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    /// Steps are counted from 1.
+    pub step: u32,
+    pub tool: String,
+    pub recorded: String,
+    pub now: String,
+}
+
+/// A recorded reply.
+pub(super) struct PastReply {
+    pub request: String,
+    pub reply: crate::model::Reply,
+    pub seconds: f64,
+    pub failed_tries: u32,
+}
+
+impl Past {
+    /// To go on where the events end.
+    pub fn resume(events: Vec<Event>) -> Self {
+        Past {
+            events: events.into(),
+            ..Past::default()
+        }
+    }
+
+    /// To play the model's part again on a fresh sandbox.
+    pub fn replay(events: Vec<Event>) -> Self {
+        Past {
+            events: events.into(),
+            live_tools: true,
+            ..Past::default()
+        }
+    }
+
+    pub fn is_replay(&self) -> bool {
+        self.live_tools
+    }
+
+    /// Nothing recorded is left: what comes now is new.
+    pub(super) fn is_over(&mut self) -> bool {
+        self.skip();
+        self.events.is_empty()
+    }
+
+    /// The files that differed from the base commit when the recorded part ended.
+    pub(super) fn take_state(&mut self) -> Contents {
+        std::mem::take(&mut self.state)
+    }
+
+    /// Drops events that carry no answer (messages are made anew by the same code), keeping track of the files.
+    fn skip(&mut self) {
+        while let Some(event) = self.events.front() {
+            match event {
+                Event::Reply { .. } | Event::Answer(_) | Event::Compacted { .. } => return,
+                Event::State { files } => {
+                    for file in files {
+                        if file.base {
+                            self.state.remove(&file.path);
+                        } else {
+                            self.state.insert(file.path.clone(), file.content.clone());
+                        }
+                    }
+                }
+                Event::Started(_) | Event::Message { .. } | Event::Resumed { .. } | Event::Ended { .. } => {}
+            }
+            self.events.pop_front();
+        }
+    }
+
+    /// The recorded reply, if one of this purpose is next.
+    pub(super) fn reply(&mut self, wanted: Purpose) -> Option<PastReply> {
+        self.skip();
+        match self.events.front() {
+            Some(Event::Reply { purpose, .. }) if *purpose == wanted => {}
+            _ => return None,
+        }
+        match self.events.pop_front() {
+            Some(Event::Reply {
+                request,
+                reply,
+                seconds,
+                failed_tries,
+                ..
+            }) => Some(PastReply {
+                request,
+                reply,
+                seconds,
+                failed_tries,
+            }),
+            _ => None,
+        }
+    }
+
+    /// The recorded answer to a call, if it is next; the replies that were asked for on the way (a review) are passed over.
+    pub(super) fn answer(&mut self, call: &str) -> Option<Answer> {
+        self.skip();
+        let at = self.events.iter().position(|event| match event {
+            Event::Answer(_) => true,
+            Event::Reply { purpose, .. } => *purpose == Purpose::Step,
+            _ => false,
+        })?;
+        match self.events.get(at) {
+            Some(Event::Answer(answer)) if answer.result.id == call => {}
+            _ => return None,
+        }
+        match self.events.drain(..=at).next_back() {
+            Some(Event::Answer(answer)) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// The recorded compaction, if it is next.
+    pub(super) fn compacted(&mut self) -> Option<usize> {
+        self.skip();
+        match self.events.front() {
+            Some(Event::Compacted { until }) => {
+                let until = *until;
+                self.events.pop_front();
+                Some(until)
+            }
+            _ => None,
+        }
+    }
+}

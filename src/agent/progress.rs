@@ -1,0 +1,36 @@
+//! What a run tells while it goes on, for whoever shows it.
+
+use super::Spent;
+
+/// One thing that happened.
+#[derive(Debug, Clone)]
+pub struct StepView<'a> {
+    pub step: u32,
+    /// `model`, or a tool's name.
+    pub what: &'a str,
+    /// First line of the arguments or of the answer, cut by whoever shows it.
+    pub detail: &'a str,
+    pub spent: &'a Spent,
+    pub seconds: f64,
+}
+
+pub trait Progress: Send + Sync {
+    /// A phase before the loop: `environment`, `sandbox` …
+    fn phase(&self, name: &str, detail: &str);
+    /// A model call or a tool call begins.
+    fn begins(&self, view: &StepView<'_>);
+    /// It is over.
+    fn ended(&self, view: &StepView<'_>);
+    /// Something that the user should know.
+    fn note(&self, text: &str);
+}
+
+/// Tells nothing.
+pub struct Silent;
+
+impl Progress for Silent {
+    fn phase(&self, _: &str, _: &str) {}
+    fn begins(&self, _: &StepView<'_>) {}
+    fn ended(&self, _: &StepView<'_>) {}
+    fn note(&self, _: &str) {}
+}

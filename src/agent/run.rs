@@ -1,0 +1,494 @@
+//! What a step needs: the model, the session, the record, the budget, and the past of a resumed run.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::repository::Source;
+use testwright_tools::tool::ToolSpec;
+
+use super::outcome::Outcome;
+use super::past::Past;
+use super::progress::{Progress, StepView};
+use super::submit::Scrutiny;
+use super::{Budget, compaction};
+use crate::gate::{Evidence, FixTrial};
+use crate::issues::Issue;
+use crate::model::{Message, Model, ModelError, Reply, Request, ToolCall, ToolResult};
+use crate::session::{Contents, Session};
+use crate::store::{Answer, Event, FileState, Purpose, RunFolder, StoreError};
+
+/// What a run is made of.
+pub struct RunParts {
+    pub issue: Issue,
+    pub source: Source,
+    pub model: Arc<dyn Model>,
+    pub session: Session,
+    pub folder: RunFolder,
+    pub budget: Budget,
+    pub past: Past,
+    pub progress: Arc<dyn Progress>,
+    /// Most completion tokens of one call.
+    pub max_tokens: Option<u64>,
+    pub temperature: Option<f64>,
+}
+
+pub struct Run {
+    pub issue: Issue,
+    pub source: Source,
+    pub(super) session: Session,
+    pub budget: Budget,
+    pub progress: Arc<dyn Progress>,
+    pub past: Past,
+    model: Arc<dyn Model>,
+    folder: RunFolder,
+    messages: Vec<Message>,
+    max_tokens: Option<u64>,
+    temperature: Option<f64>,
+    /// Files that differ from the base commit, as last recorded.
+    state: Contents,
+    /// The sandbox holds the state of the recorded past.
+    caught_up: bool,
+    pub(super) scrutiny: Scrutiny,
+    pub(super) trials: Vec<FixTrial>,
+    pub(super) fix_asked_for: bool,
+    /// How often the reviewer's doubts were sent back.
+    pub(super) doubts: u32,
+    /// Patch and evidence of an accepted submission.
+    pub(super) submission: Option<(String, Box<Evidence>)>,
+}
+
+/// Tools that leave the workspace as it is.
+const READERS: &[&str] = &[
+    "search",
+    "find_file",
+    "open_file",
+    "outline",
+    "read_function",
+    "show_patch",
+    "try_fix",
+];
+
+/// Tools whose facts are kept in the trajectory.
+const FACTS: &[&str] = &["submit", "try_fix"];
+
+/// Longest time that a tool gets; the toolbox has shorter limits of its own.
+const LONGEST_CALL: Duration = Duration::from_secs(900);
+
+impl Run {
+    pub fn new(parts: RunParts) -> Self {
+        Run {
+            issue: parts.issue,
+            source: parts.source,
+            session: parts.session,
+            budget: parts.budget,
+            progress: parts.progress,
+            caught_up: parts.past.is_replay(),
+            past: parts.past,
+            model: parts.model,
+            folder: parts.folder,
+            messages: Vec::new(),
+            max_tokens: parts.max_tokens,
+            temperature: parts.temperature,
+            state: Contents::new(),
+            scrutiny: Scrutiny::default(),
+            trials: Vec::new(),
+            fix_asked_for: false,
+            doubts: 0,
+            submission: None,
+        }
+    }
+
+    /// What the approach asks of a submission beyond the gate.
+    pub fn scrutinize(&mut self, scrutiny: Scrutiny) {
+        self.scrutiny = scrutiny;
+    }
+
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    pub fn folder(&self) -> &RunFolder {
+        &self.folder
+    }
+
+    /// What the toolbox says of the workspace.
+    pub async fn describe(&self) -> Result<String, Outcome> {
+        self.session.describe().await.map_err(infrastructure)
+    }
+
+    /// Adds a system or user message to the conversation.
+    pub fn say(&mut self, message: Message) -> Result<(), Outcome> {
+        // A resumed run makes the same messages again; they are on disk already.
+        if self.past.is_over() {
+            self.record(&Event::Message {
+                message: message.clone(),
+            })?;
+        }
+        self.messages.push(message);
+        Ok(())
+    }
+
+    /// One step's model call: asks for the next reply of the conversation and appends it.
+    pub async fn next_reply(&mut self, tools: &[ToolSpec], parallel_calls: bool) -> Result<Reply, Outcome> {
+        if let Some(until) = self.past.compacted() {
+            compaction::cut(&mut self.messages, until);
+        }
+        if self.past.is_over()
+            && let Some(limit) = self.budget.next_call(&self.messages)
+        {
+            return Err(Outcome::OutOfBudget { limit });
+        }
+        loop {
+            let request = Request {
+                messages: self.messages.clone(),
+                tools: tools.to_vec(),
+                parallel_calls,
+                temperature: self.temperature,
+                max_tokens: self.max_tokens,
+            };
+            match self.ask(Purpose::Step, &request).await {
+                Ok(reply) => {
+                    let turn = reply.turn();
+                    self.messages.push(turn.assistant);
+                    return Ok(reply);
+                }
+                Err(Asked::ContextFull(message)) => {
+                    let Some(until) = compaction::until(&self.messages) else {
+                        return Err(Outcome::ModelFailed {
+                            message,
+                            hint: Some("take a model with a longer context, or a shorter issue".to_owned()),
+                        });
+                    };
+                    self.record(&Event::Compacted { until })?;
+                    self.progress.note("the model's context is full: older tool answers are cut");
+                    compaction::cut(&mut self.messages, until);
+                }
+                Err(Asked::Ended(outcome)) => return Err(outcome),
+            }
+        }
+    }
+
+    /// A model call of its own, without tools; `None` where the budget does not allow it or the prompt does not fit.
+    pub async fn side_reply(&mut self, purpose: Purpose, messages: Vec<Message>) -> Result<Option<Reply>, Outcome> {
+        if self.past.is_over() && self.budget.side_call(&messages).is_some() {
+            return Ok(None);
+        }
+        let request = Request {
+            messages,
+            tools: Vec::new(),
+            parallel_calls: false,
+            temperature: self.temperature,
+            max_tokens: self.max_tokens,
+        };
+        match self.ask(purpose, &request).await {
+            Ok(reply) => Ok(Some(reply)),
+            Err(Asked::ContextFull(_)) => Ok(None),
+            Err(Asked::Ended(outcome)) => Err(outcome),
+        }
+    }
+
+    async fn ask(&mut self, purpose: Purpose, request: &Request) -> Result<Reply, Asked> {
+        let step = purpose == Purpose::Step;
+        if let Some(past) = self.past.reply(purpose) {
+            if !self.past.is_replay() {
+                self.budget.book_past(past.seconds);
+            }
+            self.budget
+                .book(&past.reply, &request.messages, past.seconds, past.failed_tries, step);
+            let now = digest(request);
+            if now != past.request {
+                tracing::debug!(recorded = past.request, now, "the request differs from the recorded one");
+            }
+            return Ok(past.reply);
+        }
+        if self.past.is_replay() {
+            return Err(Asked::Ended(Outcome::Nothing {
+                reason: "the recorded run ends here".to_owned(),
+            }));
+        }
+        self.catch_up().await.map_err(Asked::Ended)?;
+        self.session
+            .health()
+            .await
+            .map_err(|e| Asked::Ended(infrastructure(e)))?;
+        let step_number = self.budget.spent.steps + u32::from(step);
+        self.progress.begins(&StepView {
+            step: step_number,
+            what: if step { "model" } else { "review" },
+            detail: "",
+            spent: &self.budget.spent,
+            seconds: 0.0,
+        });
+        let started = Instant::now();
+        let left = self.budget.left();
+        let reply = match tokio::time::timeout(left, self.model.complete(request)).await {
+            Err(_) => {
+                return Err(Asked::Ended(Outcome::OutOfBudget {
+                    limit: super::Limit::Minutes,
+                }));
+            }
+            Ok(Err(ModelError::ContextFull(message))) => return Err(Asked::ContextFull(message)),
+            Ok(Err(error)) => return Err(Asked::Ended(model_failed(error))),
+            Ok(Ok(reply)) => reply,
+        };
+        let seconds = started.elapsed().as_secs_f64();
+        self.record(&Event::Reply {
+            purpose,
+            request: digest(request),
+            asked: if step { Vec::new() } else { request.messages.clone() },
+            reply: reply.clone(),
+            seconds,
+            failed_tries: 0,
+        })
+        .map_err(Asked::Ended)?;
+        self.budget.book(&reply, &request.messages, seconds, 0, step);
+        self.progress.ended(&StepView {
+            step: step_number,
+            what: if step { "model" } else { "review" },
+            detail: first_line(&reply.content),
+            spent: &self.budget.spent,
+            seconds,
+        });
+        Ok(reply)
+    }
+
+    /// Carries out one tool call, or takes its recorded answer, and appends the answer to the conversation.
+    pub async fn call(&mut self, call: &ToolCall, allowed: &[ToolSpec]) -> Result<Answer, Outcome> {
+        let answer = if self.past.is_replay() {
+            let now = self.carry_out(call, allowed).await?;
+            self.compare(call, now)
+        } else if let Some(answer) = self.past.answer(&call.id) {
+            self.take_facts(&answer);
+            self.budget.book_past(answer.seconds);
+            answer
+        } else {
+            self.carry_out(call, allowed).await?
+        };
+        *self.budget.spent.tool_calls.entry(call.name.clone()).or_default() += 1;
+        self.budget.spent.refused_calls += u32::from(answer.refused);
+        self.budget.spent.tool_seconds += answer.seconds;
+        self.answered(answer.result.clone());
+        Ok(answer)
+    }
+
+    /// In a replay: notes where the answer differs from the recorded one. The recorded conversation goes on, since
+    /// what follows was said in answer to it.
+    fn compare(&mut self, call: &ToolCall, now: Answer) -> Answer {
+        let Some(recorded) = self.past.answer(&call.id) else {
+            return now;
+        };
+        if recorded.result.content != now.result.content {
+            self.past.differences.push(super::Difference {
+                step: self.budget.spent.steps,
+                tool: call.name.clone(),
+                recorded: recorded.result.content.clone(),
+                now: now.result.content.clone(),
+            });
+        }
+        Answer {
+            result: recorded.result,
+            ..now
+        }
+    }
+
+    /// Answers a call that is not carried out, with the reason.
+    pub fn decline(&mut self, call: &ToolCall, text: String) -> Result<(), Outcome> {
+        let result = ToolResult {
+            id: call.id.clone(),
+            content: text,
+        };
+        if self.past.answer(&call.id).is_none() && !self.past.is_replay() {
+            self.record(&Event::Answer(Answer {
+                tool: call.name.clone(),
+                result: result.clone(),
+                refused: true,
+                data: Value::Null,
+                seconds: 0.0,
+            }))?;
+        }
+        self.budget.spent.refused_calls += 1;
+        self.answered(result);
+        Ok(())
+    }
+
+    /// Appends an answer that no tool gave (a call that could not be read, one call too many).
+    pub fn answered(&mut self, result: ToolResult) {
+        self.messages.push(Message::Tool(result));
+    }
+
+    async fn carry_out(&mut self, call: &ToolCall, allowed: &[ToolSpec]) -> Result<Answer, Outcome> {
+        self.catch_up().await?;
+        let arguments = call.arguments.to_string();
+        let view = StepView {
+            step: self.budget.spent.steps,
+            what: &call.name,
+            detail: &arguments,
+            spent: &self.budget.spent,
+            seconds: 0.0,
+        };
+        self.progress.begins(&view);
+        let started = Instant::now();
+        let deadline = self.budget.left().min(LONGEST_CALL);
+        let (text, refused, data) = if !allowed.iter().any(|tool| tool.name == call.name) {
+            (unknown_tool(&call.name, allowed), true, Value::Null)
+        } else {
+            match call.name.as_str() {
+                "submit" => self.submit(&call.arguments, deadline).await?,
+                "try_fix" => self.try_fix(&call.arguments, deadline).await?,
+                name => {
+                    let answer = self
+                        .session
+                        .call(name, call.arguments.clone(), deadline)
+                        .await
+                        .map_err(infrastructure)?;
+                    (answer.text, answer.refused, answer.data)
+                }
+            }
+        };
+        let seconds = started.elapsed().as_secs_f64();
+        let answer = Answer {
+            tool: call.name.clone(),
+            result: ToolResult {
+                id: call.id.clone(),
+                content: text,
+            },
+            refused,
+            data: if FACTS.contains(&call.name.as_str()) { data } else { Value::Null },
+            seconds,
+        };
+        if !self.past.is_replay() {
+            self.record(&Event::Answer(answer.clone()))?;
+            if !refused && !READERS.contains(&call.name.as_str()) {
+                self.record_state().await?;
+            }
+        }
+        self.progress.ended(&StepView {
+            step: self.budget.spent.steps,
+            what: &call.name,
+            detail: first_line(&answer.result.content),
+            spent: &self.budget.spent,
+            seconds,
+        });
+        Ok(answer)
+    }
+
+    /// Before the first new call of a resumed run: puts the workspace into the recorded state.
+    async fn catch_up(&mut self) -> Result<(), Outcome> {
+        if self.caught_up || !self.past.is_over() {
+            return Ok(());
+        }
+        self.caught_up = true;
+        let state = self.past.take_state();
+        if !state.is_empty() {
+            self.session.restore(&state).await.map_err(infrastructure)?;
+        }
+        self.state = state;
+        Ok(())
+    }
+
+    async fn record_state(&mut self) -> Result<(), Outcome> {
+        let now = self.session.changes().await.map_err(infrastructure)?;
+        let changed = now
+            .iter()
+            .filter(|(path, content)| self.state.get(*path) != Some(content))
+            .map(|(path, content)| FileState {
+                path: path.clone(),
+                content: content.clone(),
+                base: false,
+            });
+        let back = self
+            .state
+            .keys()
+            .filter(|path| !now.contains_key(*path))
+            .map(|path| FileState {
+                path: path.clone(),
+                content: None,
+                base: true,
+            });
+        let files: Vec<FileState> = changed.chain(back).collect();
+        if !files.is_empty() {
+            self.record(&Event::State { files })?;
+            self.state = now;
+        }
+        Ok(())
+    }
+
+    pub(super) fn record(&mut self, event: &Event) -> Result<(), Outcome> {
+        self.folder.append(event).map_err(store_failed)
+    }
+
+    /// Writes the end down and gives back what is needed to finish the folder.
+    pub async fn finish(mut self, outcome: &Outcome) -> (Budget, RunFolder, Past) {
+        if !self.past.is_replay()
+            && !matches!(outcome, Outcome::Infrastructure { .. } | Outcome::Interrupted)
+            && let Err(error) = self.folder.append(&Event::Ended {
+                outcome: outcome.clone(),
+            })
+        {
+            self.progress.note(&format!("failed to {error}"));
+        }
+        if let Err(error) = self.session.close().await {
+            self.progress.note(&format!("failed to {error}"));
+        }
+        (self.budget, self.folder, self.past)
+    }
+}
+
+/// Why [`Run::ask`] has no reply.
+enum Asked {
+    ContextFull(String),
+    Ended(Outcome),
+}
+
+pub(super) fn infrastructure(error: SandboxError) -> Outcome {
+    Outcome::Infrastructure {
+        message: error.message,
+        hint: error.hint,
+    }
+}
+
+fn store_failed(error: StoreError) -> Outcome {
+    Outcome::Infrastructure {
+        message: error.to_string(),
+        hint: Some("make room on the disk, then go on with `testwright run --resume DIR`".to_owned()),
+    }
+}
+
+fn model_failed(error: ModelError) -> Outcome {
+    let message = error.to_string();
+    match error {
+        ModelError::Fatal { hint, .. } => Outcome::ModelFailed { message, hint },
+        ModelError::Transient { .. } => Outcome::ModelFailed {
+            message,
+            hint: Some("go on later with `testwright run --resume DIR`".to_owned()),
+        },
+        ModelError::ContextFull(_) | ModelError::NotRecorded(_) => Outcome::ModelFailed { message, hint: None },
+    }
+}
+
+fn unknown_tool(name: &str, allowed: &[ToolSpec]) -> String {
+    let nearest = allowed
+        .iter()
+        .map(|tool| (strsim::jaro_winkler(name, &tool.name), tool.name.as_str()))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let names: Vec<&str> = allowed.iter().map(|tool| tool.name.as_str()).collect();
+    match nearest {
+        Some((score, nearest)) if score > 0.7 => {
+            format!("there is no tool `{name}`; did you mean `{nearest}`? The tools are: {}", names.join(", "))
+        }
+        _ => format!("there is no tool `{name}`. The tools are: {}", names.join(", ")),
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// SHA-256 over the request's JSON.
+fn digest(request: &Request) -> String {
+    let json = serde_json::to_vec(request).unwrap_or_default();
+    Sha256::digest(&json).iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,57 @@
+//! No language model at all: the rule-based model plays through the same loop, tools and gate.
+
+use async_trait::async_trait;
+use testwright_agent_prompts::SnippetSystem;
+use testwright_tools::tool::ToolSpec;
+
+use super::{Approach, Setting, begin, offered};
+use crate::agent::{Manner, NoHook, OnSubmit, Outcome, Run, Scrutiny, drive};
+
+pub(super) const TOOLS: &[&str] = &[
+    "search",
+    "find_file",
+    "open_file",
+    "outline",
+    "read_function",
+    "run_python",
+    "insert_function",
+    "rewrite_function",
+    "revert",
+    "run_pytest",
+    "submit",
+];
+
+pub(super) struct Snippet;
+
+#[async_trait]
+impl Approach for Snippet {
+    fn name(&self) -> &'static str {
+        "snippet"
+    }
+
+    fn description(&self) -> &'static str {
+        "rules instead of a language model: the code that the issue shows, turned into a test; needs no key"
+    }
+
+    fn tools(&self) -> Vec<ToolSpec> {
+        offered(TOOLS)
+    }
+
+    async fn run(&self, run: &mut Run, setting: &Setting) -> Outcome {
+        run.scrutinize(Scrutiny {
+            feedback: true,
+            ..Scrutiny::default()
+        });
+        if let Err(outcome) = begin(run, &SnippetSystem {}, &setting.notes).await {
+            return outcome;
+        }
+        let manner = Manner {
+            tools: self.tools(),
+            parallel_calls: false,
+            // Its answer without a call is its last word: it has nothing, and says why.
+            patience: 1,
+            on_submit: OnSubmit::UntilAccepted,
+        };
+        drive(run, &manner, &mut NoHook).await
+    }
+}

@@ -1,0 +1,129 @@
+//! SWE-Agent+ (SWT-bench §4.1): one command at a time with a shell, a windowed viewer and a line editor; the agent is
+//! told to run the new tests and see them fail, and reminded when it submits without having done so. Its
+//! submission is judged by the gate for the record, but it gets no feedback from it.
+
+use async_trait::async_trait;
+use serde_json::Value;
+use testwright_agent_prompts::{Prompt, RunBeforeSubmit, SweAgentPlusSystem};
+use testwright_tools::tool::ToolSpec;
+
+use super::{Approach, Setting, begin, offered};
+use crate::agent::{Hook, Manner, OnSubmit, Outcome, Run, drive, prompt};
+use crate::model::ToolCall;
+use crate::store::Answer;
+
+pub(super) const TOOLS: &[&str] = &[
+    "shell",
+    "open_file",
+    "search",
+    "find_file",
+    "create_file",
+    "edit_lines",
+    "submit",
+];
+
+pub(super) struct SweAgentPlus;
+
+#[async_trait]
+impl Approach for SweAgentPlus {
+    fn name(&self) -> &'static str {
+        "swe-agent-plus"
+    }
+
+    fn description(&self) -> &'static str {
+        "shell, viewer and line editor, one command at a time; must see the test fail"
+    }
+
+    fn tools(&self) -> Vec<ToolSpec> {
+        offered(TOOLS)
+    }
+
+    async fn run(&self, run: &mut Run, setting: &Setting) -> Outcome {
+        if let Err(outcome) = begin(run, &SweAgentPlusSystem { max_steps: setting.max_steps }, &setting.notes).await {
+            return outcome;
+        }
+        let manner = Manner {
+            tools: self.tools(),
+            parallel_calls: false,
+            patience: 3,
+            on_submit: OnSubmit::Once,
+        };
+        drive(run, &manner, &mut Reminder::default()).await
+    }
+}
+
+/// Reminders before a submission is taken as it is.
+const REMINDERS: u32 = 2;
+
+/// Has the agent seen its tests fail since it last changed something?
+#[derive(Default)]
+struct Reminder {
+    seen_failing: bool,
+    /// The command that is being carried out.
+    command: String,
+    reminded: u32,
+}
+
+#[async_trait]
+impl Hook for Reminder {
+    async fn before(&mut self, _: &mut Run, call: &ToolCall) -> Result<Option<String>, Outcome> {
+        self.command = call
+            .arguments
+            .get("command")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        if call.name != "submit" || self.seen_failing || self.reminded == REMINDERS {
+            return Ok(None);
+        }
+        self.reminded += 1;
+        Ok(Some(prompt(RunBeforeSubmit {}.render())?))
+    }
+
+    fn after(&mut self, answer: &Answer) {
+        match answer.tool.as_str() {
+            "edit_lines" | "create_file" if !answer.refused => self.seen_failing = false,
+            "shell" if runs_tests(&self.command) => self.seen_failing = shows_failure(&answer.result.content),
+            _ => {}
+        }
+    }
+}
+
+fn runs_tests(command: &str) -> bool {
+    ["pytest", "py.test", "bin/test", "unittest", "runtests"]
+        .iter()
+        .any(|runner| command.contains(runner))
+}
+
+/// A summary of a test runner that counts failures or errors.
+fn shows_failure(output: &str) -> bool {
+    output.lines().any(|line| {
+        let line = line.to_lowercase();
+        let counts = |word: &str| {
+            line.split(|c: char| !c.is_alphanumeric())
+                .zip(line.split(|c: char| !c.is_alphanumeric()).skip(1))
+                .any(|(number, what)| what == word && number.parse::<u32>().is_ok_and(|n| n > 0))
+        };
+        counts("failed") || counts("error") || counts("errors") || line.starts_with("failed (")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_seen_in_the_summaries_of_the_usual_runners() {
+        for output in [
+            "==== 1 failed, 3 passed in 0.12s ====",
+            "1 error in 0.10s",
+            "FAILED (failures=1)",
+            "===== tests finished: 2 passed, 1 failed, in 0.3 seconds =====",
+        ] {
+            assert!(shows_failure(output), "{output}");
+        }
+        for output in ["==== 3 passed in 0.12s ====", "OK", "0 failed, 2 passed", "failed to open"] {
+            assert!(!shows_failure(output), "{output}");
+        }
+    }
+}

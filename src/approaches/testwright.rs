@@ -1,0 +1,60 @@
+//! Our own agent, the default: typed tools on the level of functions, the gate's findings as answers of `submit`,
+//! candidate fixes tried in forks, and a reviewer who reads the failure against the issue. One draft.
+
+use async_trait::async_trait;
+use testwright_agent_prompts::TestwrightSystem;
+use testwright_tools::tool::ToolSpec;
+
+use super::{Approach, Setting, begin, offered};
+use crate::agent::{Manner, NoHook, OnSubmit, Outcome, Run, Scrutiny, drive};
+
+pub(super) const TOOLS: &[&str] = &[
+    "search",
+    "find_file",
+    "open_file",
+    "outline",
+    "read_function",
+    "run_python",
+    "insert_function",
+    "rewrite_function",
+    "revert",
+    "run_pytest",
+    "try_fix",
+    "show_patch",
+    "submit",
+];
+
+pub(super) struct Testwright;
+
+#[async_trait]
+impl Approach for Testwright {
+    fn name(&self) -> &'static str {
+        "testwright"
+    }
+
+    fn description(&self) -> &'static str {
+        "typed tools, gate feedback, candidate fixes on forks, a reviewer"
+    }
+
+    fn tools(&self) -> Vec<ToolSpec> {
+        offered(TOOLS)
+    }
+
+    async fn run(&self, run: &mut Run, setting: &Setting) -> Outcome {
+        run.scrutinize(Scrutiny {
+            feedback: true,
+            wants_fix: true,
+            reviews: 2,
+        });
+        if let Err(outcome) = begin(run, &TestwrightSystem { max_steps: setting.max_steps }, &setting.notes).await {
+            return outcome;
+        }
+        let manner = Manner {
+            tools: self.tools(),
+            parallel_calls: true,
+            patience: 3,
+            on_submit: OnSubmit::UntilAccepted,
+        };
+        drive(run, &manner, &mut NoHook).await
+    }
+}

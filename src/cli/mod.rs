@@ -1,0 +1,85 @@
+//! The command line: one file a command, and this list.
+
+mod card;
+mod doctor;
+mod mcp;
+mod replay;
+mod run;
+mod terminal;
+mod tools;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use serde::Serialize;
+
+use crate::approaches::{self, Approach};
+use crate::error::{Error, Result};
+
+/// Give it an issue and a Python repository; it gives back a test that fails today, for the reason that the issue
+/// states, and that will pass once the issue is fixed.
+///
+/// Exit codes: 0 a test was accepted (or the command did its work); 1 none within the budget, or the approach had
+/// nothing; 2 bad input or usage; 3 infrastructure (engine, network, disk, model service); 130 interrupted.
+#[derive(Debug, Parser)]
+#[command(name = "testwright", version, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Write a test for an issue
+    Run(Box<run::Args>),
+    /// Play a recorded run again on a fresh sandbox, and say where it differs
+    Replay(replay::Args),
+    /// Show the tools and their schemas, as a model sees them
+    Tools(tools::Args),
+    /// Serve the tools over MCP on stdio, in a sandbox
+    Mcp(mcp::Args),
+    /// Say what is there and what is missing, with hints
+    Doctor(doctor::Args),
+}
+
+/// Runs the command line of this process.
+pub async fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors; clap knows where each is printed.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    let result = match cli.command {
+        Command::Run(args) => run::run(&args).await,
+        Command::Replay(args) => replay::run(&args).await,
+        Command::Tools(args) => tools::run(&args).map(|()| 0),
+        Command::Mcp(args) => mcp::run(&args).await.map(|()| 0),
+        Command::Doctor(args) => doctor::run(&args).await.map(|()| 0),
+    };
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            anstream::eprintln!("{error}");
+            ExitCode::from(error.kind.exit_code())
+        }
+    }
+}
+
+/// The approach of this name.
+fn approach(name: &str) -> Result<&'static dyn Approach> {
+    approaches::find(name).ok_or_else(|| {
+        let names: Vec<&str> = approaches::ALL.iter().map(|approach| approach.name()).collect();
+        Error::usage(format!("find the approach `{name}`")).hint(format!("the approaches are: {}", names.join(", ")))
+    })
+}
+
+/// Prints a record for programs.
+fn print_json(value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Error::infrastructure("encode the record").cause(error.to_string()))?;
+    anstream::println!("{text}");
+    Ok(())
+}

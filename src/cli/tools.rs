@@ -1,0 +1,50 @@
+//! `testwright tools`: the tools and their schemas, as a model sees them.
+
+use serde_json::Value;
+use testwright_tools::tool::{Audience, ToolSpec};
+
+use crate::error::Result;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Print a JSON list of name, description and parameters (JSON Schema)
+    #[arg(long)]
+    json: bool,
+    /// Only the tools that this approach offers
+    #[arg(long, value_name = "NAME")]
+    approach: Option<String>,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let specs = match &args.approach {
+        Some(name) => super::approach(name)?.tools(),
+        None => testwright_tools::list::all()
+            .into_iter()
+            .filter(|tool| tool.audience() == Audience::Model)
+            .map(|tool| tool.spec())
+            .collect(),
+    };
+    if args.json {
+        super::print_json(&specs)
+    } else {
+        anstream::print!("{}", specs.iter().map(describe).collect::<String>());
+        Ok(())
+    }
+}
+
+fn describe(spec: &ToolSpec) -> String {
+    let mut text = format!("{}\n  {}\n", spec.name, spec.description.replace('\n', "\n  "));
+    let required: Vec<&str> = spec.parameters["required"]
+        .as_array()
+        .map(|names| names.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
+    if let Some(properties) = spec.parameters["properties"].as_object() {
+        for (name, schema) in properties {
+            let kind = if required.contains(&name.as_str()) { "" } else { " (optional)" };
+            let about = schema["description"].as_str().unwrap_or_default();
+            text.push_str(&format!("    {name}{kind}: {}\n", about.replace('\n', " ")));
+        }
+    }
+    text.push('\n');
+    text
+}

@@ -1,0 +1,130 @@
+//! The tools over MCP, for any client: each call goes to the toolbox in the sandbox; `try_fix` runs in a fork, and
+//! `submit` is judged by the gate.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use serde_json::{Value, json};
+use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::repository::Source;
+use testwright_tools::tool::{Audience, ToolSpec};
+
+use crate::gate::{self, Examined};
+use crate::session::{CallAnswer, Session};
+
+/// Longest time of one call.
+const DEADLINE: Duration = Duration::from_secs(900);
+
+/// Serves one session.
+pub struct ToolServer {
+    session: Arc<Session>,
+    source: Source,
+    /// Text of the issue, where one was given; the gate asks it for names that do not exist yet.
+    issue: String,
+    tools: Vec<ToolSpec>,
+}
+
+impl ToolServer {
+    pub fn new(session: Arc<Session>, source: Source, issue: String) -> Self {
+        let tools = testwright_tools::list::all()
+            .into_iter()
+            .filter(|tool| tool.audience() == Audience::Model)
+            .map(|tool| tool.spec())
+            .collect();
+        ToolServer {
+            session,
+            source,
+            issue,
+            tools,
+        }
+    }
+
+    async fn call(&self, name: &str, arguments: Value) -> Result<CallAnswer, SandboxError> {
+        match name {
+            "try_fix" => self.session.call_in_fork(name, arguments, DEADLINE).await,
+            "submit" => {
+                let examined = gate::examine(&self.session, &self.source, &self.issue, &arguments, DEADLINE).await?;
+                Ok(match examined {
+                    Examined::Refused(text) => CallAnswer {
+                        text,
+                        data: Value::Null,
+                        refused: true,
+                    },
+                    Examined::Judged { submission, verdict } => CallAnswer {
+                        text: verdict.text(),
+                        data: json!({
+                            "accepted": verdict.accepted(),
+                            "verdict": verdict,
+                            "patch": submission.patch,
+                        }),
+                        refused: false,
+                    },
+                })
+            }
+            _ => self.session.call(name, arguments, DEADLINE).await,
+        }
+    }
+}
+
+impl ServerHandler for ToolServer {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("testwright", env!("CARGO_PKG_VERSION")))
+            .with_instructions(format!(
+                "Tools to write a test for {} at its base commit, in a sandbox without network. \
+                 `submit` says whether the test reproduces the issue.",
+                self.source.name
+            ))
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let tools = self
+            .tools
+            .iter()
+            .map(|spec| {
+                let schema = spec.parameters.as_object().cloned().unwrap_or_default();
+                Tool::new(spec.name.clone(), spec.description.clone(), schema)
+            })
+            .collect();
+        Ok(ListToolsResult::with_all_items(tools))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if !self.tools.iter().any(|tool| tool.name == request.name) {
+            let names: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
+            return Err(ErrorData::invalid_params(
+                format!("there is no tool `{}`; the tools are: {}", request.name, names.join(", ")),
+                None,
+            ));
+        }
+        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        let answer = self
+            .call(&request.name, arguments)
+            .await
+            .map_err(|error| ErrorData::internal_error(format!("failed to {error}"), None))?;
+        let content = vec![ContentBlock::text(answer.text)];
+        let mut result = if answer.refused {
+            CallToolResult::error(content)
+        } else {
+            CallToolResult::success(content)
+        };
+        if !answer.data.is_null() {
+            result.structured_content = Some(answer.data);
+        }
+        Ok(result.into())
+    }
+}

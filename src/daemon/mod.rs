@@ -1,0 +1,3 @@
+//! What testwright serves to other programs. So far: the tools, over MCP.
+
+pub mod mcp;

@@ -1,0 +1,113 @@
+//! The evidence that comes with an accepted test.
+
+use serde::{Deserialize, Serialize};
+use testwright_tools::pytest::report::{FailureClass, Frame, Outcome, Phase};
+
+/// Everything that speaks for the test; `evidence.json` holds it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    pub tests: Vec<TestEvidence>,
+    /// Contributed tests that pass on the old code already.
+    pub passing: Vec<String>,
+    /// The sentence of the issue that the failure answers to.
+    pub issue_sentence: Option<String>,
+    /// The model's own words on it.
+    pub reason: Option<String>,
+    /// Outcomes of the reruns, one line each: hash seed, order, how many failed again.
+    pub reruns: Vec<String>,
+    /// What candidate fixes did to the tests, each in a copy of the sandbox that was thrown away.
+    pub fixes: Vec<FixTrial>,
+    pub review: Option<Review>,
+    /// Changes that were left out of the patch.
+    pub dropped: Vec<String>,
+    pub steps: u32,
+    pub prompt_tokens: u64,
+    pub cached_tokens: u64,
+    pub completion_tokens: u64,
+    /// `None` where the model has no price.
+    pub dollars: Option<f64>,
+    pub seconds: f64,
+}
+
+/// One failing contributed test on the old code.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TestEvidence {
+    /// Node id, parameters included.
+    pub id: String,
+    pub outcome: Outcome,
+    pub phase: Phase,
+    pub class: FailureClass,
+    pub exception: String,
+    pub message: String,
+    /// The frame where it arose.
+    pub frame: Option<Frame>,
+    /// A name that does not exist yet, where that is the failure.
+    pub missing_name: Option<String>,
+    /// Files under test in which it ran code.
+    pub executed: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FixTrial {
+    /// The edit as a diff.
+    pub patch: String,
+    /// Node id and outcome with the edit.
+    pub outcomes: Vec<(String, Outcome)>,
+}
+
+impl FixTrial {
+    /// Every one of these tests passed with the edit.
+    pub fn cures(&self, tests: &[TestEvidence]) -> bool {
+        !tests.is_empty()
+            && tests.iter().all(|test| {
+                self.outcomes
+                    .iter()
+                    .any(|(id, outcome)| *id == test.id && *outcome == Outcome::Passed)
+            })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Review {
+    pub verdict: ReviewVerdict,
+    pub reason: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ReviewVerdict {
+    Yes,
+    No,
+    Unsure,
+}
+
+impl TestEvidence {
+    /// `assertion: AssertionError: message (file:line in function)`, on one line.
+    pub fn line(&self) -> String {
+        let class = match self.class {
+            FailureClass::Assertion => "assertion",
+            FailureClass::Exception => "exception",
+            FailureClass::Error => "error",
+        };
+        let mut line = format!("{class}: {}", self.exception);
+        let message = self.message.lines().next().unwrap_or_default().trim();
+        if !message.is_empty() {
+            line.push_str(": ");
+            line.extend(message.chars().take(160));
+        }
+        if let Some(frame) = &self.frame {
+            line.push_str(&format!(" ({}:{} in {})", frame.file, frame.line, frame.function));
+        }
+        line
+    }
+}
+
+impl Evidence {
+    pub fn headline(&self) -> String {
+        match self.tests.as_slice() {
+            [] => "no failing test".to_owned(),
+            [test] => format!("{} fails ({})", test.id, test.line()),
+            [test, rest @ ..] => format!("{} and {} more fail ({})", test.id, rest.len(), test.line()),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Decides on a submission: the facts come from the sandbox (`submit` of the toolbox), the decision is made
+//! here, one rule after the other, and every fault is named at once.
+//!
+//! The rules are those of the submission gate: only test files change; the patch applies to the clean base;
+//! tests are contributed; at least one of them fails in a sound way, and none that passed breaks; it fails
+//! again under other conditions; it ran code under test.
+
+mod evidence;
+mod rules;
+mod sentence;
+
+pub use evidence::{Evidence, FixTrial, Review, ReviewVerdict, TestEvidence};
+pub use rules::{Finding, Rule};
+pub use sentence::best_sentence;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::error::ErrorKind;
+use testwright_sandboxes::repository::{Source, apply_check};
+use testwright_tools::tools::submission::Submission;
+
+use crate::session::Session;
+
+/// The gate's decision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// What is wrong; empty means accepted.
+    pub findings: Vec<Finding>,
+    /// What was left out of the patch, `path: reason`.
+    pub dropped: Vec<String>,
+    /// The failing contributed tests, soundly failing or not.
+    pub failing: Vec<TestEvidence>,
+    /// Contributed tests that pass on the old code already.
+    pub passing: Vec<String>,
+}
+
+impl Verdict {
+    pub fn accepted(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// What the model is told.
+    pub fn text(&self) -> String {
+        let mut lines = Vec::new();
+        if self.accepted() {
+            lines.push("The checks of the submission passed:".to_owned());
+            lines.extend(self.failing.iter().map(|test| format!("- {} fails: {}", test.id, test.line())));
+        } else {
+            lines.push("Not accepted:".to_owned());
+            lines.extend(self.findings.iter().map(|finding| format!("- {}", finding.text)));
+        }
+        if !self.passing.is_empty() {
+            lines.push(format!("Passing on this code already: {}", self.passing.join(", ")));
+        }
+        if !self.dropped.is_empty() {
+            lines.push("Left out of the patch, and put back in the workspace:".to_owned());
+            lines.extend(self.dropped.iter().map(|line| format!("- {line}")));
+        }
+        lines.join("\n")
+    }
+}
+
+/// Decides. `applies` is what `git apply` on a clean checkout said; `issue` is the issue's whole text.
+pub fn decide(submission: &Submission, issue: &str, applies: &Result<(), String>) -> Verdict {
+    let failing = rules::failing(submission);
+    let mut findings = Vec::new();
+    for rule in rules::ALL {
+        (rule.check)(
+            &rules::Case {
+                submission,
+                issue,
+                applies,
+                failing: &failing,
+            },
+            &mut |text| {
+                findings.push(Finding {
+                    rule: rule.rule,
+                    text,
+                })
+            },
+        );
+    }
+    Verdict {
+        findings,
+        dropped: submission
+            .files
+            .iter()
+            .filter(|file| !file.kept)
+            .map(|file| match &file.reason {
+                Some(reason) => format!("{}: {reason}", file.path),
+                None => file.path.clone(),
+            })
+            .collect(),
+        passing: rules::passing(submission),
+        failing,
+    }
+}
+
+/// A submission, looked at.
+pub enum Examined {
+    /// The call itself was wrong: the text says how.
+    Refused(String),
+    Judged {
+        submission: Box<Submission>,
+        verdict: Verdict,
+    },
+}
+
+/// Gathers the facts in the sandbox and decides. `arguments` are those of the tool `submit`.
+pub async fn examine(
+    session: &Session,
+    source: &Source,
+    issue: &str,
+    arguments: &Value,
+    deadline: Duration,
+) -> Result<Examined, SandboxError> {
+    let answer = session.call("submit", arguments.clone(), deadline).await?;
+    if answer.refused {
+        return Ok(Examined::Refused(answer.text));
+    }
+    let submission: Box<Submission> = serde_json::from_value(answer.data)
+        .map_err(|e| SandboxError::new(ErrorKind::System, format!("read what `submit` found out: {e}")))?;
+    let applies = if submission.patch.is_empty() {
+        Ok(())
+    } else {
+        apply_check(source, &submission.patch)
+    };
+    let verdict = decide(&submission, issue, &applies);
+    Ok(Examined::Judged { submission, verdict })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,302 @@
+//! The rules, one function each, in one list.
+
+use serde::{Deserialize, Serialize};
+use testwright_tools::pytest::report::{Failure, FailureClass, Outcome, Place, Report, TestResult};
+use testwright_tools::tools::submission::{Change, ProblemKind, Submission};
+
+use super::evidence::TestEvidence;
+
+/// What a rule found wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    pub rule: Rule,
+    /// For the model: what is wrong, and what to do.
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rule {
+    TestsOnly,
+    Applies,
+    Contributes,
+    Fails,
+    Sound,
+    BreaksNothing,
+    FailsAgain,
+    RunsCodeUnderTest,
+}
+
+pub(super) struct Case<'a> {
+    pub submission: &'a Submission,
+    pub issue: &'a str,
+    pub applies: &'a Result<(), String>,
+    pub failing: &'a [TestEvidence],
+}
+
+pub(super) struct Check {
+    pub rule: Rule,
+    pub check: fn(&Case<'_>, &mut dyn FnMut(String)),
+}
+
+pub(super) const ALL: &[Check] = &[
+    Check {
+        rule: Rule::TestsOnly,
+        check: tests_only,
+    },
+    Check {
+        rule: Rule::Applies,
+        check: applies,
+    },
+    Check {
+        rule: Rule::Contributes,
+        check: contributes,
+    },
+    Check {
+        rule: Rule::Fails,
+        check: fails,
+    },
+    Check {
+        rule: Rule::Sound,
+        check: sound,
+    },
+    Check {
+        rule: Rule::BreaksNothing,
+        check: breaks_nothing,
+    },
+    Check {
+        rule: Rule::FailsAgain,
+        check: fails_again,
+    },
+    Check {
+        rule: Rule::RunsCodeUnderTest,
+        check: runs_code_under_test,
+    },
+];
+
+/// `path::Class::function[parameters]` belongs to the contributed `path::Class::function`.
+fn is_of(id: &str, contributed: &str) -> bool {
+    id.strip_prefix(contributed)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
+}
+
+fn contributed<'a>(submission: &'a Submission) -> impl Iterator<Item = &'a str> {
+    submission
+        .contributed
+        .iter()
+        .filter(|test| test.change != Change::Deleted)
+        .map(|test| test.id.as_str())
+}
+
+fn is_contributed(submission: &Submission, id: &str) -> bool {
+    contributed(submission).any(|test| is_of(id, test))
+}
+
+fn failed(test: &TestResult) -> bool {
+    matches!(test.outcome, Outcome::Failed | Outcome::Error | Outcome::Absent)
+}
+
+fn evidence(id: &str, outcome: Outcome, failure: &Failure, executed: &[String]) -> TestEvidence {
+    // Where it arose: the innermost frame of the repository, else the innermost of all.
+    let frame = failure
+        .frames
+        .iter()
+        .rev()
+        .find(|frame| frame.place != Place::External)
+        .or(failure.frames.last());
+    TestEvidence {
+        id: id.to_owned(),
+        outcome,
+        phase: failure.phase,
+        class: failure.class,
+        exception: failure.exception.clone(),
+        message: failure.message.clone(),
+        frame: frame.cloned(),
+        missing_name: failure.missing_name.clone(),
+        executed: executed.to_vec(),
+    }
+}
+
+/// Contributed tests that did not pass on the old code. A module that could not be collected stands for the
+/// contributed tests in it.
+pub(super) fn failing(submission: &Submission) -> Vec<TestEvidence> {
+    let mut found: Vec<TestEvidence> = submission
+        .old
+        .tests
+        .iter()
+        .filter(|test| failed(test) && is_contributed(submission, &test.id))
+        .filter_map(|test| {
+            let failure = test.failure.as_ref()?;
+            Some(evidence(&test.id, test.outcome, failure, &test.executed))
+        })
+        .collect();
+    for error in &submission.old.collection_errors {
+        for id in contributed(submission) {
+            let inside = id.strip_prefix(error.id.as_str()).is_some_and(|rest| rest.starts_with("::"));
+            if inside {
+                found.push(evidence(id, Outcome::Error, &error.failure, &[]));
+            }
+        }
+    }
+    found
+}
+
+/// Contributed tests that pass on the old code.
+pub(super) fn passing(submission: &Submission) -> Vec<String> {
+    submission
+        .old
+        .tests
+        .iter()
+        .filter(|test| test.outcome == Outcome::Passed && is_contributed(submission, &test.id))
+        .map(|test| test.id.clone())
+        .collect()
+}
+
+/// The failure is that a name is missing which the issue asks for.
+fn asked_for(test: &TestEvidence, issue: &str) -> bool {
+    let Some(name) = test.missing_name.as_deref() else {
+        return false;
+    };
+    let last = name.rsplit('.').next().unwrap_or(name);
+    !last.is_empty()
+        && issue.match_indices(last).any(|(at, _)| {
+            let word = |c: char| c.is_alphanumeric() || c == '_';
+            !issue[..at].chars().next_back().is_some_and(word)
+                && !issue[at + last.len()..].chars().next().is_some_and(word)
+        })
+}
+
+fn tests_only(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
+    for problem in &case.submission.problems {
+        if problem.kind != ProblemKind::NothingContributed {
+            wrong(problem.text.clone());
+        }
+    }
+    if case.submission.patch.is_empty() {
+        wrong("the patch is empty: no test file was changed. Add a test with `insert_function`.".to_owned());
+    }
+}
+
+fn applies(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
+    if let Err(problem) = case.applies {
+        wrong(format!("the patch does not apply to the clean base commit: {problem}"));
+    }
+}
+
+fn contributes(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
+    if !case.submission.patch.is_empty() && contributed(case.submission).next().is_none() {
+        wrong(
+            "no test function was added or changed. pytest must be able to find it: its name, its class and its \
+             file have to follow the repository's naming."
+                .to_owned(),
+        );
+    }
+}
+
+fn fails(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
+    if contributed(case.submission).next().is_none() || !case.failing.is_empty() {
+        return;
+    }
+    let old = &case.submission.old;
+    let outcome = |wanted: Outcome| {
+        old.tests
+            .iter()
+            .filter(|test| test.outcome == wanted && is_contributed(case.submission, &test.id))
+            .count()
+    };
+    let ran = old.tests.iter().any(|test| is_contributed(case.submission, &test.id));
+    if old.timed_out {
+        wrong("the run of the tests did not end in time. Make the test quicker.".to_owned());
+    } else if !ran {
+        wrong(format!(
+            "pytest did not run the contributed tests ({}). Run them with `run_pytest` and see why.",
+            contributed(case.submission).collect::<Vec<_>>().join(", ")
+        ));
+    } else if outcome(Outcome::Passed) > 0 {
+        wrong(
+            "no contributed test fails on this code: they pass, so they do not show the issue. The test must fail \
+             now and pass once the issue is fixed."
+                .to_owned(),
+        );
+    } else {
+        wrong("no contributed test fails on this code: they are skipped or expected to fail.".to_owned());
+    }
+}
+
+fn sound(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
+    for test in case.failing {
+        if test.class != FailureClass::Error || asked_for(test, case.issue) {
+            continue;
+        }
+        let advice = match &test.missing_name {
+            Some(name) => format!("`{name}` does not exist, and the issue does not ask for it"),
+            None if test.outcome == Outcome::Absent => "it ended the whole run".to_owned(),
+            None => "it is raised by the test itself and not by the code under test. If that is what the issue shows, \
+                     assert on it explicitly"
+                .to_owned(),
+        };
+        wrong(format!(
+            "{} does not fail in an assertion or in the code under test: {}. {advice}.",
+            test.id,
+            test.line()
+        ));
+    }
+}
+
+fn breaks_nothing(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
+    let Some(before) = &case.submission.before else {
+        return;
+    };
+    for was in before.tests.iter().filter(|test| test.outcome == Outcome::Passed) {
+        if is_contributed(case.submission, &was.id) || case.submission.contributed.iter().any(|c| is_of(&was.id, &c.id)) {
+            continue;
+        }
+        let now = case.submission.old.tests.iter().find(|test| test.id == was.id);
+        let broken = match now {
+            Some(test) => failed(test),
+            None => !case.submission.old.timed_out,
+        };
+        if broken {
+            wrong(format!(
+                "{} passed before your change and does not any more. Leave existing tests as they are.",
+                was.id
+            ));
+        }
+    }
+}
+
+fn fails_again(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
+    for test in case.failing {
+        for rerun in &case.submission.reruns {
+            if !fails_in(&rerun.report, &test.id) {
+                wrong(format!(
+                    "{} is flaky: it failed, but not in a rerun (hash seed {}, order: {}).",
+                    test.id, rerun.hash_seed, rerun.order
+                ));
+            }
+        }
+    }
+    if !case.failing.is_empty() && case.submission.reruns.is_empty() {
+        wrong("the failing tests were not run again, so nothing is known of their stability.".to_owned());
+    }
+}
+
+fn fails_in(report: &Report, id: &str) -> bool {
+    report.tests.iter().any(|test| test.id == id && failed(test))
+        || report
+            .collection_errors
+            .iter()
+            .any(|error| id.strip_prefix(error.id.as_str()).is_some_and(|rest| rest.starts_with("::")))
+}
+
+fn runs_code_under_test(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
+    for test in case.failing {
+        // What cannot be imported, called or found yet cannot run either.
+        if test.executed.is_empty() && test.class != FailureClass::Error {
+            wrong(format!(
+                "{} fails without running any code of the repository that is not test code.",
+                test.id
+            ));
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Which sentence of the issue a failure answers to: the one that shares the rarest words with it.
+
+use std::collections::{HashMap, HashSet};
+
+/// Most characters of a sentence that is shown.
+const LONGEST: usize = 300;
+
+/// The sentence (or line of code) of `issue` that shares most with `failure` (the model's reason, the exception,
+/// its message, the test's source). `None` if nothing is shared.
+pub fn best_sentence(issue: &str, failure: &str) -> Option<String> {
+    let sentences = sentences(issue);
+    let words: Vec<HashSet<String>> = sentences.iter().map(|s| words(s)).collect();
+    let mut frequency: HashMap<&str, usize> = HashMap::new();
+    for word in words.iter().flatten() {
+        *frequency.entry(word).or_default() += 1;
+    }
+    let wanted = self::words(failure);
+    let mut best: Option<(f64, usize)> = None;
+    for (i, sentence) in words.iter().enumerate() {
+        let shared: f64 = sentence
+            .intersection(&wanted)
+            .map(|word| 1.0 / frequency.get(word.as_str()).copied().unwrap_or(1) as f64)
+            .sum();
+        // Long sentences share more by chance.
+        let score = shared / (4.0 + sentence.len() as f64).sqrt();
+        if shared > 0.0 && best.is_none_or(|(top, _)| score > top) {
+            best = Some((score, i));
+        }
+    }
+    let (_, i) = best?;
+    let sentence = sentences[i];
+    Some(if sentence.chars().count() > LONGEST {
+        sentence.chars().take(LONGEST).chain(['…']).collect()
+    } else {
+        sentence.to_owned()
+    })
+}
+
+/// Sentences of the prose and lines of the code. A full stop ends a sentence where white space and a capital follow: not
+/// inside a name, a number or a call.
+fn sentences(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if line.starts_with("```") || line.starts_with("<!--") {
+            continue;
+        }
+        let mut start = 0;
+        for (at, stop) in line.match_indices(['.', '!', '?']) {
+            let end = at + stop.len();
+            let rest = &line[end..];
+            if rest.starts_with(char::is_whitespace) && rest.trim_start().starts_with(char::is_uppercase) {
+                found.push(line[start..end].trim());
+                start = end;
+            }
+        }
+        found.push(line[start..].trim());
+    }
+    found.retain(|sentence| sentence.chars().filter(|c| c.is_alphanumeric()).count() > 3);
+    found
+}
+
+fn words(text: &str) -> HashSet<String> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .filter(|word| word.len() > 2)
+        .map(str::to_lowercase)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const ISSUE: &str = "Slugs lose digits\n\nI use the library daily. Calling slugify('Version 2') returns 'version'. \
+                         I expected 'version-2' there.\n\nThanks for e.g. the docs!";
+
+    #[test]
+    fn the_sentence_that_the_failure_speaks_of_is_found() {
+        let sentence = best_sentence(ISSUE, "AssertionError: assert 'version' == 'version-2' where slugify('Version 2')");
+        assert_eq!(sentence.unwrap(), "Calling slugify('Version 2') returns 'version'.");
+    }
+
+    #[test]
+    fn nothing_shared_gives_nothing() {
+        assert_eq!(best_sentence(ISSUE, "zzz qqq"), None);
+        assert_eq!(best_sentence("", "anything"), None);
+    }
+}

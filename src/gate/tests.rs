@@ -1,0 +1,206 @@
+#![allow(clippy::unwrap_used)]
+
+use testwright_tools::pytest::report::{
+    CollectionError, Failure, FailureClass, Frame, Outcome, Phase, Place, Report, TestResult,
+};
+use testwright_tools::tools::submission::{
+    Change, ChangedFile, ContributedTest, Problem, ProblemKind, Rerun, Submission,
+};
+
+use super::*;
+
+const ID: &str = "tests/test_slug.py::TestSlug::test_digits";
+const ISSUE: &str = "Slugs lose digits\n\n`slugify('Version 2')` returns 'version'. Please add `keep_digits`.";
+
+fn failure(class: FailureClass) -> Failure {
+    Failure {
+        phase: Phase::Call,
+        class,
+        exception: "AssertionError".into(),
+        message: "assert 'version' == 'version-2'".into(),
+        frames: vec![Frame {
+            file: "tests/test_slug.py".into(),
+            line: 9,
+            function: "test_digits".into(),
+            code: "assert slugify('Version 2') == 'version-2'".into(),
+            place: Place::Test,
+        }],
+        missing_name: None,
+    }
+}
+
+fn result(id: &str, outcome: Outcome) -> TestResult {
+    TestResult {
+        id: id.into(),
+        outcome,
+        failure: (outcome == Outcome::Failed).then(|| failure(FailureClass::Assertion)),
+        captured: String::new(),
+        seconds: 0.01,
+        executed: vec!["slugs/core.py".into()],
+    }
+}
+
+fn report(tests: Vec<TestResult>) -> Report {
+    Report {
+        tests,
+        exit_code: Some(1),
+        ..Report::default()
+    }
+}
+
+/// A submission with nothing to find fault with.
+fn sound() -> Submission {
+    let rerun = |hash_seed, order: &str| Rerun {
+        hash_seed,
+        order: order.into(),
+        report: report(vec![result(ID, Outcome::Failed)]),
+    };
+    Submission {
+        patch: "diff --git a/tests/test_slug.py b/tests/test_slug.py\n".into(),
+        files: vec![ChangedFile {
+            path: "tests/test_slug.py".into(),
+            change: Change::Modified,
+            kept: true,
+            reason: None,
+        }],
+        contributed: vec![ContributedTest {
+            id: ID.into(),
+            change: Change::Added,
+            line: 8,
+            source: "def test_digits(self): ...".into(),
+        }],
+        problems: vec![],
+        before: Some(report(vec![result("tests/test_slug.py::test_old", Outcome::Passed)])),
+        old: report(vec![
+            result("tests/test_slug.py::test_old", Outcome::Passed),
+            result(ID, Outcome::Failed),
+        ]),
+        reruns: vec![rerun(1, "given"), rerun(2, "reversed"), rerun(3, "alone")],
+    }
+}
+
+fn verdict(submission: &Submission) -> Verdict {
+    decide(submission, ISSUE, &Ok(()))
+}
+
+/// The rules that find fault after `change`.
+fn rules(change: impl FnOnce(&mut Submission)) -> Vec<Rule> {
+    let mut submission = sound();
+    change(&mut submission);
+    verdict(&submission).findings.into_iter().map(|finding| finding.rule).collect()
+}
+
+#[test]
+fn a_sound_submission_is_accepted_with_its_evidence() {
+    let verdict = verdict(&sound());
+    assert!(verdict.accepted(), "{}", verdict.text());
+    assert_eq!(verdict.failing[0].id, ID);
+    assert_eq!(verdict.failing[0].frame.as_ref().unwrap().line, 9);
+}
+
+#[test]
+fn what_can_be_seen_without_running_is_told() {
+    let found = rules(|s| {
+        s.problems = vec![Problem {
+            kind: ProblemKind::Vacuous,
+            text: "test_digits is marked as skipped".into(),
+        }]
+    });
+    assert_eq!(found, [Rule::TestsOnly]);
+    assert_eq!(rules(|s| s.patch.clear()), [Rule::TestsOnly]);
+}
+
+#[test]
+fn a_patch_that_does_not_apply_is_refused() {
+    let verdict = decide(&sound(), ISSUE, &Err("corrupt patch at line 3".into()));
+    assert_eq!(verdict.findings[0].rule, Rule::Applies);
+    assert!(verdict.text().contains("corrupt patch at line 3"));
+}
+
+#[test]
+fn a_submission_without_a_test_is_refused() {
+    assert_eq!(rules(|s| s.contributed.clear()), [Rule::Contributes]);
+    assert_eq!(rules(|s| s.contributed[0].change = Change::Deleted), [Rule::Contributes]);
+}
+
+#[test]
+fn a_test_that_passes_or_is_skipped_or_does_not_run_is_refused() {
+    for outcome in [Outcome::Passed, Outcome::Skipped, Outcome::Xfailed] {
+        assert_eq!(rules(|s| s.old.tests[1] = result(ID, outcome)), [Rule::Fails]);
+    }
+    assert_eq!(rules(|s| drop(s.old.tests.pop())), [Rule::Fails]);
+}
+
+#[test]
+fn an_error_of_the_test_itself_is_refused_unless_the_issue_asks_for_the_missing_name() {
+    let error = |name: Option<&str>| Failure {
+        missing_name: name.map(str::to_owned),
+        ..failure(FailureClass::Error)
+    };
+    assert_eq!(rules(|s| s.old.tests[1].failure = Some(error(None))), [Rule::Sound]);
+    assert_eq!(rules(|s| s.old.tests[1].failure = Some(error(Some("keep_digit")))), [Rule::Sound]);
+    assert_eq!(rules(|s| s.old.tests[1].failure = Some(error(Some("keep_digits")))), []);
+    assert_eq!(rules(|s| s.old.tests[1].failure = Some(error(Some("slugs.core.keep_digits")))), []);
+}
+
+#[test]
+fn a_module_that_cannot_be_imported_stands_for_its_tests() {
+    let import = |name: &str, s: &mut Submission| {
+        let error = CollectionError {
+            id: "tests/test_slug.py".into(),
+            failure: Failure {
+                phase: Phase::Collect,
+                exception: "ImportError".into(),
+                missing_name: Some(name.into()),
+                ..failure(FailureClass::Error)
+            },
+        };
+        s.before = None;
+        s.old = Report {
+            collection_errors: vec![error],
+            ..Report::default()
+        };
+        for rerun in &mut s.reruns {
+            rerun.report = s.old.clone();
+        }
+    };
+    assert_eq!(rules(|s| import("keep_digits", s)), []);
+    assert_eq!(rules(|s| import("nowhere", s)), [Rule::Sound]);
+}
+
+#[test]
+fn a_test_that_passed_must_not_break() {
+    assert_eq!(
+        rules(|s| s.old.tests[0] = result("tests/test_slug.py::test_old", Outcome::Failed)),
+        [Rule::BreaksNothing]
+    );
+    assert_eq!(rules(|s| drop(s.old.tests.remove(0))), [Rule::BreaksNothing]);
+}
+
+#[test]
+fn a_test_that_does_not_fail_in_every_rerun_is_flaky() {
+    assert_eq!(
+        rules(|s| s.reruns[1].report.tests[0] = result(ID, Outcome::Passed)),
+        [Rule::FailsAgain]
+    );
+    assert_eq!(rules(|s| s.reruns.clear()), [Rule::FailsAgain]);
+}
+
+#[test]
+fn a_test_that_runs_no_code_under_test_is_refused() {
+    assert_eq!(rules(|s| s.old.tests[1].executed.clear()), [Rule::RunsCodeUnderTest]);
+}
+
+#[test]
+fn parameters_belong_to_their_test_and_longer_names_do_not() {
+    let parametrised = format!("{ID}[a b::c]");
+    let accepted = rules(|s| {
+        s.old.tests[1] = result(&parametrised, Outcome::Failed);
+        for rerun in &mut s.reruns {
+            rerun.report.tests[0] = result(&parametrised, Outcome::Failed);
+        }
+    });
+    assert_eq!(accepted, []);
+    let other = format!("{ID}_more");
+    assert_eq!(rules(|s| s.old.tests[1] = result(&other, Outcome::Failed)), [Rule::Fails]);
+}

@@ -1,0 +1,160 @@
+//! MCP with the toolbox over the streams of its process.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rmcp::model::{CallToolRequestParams, ClientRequest, PingRequest, RequestMetaObject};
+use rmcp::service::RunningService;
+use rmcp::{RoleClient, ServiceError, ServiceExt};
+use serde_json::Value;
+use testwright_sandboxes::error::ErrorKind;
+use testwright_sandboxes::{Command, Process, Sandbox, SandboxError};
+use testwright_tools::config::Config;
+use tokio::io::AsyncReadExt;
+
+use super::CallAnswer;
+use super::program::{DIGEST, TOOLBOX};
+
+/// How long a toolbox may take to say hello.
+const HELLO: Duration = Duration::from_secs(30);
+/// How long after a call's deadline an answer may still come: the toolbox has to end processes and to report.
+const GRACE: Duration = Duration::from_secs(15);
+/// How long a living toolbox takes to answer a ping, even while a tool is at work.
+const PING: Duration = Duration::from_secs(10);
+/// Bytes of the toolbox's stderr that are kept for an error message.
+const STDERR: usize = 4_000;
+
+pub(super) struct Connection {
+    client: RunningService<RoleClient, ()>,
+    stderr: std::sync::Arc<std::sync::Mutex<Vec<u8>>>,
+}
+
+impl Connection {
+    pub(super) async fn open(sandbox: &dyn Sandbox, config: &Config) -> Result<Self, SandboxError> {
+        let paths = &sandbox.facts().paths;
+        let program = paths.temporary.join("testwright-toolbox");
+        sandbox.upload(&program, TOOLBOX, 0o755).await?;
+        let process = sandbox.spawn(&serve(&program, config)?).await?;
+        let Process {
+            stdin,
+            stdout,
+            mut stderr,
+            exit: _,
+        } = process;
+        let kept = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let sink = kept.clone();
+        tokio::spawn(async move {
+            let mut buffer = [0; 1024];
+            while let Ok(n) = stderr.read(&mut buffer).await {
+                if n == 0 {
+                    break;
+                }
+                if let Ok(mut kept) = sink.lock() {
+                    let room = STDERR.saturating_sub(kept.len());
+                    kept.extend_from_slice(&buffer[..n.min(room)]);
+                }
+            }
+        });
+        let client = match tokio::time::timeout(HELLO, ().serve((stdout, stdin))).await {
+            Ok(Ok(client)) => client,
+            Ok(Err(error)) => return Err(dead(&format!("the toolbox did not start: {error}"), &kept)),
+            Err(_) => return Err(dead("the toolbox did not answer", &kept)),
+        };
+        let connection = Connection { client, stderr: kept };
+        connection.handshake().await?;
+        Ok(connection)
+    }
+
+    /// The toolbox in the sandbox must be the one that this program carries.
+    async fn handshake(&self) -> Result<(), SandboxError> {
+        let answer = self.call("handshake", Value::Object(Default::default()), HELLO).await?;
+        let said = |key: &str| answer.data.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (version, digest) = (said("version"), said("digest"));
+        if version != env!("CARGO_PKG_VERSION") || digest != *DIGEST {
+            return Err(self.dead(&format!(
+                "the toolbox in the sandbox is another one: version {version}, digest {digest}; expected {}, {}",
+                env!("CARGO_PKG_VERSION"),
+                *DIGEST
+            )));
+        }
+        Ok(())
+    }
+
+    pub(super) async fn call(&self, tool: &str, arguments: Value, deadline: Duration) -> Result<CallAnswer, SandboxError> {
+        let Value::Object(arguments) = arguments else {
+            return Ok(CallAnswer {
+                text: format!("the arguments of `{tool}` must be an object"),
+                data: Value::Null,
+                refused: true,
+            });
+        };
+        let mut parameters = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let mut meta = RequestMetaObject::default();
+        meta.0.insert(
+            "testwright/deadline_ms".to_owned(),
+            Value::from(u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX)),
+        );
+        parameters.meta = Some(meta);
+        match tokio::time::timeout(deadline + GRACE, self.client.peer().call_tool(parameters)).await {
+            Ok(Ok(result)) => Ok(CallAnswer {
+                text: result
+                    .content
+                    .iter()
+                    .filter_map(|block| block.as_text())
+                    .map(|text| text.text.as_str())
+                    .collect::<Vec<_>>()
+                    .join("\n"),
+                data: result.structured_content.unwrap_or_default(),
+                refused: result.is_error == Some(true),
+            }),
+            Ok(Err(ServiceError::McpError(error))) => Err(SandboxError::new(
+                ErrorKind::System,
+                format!("run `{tool}` in the sandbox: {}", error.message),
+            )),
+            Ok(Err(error)) => Err(self.dead(&format!("the toolbox is gone: {error}"))),
+            Err(_) => Err(self.dead(&format!("the toolbox did not answer a call of `{tool}`"))),
+        }
+    }
+
+    pub(super) async fn ping(&self) -> Result<(), SandboxError> {
+        let ping = self.client.peer().send_request(ClientRequest::PingRequest(PingRequest::default()));
+        match tokio::time::timeout(PING, ping).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(self.dead(&format!("the toolbox is gone: {error}"))),
+            Err(_) => Err(self.dead("the toolbox does not answer")),
+        }
+    }
+
+    pub(super) async fn close(self) {
+        // Whatever the service says on its way out, the sandbox is stopped next.
+        let _ = self.client.cancel().await;
+    }
+
+    fn dead(&self, what: &str) -> SandboxError {
+        dead(what, &self.stderr)
+    }
+}
+
+fn dead(what: &str, stderr: &std::sync::Mutex<Vec<u8>>) -> SandboxError {
+    let printed = stderr
+        .lock()
+        .map(|kept| String::from_utf8_lossy(&kept).trim().to_owned())
+        .unwrap_or_default();
+    let message = if printed.is_empty() {
+        format!("talk to the sandbox: {what}")
+    } else {
+        format!("talk to the sandbox: {what} (it printed: {printed})")
+    };
+    SandboxError::new(ErrorKind::Dead, message)
+}
+
+fn serve(program: &Path, config: &Config) -> Result<Command, SandboxError> {
+    let config = serde_json::to_string(config)
+        .map_err(|e| SandboxError::new(ErrorKind::System, format!("encode the toolbox's settings: {e}")))?;
+    Ok(Command::new([
+        program.to_string_lossy().into_owned(),
+        "serve".to_owned(),
+        "--config".to_owned(),
+        config,
+    ]))
+}

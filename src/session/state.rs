@@ -1,0 +1,64 @@
+//! The state of a workspace, as it goes into records and back into a fresh sandbox.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::error::ErrorKind;
+
+use super::Session;
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Content of the files that differ from the base commit: Base64, or `None` for a deleted one.
+pub type Contents = BTreeMap<String, Option<String>>;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FileContent {
+    pub path: String,
+    pub content: Option<String>,
+}
+
+impl Session {
+    /// All files that differ from the base commit.
+    pub async fn changes(&self) -> Result<Contents, SandboxError> {
+        #[derive(Deserialize)]
+        struct Changes {
+            files: Vec<FileContent>,
+        }
+        let answer = self.host_call("changes", json!({})).await?;
+        let changes: Changes = serde_json::from_value(answer)
+            .map_err(|e| SandboxError::new(ErrorKind::System, format!("read what changed: {e}")))?;
+        Ok(changes.files.into_iter().map(|file| (file.path, file.content)).collect())
+    }
+
+    /// Brings a workspace into a recorded state: exactly these files differ from the base commit.
+    pub async fn restore(&self, contents: &Contents) -> Result<(), SandboxError> {
+        let files: Vec<FileContent> = contents
+            .iter()
+            .map(|(path, content)| FileContent {
+                path: path.clone(),
+                content: content.clone(),
+            })
+            .collect();
+        self.host_call("restore", json!({ "files": files })).await.map(drop)
+    }
+
+    /// What the toolbox says of the workspace, for the first prompt.
+    pub async fn describe(&self) -> Result<String, SandboxError> {
+        self.call("describe", json!({}), DEADLINE).await.map(|answer| answer.text)
+    }
+
+    async fn host_call(&self, tool: &str, arguments: serde_json::Value) -> Result<serde_json::Value, SandboxError> {
+        let answer = self.call(tool, arguments, DEADLINE).await?;
+        if answer.refused {
+            return Err(SandboxError::new(
+                ErrorKind::System,
+                format!("run `{tool}` in the sandbox: {}", answer.text),
+            ));
+        }
+        Ok(answer.data)
+    }
+}

@@ -1,0 +1,256 @@
+//! Reading and writing a run's folder.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::event::{Event, FORMAT};
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("write {path}: {source}")]
+    Write {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("read {path}: {source}")]
+    Read {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("read {path}: line {line} is not an event of a trajectory: {problem}")]
+    Malformed {
+        path: PathBuf,
+        line: usize,
+        problem: String,
+    },
+    #[error("use {path}: it holds the record of a run already")]
+    Occupied { path: PathBuf },
+    #[error("use {path}: another process writes to it")]
+    Busy { path: PathBuf },
+}
+
+/// A run's folder, locked against a second writer while it is open.
+#[derive(Debug)]
+pub struct RunFolder {
+    path: PathBuf,
+    trajectory: File,
+}
+
+const TRAJECTORY: &str = "trajectory.jsonl";
+
+impl RunFolder {
+    /// Makes the folder for a new run; one that holds a trajectory already is left alone.
+    pub fn create(path: &Path) -> Result<Self, StoreError> {
+        let write = |source| StoreError::Write {
+            path: path.to_owned(),
+            source,
+        };
+        std::fs::create_dir_all(path).map_err(write)?;
+        let file = path.join(TRAJECTORY);
+        let trajectory = OpenOptions::new()
+            .create_new(true)
+            .append(true)
+            .open(&file)
+            .map_err(|source| match source.kind() {
+                std::io::ErrorKind::AlreadyExists => StoreError::Occupied {
+                    path: path.to_owned(),
+                },
+                _ => StoreError::Write {
+                    path: file.clone(),
+                    source,
+                },
+            })?;
+        lock(&trajectory, path)?;
+        Ok(RunFolder {
+            path: path.to_owned(),
+            trajectory,
+        })
+    }
+
+    /// Opens the folder of a run that was cut short. A last line that is not whole is taken off: the step in
+    /// flight when the crash came.
+    pub fn reopen(path: &Path) -> Result<(Self, Vec<Event>), StoreError> {
+        let file = path.join(TRAJECTORY);
+        let (events, whole) = read_events(&file)?;
+        let mut trajectory = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&file)
+            .map_err(|source| StoreError::Read {
+                path: file.clone(),
+                source,
+            })?;
+        lock(&trajectory, path)?;
+        let write = |source| StoreError::Write {
+            path: file.clone(),
+            source,
+        };
+        trajectory.set_len(whole).map_err(write)?;
+        trajectory.seek(SeekFrom::End(0)).map_err(write)?;
+        Ok((
+            RunFolder {
+                path: path.to_owned(),
+                trajectory,
+            },
+            events,
+        ))
+    }
+
+    /// The events of a recorded run.
+    pub fn read(path: &Path) -> Result<Vec<Event>, StoreError> {
+        read_events(&path.join(TRAJECTORY)).map(|(events, _)| events)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends one event; it is on disk when this returns.
+    pub fn append(&mut self, event: &Event) -> Result<(), StoreError> {
+        let write = |source| StoreError::Write {
+            path: self.path.join(TRAJECTORY),
+            source,
+        };
+        let mut line = serde_json::to_vec(event).map_err(|e| write(e.into()))?;
+        line.push(b'\n');
+        self.trajectory.write_all(&line).map_err(write)?;
+        self.trajectory.sync_data().map_err(write)
+    }
+
+    /// Writes a file of the folder aside and renames it.
+    pub fn write(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
+        let path = self.path.join(name);
+        let write = |source| StoreError::Write {
+            path: path.clone(),
+            source,
+        };
+        let mut aside = tempfile::NamedTempFile::new_in(&self.path).map_err(write)?;
+        aside.write_all(content).map_err(write)?;
+        aside.as_file().sync_all().map_err(write)?;
+        let file = aside.persist(&path).map_err(|e| write(e.error))?;
+        // A temporary file is private; results are for everybody who may read the folder.
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            file.set_permissions(std::fs::Permissions::from_mode(0o644))
+                .map_err(write)?;
+        }
+        drop(file);
+        Ok(())
+    }
+
+    pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
+        let mut text = serde_json::to_vec_pretty(value).map_err(|e| StoreError::Write {
+            path: self.path.join(name),
+            source: e.into(),
+        })?;
+        text.push(b'\n');
+        self.write(name, &text)
+    }
+}
+
+fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::Busy {
+            path: path.to_owned(),
+        }),
+        Err(std::fs::TryLockError::Error(source)) => Err(StoreError::Write {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}
+
+/// All whole events, and the length of the file up to the end of the last of them.
+fn read_events(path: &Path) -> Result<(Vec<Event>, u64), StoreError> {
+    let read = |source| StoreError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let mut reader = BufReader::new(File::open(path).map_err(read)?);
+    let mut events = Vec::new();
+    let mut whole = 0;
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        let length = reader.read_until(b'\n', &mut line).map_err(read)?;
+        if length == 0 || line.last() != Some(&b'\n') {
+            break;
+        }
+        let event: Event = serde_json::from_slice(&line).map_err(|e| StoreError::Malformed {
+            path: path.to_owned(),
+            line: number,
+            problem: e.to_string(),
+        })?;
+        if let Event::Started(started) = &event
+            && started.format > FORMAT
+        {
+            return Err(StoreError::Malformed {
+                path: path.to_owned(),
+                line: number,
+                problem: format!("format {} is newer than this program knows", started.format),
+            });
+        }
+        whole += length as u64;
+        events.push(event);
+    }
+    Ok((events, whole))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn resumed(at: &str) -> Event {
+        Event::Resumed { at: at.into() }
+    }
+
+    #[test]
+    fn a_torn_last_line_is_taken_off_and_the_rest_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = RunFolder::create(folder.path()).unwrap();
+        run.append(&resumed("one")).unwrap();
+        run.append(&resumed("two")).unwrap();
+        drop(run);
+        let file = folder.path().join(TRAJECTORY);
+        let mut bytes = std::fs::read(&file).unwrap();
+        bytes.truncate(bytes.len() - 5);
+        std::fs::write(&file, bytes).unwrap();
+
+        let (mut run, events) = RunFolder::reopen(folder.path()).unwrap();
+        assert_eq!(events, [resumed("one")]);
+        run.append(&resumed("three")).unwrap();
+        drop(run);
+        assert_eq!(RunFolder::read(folder.path()).unwrap(), [resumed("one"), resumed("three")]);
+    }
+
+    #[test]
+    fn a_damaged_line_in_the_middle_is_an_error_with_its_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = RunFolder::create(folder.path()).unwrap();
+        run.append(&resumed("one")).unwrap();
+        drop(run);
+        let file = folder.path().join(TRAJECTORY);
+        let mut text = std::fs::read_to_string(&file).unwrap();
+        text.push_str("not json\n");
+        std::fs::write(&file, text).unwrap();
+        let error = RunFolder::read(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("line 2"), "{error}");
+    }
+
+    #[test]
+    fn a_second_run_never_writes_over_the_first_and_a_second_writer_is_kept_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let _first = RunFolder::create(folder.path()).unwrap();
+        assert!(matches!(
+            RunFolder::create(folder.path()),
+            Err(StoreError::Occupied { .. })
+        ));
+        assert!(matches!(RunFolder::reopen(folder.path()), Err(StoreError::Busy { .. })));
+    }
+}

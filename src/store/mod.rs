@@ -1,0 +1,8 @@
+//! The folder of a run: `trajectory.jsonl` (append-only, on disk before the next step), `run.json`,
+//! `evidence.json` and `test.patch` (written aside and renamed).
+
+pub mod event;
+mod folder;
+
+pub use event::{Answer, Event, FileState, Purpose, Started};
+pub use folder::{RunFolder, StoreError};
