@@ -44,7 +44,9 @@ impl From<std::io::Error> for SandboxError {
     fn from(e: std::io::Error) -> Self {
         let error = SandboxError::new(ErrorKind::System, e.to_string());
         match e.kind() {
-            std::io::ErrorKind::StorageFull => error.hint("make room on the disk, or set another cache folder"),
+            std::io::ErrorKind::StorageFull => {
+                error.hint("make room on the disk, or set another cache folder")
+            }
             _ => error,
         }
     }

@@ -1,8 +1,29 @@
 //! Git on the host: where old code comes from.
+//!
+//! A [`Repository`] is one commit of a folder, a bare repository or a URL (or the files of a folder without git);
+//! a [`Source`] is its tracked files as a tar archive in the cache. Everything goes through the `git` program,
+//! told not to run hooks, not to ask and not to hand credentials to anybody else. Nothing of the repository is
+//! executed here, and attributes such as `export-ignore` do not apply: old code is whole.
+//!
+//! All of it blocks; asynchronous callers use `spawn_blocking`.
 
-use std::path::PathBuf;
+mod archive;
+mod clone;
+mod git;
+mod locate;
+mod patch;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+
+pub use patch::apply_check;
+pub use tree::Tree;
+
+use crate::sandbox::Result;
 
 /// The old code, ready to be put into sandboxes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,4 +42,66 @@ pub struct Source {
     pub describe: Option<String>,
     /// What the user should know, e.g. that uncommitted changes were left out.
     pub notes: Vec<String>,
+}
+
+/// How a repository is opened.
+#[derive(Debug, Clone, Default)]
+pub struct OpenOptions {
+    /// Token for https remotes (sent to the remote's host alone, never stored).
+    pub token: Option<String>,
+    /// Use what the cache has; nothing is fetched.
+    pub offline: bool,
+}
+
+/// One commit of a repository, found but not yet unpacked.
+#[derive(Debug)]
+pub struct Repository {
+    git: git::Git,
+    cache: PathBuf,
+    name: String,
+    commit: Option<String>,
+    date: Option<i64>,
+    /// The tree to archive: of the commit, of a subfolder in it, or of a snapshot.
+    tree: String,
+    notes: Vec<String>,
+    /// Keeps the object store of a snapshot.
+    _snapshot: Option<tempfile::TempDir>,
+}
+
+/// Opens a path (a work tree, a bare repository, a subfolder of a work tree, a plain folder) or a URL (cloned
+/// into the cache) at a revision; without one, at its head.
+///
+/// Errors: `Input` for a path that is not there, an unknown revision (with the nearest names) or something that is
+/// no repository; `Unavailable` for a remote that cannot be reached.
+pub fn open(
+    location: &str,
+    revision: Option<&str>,
+    cache: &Path,
+    options: &OpenOptions,
+) -> Result<Repository> {
+    locate::open(location, revision, cache, options)
+}
+
+impl Repository {
+    /// `owner/name`, or the folder's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Full hash of the commit; `None` for a plain folder.
+    pub fn commit(&self) -> Option<&str> {
+        self.commit.as_deref()
+    }
+
+    /// The tracked files as an archive; milliseconds when the cache has it.
+    pub fn source(&self) -> Result<Source> {
+        archive::source(self)
+    }
+}
+
+impl Source {
+    /// The files in the archive, to read single ones without unpacking.
+    pub fn tree(&self) -> Result<Tree> {
+        Tree::open(&self.archive)
+    }
 }

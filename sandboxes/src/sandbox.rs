@@ -196,7 +196,11 @@ pub trait Sandbox: Send + Sync {
 }
 
 /// Runs a command to its end. On the deadline the process is left to [`Sandbox::stop`] and the error says so.
-pub async fn output(sandbox: &dyn Sandbox, command: &Command, deadline: Duration) -> Result<Output> {
+pub async fn output(
+    sandbox: &dyn Sandbox,
+    command: &Command,
+    deadline: Duration,
+) -> Result<Output> {
     use tokio::io::AsyncReadExt;
     let Process {
         stdin,
@@ -220,7 +224,11 @@ pub async fn output(sandbox: &dyn Sandbox, command: &Command, deadline: Duration
         Ok(result) => result,
         Err(_) => Err(SandboxError::new(
             crate::error::ErrorKind::System,
-            format!("`{}` did not end within {} s", command.argv.join(" "), deadline.as_secs()),
+            format!(
+                "`{}` did not end within {} s",
+                command.argv.join(" "),
+                deadline.as_secs()
+            ),
         )),
     }
 }

@@ -1,0 +1,154 @@
+//! Does a patch apply to the clean base commit?
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::git::Git;
+use super::{Source, Tree};
+use crate::sandbox::Result;
+
+/// Asks `git apply --check` in a folder that holds, of the base commit, the files that the patch speaks of.
+///
+/// The outer error is ours; the inner one is git's reason, fit to be shown to a model.
+pub fn apply_check(source: &Source, patch: &str) -> Result<std::result::Result<(), String>> {
+    if patch.trim().is_empty() {
+        return Ok(Err("the patch is empty".to_owned()));
+    }
+    let tree = source.tree()?;
+    let folder = tempfile::tempdir()?;
+    for path in touched(patch) {
+        materialise(&tree, &path, folder.path())?;
+    }
+    let mut command = Git::nowhere().command();
+    command
+        .current_dir(folder.path())
+        .env(
+            "GIT_CEILING_DIRECTORIES",
+            folder.path().parent().unwrap_or(folder.path()),
+        )
+        .args(["apply", "--check", "--whitespace=nowarn", "-"]);
+    let said = super::git::run(command, patch.as_bytes())?;
+    if said.ok {
+        return Ok(Ok(()));
+    }
+    Ok(Err(said.stderr.replace("error: ", "")))
+}
+
+/// Puts one file of the base there, and the links that lie on the way to it.
+fn materialise(tree: &Tree, path: &str, folder: &Path) -> Result<()> {
+    if path
+        .split('/')
+        .any(|part| part.is_empty() || part == "." || part == "..")
+    {
+        return Ok(());
+    }
+    let ends = path.match_indices('/').map(|(i, _)| i).chain([path.len()]);
+    for end in ends {
+        let part = &path[..end];
+        let Some(place) = tree.place(part) else {
+            continue;
+        };
+        let target = folder.join(part);
+        if target.symlink_metadata().is_ok() {
+            return Ok(());
+        }
+        if let Some(parent) = target.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        if let Some(link) = &place.link {
+            std::os::unix::fs::symlink(link, &target)?;
+            // Nothing is written through a link.
+            return Ok(());
+        }
+        std::fs::write(&target, tree.read(part)?.unwrap_or_default())?;
+        if place.executable {
+            use std::os::unix::fs::PermissionsExt as _;
+            std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o755))?;
+        }
+        return Ok(());
+    }
+    Ok(())
+}
+
+/// Every path that a header of the patch may name; one too many does no harm.
+fn touched(patch: &str) -> BTreeSet<String> {
+    let mut paths = BTreeSet::new();
+    for line in patch.lines() {
+        if let Some(rest) = line.strip_prefix("diff --git ") {
+            // Unquoted names may hold blanks: the two halves are the same but for the first letter.
+            let middle = rest.len() / 2;
+            let (old, new) = if !rest.starts_with('"') && rest.as_bytes().get(middle) == Some(&b' ')
+            {
+                (&rest[..middle], &rest[middle + 1..])
+            } else {
+                rest.rsplit_once(' ').unwrap_or((rest, ""))
+            };
+            paths.extend([old, new].into_iter().filter_map(side));
+        } else if let Some(rest) = line
+            .strip_prefix("--- ")
+            .or_else(|| line.strip_prefix("+++ "))
+        {
+            // Some programs put a date behind a tab.
+            paths.extend(side(rest.split('\t').next().unwrap_or(rest)));
+        } else {
+            for start in ["rename from ", "rename to ", "copy from ", "copy to "] {
+                if let Some(rest) = line.strip_prefix(start) {
+                    paths.insert(unquote(rest));
+                }
+            }
+        }
+    }
+    paths
+}
+
+/// The path without `a/` or `b/`.
+fn side(name: &str) -> Option<String> {
+    let name = unquote(name.trim_end_matches('\r'));
+    let (_, path) = name.split_once('/')?;
+    (name != "/dev/null").then(|| path.to_owned())
+}
+
+/// Undoes git's quoting of unusual names: `"a/\303\244"`.
+fn unquote(name: &str) -> String {
+    let Some(inner) = name.strip_prefix('"').and_then(|n| n.strip_suffix('"')) else {
+        return name.to_owned();
+    };
+    let mut bytes = Vec::new();
+    let mut rest = inner.bytes().peekable();
+    while let Some(byte) = rest.next() {
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        match rest.next() {
+            Some(b'n') => bytes.push(b'\n'),
+            Some(b't') => bytes.push(b'\t'),
+            Some(digit @ b'0'..=b'3') => {
+                let mut value = u32::from(digit - b'0');
+                for _ in 0..2 {
+                    if let Some(digit) = rest.next_if(|b| (b'0'..=b'7').contains(b)) {
+                        value = value * 8 + u32::from(digit - b'0');
+                    }
+                }
+                bytes.extend(u8::try_from(value));
+            }
+            Some(other) => bytes.push(other),
+            None => {}
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::touched;
+
+    #[test]
+    fn headers_name_the_paths() {
+        let patch = "diff --git a/x y.py b/x y.py\n--- a/x y.py\n+++ b/x y.py\n\
+                     diff --git \"a/\\303\\244.py\" \"b/\\303\\244.py\"\n\
+                     diff --git a/old.py b/new.py\nrename from old.py\nrename to new.py\n--- /dev/null\n+++ b/n.py\t2020\n";
+        let paths: Vec<_> = touched(patch).into_iter().collect();
+        assert_eq!(paths, ["n.py", "new.py", "old.py", "x y.py", "ä.py"]);
+    }
+}

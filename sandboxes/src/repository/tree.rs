@@ -1,0 +1,83 @@
+//! Reading single files of an archive without unpacking it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use crate::sandbox::Result;
+
+/// An index of an archive of a [`super::Source`].
+#[derive(Debug)]
+pub struct Tree {
+    archive: PathBuf,
+    entries: BTreeMap<String, Place>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    offset: u64,
+    size: u64,
+    pub executable: bool,
+    /// Target of a symbolic link.
+    pub link: Option<PathBuf>,
+}
+
+impl Tree {
+    pub fn open(archive: &Path) -> Result<Tree> {
+        let mut entries = BTreeMap::new();
+        let mut tar = tar::Archive::new(File::open(archive)?);
+        for entry in tar.entries_with_seek()? {
+            let entry = entry?;
+            let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+            let link = match entry.header().entry_type() {
+                tar::EntryType::Symlink => entry.link_name()?.map(|l| l.into_owned()),
+                tar::EntryType::Regular => None,
+                _ => continue,
+            };
+            let place = Place {
+                offset: entry.raw_file_position(),
+                size: entry.size(),
+                executable: entry.header().mode()? & 0o111 != 0,
+                link,
+            };
+            entries.insert(path, place);
+        }
+        Ok(Tree {
+            archive: archive.to_owned(),
+            entries,
+        })
+    }
+
+    /// Paths of all files and links, sorted.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(String::as_str)
+    }
+
+    pub fn contains(&self, path: &str) -> bool {
+        self.entries.contains_key(path)
+    }
+
+    /// Content of a regular file; `None` if there is none of that path.
+    pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>> {
+        let Some(place) = self.entries.get(path).filter(|p| p.link.is_none()) else {
+            return Ok(None);
+        };
+        let mut file = File::open(&self.archive)?;
+        file.seek(SeekFrom::Start(place.offset))?;
+        let mut content = Vec::new();
+        file.take(place.size).read_to_end(&mut content)?;
+        Ok(Some(content))
+    }
+
+    /// Content as text, bytes that are no UTF-8 replaced.
+    pub fn text(&self, path: &str) -> Result<Option<String>> {
+        Ok(self
+            .read(path)?
+            .map(|c| String::from_utf8_lossy(&c).into_owned()))
+    }
+
+    pub(super) fn place(&self, path: &str) -> Option<&Place> {
+        self.entries.get(path)
+    }
+}
