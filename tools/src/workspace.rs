@@ -1,2 +1,359 @@
-//! The checkout that the tools work on: paths that stay inside it, what the base commit held.
-pub struct Workspace;
+//! The checkout that the tools work on: paths that stay inside it, what the base commit held, and
+//! what has changed since.
+//!
+//! The workspace needs no git: the base commit is a tar archive (see [`Config::base_archive`]).
+//! Every path that a tool is given goes through [`Workspace::resolve`] first.
+
+mod archive;
+mod changes;
+mod encoding;
+mod files;
+mod layout;
+mod patch;
+mod paths;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+pub use changes::Changed;
+pub use files::walker;
+pub use layout::Layout;
+pub use patch::unified;
+
+use crate::config::Config;
+use crate::tool::ToolError;
+use archive::Archive;
+use changes::Tracker;
+
+/// The largest file that is shown or edited as text, in bytes.
+pub const TEXT_LIMIT: u64 = 5 << 20;
+/// The largest file that is read at all, in bytes.
+const READ_LIMIT: u64 = 64 << 20;
+
+pub struct Workspace {
+    config: Config,
+    /// The checkout, links resolved.
+    root: PathBuf,
+    base: Archive,
+    layout: Layout,
+    tracker: Tracker,
+    /// Whole seconds of the newest modification time that a path ever had here: a file that comes
+    /// back with the same size and second would be run from its stale `.pyc`.
+    stamps: HashMap<PathBuf, u64>,
+}
+
+impl Workspace {
+    /// Reads the index of the base archive and takes the baseline (see [`Workspace::changes`]).
+    pub fn open(config: Config) -> Result<Workspace, ToolError> {
+        let root = fs::canonicalize(&config.workspace).map_err(|e| {
+            ToolError::Broken(format!(
+                "the workspace {} cannot be opened: {e}",
+                config.workspace.display()
+            ))
+        })?;
+        let base = Archive::open(&config.base_archive)?;
+        let tracker = Tracker::open(&root, &base, &config.scratch)?;
+        let layout = Layout::read(&root);
+        Ok(Workspace {
+            config,
+            root,
+            base,
+            layout,
+            tracker,
+            stamps: HashMap::new(),
+        })
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where tests lie, by the repository's own pytest configuration at the time of opening.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The path relative to the root, normalised, links resolved. Takes relative paths, `./x`, and
+    /// absolute ones below the root; refuses what leaves the workspace, also through links. The file
+    /// need not exist.
+    pub fn resolve(&self, path: &str) -> Result<PathBuf, ToolError> {
+        paths::resolve(&self.root, &self.config.workspace, path)
+    }
+
+    /// As [`Workspace::resolve`], but refuses a file that does not exist, naming the nearest paths.
+    pub fn resolve_file(&self, path: &str) -> Result<PathBuf, ToolError> {
+        let relative = self.resolve(path)?;
+        let whole = self.root.join(&relative);
+        if whole.is_file() {
+            return Ok(relative);
+        }
+        let shown = forward(&relative);
+        if whole.is_dir() {
+            return Err(ToolError::Refused(format!(
+                "`{shown}` is a folder, not a file."
+            )));
+        }
+        let near = self.nearest(&shown);
+        Err(ToolError::Refused(if near.is_empty() {
+            format!("There is no file `{shown}`.")
+        } else {
+            format!(
+                "There is no file `{shown}`. The nearest are: {}.",
+                near.join(", ")
+            )
+        }))
+    }
+
+    /// The bytes of a regular file.
+    pub fn read(&self, relative: &Path) -> Result<Vec<u8>, ToolError> {
+        let relative = self.again(relative)?;
+        let whole = self.root.join(&relative);
+        let shown = forward(&relative);
+        let data = fs::metadata(&whole).map_err(|e| refuse_missing(&shown, &e))?;
+        if data.is_dir() {
+            return Err(ToolError::Refused(format!(
+                "`{shown}` is a folder, not a file."
+            )));
+        }
+        if !data.is_file() {
+            return Err(ToolError::Refused(format!(
+                "`{shown}` is not a regular file."
+            )));
+        }
+        if data.len() > READ_LIMIT {
+            return Err(ToolError::Refused(format!(
+                "`{shown}` is too large to read ({} MB; the limit is {} MB).",
+                data.len() >> 20,
+                READ_LIMIT >> 20
+            )));
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(data.len()).unwrap_or(0));
+        fs::File::open(&whole)
+            .and_then(|f| f.take(READ_LIMIT).read_to_end(&mut bytes))
+            .map_err(|e| refuse_missing(&shown, &e))?;
+        Ok(bytes)
+    }
+
+    /// A file as text: UTF-8, or Latin-1 where its coding cookie says so. Binary files and files over
+    /// [`TEXT_LIMIT`] are refused.
+    pub fn read_text(&self, relative: &Path) -> Result<String, ToolError> {
+        let shown = forward(relative);
+        let bytes = self.read(relative)?;
+        if bytes.len() as u64 > TEXT_LIMIT {
+            return Err(ToolError::Refused(format!(
+                "`{shown}` is too large to be shown as text ({} MB; the limit is {} MB).",
+                bytes.len() >> 20,
+                TEXT_LIMIT >> 20
+            )));
+        }
+        encoding::decode(bytes).map_err(|what| ToolError::Refused(format!("`{shown}` {what}.")))
+    }
+
+    /// Writes text in the encoding that the file has now (UTF-8 for a new one).
+    pub fn write_text(&mut self, relative: &Path, text: &str) -> Result<(), ToolError> {
+        let relative = self.again(relative)?;
+        let now = if self.root.join(&relative).exists() {
+            self.read(&relative)?
+        } else {
+            Vec::new()
+        };
+        let bytes = encoding::encode(text, &now)
+            .map_err(|what| ToolError::Refused(format!("`{}` {what}.", forward(&relative))))?;
+        self.write(&relative, &bytes)
+    }
+
+    /// Writes a file aside and renames it into place; folders are made, the mode is kept. The new
+    /// modification time falls into another second than any that the file had before.
+    pub fn write(&mut self, relative: &Path, bytes: &[u8]) -> Result<(), ToolError> {
+        let relative = self.again(relative)?;
+        self.put(&relative, bytes, None)
+    }
+
+    fn put(&mut self, relative: &Path, bytes: &[u8], mode: Option<u32>) -> Result<(), ToolError> {
+        let shown = forward(relative);
+        if relative.as_os_str().is_empty() || relative.starts_with(".git") {
+            return Err(ToolError::Refused(format!("`{shown}` cannot be written.")));
+        }
+        let whole = self.root.join(relative);
+        let folder = whole.parent().unwrap_or(&self.root);
+        fs::create_dir_all(folder).map_err(|e| cannot_write(&shown, &e))?;
+        let old = fs::symlink_metadata(&whole).ok();
+        if old.as_ref().is_some_and(fs::Metadata::is_dir) {
+            return Err(ToolError::Refused(format!(
+                "`{shown}` is a folder, not a file."
+            )));
+        }
+        let mut aside = tempfile::Builder::new()
+            .prefix(".testwright-")
+            .tempfile_in(folder)
+            .map_err(|e| cannot_write(&shown, &e))?;
+        std::io::Write::write_all(&mut aside, bytes).map_err(|e| cannot_write(&shown, &e))?;
+        let mode = mode
+            .or_else(|| {
+                old.as_ref()
+                    .filter(|o| o.is_file())
+                    .map(|o| o.mode() & 0o7777)
+            })
+            .unwrap_or(0o644);
+        aside
+            .as_file()
+            .set_permissions(fs::Permissions::from_mode(mode))
+            .map_err(|e| cannot_write(&shown, &e))?;
+        if let Some(old) = &old {
+            self.remember(relative, old);
+        }
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        if let Some(&stamp) = self.stamps.get(relative)
+            && now.as_secs() <= stamp
+        {
+            let later = UNIX_EPOCH + Duration::from_secs(stamp + 1);
+            aside
+                .as_file()
+                .set_modified(later)
+                .map_err(|e| cannot_write(&shown, &e))?;
+        }
+        aside
+            .persist(&whole)
+            .map_err(|e| cannot_write(&shown, &e.error))?;
+        Ok(())
+    }
+
+    /// Removes a file; a folder that this leaves empty and that the base commit did not have goes too.
+    pub fn remove(&mut self, relative: &Path) -> Result<(), ToolError> {
+        let relative = self.again(relative)?;
+        let shown = forward(&relative);
+        let whole = self.root.join(&relative);
+        let data = fs::symlink_metadata(&whole).map_err(|e| refuse_missing(&shown, &e))?;
+        if data.is_dir() {
+            return Err(ToolError::Refused(format!(
+                "`{shown}` is a folder, not a file."
+            )));
+        }
+        self.remember(&relative, &data);
+        fs::remove_file(&whole).map_err(|e| cannot_write(&shown, &e))?;
+        let mut folder = relative.parent();
+        while let Some(path) = folder.filter(|p| !p.as_os_str().is_empty()) {
+            if self.base.has_folder(path) || fs::remove_dir(self.root.join(path)).is_err() {
+                break;
+            }
+            folder = path.parent();
+        }
+        Ok(())
+    }
+
+    /// What the file held at the base commit; `None` if it was not there (or is a link).
+    pub fn base(&self, relative: &Path) -> Result<Option<Vec<u8>>, ToolError> {
+        self.base.read(relative)
+    }
+
+    /// Puts one file back as it was at the base commit: written again, or removed if it was not there.
+    /// Refused for a file that belongs to the baseline: what it held is not known.
+    pub fn restore(&mut self, relative: &Path) -> Result<(), ToolError> {
+        if self.tracker.is_baseline(relative) {
+            return Err(ToolError::Refused(format!(
+                "`{}` was generated when the environment was built; it cannot be put back.",
+                forward(relative)
+            )));
+        }
+        let Some(entry) = self.base.entry(relative) else {
+            return self.remove(relative);
+        };
+        if let Some(target) = entry.link.clone() {
+            let whole = self.root.join(relative);
+            if fs::symlink_metadata(&whole).is_ok() {
+                fs::remove_file(&whole)?;
+            }
+            if let Some(folder) = whole.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            std::os::unix::fs::symlink(target, whole)?;
+            return Ok(());
+        }
+        let mode = entry.mode;
+        let bytes = self.base.read(relative)?.unwrap_or_default();
+        self.put(relative, &bytes, Some(mode))
+    }
+
+    /// Everything that differs from the base commit: modified and deleted tracked files, and new files
+    /// that are neither ignored by `.gitignore` nor build products (`__pycache__`, `*.pyc`,
+    /// `*.egg-info`, `.pytest_cache` …), by path.
+    ///
+    /// What already differed when the workspace was first opened (a generated version file, say) is the
+    /// baseline: it is left out for as long as it stays as it was then. The baseline is kept in the scratch
+    /// folder, so that a later `open` (in a copy of the sandbox, or after a restart) uses the same.
+    /// File names that are not UTF-8 are left out.
+    pub fn changes(&mut self) -> Result<Vec<Changed>, ToolError> {
+        self.tracker.changes(&self.root, &self.base)
+    }
+
+    /// The changes as a patch for `git apply`; the empty string for no changes.
+    pub fn patch(&self, changes: &[Changed]) -> String {
+        patch::patch(changes)
+    }
+
+    /// All files that are not ignored, sorted, with forward slashes; hidden ones included, `.git` not.
+    pub fn files(&self) -> Vec<String> {
+        files::files(&self.root)
+    }
+
+    /// Paths of files that a mistyped one could have meant, best first, at most five.
+    pub fn nearest(&self, path: &str) -> Vec<String> {
+        files::nearest(&self.files(), path, 5)
+    }
+
+    /// Paths that come from elsewhere than [`Workspace::resolve`] get the same treatment.
+    fn again(&self, relative: &Path) -> Result<PathBuf, ToolError> {
+        match relative.to_str() {
+            Some(text) => self.resolve(text),
+            None => Err(ToolError::refused("The path is not UTF-8.")),
+        }
+    }
+
+    fn remember(&mut self, relative: &Path, data: &fs::Metadata) {
+        let second = u64::try_from(data.mtime()).unwrap_or(0);
+        let stamp = self.stamps.entry(relative.to_path_buf()).or_insert(0);
+        *stamp = (*stamp).max(second);
+    }
+}
+
+/// A relative path as it is shown and as it stands in patches.
+pub fn forward(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    if text.is_empty() {
+        ".".to_owned()
+    } else {
+        text.into_owned()
+    }
+}
+
+fn refuse_missing(shown: &str, e: &std::io::Error) -> ToolError {
+    match e.kind() {
+        std::io::ErrorKind::NotFound => ToolError::Refused(format!("There is no file `{shown}`.")),
+        std::io::ErrorKind::PermissionDenied => {
+            ToolError::Refused(format!("`{shown}` is not readable."))
+        }
+        _ => ToolError::Broken(format!("{shown}: {e}")),
+    }
+}
+
+fn cannot_write(shown: &str, e: &std::io::Error) -> ToolError {
+    use std::io::ErrorKind::{AlreadyExists, NotADirectory, PermissionDenied};
+    match e.kind() {
+        PermissionDenied | NotADirectory | AlreadyExists => {
+            ToolError::Refused(format!("`{shown}` cannot be written: {e}."))
+        }
+        _ => ToolError::Broken(format!("{shown} could not be written: {e}")),
+    }
+}

@@ -1,0 +1,485 @@
+//! The tests of one file, and what in the file each of them rests on.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use tree_sitter::Node;
+
+use crate::python::Module;
+use crate::python::tokens::tokens;
+use crate::workspace::Layout;
+
+/// Members of a class, and functions of a module, that run without being named.
+const UNNAMED: [&str; 18] = [
+    "setUp",
+    "tearDown",
+    "setUpClass",
+    "tearDownClass",
+    "asyncSetUp",
+    "asyncTearDown",
+    "setUpTestData",
+    "setup",
+    "teardown",
+    "setup_method",
+    "teardown_method",
+    "setup_class",
+    "teardown_class",
+    "setup_module",
+    "teardown_module",
+    "setup_function",
+    "teardown_function",
+    "pytestmark",
+];
+
+pub struct Test {
+    /// `Class::function`, without the file.
+    pub id: String,
+    pub line: usize,
+    pub source: String,
+    /// Key of its function.
+    unit: String,
+    /// Its class and the bases of that in this file, in the order in which members are looked up.
+    classes: Vec<String>,
+}
+
+/// A piece of code that has a name: a function, an assignment, an import, the head of a class.
+#[derive(Default)]
+struct Unit {
+    hashes: Vec<u64>,
+    /// Names that it may refer to.
+    names: BTreeSet<String>,
+    runs_unnamed: bool,
+}
+
+struct Class<'m> {
+    /// Dotted.
+    path: String,
+    name: String,
+    bases: Vec<String>,
+    /// Member name → its whole node, for functions.
+    functions: Vec<(String, Node<'m>)>,
+    members: BTreeSet<String>,
+}
+
+pub struct Suite {
+    /// By name for the module's own, by `Class.name` for members, by `class Class` for heads.
+    units: HashMap<String, Unit>,
+    pub tests: Vec<Test>,
+}
+
+impl Suite {
+    pub fn read(module: &Module, layout: &Layout) -> Suite {
+        let mut reader = Reader {
+            module,
+            units: HashMap::new(),
+            classes: Vec::new(),
+            functions: Vec::new(),
+        };
+        reader.block(module.root(), "");
+        let mut tests = Vec::new();
+        for (name, node) in &reader.functions {
+            if layout.is_test_function(name) && !reader.is_fixture(*node) {
+                tests.push(reader.test(name.clone(), name.clone(), *node, Vec::new()));
+            }
+        }
+        for class in &reader.classes {
+            let order = reader.lookup_order(class);
+            if !reader.is_collected(class, &order, layout) {
+                continue;
+            }
+            let mut seen = BTreeSet::new();
+            for path in &order {
+                let Some(owner) = reader.class(path) else {
+                    continue;
+                };
+                for (name, node) in &owner.functions {
+                    let is_test = layout.is_test_function(name) || name.starts_with("test");
+                    if is_test && seen.insert(name.clone()) && !reader.is_fixture(*node) {
+                        let id = format!("{}::{name}", class.path.replace('.', "::"));
+                        tests.push(reader.test(id, format!("{path}.{name}"), *node, order.clone()));
+                    }
+                }
+            }
+        }
+        // A name that is defined twice counts once: the last definition is the one that runs.
+        let mut last: HashMap<String, usize> = HashMap::new();
+        for (at, test) in tests.iter().enumerate() {
+            last.insert(test.id.clone(), at);
+        }
+        let mut at = 0;
+        tests.retain(|test| {
+            at += 1;
+            last.get(&test.id) == Some(&(at - 1))
+        });
+        tests.sort_by_key(|t| t.line);
+        Suite {
+            units: reader.units,
+            tests,
+        }
+    }
+
+    pub fn test(&self, id: &str) -> Option<&Test> {
+        self.tests.iter().find(|t| t.id == id)
+    }
+
+    /// Everything of this file that the test rests on, with a hash of each.
+    pub fn fingerprint(&self, test: &Test) -> BTreeMap<&str, &[u64]> {
+        let mut found = BTreeMap::new();
+        let mut open: Vec<String> = vec![test.unit.clone()];
+        for (key, unit) in &self.units {
+            let owner = key.rsplit_once('.').map(|(owner, _)| owner);
+            let applies = match owner {
+                None => !key.starts_with("class "),
+                Some(owner) => test.classes.iter().any(|c| c == owner),
+            };
+            if unit.runs_unnamed && applies {
+                open.push(key.clone());
+            }
+        }
+        for class in &test.classes {
+            // Of a nested class, the heads around it count too.
+            for (at, _) in class.match_indices('.').chain([(class.len(), "")]) {
+                open.push(format!("class {}", &class[..at]));
+            }
+        }
+        while let Some(key) = open.pop() {
+            let Some((key, unit)) = self.units.get_key_value(&key) else {
+                continue;
+            };
+            if found.insert(key.as_str(), unit.hashes.as_slice()).is_some() {
+                continue;
+            }
+            for name in &unit.names {
+                if let Some(class) = test
+                    .classes
+                    .iter()
+                    .find(|c| self.units.contains_key(&format!("{c}.{name}")))
+                {
+                    open.push(format!("{class}.{name}"));
+                }
+                open.push(name.clone());
+            }
+        }
+        found
+    }
+}
+
+struct Reader<'m> {
+    module: &'m Module,
+    units: HashMap<String, Unit>,
+    classes: Vec<Class<'m>>,
+    functions: Vec<(String, Node<'m>)>,
+}
+
+impl<'m> Reader<'m> {
+    /// The statements of a module (`owner` is empty) or of a class.
+    fn block(&mut self, block: Node<'m>, owner: &str) {
+        let mut cursor = block.walk();
+        let statements: Vec<Node<'m>> = block.named_children(&mut cursor).collect();
+        for statement in statements {
+            let inner = match statement.kind() {
+                "decorated_definition" => statement
+                    .child_by_field_name("definition")
+                    .unwrap_or(statement),
+                _ => statement,
+            };
+            match inner.kind() {
+                "function_definition" => {
+                    let Some(name) = self.name_of(inner) else {
+                        continue;
+                    };
+                    self.add(owner, &name, statement);
+                    match owner {
+                        "" => self.functions.push((name, statement)),
+                        _ => {
+                            if let Some(class) = self.classes.iter_mut().find(|c| c.path == owner) {
+                                class.functions.push((name, statement));
+                            }
+                        }
+                    }
+                }
+                "class_definition" => self.class_definition(statement, inner, owner),
+                "import_statement" | "import_from_statement" => {
+                    for binding in self.module.bindings(inner) {
+                        let text = format!("{} {} {}", binding.module, binding.name, binding.local);
+                        self.insert(owner, &binding.local, hash(&[text]), BTreeSet::new());
+                    }
+                }
+                "if_statement" | "try_statement" | "else_clause" | "elif_clause"
+                | "except_clause" | "finally_clause" => {
+                    let mut cursor = inner.walk();
+                    let parts: Vec<Node<'m>> = inner.named_children(&mut cursor).collect();
+                    for part in parts {
+                        if part.kind() == "block" {
+                            self.block(part, owner);
+                        } else if part.kind().ends_with("_clause") {
+                            let mut cursor = part.walk();
+                            let blocks: Vec<Node<'m>> = part
+                                .named_children(&mut cursor)
+                                .filter(|b| b.kind() == "block")
+                                .collect();
+                            for block in blocks {
+                                self.block(block, owner);
+                            }
+                        }
+                    }
+                }
+                _ => {
+                    for name in self.targets(inner) {
+                        self.add(owner, &name, inner);
+                    }
+                }
+            }
+        }
+    }
+
+    fn class_definition(&mut self, whole: Node<'m>, inner: Node<'m>, owner: &str) {
+        let (Some(name), Some(body)) = (self.name_of(inner), inner.child_by_field_name("body"))
+        else {
+            return;
+        };
+        let path = match owner {
+            "" => name.clone(),
+            _ => format!("{owner}.{name}"),
+        };
+        // For those who name the class, it counts as a whole.
+        self.add(owner, &name, whole);
+        let head = tokens(self.module, whole, &|n| n.id() == body.id());
+        let mut names = BTreeSet::new();
+        self.names(whole, &mut names, Some(body));
+        let bases = self.bases(inner);
+        names.retain(|n| !bases.contains(n) && *n != name);
+        self.insert("", &format!("class {path}"), hash(&head), names);
+        self.classes.push(Class {
+            path: path.clone(),
+            name,
+            bases,
+            functions: Vec::new(),
+            members: BTreeSet::new(),
+        });
+        self.block(body, &path);
+    }
+
+    fn add(&mut self, owner: &str, name: &str, node: Node<'m>) {
+        let mut names = BTreeSet::new();
+        self.names(node, &mut names, None);
+        names.remove(name);
+        let tokens = tokens(self.module, node, &|_| false);
+        self.insert(owner, name, hash(&tokens), names);
+        let is_autouse = node.kind() == "decorated_definition" && {
+            let mut cursor = node.walk();
+            node.named_children(&mut cursor)
+                .any(|c| c.kind() == "decorator" && self.module.source(c).contains("autouse"))
+        };
+        let key = key(owner, name);
+        if let Some(unit) = self.units.get_mut(&key) {
+            unit.runs_unnamed |= is_autouse || UNNAMED.contains(&name);
+        }
+    }
+
+    fn insert(&mut self, owner: &str, name: &str, hash: u64, names: BTreeSet<String>) {
+        let unit = self.units.entry(key(owner, name)).or_default();
+        unit.hashes.push(hash);
+        unit.names.extend(names);
+        if let Some(class) = self.classes.iter_mut().find(|c| c.path == owner) {
+            class.members.insert(name.to_owned());
+        }
+    }
+
+    fn name_of(&self, node: Node<'m>) -> Option<String> {
+        Some(
+            self.module
+                .source(node.child_by_field_name("name")?)
+                .to_owned(),
+        )
+    }
+
+    /// Names that a node may refer to: identifiers, attributes, and strings that could name a fixture.
+    fn names(&self, node: Node<'m>, out: &mut BTreeSet<String>, skip: Option<Node<'m>>) {
+        if skip.is_some_and(|s| s.id() == node.id()) {
+            return;
+        }
+        match node.kind() {
+            "identifier" => {
+                out.insert(self.module.source(node).to_owned());
+            }
+            "string_content" => {
+                let text = self.module.source(node);
+                if text.len() < 80 && text.chars().all(|c| c.is_alphanumeric() || c == '_') {
+                    out.insert(text.to_owned());
+                }
+            }
+            "keyword_argument" => {
+                if let Some(value) = node.child_by_field_name("value") {
+                    self.names(value, out, skip);
+                }
+            }
+            "attribute" => {
+                let object = node.child_by_field_name("object");
+                let own = object.is_some_and(|o| matches!(self.module.source(o), "self" | "cls"));
+                if let Some(object) = object {
+                    self.names(object, out, skip);
+                }
+                if let (true, Some(attribute)) = (own, node.child_by_field_name("attribute")) {
+                    out.insert(self.module.source(attribute).to_owned());
+                }
+            }
+            _ => {
+                let mut cursor = node.walk();
+                for child in node.named_children(&mut cursor) {
+                    self.names(child, out, skip);
+                }
+            }
+        }
+    }
+
+    /// Names that a statement binds.
+    fn targets(&self, statement: Node<'m>) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        let mut open = vec![statement];
+        while let Some(node) = open.pop() {
+            let bound = match node.kind() {
+                "assignment" | "augmented_assignment" | "for_statement" => {
+                    node.child_by_field_name("left")
+                }
+                "as_pattern_target" => Some(node),
+                "function_definition" | "class_definition" | "lambda" => continue,
+                _ => None,
+            };
+            if let Some(left) = bound {
+                self.names(left, &mut found, None);
+            }
+            let mut cursor = node.walk();
+            open.extend(node.named_children(&mut cursor));
+        }
+        // A call such as `parser.add(x)` at module level may change what it names.
+        if let Some(call) = statement.named_child(0).filter(|c| c.kind() == "call")
+            && let Some(function) = call
+                .child_by_field_name("function")
+                .filter(|f| f.kind() == "attribute")
+            && let Some(object) = function
+                .child_by_field_name("object")
+                .filter(|o| o.kind() == "identifier")
+        {
+            found.insert(self.module.source(object).to_owned());
+        }
+        found
+    }
+
+    fn bases(&self, class: Node<'m>) -> Vec<String> {
+        let Some(list) = class.child_by_field_name("superclasses") else {
+            return Vec::new();
+        };
+        let mut cursor = list.walk();
+        list.named_children(&mut cursor)
+            .filter(|c| matches!(c.kind(), "identifier" | "attribute"))
+            .map(|c| self.module.source(c).to_owned())
+            .collect()
+    }
+
+    fn class(&self, path: &str) -> Option<&Class<'m>> {
+        self.classes.iter().rev().find(|c| c.path == path)
+    }
+
+    /// The class and its bases in this file.
+    fn lookup_order(&self, class: &Class<'m>) -> Vec<String> {
+        let mut order = vec![class.path.clone()];
+        let mut at = 0;
+        while let Some(path) = order.get(at).cloned() {
+            at += 1;
+            let outer = path.rsplit_once('.').map(|(outer, _)| outer.to_owned());
+            for base in self.class(&path).into_iter().flat_map(|c| &c.bases) {
+                let sibling = outer.as_ref().map(|o| format!("{o}.{base}"));
+                let known = sibling
+                    .filter(|s| self.class(s).is_some())
+                    .unwrap_or_else(|| base.clone());
+                if self.class(&known).is_some() && !order.contains(&known) {
+                    order.push(known);
+                }
+            }
+        }
+        order
+    }
+
+    fn is_collected(&self, class: &Class<'m>, order: &[String], layout: &Layout) -> bool {
+        let chain = || order.iter().filter_map(|path| self.class(path));
+        if class.members.contains("__test__") && self.says_no_tests(class) {
+            return false;
+        }
+        let is_unittest = chain().flat_map(|c| &c.bases).any(|base| {
+            let last = base.rsplit('.').next().unwrap_or(base);
+            self.class(base).is_none() && (last.contains("TestCase") || last.contains("Test"))
+        });
+        let mut around = class.path.rsplit_once('.').map(|(outer, _)| outer);
+        while let Some(path) = around {
+            if !self
+                .class(path)
+                .is_some_and(|c| layout.is_test_class(&c.name))
+            {
+                return false;
+            }
+            around = path.rsplit_once('.').map(|(outer, _)| outer);
+        }
+        is_unittest
+            || (layout.is_test_class(&class.name)
+                && !chain().any(|c| c.members.contains("__init__")))
+    }
+
+    fn says_no_tests(&self, class: &Class<'m>) -> bool {
+        let no = hash(&["__test__".to_owned(), "=".to_owned(), "False".to_owned()]);
+        self.units
+            .get(&format!("{}.__test__", class.path))
+            .is_some_and(|u| u.hashes.last() == Some(&no))
+    }
+
+    fn is_fixture(&self, whole: Node<'m>) -> bool {
+        let mut cursor = whole.walk();
+        whole.named_children(&mut cursor).any(|c| {
+            let text = self.module.source(c);
+            c.kind() == "decorator"
+                && text
+                    .split('(')
+                    .next()
+                    .is_some_and(|name| name.trim_end().ends_with("fixture"))
+        })
+    }
+
+    fn test(&self, id: String, unit: String, node: Node<'m>, classes: Vec<String>) -> Test {
+        Test {
+            id,
+            line: node.start_position().row + 1,
+            source: dedent(self.module.source(node), node.start_position().column),
+            unit,
+            classes,
+        }
+    }
+}
+
+fn key(owner: &str, name: &str) -> String {
+    match owner {
+        "" => name.to_owned(),
+        _ => format!("{owner}.{name}"),
+    }
+}
+
+fn hash(tokens: &[String]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    tokens.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Takes `columns` of white space off every line but the first, which has none.
+fn dedent(source: &str, columns: usize) -> String {
+    let mut out = String::new();
+    for (at, line) in source.split_inclusive('\n').enumerate() {
+        let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
+        out.push_str(if at == 0 {
+            line
+        } else {
+            &line[blank.min(columns)..]
+        });
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}

@@ -1,0 +1,234 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use super::*;
+
+fn changed(before: &str, after: &str) -> Vec<String> {
+    contributed("tests/test_a.py", Some(before), after, &Layout::default())
+        .into_iter()
+        .map(|t| {
+            let sign = match t.change {
+                Change::Added => '+',
+                Change::Modified => '~',
+                Change::Deleted => '-',
+            };
+            format!("{sign}{}", t.id.strip_prefix("tests/test_a.py::").unwrap())
+        })
+        .collect()
+}
+
+const FILE: &str = "\
+import pytest
+from pkg import a, b
+
+DATA = [1, 2]
+OTHER = {'x': 1}
+
+@pytest.fixture
+def thing():
+    return a(helper())
+
+def helper():
+    return 1
+
+def test_one(thing):
+    assert thing
+
+@pytest.mark.parametrize('n', DATA)
+def test_two(n):
+    assert b(n)
+
+class TestBox:
+    size = 3
+
+    def setup_method(self):
+        self.box = 1
+
+    def test_in(self):
+        assert self.box == self.size
+
+    class TestInner:
+        def test_deep(self):
+            assert OTHER
+
+class Plain:
+    def test_not_collected(self):
+        pass
+";
+
+fn edit(from: &str, to: &str) -> Vec<String> {
+    assert!(FILE.contains(from), "{from}");
+    changed(FILE, &FILE.replacen(from, to, 1))
+}
+
+#[test]
+fn nothing_changes_by_layout_comments_docstrings_and_quotes() {
+    assert!(changed(FILE, FILE).is_empty());
+    assert!(
+        edit(
+            "    assert thing\n",
+            "    # why\n\n    assert thing  # so\n"
+        )
+        .is_empty()
+    );
+    assert!(
+        edit(
+            "    assert thing\n",
+            "    \"\"\"Docs.\"\"\"\n    assert thing\n"
+        )
+        .is_empty()
+    );
+    assert!(edit("{'x': 1}", "{\n    \"x\": 1,\n}").is_empty());
+    assert!(edit("import a, b", "import (\n    b,\n    a,\n)").is_empty());
+    assert!(
+        edit(
+            "    def test_not_collected(self):\n        pass",
+            "    def test_not_collected(self):\n        1"
+        )
+        .is_empty()
+    );
+}
+
+#[test]
+fn own_code_counts() {
+    assert_eq!(
+        edit("    assert thing\n", "    assert not thing\n"),
+        ["~test_one"]
+    );
+    assert_eq!(edit("'n', DATA", "'n', DATA + [3]"), ["~test_two"]);
+    assert_eq!(
+        edit("def test_two", "@pytest.mark.slow\ndef test_two"),
+        ["~test_two"]
+    );
+    assert_eq!(edit("test_one(thing)", "test_one()"), ["~test_one"]);
+    assert_eq!(
+        edit("assert OTHER", "assert not OTHER"),
+        ["~TestBox::TestInner::test_deep"]
+    );
+}
+
+#[test]
+fn the_end_of_a_block_counts() {
+    let before = "def test_a():\n    for x in y:\n        f(x)\n        g(x)\n";
+    let after = "def test_a():\n    for x in y:\n        f(x)\n    g(x)\n";
+    assert_eq!(changed(before, after), ["~test_a"]);
+}
+
+#[test]
+fn a_tuple_of_one_is_no_number() {
+    assert_eq!(
+        changed(
+            "def test_a():\n    f((1))\n",
+            "def test_a():\n    f((1,))\n"
+        ),
+        ["~test_a"]
+    );
+}
+
+#[test]
+fn what_a_test_uses_counts() {
+    assert_eq!(edit("return 1", "return 2"), ["~test_one"]);
+    assert_eq!(edit("DATA = [1, 2]", "DATA = [1]"), ["~test_two"]);
+    assert_eq!(edit("import a, b", "import a, c as b"), ["~test_two"]);
+    assert_eq!(edit("size = 3", "size = 4"), ["~TestBox::test_in"]);
+    assert_eq!(edit("self.box = 1", "self.box = 2"), ["~TestBox::test_in"]);
+    assert_eq!(
+        edit("{'x': 1}", "{'x': 2}"),
+        ["~TestBox::TestInner::test_deep"]
+    );
+    let class = edit("class TestBox:", "@pytest.mark.slow\nclass TestBox:");
+    assert_eq!(
+        class,
+        ["~TestBox::test_in", "~TestBox::TestInner::test_deep"]
+    );
+    let mark = edit("DATA =", "pytestmark = pytest.mark.slow\nDATA =");
+    assert_eq!(mark.len(), 4);
+    let auto = edit("@pytest.fixture\n", "@pytest.fixture(autouse=True)\n");
+    assert_eq!(auto.len(), 4);
+}
+
+#[test]
+fn added_and_deleted_tests() {
+    assert_eq!(
+        edit("def test_two", "def test_three"),
+        ["+test_three", "-test_two"]
+    );
+    assert_eq!(
+        edit("class TestInner", "class Inner"),
+        ["-TestBox::TestInner::test_deep"]
+    );
+    let new = contributed("tests/test_a.py", None, FILE, &Layout::default());
+    assert_eq!(new.len(), 4);
+    assert_eq!(new[1].line, 17);
+    assert!(new[1].source.starts_with("@pytest.mark.parametrize"));
+    assert_eq!(
+        new[2].source,
+        "def test_in(self):\n    assert self.box == self.size\n"
+    );
+    assert!(contributed("src/a.py", None, FILE, &Layout::default()).is_empty());
+    assert!(contributed("tests/conftest.py", None, FILE, &Layout::default()).is_empty());
+}
+
+#[test]
+fn unittest_classes_and_inherited_tests() {
+    let before = "\
+import unittest
+
+class Base:
+    n = 1
+    def test_base(self):
+        self.check(self.n)
+
+class AThings(Base, unittest.TestCase):
+    def check(self, n):
+        assert n
+    def test_own(self):
+        pass
+
+class BThings(Base, unittest.TestCase):
+    n = 2
+    def check(self, n):
+        assert n
+";
+    assert_eq!(
+        changed(
+            before,
+            &before.replace("self.check(self.n)", "self.check(0)")
+        ),
+        ["~AThings::test_base", "~BThings::test_base"]
+    );
+    assert_eq!(
+        changed(before, &before.replace("n = 2", "n = 3")),
+        ["~BThings::test_base"]
+    );
+    assert_eq!(
+        changed(before, &before.replace("n = 1", "n = 3")),
+        ["~AThings::test_base"]
+    );
+    assert_eq!(
+        changed("", before),
+        [
+            "+AThings::test_base",
+            "+BThings::test_base",
+            "+AThings::test_own"
+        ]
+    );
+}
+
+#[test]
+fn two_classes_with_one_method_name() {
+    let before = "class TestA:\n    def test_x(self):\n        f(1)\n\nclass TestB:\n    def test_x(self):\n        f(1)\n";
+    let at = before.rfind("f(1)").unwrap();
+    let after = format!("{}f(2)\n", &before[..at]);
+    assert_eq!(changed(before, &after), ["~TestB::test_x"]);
+}
+
+#[test]
+fn fixtures_named_in_strings_and_same_names_twice() {
+    let before = "import pytest\n@pytest.fixture\ndef db():\n    return 1\n@pytest.mark.usefixtures('db')\ndef test_x():\n    pass\n";
+    assert_eq!(
+        changed(before, &before.replace("return 1", "return 2")),
+        ["~test_x"]
+    );
+    let twice = "def test_x():\n    1\ndef test_x():\n    2\n";
+    assert_eq!(changed("", twice), ["+test_x"]);
+}

@@ -1,0 +1,194 @@
+//! The classes and functions of a file, nested as they are.
+
+use std::ops::Range;
+
+use serde::Serialize;
+use tree_sitter::Node;
+
+use super::Module;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Class,
+    Function,
+}
+
+/// A class or function. Lines are counted from 1.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Definition {
+    pub kind: Kind,
+    pub name: String,
+    /// Names of the enclosing classes and functions and its own, joined by dots.
+    pub qualified: String,
+    /// Sources of the decorators, with `@`.
+    pub decorators: Vec<String>,
+    /// `def f(a, b=1) -> int` or `class A(B)`, on one line.
+    pub signature: String,
+    /// First line, decorators included.
+    pub first: usize,
+    /// The line of `def` or `class`.
+    pub line: usize,
+    pub last: usize,
+    /// Bytes of the whole, decorators included.
+    pub bytes: Range<usize>,
+    /// Bytes of its body.
+    pub body: Range<usize>,
+    /// Columns that it is indented by.
+    pub indent: usize,
+    pub children: Vec<Definition>,
+}
+
+impl Module {
+    /// Top-level definitions with theirs inside. Those under `if`, `try` and `with` count as of the level
+    /// where these stand.
+    pub fn outline(&self) -> Vec<Definition> {
+        let mut found = Vec::new();
+        self.collect(self.root(), "", &mut found);
+        found
+    }
+
+    fn collect(&self, node: Node<'_>, prefix: &str, found: &mut Vec<Definition>) {
+        let mut cursor = node.walk();
+        for child in node.named_children(&mut cursor) {
+            match child.kind() {
+                "decorated_definition" => {
+                    if let Some(inner) = child.child_by_field_name("definition") {
+                        found.extend(self.definition(child, inner, prefix));
+                    }
+                }
+                "class_definition" | "function_definition" => {
+                    found.extend(self.definition(child, child, prefix))
+                }
+                // Statements that hold blocks, and what the parser could not make sense of.
+                kind if kind.ends_with("_statement")
+                    || kind.ends_with("_clause")
+                    || kind == "block"
+                    || child.is_error() =>
+                {
+                    self.collect(child, prefix, found);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn definition(&self, whole: Node<'_>, inner: Node<'_>, prefix: &str) -> Option<Definition> {
+        let name = self.source(inner.child_by_field_name("name")?).to_owned();
+        let body = inner.child_by_field_name("body")?;
+        let qualified = match prefix {
+            "" => name.clone(),
+            _ => format!("{prefix}.{name}"),
+        };
+        let head = self
+            .text()
+            .get(inner.start_byte()..body.start_byte())
+            .unwrap_or_default();
+        let head = without_comments(head);
+        let signature = head.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut cursor = whole.walk();
+        let decorators = whole
+            .named_children(&mut cursor)
+            .filter(|c| c.kind() == "decorator")
+            .map(|c| self.source(c).trim_end().to_owned())
+            .collect();
+        let mut children = Vec::new();
+        self.collect(body, &qualified, &mut children);
+        Some(Definition {
+            kind: match inner.kind() {
+                "class_definition" => Kind::Class,
+                _ => Kind::Function,
+            },
+            name,
+            qualified,
+            decorators,
+            signature: signature
+                .trim_end_matches(':')
+                .trim_end()
+                .replace("( ", "(")
+                .replace(", )", ")")
+                .replace(" )", ")"),
+            first: whole.start_position().row + 1,
+            line: inner.start_position().row + 1,
+            last: last_line(whole),
+            bytes: whole.byte_range(),
+            body: body.byte_range(),
+            indent: whole.start_position().column,
+            children,
+        })
+    }
+
+    /// Definitions of this qualified name; several where it is defined more than once. `a.<locals>.b` and
+    /// `a::b` are taken too.
+    pub fn find(&self, qualified: &str) -> Vec<Definition> {
+        let wanted = plain_name(qualified);
+        flatten(&self.outline())
+            .into_iter()
+            .filter(|d| d.qualified == wanted)
+            .cloned()
+            .collect()
+    }
+
+    /// The innermost class or function around a line.
+    pub fn enclosing(&self, line: usize) -> Option<Definition> {
+        let outline = self.outline();
+        in_function(&outline, line).cloned()
+    }
+}
+
+/// A qualified name as this module writes it.
+pub fn plain_name(qualified: &str) -> String {
+    qualified
+        .trim()
+        .trim_end_matches("()")
+        .replace(".<locals>", "")
+        .replace("::", ".")
+}
+
+/// All definitions, outer ones before inner ones.
+pub fn flatten(outline: &[Definition]) -> Vec<&Definition> {
+    let mut all = Vec::new();
+    for definition in outline {
+        all.push(definition);
+        all.extend(flatten(&definition.children));
+    }
+    all
+}
+
+/// The innermost definition around a line.
+pub fn in_function(outline: &[Definition], line: usize) -> Option<&Definition> {
+    let outer = outline.iter().find(|d| d.first <= line && line <= d.last)?;
+    Some(in_function(&outer.children, line).unwrap_or(outer))
+}
+
+/// The last line that holds something of the node: a node may reach to the start of the line after it.
+pub fn last_line(node: Node<'_>) -> usize {
+    let end = node.end_position();
+    match end.column {
+        0 if end.row > node.start_position().row => end.row,
+        _ => end.row + 1,
+    }
+}
+
+/// The text without `# …` to the ends of lines, outside of strings.
+fn without_comments(head: &str) -> String {
+    let mut out = String::new();
+    for line in head.split_inclusive('\n') {
+        let mut quote = None;
+        let cut = line.char_indices().find(|&(_, c)| match (quote, c) {
+            (None, '#') => true,
+            (None, '"' | '\'') => {
+                quote = Some(c);
+                false
+            }
+            (Some(q), c) if q == c => {
+                quote = None;
+                false
+            }
+            _ => false,
+        });
+        out.push_str(cut.map_or(line, |(at, _)| &line[..at]));
+        out.push(' ');
+    }
+    out
+}

@@ -1,0 +1,127 @@
+//! Imports: what a module binds by them, and how new ones are put in.
+
+use tree_sitter::Node;
+
+use super::Module;
+
+/// One name that an import statement binds.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Binding {
+    /// `a.b` of `from a.b import c`, with leading dots; empty for `import a.b`.
+    pub module: String,
+    /// `c` of `from a.b import c`; `a.b` of `import a.b`; `*`.
+    pub name: String,
+    /// The name that it has here: `c`, or `a`, or what follows `as`; `*`.
+    pub local: String,
+}
+
+impl Binding {
+    /// A statement that binds just this.
+    pub fn statement(&self) -> String {
+        let bound_anyway = match self.module.as_str() {
+            "" => self.name.split('.').next() == Some(&self.local),
+            _ => self.name == self.local,
+        };
+        let from = match self.module.as_str() {
+            "" => format!("import {}", self.name),
+            module => format!("from {module} import {}", self.name),
+        };
+        if bound_anyway {
+            from
+        } else {
+            format!("{from} as {}", self.local)
+        }
+    }
+}
+
+/// An import statement.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Import {
+    pub bindings: Vec<Binding>,
+    /// Lines, counted from 1.
+    pub first: usize,
+    pub last: usize,
+    /// Not inside a function, a class, `if` or `try`.
+    pub top_level: bool,
+    pub source: String,
+}
+
+impl Module {
+    /// All import statements, in order, those inside functions too.
+    pub fn imports(&self) -> Vec<Import> {
+        let mut found = Vec::new();
+        self.collect_imports(self.root(), &mut found);
+        found
+    }
+
+    fn collect_imports(&self, node: Node<'_>, found: &mut Vec<Import>) {
+        let mut cursor = node.walk();
+        for child in node.named_children(&mut cursor) {
+            match child.kind() {
+                "import_statement" | "import_from_statement" | "future_import_statement" => found
+                    .push(Import {
+                        bindings: self.bindings(child),
+                        first: child.start_position().row + 1,
+                        last: super::definitions::last_line(child),
+                        top_level: node.kind() == "module",
+                        source: self.source(child).to_owned(),
+                    }),
+                kind if kind.ends_with("statement")
+                    || kind.ends_with("_clause")
+                    || kind.ends_with("definition")
+                    || kind == "block" =>
+                {
+                    self.collect_imports(child, found);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The names that an import statement binds.
+    pub fn bindings(&self, statement: Node<'_>) -> Vec<Binding> {
+        let plain = |node: Node<'_>| self.source(node).split_whitespace().collect::<String>();
+        let module = match statement.kind() {
+            "future_import_statement" => "__future__".to_owned(),
+            "import_from_statement" => statement
+                .child_by_field_name("module_name")
+                .map(plain)
+                .unwrap_or_default(),
+            _ => String::new(),
+        };
+        let mut found = Vec::new();
+        let mut cursor = statement.walk();
+        for node in statement.children_by_field_name("name", &mut cursor) {
+            let (name, alias) = match node.kind() {
+                "aliased_import" => (
+                    node.child_by_field_name("name")
+                        .map(plain)
+                        .unwrap_or_default(),
+                    node.child_by_field_name("alias").map(plain),
+                ),
+                _ => (plain(node), None),
+            };
+            let own = match module.as_str() {
+                "" => name.split('.').next().unwrap_or_default().to_owned(),
+                _ => name.clone(),
+            };
+            found.push(Binding {
+                module: module.clone(),
+                local: alias.unwrap_or(own),
+                name,
+            });
+        }
+        let mut cursor = statement.walk();
+        if statement
+            .named_children(&mut cursor)
+            .any(|c| c.kind() == "wildcard_import")
+        {
+            found.push(Binding {
+                module,
+                name: "*".to_owned(),
+                local: "*".to_owned(),
+            });
+        }
+        found
+    }
+}

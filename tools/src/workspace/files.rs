@@ -1,0 +1,89 @@
+//! The files of the workspace, as `.gitignore` leaves them.
+
+use std::path::Path;
+
+use ignore::WalkBuilder;
+
+/// A walk over everything below `start` that git would not ignore. The workspace need not be a git
+/// repository; ignore files above it and the user's own do not count.
+pub fn walker(start: &Path) -> WalkBuilder {
+    let mut walk = WalkBuilder::new(start);
+    walk.hidden(false)
+        .parents(false)
+        .ignore(false)
+        .git_global(false)
+        .git_exclude(false)
+        .require_git(false)
+        .filter_entry(|entry| {
+            let is_folder = entry.depth() > 0 && entry.file_type().is_some_and(|t| t.is_dir());
+            let is_environment = is_folder && entry.path().join("pyvenv.cfg").is_file();
+            !is_environment && !is_product(&entry.file_name().to_string_lossy())
+        });
+    walk
+}
+
+/// What running and installing leaves behind, ignored whatever `.gitignore` says.
+fn is_product(name: &str) -> bool {
+    matches!(
+        name,
+        ".git"
+            | "__pycache__"
+            | ".pytest_cache"
+            | ".hypothesis"
+            | ".mypy_cache"
+            | ".ruff_cache"
+            | ".tox"
+            | ".nox"
+            | ".eggs"
+            | ".coverage"
+    ) || name.ends_with(".pyc")
+        || name.ends_with(".pyo")
+        || name.ends_with(".egg-info")
+        || name.starts_with(".testwright-")
+        || name.starts_with(".coverage.")
+}
+
+/// See [`super::Workspace::files`].
+pub fn files(root: &Path) -> Vec<String> {
+    let mut found: Vec<String> = walker(root)
+        .build()
+        .flatten()
+        .filter(|e| e.file_type().is_some_and(|t| !t.is_dir()))
+        .filter_map(|e| {
+            e.path()
+                .strip_prefix(root)
+                .ok()?
+                .to_str()
+                .map(str::to_owned)
+        })
+        .collect();
+    found.sort_unstable();
+    found
+}
+
+/// See [`super::Workspace::nearest`].
+pub fn nearest(files: &[String], wanted: &str, most: usize) -> Vec<String> {
+    let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let (name, wanted) = (base(wanted), wanted.trim_start_matches("./"));
+    let mut scored: Vec<(f64, &String)> = files
+        .iter()
+        .map(|file| {
+            let score = if file.ends_with(wanted) {
+                3.0
+            } else if base(file) == name {
+                2.0 + strsim::jaro_winkler(file, wanted)
+            } else {
+                strsim::jaro_winkler(&base(file), &name)
+                    + strsim::normalized_levenshtein(file, wanted) / 2.0
+            };
+            (score, file)
+        })
+        .filter(|(score, _)| *score > 1.1)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    scored
+        .into_iter()
+        .take(most)
+        .map(|(_, file)| file.clone())
+        .collect()
+}

@@ -1,0 +1,167 @@
+//! Which files are tests, by the repository's own pytest configuration and by the names of folders.
+
+use std::path::Path;
+
+use globset::{GlobBuilder, GlobMatcher};
+
+mod ini;
+
+/// Where tests lie and what they are called.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    /// Globs for names of test files (`python_files`).
+    files: Vec<(String, Option<GlobMatcher>)>,
+    /// Prefixes or globs (`python_classes`).
+    classes: Vec<(String, Option<GlobMatcher>)>,
+    /// Prefixes or globs (`python_functions`).
+    functions: Vec<(String, Option<GlobMatcher>)>,
+    /// Folders given by `testpaths`.
+    folders: Vec<String>,
+}
+
+impl Default for Layout {
+    /// What pytest takes without a configuration.
+    fn default() -> Self {
+        Layout::new(None, None, None, None)
+    }
+}
+
+impl Layout {
+    /// From the configuration file that pytest would use.
+    pub fn read(root: &Path) -> Layout {
+        let options = ini::options(root);
+        let words = |key: &str| {
+            options
+                .get(key)
+                .map(|v| v.split_whitespace().map(str::to_owned).collect())
+        };
+        Layout::new(
+            words("python_files"),
+            words("python_classes"),
+            words("python_functions"),
+            words("testpaths"),
+        )
+    }
+
+    fn new(
+        files: Option<Vec<String>>,
+        classes: Option<Vec<String>>,
+        functions: Option<Vec<String>>,
+        folders: Option<Vec<String>>,
+    ) -> Layout {
+        let words = |given: Option<Vec<String>>, default: &[&str]| -> Vec<String> {
+            given.unwrap_or_else(|| default.iter().map(|&s| s.to_owned()).collect())
+        };
+        Layout {
+            files: words(files, &["test_*.py", "*_test.py"])
+                .into_iter()
+                .map(glob)
+                .collect(),
+            classes: words(classes, &["Test"]).into_iter().map(glob).collect(),
+            functions: words(functions, &["test"]).into_iter().map(glob).collect(),
+            folders: folders
+                .unwrap_or_default()
+                .into_iter()
+                .map(|f| f.trim_start_matches("./").trim_end_matches('/').to_owned())
+                .filter(|f| !f.is_empty())
+                .collect(),
+        }
+    }
+
+    /// pytest would collect tests from it: its name fits `python_files`, or pytest's defaults.
+    pub fn is_test_file(&self, path: &str) -> bool {
+        let name = name(path);
+        if !name.ends_with(".py") || name == "conftest.py" || name == "__init__.py" {
+            return false;
+        }
+        name.starts_with("test_")
+            || name.ends_with("_test.py")
+            || self.files.iter().any(|(pattern, glob)| match glob {
+                // As pytest does: a pattern with a slash is about the end of the path.
+                Some(glob) if pattern.contains('/') => {
+                    glob.is_match(path) || glob.is_match(format!("/{path}"))
+                }
+                Some(glob) => {
+                    glob.is_match(name) && (name.contains("test") || self.in_test_folder(path))
+                }
+                None => name == pattern.as_str(),
+            })
+    }
+
+    /// Python code that serves tests and holds none: `conftest.py`, and modules in folders named `test`,
+    /// `tests` or `testing`, and modules named `testing`.
+    pub fn is_test_support(&self, path: &str) -> bool {
+        let name = name(path);
+        name.ends_with(".py")
+            && !self.is_test_file(path)
+            && (name == "conftest.py" || name == "testing.py" || self.in_test_folder(path))
+    }
+
+    /// It may be part of a test patch: a test file, `conftest.py`, or anything in a folder of tests (data
+    /// files too).
+    pub fn is_test_path(&self, path: &str) -> bool {
+        self.is_test_file(path) || name(path) == "conftest.py" || self.in_test_folder(path)
+    }
+
+    /// Below a folder named for tests (`test`, `tests`, `testing`), or below one of `testpaths` whose name
+    /// speaks of tests.
+    pub fn in_test_folder(&self, path: &str) -> bool {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        folder.split('/').any(is_folder_of_tests)
+            || self
+                .folders
+                .iter()
+                .any(|f| name(f).contains("test") && Path::new(path).starts_with(f) && path != f)
+    }
+
+    /// The folders of `testpaths`.
+    pub fn folders(&self) -> &[String] {
+        &self.folders
+    }
+
+    /// pytest takes a class of this name for tests.
+    pub fn is_test_class(&self, name: &str) -> bool {
+        fits(&self.classes, name)
+    }
+
+    /// pytest takes a function or method of this name for a test.
+    pub fn is_test_function(&self, name: &str) -> bool {
+        fits(&self.functions, name)
+    }
+}
+
+fn name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn is_folder_of_tests(name: &str) -> bool {
+    matches!(name, "test" | "tests" | "testing" | "Tests" | "_tests")
+        || name.ends_with("-tests")
+        || name.ends_with("_tests")
+}
+
+fn glob(pattern: String) -> (String, Option<GlobMatcher>) {
+    let is_glob = pattern.contains(['*', '?', '[']);
+    let whole = if pattern.contains('/') {
+        format!("**/{pattern}")
+    } else {
+        pattern.clone()
+    };
+    let matcher = is_glob
+        .then(|| {
+            GlobBuilder::new(&whole)
+                .literal_separator(false)
+                .build()
+                .ok()
+        })
+        .flatten()
+        .map(|g| g.compile_matcher());
+    (pattern, matcher)
+}
+
+fn fits(patterns: &[(String, Option<GlobMatcher>)], name: &str) -> bool {
+    patterns.iter().any(|(pattern, glob)| match glob {
+        Some(glob) => glob.is_match(name),
+        None => name.starts_with(pattern.as_str()),
+    })
+}

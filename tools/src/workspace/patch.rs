@@ -1,0 +1,225 @@
+//! Patches as `git diff` writes them, for `git apply`.
+//!
+//! Files that are not UTF-8 become git binary patches, so that a patch is always a string.
+
+use std::fmt::Write;
+
+use sha1::{Digest, Sha1};
+use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
+
+use super::changes::Changed;
+
+const CONTEXT: usize = 3;
+
+/// See [`super::Workspace::patch`].
+pub fn patch(changes: &[Changed]) -> String {
+    let mut out = String::new();
+    for changed in changes {
+        let is_link = |mode: Option<u32>| mode == Some(0o120_000);
+        let kinds_differ = is_link(changed.base_mode) != is_link(changed.mode);
+        if changed.base.is_some() && changed.now.is_some() && kinds_differ {
+            // git shows a file that becomes a link as two steps.
+            let gone = Changed {
+                now: None,
+                mode: None,
+                ..changed.clone()
+            };
+            let new = Changed {
+                base: None,
+                base_mode: None,
+                ..changed.clone()
+            };
+            one(&mut out, &gone);
+            one(&mut out, &new);
+        } else {
+            one(&mut out, changed);
+        }
+    }
+    out
+}
+
+fn one(out: &mut String, changed: &Changed) {
+    let (old, new) = (quoted("a/", &changed.path), quoted("b/", &changed.path));
+    let (base_mode, mode) = (
+        changed.base_mode.unwrap_or(0o100_644),
+        changed.mode.unwrap_or(0o100_644),
+    );
+    let _ = writeln!(out, "diff --git {old} {new}");
+    match (&changed.base, &changed.now) {
+        (None, _) => {
+            let _ = writeln!(out, "new file mode {mode:06o}");
+        }
+        (_, None) => {
+            let _ = writeln!(out, "deleted file mode {base_mode:06o}");
+        }
+        _ if base_mode != mode => {
+            let _ = writeln!(out, "old mode {base_mode:06o}\nnew mode {mode:06o}");
+        }
+        _ => {}
+    }
+    if changed.base == changed.now {
+        return;
+    }
+    let before = changed.base.as_deref().unwrap_or_default();
+    let after = changed.now.as_deref().unwrap_or_default();
+    let ids = (blob(changed.base.as_deref()), blob(changed.now.as_deref()));
+    let suffix = match (
+        changed.base.is_some() && changed.now.is_some(),
+        base_mode == mode,
+    ) {
+        (true, true) => format!(" {mode:06o}"),
+        _ => String::new(),
+    };
+    let (Some(old_text), Some(new_text)) = (as_text(before), as_text(after)) else {
+        let _ = writeln!(out, "index {}..{}{suffix}\nGIT binary patch", ids.0, ids.1);
+        literal(out, after);
+        return;
+    };
+    let _ = writeln!(out, "index {}..{}{suffix}", &ids.0[..10], &ids.1[..10]);
+    if old_text.is_empty() && new_text.is_empty() {
+        return;
+    }
+    // A tab ends a name with spaces in it.
+    let end = if changed.path.contains(' ') && !old.starts_with('"') {
+        "\t"
+    } else {
+        ""
+    };
+    match &changed.base {
+        Some(_) => writeln!(out, "--- {old}{end}"),
+        None => writeln!(out, "--- /dev/null"),
+    }
+    .and_then(|()| match &changed.now {
+        Some(_) => writeln!(out, "+++ {new}{end}"),
+        None => writeln!(out, "+++ /dev/null"),
+    })
+    .unwrap_or_default();
+    out.push_str(&unified(old_text, new_text, CONTEXT));
+}
+
+fn as_text(bytes: &[u8]) -> Option<&str> {
+    if bytes.contains(&0) {
+        return None;
+    }
+    std::str::from_utf8(bytes).ok()
+}
+
+/// The hunks of a unified diff, without file names.
+pub fn unified(before: &str, after: &str, context: usize) -> String {
+    let (old, new) = (lines(before), lines(after));
+    let ops = capture_diff_slices(Algorithm::Myers, &old, &new);
+    let mut out = String::new();
+    for group in group_diff_ops(ops, context) {
+        let (Some(first), Some(last)) = (group.first(), group.last()) else {
+            continue;
+        };
+        let _ = writeln!(
+            out,
+            "@@ -{} +{} @@",
+            span(first.old_range().start, last.old_range().end),
+            span(first.new_range().start, last.new_range().end)
+        );
+        for op in &group {
+            write_op(&mut out, op, &old, &new);
+        }
+    }
+    out
+}
+
+fn write_op(out: &mut String, op: &DiffOp, old: &[&str], new: &[&str]) {
+    let mut put = |sign: char, lines: &[&str]| {
+        for line in lines {
+            out.push(sign);
+            out.push_str(line);
+            if !line.ends_with('\n') {
+                out.push_str("\n\\ No newline at end of file\n");
+            }
+        }
+    };
+    match op.tag() {
+        DiffTag::Equal => put(' ', &old[op.old_range()]),
+        _ => {
+            put('-', &old[op.old_range()]);
+            put('+', &new[op.new_range()]);
+        }
+    }
+}
+
+/// Lines with their ends; a lone carriage return ends none.
+fn lines(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').collect()
+}
+
+fn span(start: usize, end: usize) -> String {
+    match end - start {
+        0 => format!("{start},0"),
+        1 => format!("{}", start + 1),
+        n => format!("{},{n}", start + 1),
+    }
+}
+
+/// git's id of a content; zeros for a file that is not there.
+fn blob(content: Option<&[u8]>) -> String {
+    let Some(content) = content else {
+        return "0".repeat(40);
+    };
+    let mut hash = Sha1::new();
+    hash.update(format!("blob {}\0", content.len()));
+    hash.update(content);
+    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// A name as git writes it: quoted, in C style, where it holds something unusual.
+fn quoted(prefix: &str, path: &str) -> String {
+    let plain = path
+        .bytes()
+        .all(|b| (0x20..0x7f).contains(&b) && b != b'"' && b != b'\\');
+    if plain {
+        return format!("{prefix}{path}");
+    }
+    let mut out = format!("\"{prefix}");
+    for b in path.bytes() {
+        match b {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            b'\t' => out.push_str("\\t"),
+            b'\r' => out.push_str("\\r"),
+            0x20..0x7f => out.push(char::from(b)),
+            _ => {
+                let _ = write!(out, "\\{b:03o}");
+            }
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A whole content as git's binary patches hold it: deflated, in lines of base 85.
+fn literal(out: &mut String, content: &[u8]) {
+    const DIGITS: &[u8; 85] =
+        b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
+    let packed = miniz_oxide::deflate::compress_to_vec_zlib(content, 9);
+    let _ = writeln!(out, "literal {}", content.len());
+    for line in packed.chunks(52) {
+        let length = u8::try_from(line.len()).unwrap_or(52);
+        out.push(char::from(if length <= 26 {
+            b'A' + length - 1
+        } else {
+            b'a' + length - 27
+        }));
+        for group in line.chunks(4) {
+            let mut word = [0; 4];
+            word[..group.len()].copy_from_slice(group);
+            let mut value = u32::from_be_bytes(word);
+            let mut digits = [0; 5];
+            for digit in digits.iter_mut().rev() {
+                *digit = DIGITS[(value % 85) as usize];
+                value /= 85;
+            }
+            out.extend(digits.map(char::from));
+        }
+        out.push('\n');
+    }
+    out.push('\n');
+}

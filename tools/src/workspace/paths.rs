@@ -1,0 +1,72 @@
+//! Paths that a model gives, kept inside the workspace.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::tool::ToolError;
+
+/// See [`super::Workspace::resolve`]. `root` has its links resolved; `named` is the same folder as it is
+/// written in the configuration.
+pub fn resolve(root: &Path, named: &Path, path: &str) -> Result<PathBuf, ToolError> {
+    let trimmed = path.trim();
+    if trimmed.is_empty() {
+        return Err(ToolError::refused("The path is empty."));
+    }
+    if trimmed.contains('\0') {
+        return Err(ToolError::refused("The path holds a NUL character."));
+    }
+    let outside = || {
+        ToolError::Refused(format!(
+            "`{trimmed}` lies outside the workspace. Give a path relative to the repository's root, e.g. `tests/test_x.py`."
+        ))
+    };
+    let given = Path::new(trimmed);
+    let given = if given.is_absolute() {
+        given
+            .strip_prefix(root)
+            .or_else(|_| given.strip_prefix(named))
+            .map_err(|_| outside())?
+    } else {
+        given
+    };
+    let mut parts = Vec::new();
+    for part in given.components() {
+        match part {
+            Component::Normal(name) => parts.push(name),
+            Component::CurDir => {}
+            Component::ParentDir => {
+                parts.pop().ok_or_else(outside)?;
+            }
+            Component::RootDir | Component::Prefix(_) => return Err(outside()),
+        }
+    }
+    follow(root, &parts, trimmed)
+}
+
+/// Follows links one folder at a time, so that none leads out of the root.
+fn follow(root: &Path, parts: &[&std::ffi::OsStr], shown: &str) -> Result<PathBuf, ToolError> {
+    let mut here = root.to_path_buf();
+    let mut exists = true;
+    for part in parts {
+        here.push(part);
+        if !exists {
+            continue;
+        }
+        match std::fs::symlink_metadata(&here) {
+            Ok(data) if data.is_symlink() => {
+                here = std::fs::canonicalize(&here).map_err(|_| {
+                    ToolError::Refused(format!("`{shown}` goes through a link that leads nowhere."))
+                })?;
+                if !here.starts_with(root) {
+                    return Err(ToolError::Refused(format!(
+                        "`{shown}` goes through a link that leads out of the workspace."
+                    )));
+                }
+            }
+            Ok(_) => {}
+            Err(_) => exists = false,
+        }
+    }
+    here.strip_prefix(root)
+        .map(Path::to_path_buf)
+        .map_err(|_| ToolError::Refused(format!("`{shown}` lies outside the workspace.")))
+}

@@ -1,0 +1,431 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::process::Command;
+
+use super::*;
+use crate::tools::submission::Change;
+
+/// A workspace with a base archive, in a temporary folder.
+pub struct Fixture {
+    pub folder: tempfile::TempDir,
+    pub workspace: Workspace,
+}
+
+impl Fixture {
+    pub fn new(files: &[(&str, &[u8])]) -> Fixture {
+        Fixture::with(files, |_| {})
+    }
+
+    /// `before` runs when the files are there and the workspace is not yet open.
+    pub fn with(files: &[(&str, &[u8])], before: impl FnOnce(&Path)) -> Fixture {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("testbed");
+        for (name, content) in files {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        fs::create_dir_all(&root).unwrap();
+        let mut archive =
+            tar::Builder::new(fs::File::create(folder.path().join("base.tar")).unwrap());
+        archive.follow_symlinks(false);
+        archive.append_dir_all(".", &root).unwrap();
+        archive.finish().unwrap();
+        before(&root);
+        let workspace = Workspace::open(config(folder.path())).unwrap();
+        Fixture { folder, workspace }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.workspace.root().to_path_buf()
+    }
+
+    fn changed(&mut self) -> Vec<(String, Change)> {
+        let changes = self.workspace.changes().unwrap();
+        changes.into_iter().map(|c| (c.path, c.change)).collect()
+    }
+
+    /// The real `git apply` on the base commit gives what the workspace holds.
+    fn check_patch(&mut self) -> String {
+        let changes = self.workspace.changes().unwrap();
+        let patch = self.workspace.patch(&changes);
+        let clean = self.folder.path().join("clean");
+        fs::create_dir(&clean).unwrap();
+        tar::Archive::new(fs::File::open(self.folder.path().join("base.tar")).unwrap())
+            .unpack(&clean)
+            .unwrap();
+        git(&clean, &["init", "-q"]);
+        fs::write(self.folder.path().join("x.patch"), &patch).unwrap();
+        git(&clean, &["apply", "--whitespace=nowarn", "../x.patch"]);
+        for changed in &changes {
+            let path = clean.join(&changed.path);
+            let now = fs::symlink_metadata(&path).ok().map(|data| {
+                assert_eq!(
+                    archive::git_mode(data.is_symlink(), data.mode()),
+                    changed.mode.unwrap(),
+                    "{}",
+                    changed.path
+                );
+                match data.is_symlink() {
+                    true => fs::read_link(&path)
+                        .unwrap()
+                        .to_str()
+                        .unwrap()
+                        .as_bytes()
+                        .to_vec(),
+                    false => fs::read(&path).unwrap(),
+                }
+            });
+            assert_eq!(now, changed.now, "{}", changed.path);
+        }
+        patch
+    }
+}
+
+fn config(folder: &Path) -> Config {
+    Config {
+        workspace: folder.join("testbed"),
+        base_archive: folder.join("base.tar"),
+        scratch: folder.join("scratch"),
+        python: PathBuf::from("python3"),
+        env: BTreeMap::new(),
+        runner: Default::default(),
+        test_seconds: 60,
+    }
+}
+
+fn git(folder: &Path, arguments: &[&str]) {
+    let out = Command::new("git")
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(
+        out.status.success(),
+        "{arguments:?}: {}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+}
+
+fn refusal<T: std::fmt::Debug>(result: Result<T, ToolError>) -> String {
+    match result {
+        Err(ToolError::Refused(text)) => text,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn paths_stay_inside() {
+    let f = Fixture::new(&[("a/b.py", b"x = 1\n"), ("c.py", b"")]);
+    let root = f.root();
+    symlink("/etc", root.join("etc")).unwrap();
+    symlink("../..", root.join("a/up")).unwrap();
+    symlink("a/b.py", root.join("link.py")).unwrap();
+    symlink("nowhere", root.join("dangling")).unwrap();
+    let w = &f.workspace;
+    assert_eq!(w.resolve("./a//x/../b.py").unwrap(), Path::new("a/b.py"));
+    assert_eq!(
+        w.resolve(root.join("a/b.py").to_str().unwrap()).unwrap(),
+        Path::new("a/b.py")
+    );
+    assert_eq!(w.resolve("link.py").unwrap(), Path::new("a/b.py"));
+    assert_eq!(
+        w.resolve("new/dir/t.py").unwrap(),
+        Path::new("new/dir/t.py")
+    );
+    for bad in [
+        "../x",
+        "/etc/passwd",
+        "a/../../x",
+        "etc/passwd",
+        "a/up/scratch/x",
+        "dangling",
+        "",
+        "etc/../../x",
+    ] {
+        refusal(w.resolve(bad));
+    }
+}
+
+#[test]
+fn a_write_through_a_link_out_is_refused() {
+    let mut f = Fixture::new(&[("a.py", b"")]);
+    let secret = f.folder.path().join("secret");
+    fs::write(&secret, "old").unwrap();
+    symlink(&secret, f.root().join("out.py")).unwrap();
+    refusal(f.workspace.write(Path::new("out.py"), b"new"));
+    refusal(f.workspace.read(Path::new("out.py")));
+    refusal(f.workspace.remove(Path::new("out.py")));
+    assert_eq!(fs::read(&secret).unwrap(), b"old");
+}
+
+#[test]
+fn writing_keeps_the_mode_and_never_repeats_a_second() {
+    let mut f = Fixture::new(&[("run.sh", b"#!/bin/sh\n")]);
+    let path = f.root().join("run.sh");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut seconds = vec![fs::metadata(&path).unwrap().mtime()];
+    for text in [b"a", b"b", b"c"] {
+        f.workspace.write(Path::new("run.sh"), text).unwrap();
+        seconds.push(fs::metadata(&path).unwrap().mtime());
+    }
+    f.workspace.remove(Path::new("run.sh")).unwrap();
+    f.workspace.write(Path::new("run.sh"), b"d").unwrap();
+    seconds.push(fs::metadata(&path).unwrap().mtime());
+    assert!(seconds.is_sorted_by(|a, b| a < b), "{seconds:?}");
+    f.workspace.restore(Path::new("run.sh")).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"#!/bin/sh\n");
+}
+
+#[test]
+fn text_that_cannot_be_shown_is_refused() {
+    let mut f = Fixture::new(&[
+        ("bin", b"a\0b"),
+        ("bad.py", b"x = '\xe9'\n"),
+        ("latin.py", b"# -*- coding: latin-1 -*-\nx = '\xe9'\n"),
+    ]);
+    assert!(refusal(f.workspace.read_text(Path::new("bin"))).contains("binary"));
+    assert!(refusal(f.workspace.read_text(Path::new("bad.py"))).contains("UTF-8"));
+    assert!(refusal(f.workspace.read(Path::new("."))).contains("folder"));
+    let latin = Path::new("latin.py");
+    let text = f.workspace.read_text(latin).unwrap();
+    assert!(text.contains('é'));
+    f.workspace
+        .write_text(latin, &text.replace("x =", "y ="))
+        .unwrap();
+    assert!(f.workspace.read(latin).unwrap().ends_with(b"y = '\xe9'\n"));
+    refusal(
+        f.workspace
+            .write_text(latin, "# coding: latin-1\nx = '\u{4e2d}'\n"),
+    );
+}
+
+#[test]
+fn changes_leave_out_the_baseline_and_what_git_ignores() {
+    let mut f = Fixture::with(
+        &[
+            (".gitignore", b"build/\n*.log\n"),
+            ("a.py", b"a\n"),
+            ("version.py", b"0\n"),
+            ("gone.py", b""),
+        ],
+        |root| {
+            fs::write(root.join("version.py"), "1.2.3\n").unwrap();
+            fs::write(root.join("generated.py"), "x\n").unwrap();
+            fs::write(root.join("other.so"), "x\n").unwrap();
+        },
+    );
+    assert_eq!(f.changed(), []);
+    let root = f.root();
+    for name in [
+        "build/x",
+        "a.log",
+        "__pycache__/a.pyc",
+        "x.egg-info/PKG-INFO",
+        ".git/HEAD",
+        "venv/pyvenv.cfg",
+    ] {
+        fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+        fs::write(root.join(name), "x").unwrap();
+    }
+    fs::write(root.join("a.py"), "b\n").unwrap();
+    fs::write(root.join("new.py"), "b\n").unwrap();
+    fs::write(root.join("generated.py"), "y\n").unwrap();
+    fs::remove_file(root.join("gone.py")).unwrap();
+    let expected = [
+        ("a.py", Change::Modified),
+        ("generated.py", Change::Added),
+        ("gone.py", Change::Deleted),
+        ("new.py", Change::Added),
+    ]
+    .map(|(p, c)| (p.to_owned(), c));
+    assert_eq!(f.changed(), expected);
+    // Another process sees the same: the baseline is kept.
+    f.workspace = Workspace::open(config(f.folder.path())).unwrap();
+    assert_eq!(f.changed(), expected);
+    for path in ["a.py", "gone.py", "new.py"] {
+        f.workspace.restore(Path::new(path)).unwrap();
+    }
+    refusal(f.workspace.restore(Path::new("generated.py")));
+    assert_eq!(f.changed(), [("generated.py".to_owned(), Change::Added)]);
+}
+
+#[test]
+fn a_change_of_the_same_size_and_second_is_seen() {
+    let mut f = Fixture::new(&[("a.py", b"x = 1\n")]);
+    let path = f.root().join("a.py");
+    let time = fs::metadata(&path).unwrap().modified().unwrap();
+    assert_eq!(f.changed(), []);
+    fs::write(&path, "x = 2\n").unwrap();
+    fs::File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_modified(time)
+        .unwrap();
+    assert_eq!(f.changed().len(), 1);
+}
+
+#[test]
+fn git_takes_the_patch() {
+    let long: String = (1..60).map(|n| format!("line {n}\n")).collect();
+    let mut f = Fixture::new(&[
+        ("tests/test_a.py", long.as_bytes()),
+        ("crlf.txt", b"a\r\nb\r\nc\r\n"),
+        ("no_end.txt", b"a\nb"),
+        ("gains_end.txt", b"a\nb"),
+        ("with space.txt", b"a\n"),
+        ("n\u{e4}me \"q\".txt", b"a\n"),
+        ("gone.txt", b"a\nb"),
+        ("empty_gone.txt", b""),
+        ("script.sh", b"#!/bin/sh\n"),
+        ("becomes_link", b"a\n"),
+        ("data.bin", b"\0\x01\x02"),
+        ("latin.txt", b"\xe9\n"),
+        ("formfeed.txt", b"a\x0c\nb\rc\n"),
+    ]);
+    let root = f.root();
+    let put = |name: &str, content: &[u8]| {
+        fs::create_dir_all(root.join(name).parent().unwrap()).unwrap();
+        fs::write(root.join(name), content).unwrap();
+    };
+    put(
+        "tests/test_a.py",
+        long.replace("line 3\n", "line three\n")
+            .replace("line 50\n", "")
+            .as_bytes(),
+    );
+    put("crlf.txt", b"a\r\nB\r\nc\r\n");
+    put("no_end.txt", b"a\nB");
+    put("gains_end.txt", b"a\nb\n");
+    put("with space.txt", b"b\n");
+    put("n\u{e4}me \"q\".txt", b"b\n");
+    put("new/deep dir/\u{4e2d}.py", b"x = 1\n");
+    put("new/empty.py", b"");
+    put(
+        "new/data.bin",
+        &(0..=255).cycle().take(3000).collect::<Vec<u8>>(),
+    );
+    put("new/no_end.py", b"x");
+    put("data.bin", b"\0\x01\x03 and more");
+    put("latin.txt", b"\xe8\xff\n");
+    put("formfeed.txt", b"a\x0c\nB\rc\n");
+    for name in ["gone.txt", "empty_gone.txt", "becomes_link"] {
+        fs::remove_file(root.join(name)).unwrap();
+    }
+    symlink("script.sh", root.join("becomes_link")).unwrap();
+    symlink("tests", root.join("new/link")).unwrap();
+    fs::set_permissions(root.join("script.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    put("new/tool.sh", b"#!/bin/sh\n");
+    fs::set_permissions(root.join("new/tool.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    let patch = f.check_patch();
+    assert!(
+        patch.contains("diff --git \"a/n\\303\\244me \\\"q\\\".txt\""),
+        "{patch}"
+    );
+    assert!(patch.contains("+++ b/with space.txt\t\n"));
+    assert!(patch.contains("\\ No newline at end of file"));
+    assert_eq!(patch.matches("GIT binary patch").count(), 3);
+}
+
+#[test]
+fn no_changes_no_patch() {
+    let mut f = Fixture::new(&[("a.py", b"x = 1\n")]);
+    let changes = f.workspace.changes().unwrap();
+    assert_eq!(f.workspace.patch(&changes), "");
+}
+
+#[test]
+fn missing_files_are_answered_with_the_nearest() {
+    let f = Fixture::new(&[
+        ("src/pkg/models.py", b""),
+        ("tests/test_models.py", b""),
+        ("README", b""),
+    ]);
+    let text = refusal(f.workspace.resolve_file("pkg/models.py"));
+    assert!(text.contains("src/pkg/models.py"), "{text}");
+    let text = refusal(f.workspace.resolve_file("tests/test_model.py"));
+    assert!(text.contains("tests/test_models.py"), "{text}");
+    assert!(refusal(f.workspace.resolve_file("src")).contains("folder"));
+}
+
+fn layout(files: &[(&str, &str)]) -> Layout {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    Layout::read(folder.path())
+}
+
+#[test]
+fn test_files_by_pytest_defaults_and_folders() {
+    let l = layout(&[]);
+    for path in ["test_x.py", "a/x_test.py", "sympy/core/tests/test_x.py"] {
+        assert!(
+            l.is_test_file(path) && l.is_test_path(path) && !l.is_test_support(path),
+            "{path}"
+        );
+    }
+    for path in [
+        "x/conftest.py",
+        "sympy/testing/runtests.py",
+        "xarray/testing.py",
+        "astropy/tests/helper.py",
+    ] {
+        assert!(l.is_test_support(path) && !l.is_test_file(path), "{path}");
+    }
+    for path in [
+        "tests/data/x.json",
+        "tests/functional/a.py",
+        "testing/x.txt",
+        "doc-tests/x",
+    ] {
+        assert!(l.is_test_path(path) && !l.is_test_file(path), "{path}");
+    }
+    for path in [
+        "src/flask/app.py",
+        "setup.py",
+        "contest.py",
+        "src/latest.py",
+        "attestation/x.py",
+        "testing.md",
+    ] {
+        assert!(!l.is_test_path(path) && !l.is_test_support(path), "{path}");
+    }
+    assert!(l.is_test_class("TestX") && !l.is_test_class("XTests"));
+    assert!(
+        l.is_test_function("test_x")
+            && l.is_test_function("testX")
+            && !l.is_test_function("check_x")
+    );
+}
+
+#[test]
+fn test_files_by_configuration() {
+    let cfg = "[metadata]\nname = x\n[tool:pytest]\npython_files = check_*.py\n  spec/*_test_spec.py\npython_classes = *Suite\n\
+               python_functions=\n    check_\n    should*\ntestpaths = spec\n";
+    let ini = layout(&[("setup.cfg", cfg)]);
+    let toml = layout(&[
+        ("setup.cfg", "[tool:pytest]\npython_files = no.py\n"),
+        (
+            "pyproject.toml",
+            "[tool.pytest.ini_options]\npython_files = ['check_*.py', 'spec/*_test_spec.py']\n\
+             python_classes = '*Suite'\npython_functions = ['check_', 'should*']\ntestpaths = ['spec']\n",
+        ),
+    ]);
+    for l in [ini, toml] {
+        assert!(l.is_test_file("tests/check_a.py"));
+        assert!(l.is_test_file("spec/a_test_spec.py") && !l.is_test_file("b/a_test_spec.py"));
+        assert!(l.is_test_class("ASuite") && !l.is_test_class("TestA"));
+        assert!(
+            l.is_test_function("check_x")
+                && l.is_test_function("should_x")
+                && !l.is_test_function("test_x")
+        );
+        assert_eq!(l.folders(), ["spec"]);
+    }
+    // A broken file is as none.
+    assert!(layout(&[("pyproject.toml", "[tool.pytest\n")]).is_test_file("test_a.py"));
+}
