@@ -1,0 +1,108 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use super::*;
+
+fn sh(script: &str) -> Command {
+    Command {
+        program: "/bin/sh".into(),
+        args: vec!["-c".into(), script.into()],
+        directory: std::env::temp_dir(),
+        env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
+        stdin: Vec::new(),
+        merge: false,
+        keep: 4096,
+    }
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_millis(300)
+}
+
+fn late() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
+fn alive(pid: &str) -> bool {
+    Path::new("/proc").join(pid.trim()).exists()
+}
+
+#[test]
+fn keeps_streams_and_exit_code_apart() {
+    let done = run(&sh("echo out; echo err >&2; exit 3"), late()).unwrap();
+    assert_eq!(done.ended, Ended::Exit(3));
+    assert_eq!(
+        (done.stdout.text().as_str(), done.stderr.text().as_str()),
+        ("out\n", "err\n")
+    );
+}
+
+#[test]
+fn merges_streams_in_the_order_of_writing() {
+    let mut command = sh("echo 1; echo 2 >&2; echo 3");
+    command.merge = true;
+    assert_eq!(run(&command, late()).unwrap().stdout.text(), "1\n2\n3\n");
+}
+
+#[test]
+fn hands_over_stdin_and_closes_it() {
+    let mut command = sh("cat; echo end");
+    assert_eq!(run(&command, late()).unwrap().stdout.text(), "end\n");
+    command.stdin = b"given\n".to_vec();
+    assert_eq!(run(&command, late()).unwrap().stdout.text(), "given\nend\n");
+}
+
+#[test]
+fn inherits_nothing() {
+    let done = run(&sh("env | cut -d= -f1 | sort | tr '\\n' ' '"), late()).unwrap();
+    assert_eq!(done.stdout.text(), "PATH PWD ");
+}
+
+#[test]
+fn a_signal_is_not_an_exit_code() {
+    let done = run(&sh("kill -SEGV $$"), late()).unwrap();
+    assert_eq!((done.ended, done.exit_code()), (Ended::Signal(11), None));
+}
+
+#[test]
+fn a_program_that_is_not_there_is_broken() {
+    let mut command = sh("");
+    command.program = "/nowhere/at/all".into();
+    let error = run(&command, late()).unwrap_err();
+    assert!(matches!(error, ToolError::Broken(text) if text.contains("/nowhere/at/all")));
+}
+
+#[test]
+fn the_deadline_ends_children_in_sessions_of_their_own() {
+    adopt_orphans().unwrap();
+    let script = "setsid sleep 1000 & echo $!; (setsid sh -c 'echo $$; sleep 1000' &) ; sleep 1000";
+    let done = run(&sh(script), soon()).unwrap();
+    assert!(done.timed_out());
+    let printed = done.stdout.text();
+    let pids: Vec<&str> = printed.lines().collect();
+    assert_eq!(pids.len(), 2, "{printed}");
+    for pid in pids {
+        assert!(!alive(pid), "{pid} lives on, or is a zombie");
+    }
+}
+
+#[test]
+fn what_is_left_in_the_background_ends_with_the_program() {
+    adopt_orphans().unwrap();
+    let done = run(&sh("(setsid sleep 1000 & echo $!) ; exit 0"), late()).unwrap();
+    assert_eq!(done.ended, Ended::Exit(0));
+    assert!(!alive(&done.stdout.text()));
+    assert!(done.took < Duration::from_secs(30));
+}
+
+#[test]
+fn output_is_kept_up_to_the_deadline_and_capped() {
+    let done = run(&sh("echo first; while :; do echo more; done"), soon()).unwrap();
+    assert!(done.timed_out());
+    let text = done.stdout.text();
+    assert!(
+        text.starts_with("first\nmore") && text.len() < 5000,
+        "{}",
+        text.len()
+    );
+    assert!(text.contains("bytes left out"));
+}

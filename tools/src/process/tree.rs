@@ -1,0 +1,121 @@
+//! The processes that a program started, also those that left its group and its session.
+//!
+//! Found by walking `/proc`: the program's session, its descendants, and orphans that came to this process
+//! because it adopts them. Where `/proc` is missing, the process group alone is ended.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
+
+/// From now on orphaned descendants become children of this process instead of init's. For the toolbox,
+/// which has no other children.
+pub fn adopt_orphans() -> std::io::Result<()> {
+    nix::sys::prctl::set_child_subreaper(true)?;
+    Ok(())
+}
+
+struct Process {
+    parent: i32,
+    session: i32,
+    zombie: bool,
+}
+
+/// Kills what `root` started, and `root` itself (which stays a zombie for the caller to wait for), and
+/// waits for the orphans. `root` leads a session of its own, and is the only child of this process that does.
+pub fn end(root: Pid) {
+    let _ = killpg(root, Signal::SIGKILL);
+    // Something that forks faster than we look is caught in a later round.
+    for round in 0..200 {
+        let all = processes();
+        let doomed = belonging(&all, root.as_raw());
+        for (pid, process) in &doomed {
+            if !process.zombie {
+                let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
+            } else if *pid != root.as_raw() {
+                // Fails for children of others, whose own parents are ended in this very round.
+                let _ = waitpid(Pid::from_raw(*pid), Some(WaitPidFlag::WNOHANG));
+            }
+        }
+        if doomed.iter().all(|(pid, _)| *pid == root.as_raw()) && is_over(&doomed) {
+            return;
+        }
+        if round > 0 {
+            std::thread::sleep(Duration::from_millis(if round < 20 { 1 } else { 10 }));
+        }
+    }
+}
+
+fn is_over(doomed: &[(i32, &Process)]) -> bool {
+    doomed.iter().all(|(_, process)| process.zombie)
+}
+
+fn belonging(all: &HashMap<i32, Process>, root: i32) -> Vec<(i32, &Process)> {
+    let own = std::process::id().cast_signed();
+    let own_session = all.get(&own).map(|p| p.session);
+    let below_root = |pid: i32| {
+        let mut at = pid;
+        // Bounded: /proc is read while processes come and go, so parents may form a cycle for a moment.
+        for _ in 0..all.len() {
+            if at == root {
+                return true;
+            }
+            match all.get(&at) {
+                // An adopted orphan. Nothing can join a session, so what is in ours came from elsewhere.
+                Some(p) if p.parent == own => return Some(p.session) != own_session,
+                Some(p) if p.parent > 0 => at = p.parent,
+                _ => return false,
+            }
+        }
+        false
+    };
+    all.iter()
+        .filter(|(pid, _)| **pid != own)
+        .filter(|(pid, p)| p.session == root || below_root(**pid))
+        .map(|(pid, p)| (*pid, p))
+        .collect()
+}
+
+fn processes() -> HashMap<i32, Process> {
+    let mut all = HashMap::new();
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return all;
+    };
+    for entry in entries.flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse().ok()) else {
+            continue;
+        };
+        let stat = std::fs::read_to_string(entry.path().join("stat"));
+        if let Some(process) = stat.ok().as_deref().and_then(parse) {
+            all.insert(pid, process);
+        }
+    }
+    all
+}
+
+/// `pid (name) state parent group session …`; the name may hold anything, brackets included.
+fn parse(stat: &str) -> Option<Process> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let session = fields.nth(1)?.parse().ok()?;
+    Some(Process {
+        parent,
+        session,
+        zombie: matches!(state, "Z" | "X"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    #[test]
+    fn reads_names_with_brackets_and_spaces() {
+        let p = super::parse("7 (a) Z (b) S 3 5 6 0 -1").unwrap();
+        assert_eq!((p.parent, p.session, p.zombie), (3, 6, false));
+    }
+}
