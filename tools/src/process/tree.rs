@@ -26,11 +26,11 @@ struct Process {
 /// Kills what `root` started, and `root` itself (which stays a zombie for the caller to wait for), and
 /// waits for the orphans. `root` leads a session of its own, and is the only child of this process that does.
 pub fn end(root: Pid) {
-    let _ = killpg(root, Signal::SIGKILL);
     // Something that forks faster than we look is caught in a later round.
     for round in 0..200 {
         let all = processes();
         let doomed = belonging(&all, root.as_raw());
+        let _ = killpg(root, Signal::SIGKILL);
         for (pid, process) in &doomed {
             if !process.zombie {
                 let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);

@@ -1,4 +1,13 @@
 //! Running pytest and reading what happened, from a structured report that our plugin writes to a
 //! file outside the tested tree: printed text cannot forge an outcome.
 
+mod assemble;
+mod classify;
+mod command;
+mod events;
 pub mod report;
+mod run;
+mod stable;
+
+pub use run::{Options, run};
+pub use stable::stable;

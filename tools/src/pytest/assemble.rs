@@ -1,0 +1,321 @@
+//! From the plugin's events to a [`Report`].
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use super::classify::Classifier;
+use super::events::{Event, RawFailure, RawPhase};
+use super::report::{CollectionError, Failure, Outcome, Phase, Place, Report, TestResult};
+use super::stable::stable;
+use crate::process::Ended;
+
+/// pytest's exit status for unusable arguments.
+pub const USAGE: i32 = 4;
+
+/// What is known of one test.
+#[derive(Default)]
+struct Course {
+    phases: Vec<RawPhase>,
+    executed: Vec<String>,
+    ended: bool,
+}
+
+/// What is known of one session.
+#[derive(Default)]
+pub struct Session {
+    order: Vec<String>,
+    courses: HashMap<String, Course>,
+    planned: Vec<String>,
+    deselected: Vec<String>,
+    skipped_modules: Vec<String>,
+    collection_errors: Vec<(String, RawFailure)>,
+    missing: Vec<String>,
+    internal_error: Option<String>,
+    /// pytest's options and first conftest files were good.
+    pub started: bool,
+    /// Collection came to its end.
+    pub collected: bool,
+}
+
+impl Session {
+    pub fn new(events: Vec<Event>) -> Self {
+        let mut session = Session::default();
+        for event in events {
+            session.add(event);
+        }
+        session
+    }
+
+    fn add(&mut self, event: Event) {
+        match event {
+            Event::Session {} => self.started = true,
+            Event::CollectionError { id, failure } => self.collection_errors.push((id, failure)),
+            Event::CollectionSkipped { id } => self.skipped_modules.push(id),
+            Event::Asked { missing } => self.missing = missing,
+            Event::Deselected { ids } => self.deselected.extend(ids),
+            Event::Collected { ids } => {
+                self.collected = true;
+                self.planned = ids;
+            }
+            Event::Start { id } => {
+                if !self.courses.contains_key(&id) {
+                    self.order.push(id.clone());
+                }
+                self.courses.insert(id, Course::default());
+            }
+            Event::Phase(phase) => {
+                if let Some(course) = self.courses.get_mut(&phase.id) {
+                    course.phases.push(*phase);
+                }
+            }
+            Event::Executed { id, files } => {
+                if let Some(course) = self.courses.get_mut(&id) {
+                    course.executed = files;
+                }
+            }
+            Event::End { id } => {
+                if let Some(course) = self.courses.get_mut(&id) {
+                    course.ended = true;
+                }
+            }
+            Event::InternalError { text } => self.internal_error = Some(text),
+            Event::Finish {} => {}
+        }
+    }
+
+    /// conftest files that kept pytest from starting (paths relative to the workspace).
+    pub fn broken_conftests(&self) -> Vec<&str> {
+        let failed = self.collection_errors.iter().map(|(id, _)| id.as_str());
+        failed.filter(|id| id.ends_with("conftest.py")).collect()
+    }
+
+    /// The report on `asked`. `ended` says how the process came to its end.
+    pub fn report(
+        mut self,
+        asked: &[String],
+        ended: Ended,
+        printed: String,
+        classifier: &Classifier<'_>,
+    ) -> Report {
+        let mut report = Report {
+            printed,
+            timed_out: ended == Ended::Deadline,
+            exit_code: match ended {
+                Ended::Exit(code) => Some(code),
+                Ended::Signal(_) | Ended::Deadline => None,
+            },
+            ..Report::default()
+        };
+        let death = death(ended, self.internal_error.as_deref());
+        for id in &self.order {
+            if let Some(course) = self.courses.remove(id) {
+                report.tests.push(course.result(id, &death, classifier));
+            }
+        }
+        for id in self.planned.iter().filter(|id| !self.order.contains(id)) {
+            report.tests.push(without_run(id, Outcome::Absent, None));
+        }
+        for (id, raw) in &self.collection_errors {
+            report.collection_errors.push(CollectionError {
+                id: id.clone(),
+                failure: classifier.failure(raw, Phase::Collect),
+            });
+        }
+        // A session that ends with a usage error names an argument that holds no tests.
+        let usage = self.started && report.exit_code == Some(USAGE);
+        if !self.collected && !usage && self.broken_conftests().is_empty() {
+            self.died_collecting(asked, &death, classifier, &mut report);
+        }
+        self.account_for(asked, &mut report);
+        report
+    }
+
+    /// The process ended while modules were being imported: that is an error of all that was asked for.
+    fn died_collecting(
+        &self,
+        asked: &[String],
+        death: &str,
+        classifier: &Classifier<'_>,
+        report: &mut Report,
+    ) {
+        let said = report.printed.lines().rfind(|line| !line.trim().is_empty());
+        let message = format!(
+            "{death} while the tests were being collected; printed last: {}",
+            said.unwrap_or("nothing")
+        );
+        let raw = RawFailure::without_exception("process", message);
+        for id in asked.iter().map(|id| file_of(id)) {
+            if report.collection_errors.iter().all(|e| e.id != id) {
+                report.collection_errors.push(CollectionError {
+                    id: id.to_owned(),
+                    failure: classifier.failure(&raw, Phase::Collect),
+                });
+            }
+        }
+    }
+
+    /// Every id asked for is a result, an error of its module, or not found.
+    fn account_for(&self, asked: &[String], report: &mut Report) {
+        for id in asked {
+            let answered = report.tests.iter().any(|test| covers(id, &test.id));
+            if answered {
+                continue;
+            }
+            let out: Vec<&String> = self.deselected.iter().filter(|d| covers(id, d)).collect();
+            if !out.is_empty() {
+                for id in out {
+                    let mut result = without_run(id, Outcome::Skipped, None);
+                    "deselected by the options of this run or of the repository"
+                        .clone_into(&mut result.captured);
+                    report.tests.push(result);
+                }
+                continue;
+            }
+            if self.skipped_modules.iter().any(|module| covers(module, id)) {
+                report.tests.push(without_run(id, Outcome::Skipped, None));
+                continue;
+            }
+            let above = report
+                .collection_errors
+                .iter()
+                .find(|e| is_above(&e.id, id));
+            match above.map(|e| e.failure.clone()) {
+                // A file or folder that was asked for stands among the collection errors already.
+                Some(failure) if id.contains("::") => {
+                    report
+                        .tests
+                        .push(without_run(id, Outcome::Error, Some(failure)));
+                }
+                Some(_) => {}
+                None if self.missing.contains(id) || !self.collected => {
+                    report.not_found.push(id.clone());
+                }
+                None => report.tests.push(without_run(id, Outcome::Absent, None)),
+            }
+        }
+    }
+}
+
+impl Course {
+    fn result(self, id: &str, death: &str, classifier: &Classifier<'_>) -> TestResult {
+        let failed = |when: Phase| {
+            let mut of_phase = self.phases.iter().filter(|p| p.when == when);
+            of_phase.find(|p| p.outcome == "failed" && !p.unexpected)
+        };
+        let decisive = failed(Phase::Call)
+            .or_else(|| failed(Phase::Setup))
+            .or_else(|| failed(Phase::Teardown));
+        let died = RawFailure::without_exception("process", format!("{death} while this test ran"));
+        let raw_failure = match decisive {
+            Some(phase) => phase.failure.as_ref().map(|raw| (raw, phase.when)),
+            None if !self.ended => Some((&died, Phase::Call)),
+            None => None,
+        };
+        let failure = raw_failure.map(|(raw, when)| classifier.failure(raw, when));
+        let captured = decisive.map_or("", |phase| &phase.captured);
+        let captured = stable(captured, classifier.root);
+        let seconds: f64 = self.phases.iter().map(|phase| phase.seconds).sum();
+        let outcome = match decisive {
+            Some(phase) if phase.when == Phase::Call => Outcome::Failed,
+            Some(_) => Outcome::Error,
+            None if !self.ended => Outcome::Absent,
+            None => self.without_failure(),
+        };
+        let is_source = |file: &String| classifier.place_of(file) == Place::Source;
+        TestResult {
+            id: id.to_owned(),
+            outcome,
+            failure,
+            captured,
+            seconds: (seconds * 1e6).round() / 1e6,
+            executed: self.executed.into_iter().filter(is_source).collect(),
+        }
+    }
+
+    fn without_failure(&self) -> Outcome {
+        let any = |matches: fn(&RawPhase) -> bool| self.phases.iter().any(matches);
+        if any(|p| p.unexpected || (p.xfail && p.outcome == "passed" && p.when == Phase::Call)) {
+            Outcome::Xpassed
+        } else if any(|p| p.xfail && p.outcome == "skipped") {
+            Outcome::Xfailed
+        } else if any(|p| p.outcome == "skipped" && p.when != Phase::Call)
+            || !any(|p| p.when == Phase::Call && p.outcome == "passed")
+        {
+            Outcome::Skipped
+        } else {
+            Outcome::Passed
+        }
+    }
+}
+
+fn without_run(id: &str, outcome: Outcome, failure: Option<Failure>) -> TestResult {
+    TestResult {
+        id: id.to_owned(),
+        outcome,
+        failure,
+        captured: String::new(),
+        seconds: 0.0,
+        executed: Vec::new(),
+    }
+}
+
+fn death(ended: Ended, internal_error: Option<&str>) -> String {
+    match (ended, internal_error) {
+        (Ended::Deadline, _) => "the deadline came".to_owned(),
+        (Ended::Signal(signal), _) => format!("the process was ended by signal {signal}"),
+        (Ended::Exit(_), Some(text)) => format!("pytest had an internal error:\n{text}\n"),
+        (Ended::Exit(code), None) => format!("the process ended with exit status {code}"),
+    }
+}
+
+pub fn file_of(id: &str) -> &str {
+    id.split_once("::").map_or(id, |(file, _)| file)
+}
+
+/// `asked` is `id`, or its file, folder, class or function.
+pub fn covers(asked: &str, id: &str) -> bool {
+    let folder = asked.trim_end_matches('/');
+    match id.strip_prefix(asked).or_else(|| id.strip_prefix(folder)) {
+        Some(rest) => {
+            rest.is_empty()
+                || rest.starts_with("::")
+                || rest.starts_with('[')
+                || rest.starts_with('/')
+        }
+        None => folder == "." || folder.is_empty(),
+    }
+}
+
+/// A collection error of `broken` (a file, a class, a package or a conftest file) is one of `id` too.
+fn is_above(broken: &str, id: &str) -> bool {
+    if covers(broken, id) {
+        return true;
+    }
+    let folder = ["conftest.py", "__init__.py"]
+        .iter()
+        .find_map(|name| broken.strip_suffix(name));
+    folder.is_some_and(|folder| id.starts_with(folder))
+}
+
+/// Adds the results of a further run to those of an earlier one.
+pub fn join(mut first: Report, second: Report) -> Report {
+    first.tests.extend(second.tests);
+    for error in second.collection_errors {
+        if first.collection_errors.iter().all(|e| e.id != error.id) {
+            first.collection_errors.push(error);
+        }
+    }
+    first.not_found.extend(second.not_found);
+    first.timed_out |= second.timed_out;
+    first.exit_code = match (first.exit_code, second.exit_code) {
+        (Some(a), Some(b)) => Some(a.max(b)),
+        _ => None,
+    };
+    first.printed.push_str(&second.printed);
+    first.seconds += second.seconds;
+    first
+}
+
+pub fn seconds(took: Duration) -> f64 {
+    (took.as_secs_f64() * 1000.0).round() / 1000.0
+}

@@ -1,0 +1,61 @@
+//! Text that is the same in every run: memory addresses, temporary paths and times taken out.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+static CHANGING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
+    [
+        (r"\b0x(?:[0-9a-fA-F]{5,}|[0-9a-fA-F]*\.\.\.)", "0x..."),
+        (r"/pytest-of-[^/\s]+/pytest-\d+", "/pytest"),
+        (r"/tmp/tmp[a-z0-9_]{8}\b", "/tmp/tmp..."),
+        (
+            r"\bin \d+\.\d+ ?s(?:econds)?\b(?: \(\d+:\d\d:\d\d\))?",
+            "in ... s",
+        ),
+    ]
+    .into_iter()
+    // Constant patterns, compiled by the tests below.
+    .filter_map(|(pattern, instead)| Some((Regex::new(pattern).ok()?, instead)))
+    .collect()
+});
+
+/// `text` with what differs from run to run replaced, and paths below the workspace made relative.
+pub fn stable(text: &str, workspace: &Path) -> String {
+    let root = workspace.display().to_string();
+    let mut text = text.replace(&format!("{}/", root.trim_end_matches('/')), "");
+    for (pattern, instead) in CHANGING.iter() {
+        if let std::borrow::Cow::Owned(replaced) = pattern.replace_all(&text, *instead) {
+            text = replaced;
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_out_what_changes_from_run_to_run() {
+        assert_eq!(CHANGING.len(), 4, "every pattern compiles");
+        let cases = [
+            ("<A object at 0x7f12ab34cd56>", "<A object at 0x...>"),
+            ("0xff stays", "0xff stays"),
+            ("cut short at 0x7...", "cut short at 0x..."),
+            (
+                "/tmp/pytest-of-root/pytest-12/test_a0/x",
+                "/tmp/pytest/test_a0/x",
+            ),
+            ("open('/tmp/tmpab12_9zz')", "open('/tmp/tmp...')"),
+            ("1 failed in 0.03s", "1 failed in ... s"),
+            ("1 failed in 0.03 seconds", "1 failed in ... s"),
+            ("2 passed in 61.03s (0:01:01)", "2 passed in ... s"),
+            ("/w/pkg/a.py:3", "pkg/a.py:3"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(stable(text, Path::new("/w")), expected);
+        }
+    }
+}

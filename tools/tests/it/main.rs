@@ -1,0 +1,5 @@
+//! The toolbox and the pytest runner on small Python projects, with a real interpreter.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod project;
+mod runner;

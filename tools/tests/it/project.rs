@@ -1,0 +1,118 @@
+//! A small Python project in a temporary folder, and an interpreter with pytest to run its tests.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use testwright_tools::config::{Config, Runner};
+use testwright_tools::pytest::report::{Report, TestResult};
+use testwright_tools::pytest::{self, Options};
+use testwright_tools::workspace::Workspace;
+
+/// The interpreter of a virtual environment with pytest, made once for all test runs. Another one can be
+/// named by `TESTWRIGHT_TEST_PYTHON`, to try other versions of Python and pytest.
+pub fn python() -> PathBuf {
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    PYTHON
+        .get_or_init(|| match std::env::var_os("TESTWRIGHT_TEST_PYTHON") {
+            Some(path) => path.into(),
+            None => make_environment(),
+        })
+        .clone()
+}
+
+fn make_environment() -> PathBuf {
+    let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let done = tmp.join("python-pytest-8.3.5");
+    if !done.exists() {
+        // Made aside and renamed: other test processes may be at it too.
+        let aside = tmp.join(format!("python-{}", std::process::id()));
+        run(Command::new("python3").args(["-m", "venv"]).arg(&aside));
+        let python = aside.join("bin/python");
+        run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "pytest==8.3.5"]));
+        if std::fs::rename(&aside, &done).is_err() {
+            std::fs::remove_dir_all(&aside).unwrap();
+        }
+    }
+    done.join("bin/python")
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+pub struct Project {
+    _folder: tempfile::TempDir,
+    pub config: Config,
+}
+
+impl Project {
+    pub fn new(files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("testbed");
+        std::fs::create_dir(&root).unwrap();
+        for (path, content) in files {
+            let path = root.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        }
+        let base_archive = folder.path().join("base.tar");
+        let mut archive = tar::Builder::new(std::fs::File::create(&base_archive).unwrap());
+        for (path, _) in files {
+            archive
+                .append_path_with_name(root.join(path), path)
+                .unwrap();
+        }
+        archive.finish().unwrap();
+        let scratch = folder.path().join("scratch");
+        std::fs::create_dir(&scratch).unwrap();
+        let config = Config {
+            workspace: root,
+            base_archive,
+            scratch,
+            python: python(),
+            env: [(
+                "PYTHONPATH".to_owned(),
+                folder.path().join("testbed").display().to_string(),
+            )]
+            .into(),
+            runner: Runner::default(),
+            test_seconds: 120,
+        };
+        Project {
+            _folder: folder,
+            config,
+        }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.config.workspace
+    }
+
+    pub fn workspace(&self) -> Workspace {
+        Workspace::open(self.config.clone()).unwrap()
+    }
+
+    /// Runs tests with a deadline that no sound run reaches.
+    pub fn run(&self, ids: &[&str]) -> Report {
+        self.run_with(ids, |_| ())
+    }
+
+    pub fn run_with(&self, ids: &[&str], change: impl FnOnce(&mut Options)) -> Report {
+        let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
+        let mut options = Options::until(Instant::now() + Duration::from_secs(100));
+        change(&mut options);
+        pytest::run(&self.workspace(), &ids, &options).unwrap()
+    }
+}
+
+pub fn test<'a>(report: &'a Report, id: &str) -> &'a TestResult {
+    let found = report.tests.iter().find(|t| t.id == id);
+    found.unwrap_or_else(|| panic!("no {id} in {report:#?}"))
+}
