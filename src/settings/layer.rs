@@ -1,0 +1,304 @@
+//! One source of settings: a file, the environment, the flags.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use toml::de::{DeTable, DeValue};
+use toml::{Table, Value};
+
+use super::{FILE, Origin, READING, Settings, Sources, variables};
+use crate::error::{Error, Result};
+
+/// Values by key path, with where each came from.
+#[derive(Debug, Default)]
+pub(super) struct Layer {
+    pub values: Vec<(Vec<String>, Value, Origin)>,
+    pub notes: Vec<String>,
+}
+
+/// Whose file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trust {
+    User,
+    /// The current folder.
+    Folder,
+    /// The repository under test: somebody else's code, perhaps.
+    Repository,
+}
+
+/// Keys that decide where keys and code of the user go. A repository under test does not set them.
+const USERS_OWN: [&str; 9] = [
+    "cache",
+    "run.out",
+    "model.base-url",
+    "model.api-key-env",
+    "github.base-url",
+    "github.token-env",
+    "docker.host",
+    "local.no-isolation",
+    "build.ca-bundle",
+];
+
+/// Paths; in a file they are relative to its folder.
+const PATHS: [&str; 3] = ["cache", "run.out", "build.ca-bundle"];
+
+/// More is no configuration.
+const MOST_BYTES: u64 = 1 << 20;
+
+impl Layer {
+    pub fn defaults(sources: &Sources) -> Layer {
+        let cache = Value::String(sources.cache_folder().to_string_lossy().into_owned());
+        Layer {
+            values: vec![(vec!["cache".to_owned()], cache, Origin::Default)],
+            notes: Vec::new(),
+        }
+    }
+
+    /// `None` where there is no such file.
+    pub fn file(path: &Path, trust: Trust) -> Result<Option<Layer>> {
+        // A file of the current folder is called by its name alone, as the user would.
+        let shown = match trust {
+            Trust::Folder => PathBuf::from(FILE),
+            Trust::User | Trust::Repository => path.to_owned(),
+        };
+        let unreadable = |cause: String| {
+            Error::usage(READING)
+                .cause(format!("{}: {cause}", shown.display()))
+                .hint("mend or remove the file")
+        };
+        let text = match std::fs::metadata(path) {
+            Err(e) if is_missing(&e) => return Ok(None),
+            Err(e) => return Err(unreadable(e.to_string())),
+            Ok(m) if !m.is_file() => return Err(unreadable("is not a file".to_owned())),
+            Ok(m) if m.len() > MOST_BYTES => {
+                return Err(unreadable("has more than 1 MiB".to_owned()));
+            }
+            Ok(_) => std::fs::read(path).map_err(|e| unreadable(e.to_string()))?,
+        };
+        let text =
+            String::from_utf8(text).map_err(|_| unreadable("is not UTF-8 text".to_owned()))?;
+        let document = DeTable::parse(&text).map_err(|e| {
+            let (line, column) = position(&text, e.span());
+            let cause = format!("{}:{line}:{column}: {}", shown.display(), e.message());
+            Error::usage(READING).cause(cause)
+        })?;
+        let document = document.get_ref();
+        if let Err(e) = toml::from_str::<Settings>(&text) {
+            let at = format!("{}:{}", shown.display(), position(&text, e.span()).0);
+            let key = e
+                .span()
+                .map(|span| key_at(document, &span))
+                .unwrap_or_default();
+            return Err(explain(&at, &key, e.message()));
+        }
+        let table: Table = toml::from_str(&text).map_err(|e| unreadable(e.message().to_owned()))?;
+
+        let mut layer = Layer::default();
+        let mut values = Vec::new();
+        leaves(&table, "", &mut |key, value| {
+            values.push((key.to_owned(), value.clone()))
+        });
+        for (key, mut value) in values {
+            let keys = split(&key, &table);
+            let line = line_of(document, &keys, &text);
+            if key == "environment" && trust == Trust::User {
+                let cause = format!(
+                    "{}:{line}: [environment] says how one repository is built",
+                    shown.display()
+                );
+                let hint = format!("put it into that repository's {FILE}");
+                return Err(Error::usage(READING).cause(cause).hint(hint));
+            }
+            if trust == Trust::Repository && USERS_OWN.contains(&key.as_str()) {
+                layer.notes.push(format!(
+                    "{}:{line}: `{key}` is not taken from the repository under test; use your own {FILE} or a flag",
+                    shown.display()
+                ));
+                continue;
+            }
+            if let Value::String(text) = &mut value
+                && PATHS.contains(&key.as_str())
+            {
+                *text = resolve(text, path.parent()).to_string_lossy().into_owned();
+            }
+            layer
+                .values
+                .push((keys, value, Origin::File(shown.clone(), line)));
+        }
+        Ok(Some(layer))
+    }
+
+    pub fn merge_into(&self, table: &mut Table, origins: &mut BTreeMap<String, Origin>) {
+        for (keys, value, origin) in &self.values {
+            let Some((last, sections)) = keys.split_last() else {
+                continue;
+            };
+            let mut place = &mut *table;
+            for section in sections {
+                let entry = place
+                    .entry(section.clone())
+                    .or_insert_with(|| Value::Table(Table::new()));
+                let Value::Table(next) = entry else { return };
+                place = next;
+            }
+            place.insert(last.clone(), value.clone());
+            if *origin != Origin::Default {
+                origins.insert(keys.join("."), origin.clone());
+            }
+        }
+    }
+}
+
+/// Calls `each` with every value that is set as a whole: keys of sections, a model's price, the environment.
+pub(super) fn leaves(table: &Table, prefix: &str, each: &mut impl FnMut(&str, &Value)) {
+    for (key, value) in table {
+        let path = format!("{prefix}{key}");
+        match value {
+            Value::Table(inner) if path != "environment" && prefix != "prices." => {
+                leaves(inner, &format!("{path}."), each);
+            }
+            _ => each(&path, value),
+        }
+    }
+}
+
+/// A key path as written by [`leaves`], in parts. Names of models may have dots themselves.
+fn split(key: &str, table: &Table) -> Vec<String> {
+    match key.split_once('.') {
+        Some((section, rest)) if table.get(section).is_some_and(Value::is_table) => {
+            vec![section.to_owned(), rest.to_owned()]
+        }
+        _ => vec![key.to_owned()],
+    }
+}
+
+/// Turns what the deserializer says about one value into what a user can act on. `at` is a file and line or a
+/// variable.
+pub(super) fn explain(at: &str, key: &[String], message: &str) -> Error {
+    let place = match key {
+        [] | [_] => "at the top level".to_owned(),
+        [sections @ .., _] => format!("in [{}]", sections.join(".")),
+    };
+    let message = message.lines().next().unwrap_or(message);
+    let error = Error::usage(READING);
+    if let Some(rest) = message.strip_prefix("unknown field ") {
+        let mut names = rest.split('`').skip(1).step_by(2);
+        let name = names.next().unwrap_or_default();
+        let known: Vec<&str> = names.collect();
+        let elsewhere = variables::keys()
+            .iter()
+            .find(|k| k.key == name && k.section.is_some());
+        let hint = match (nearest(name, &known), elsewhere) {
+            (None, Some(found)) => format!(
+                "`{name}` belongs under [{}]",
+                found.section.as_deref().unwrap_or_default()
+            ),
+            (Some(near), _) => format!("did you mean `{near}`?"),
+            (None, None) => format!("known here: {}", known.join(", ")),
+        };
+        return error
+            .cause(format!("{at}: unknown key `{name}` {place}"))
+            .hint(hint);
+    }
+    let name = key.last().map(String::as_str).unwrap_or_default();
+    if let Some(rest) = message.strip_prefix("unknown variant ") {
+        let mut names = rest.split('`').skip(1).step_by(2);
+        let value = names.next().unwrap_or_default();
+        let known: Vec<&str> = names.collect();
+        let error = error.cause(format!(
+            "{at}: `{name}` {place} cannot be `{value}`; it is one of {}",
+            known.join(", ")
+        ));
+        return match nearest(value, &known) {
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error,
+        };
+    }
+    let message = message
+        .replace("expected u64", "expected a whole number, not negative")
+        .replace("expected f64", "expected a number");
+    error.cause(format!("{at}: `{name}` {place}: {message}"))
+}
+
+pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let name = name.to_lowercase().replace('_', "-");
+    let far = (name.chars().count() / 3).max(1);
+    known
+        .iter()
+        .map(|k| (strsim::damerau_levenshtein(&name, k), *k))
+        .filter(|(distance, k)| {
+            *distance <= far || (name.len() > 3 && (k.starts_with(&name) || name.starts_with(*k)))
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, k)| k)
+}
+
+/// Line and column, from 1.
+fn position(text: &str, span: Option<Range<usize>>) -> (usize, usize) {
+    let end = span.map_or(0, |s| s.start).min(text.len());
+    let before = text.get(..end).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before
+        .rsplit('\n')
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .count()
+        + 1;
+    (line, column)
+}
+
+/// The path of the key that a span lies in.
+fn key_at(table: &DeTable<'_>, span: &Range<usize>) -> Vec<String> {
+    for (key, value) in table {
+        let (k, v) = (key.span(), value.span());
+        let name = || vec![key.get_ref().to_string()];
+        if k.start <= span.start && span.start < k.end {
+            return name();
+        }
+        let inner = match value.get_ref() {
+            DeValue::Table(inner) => key_at(inner, span),
+            _ => Vec::new(),
+        };
+        if !inner.is_empty() || (v.start <= span.start && span.start < v.end) {
+            let mut path = name();
+            path.extend(inner);
+            return path;
+        }
+    }
+    Vec::new()
+}
+
+fn line_of(table: &DeTable<'_>, keys: &[String], text: &str) -> usize {
+    let mut place = table;
+    let mut line = 1;
+    for name in keys {
+        let Some((key, value)) = place.iter().find(|(key, _)| key.get_ref() == name) else {
+            break;
+        };
+        line = position(text, Some(key.span())).0;
+        match value.get_ref() {
+            DeValue::Table(inner) => place = inner,
+            _ => break,
+        }
+    }
+    line
+}
+
+fn resolve(path: &str, folder: Option<&Path>) -> PathBuf {
+    if let (Some(rest), Some(home)) = (path.strip_prefix("~/"), std::env::home_dir()) {
+        return home.join(rest);
+    }
+    match folder {
+        Some(folder) => folder.join(path),
+        None => PathBuf::from(path),
+    }
+}
+
+fn is_missing(e: &std::io::Error) -> bool {
+    matches!(
+        e.kind(),
+        std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+    )
+}

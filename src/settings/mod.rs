@@ -1,0 +1,202 @@
+//! Settings: flags over environment over `testwright.toml` (project, then user) over defaults.
+//!
+//! [`sections`] is the one definition: keys, types, defaults and their meaning; names of environment variables
+//! come from it. Every value remembers where it came from ([`Origin`]). Keys of models and tokens are never
+//! settings: a setting holds the *name* of the variable that has them, see [`secret`].
+
+pub mod choice;
+mod layer;
+pub mod origin;
+pub mod secret;
+pub mod sections;
+mod size;
+mod sources;
+mod variables;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use testwright_sandboxes::recipe::Recipe;
+use toml::Table;
+
+use crate::error::{Error, Result};
+use layer::Layer;
+
+pub use choice::Choice;
+pub use origin::Origin;
+pub use secret::{Address, Secret};
+pub use sections::{Build, Docker, GitHub, Limits, Local, Model, Price, Pull, Run, SandboxKind};
+pub use size::Size;
+pub use sources::{Flags, Sources};
+
+/// All settings, as in force for one command. Serialised, it is fit for a record: addresses lose their
+/// user names and passwords.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// Where environments, clones and downloads are kept. Default: `$XDG_CACHE_HOME/testwright`.
+    pub cache: std::path::PathBuf,
+    pub run: Run,
+    pub model: Model,
+    /// Dollars for models, by name.
+    pub prices: BTreeMap<String, Price>,
+    pub docker: Docker,
+    pub local: Local,
+    pub limits: Limits,
+    pub build: Build,
+    pub github: GitHub,
+    /// How the repository's environment is built; only in a project's file.
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub environment: Option<Recipe>,
+    /// Where each value that is not a default came from, by key (`run.max-steps`).
+    #[serde(skip)]
+    pub origins: BTreeMap<String, Origin>,
+    /// What the user should know, one line each.
+    #[serde(skip)]
+    pub notes: Vec<String>,
+    #[serde(skip)]
+    variables: secret::Variables,
+}
+
+impl Settings {
+    /// Reads every layer. The first thing that is wrong in any of them is the error (exit code 2).
+    pub fn load(sources: &Sources) -> Result<Settings> {
+        let mut layers = vec![Layer::defaults(sources)];
+        let mut notes = Vec::new();
+        if let Some(path) = &sources.user_file {
+            layers.extend(Layer::file(path, layer::Trust::User)?);
+        }
+        let folders = [
+            (&sources.repository, layer::Trust::Repository),
+            (&sources.folder, layer::Trust::Folder),
+        ];
+        for (folder, trust) in folders {
+            let Some(folder) = folder else { continue };
+            if trust == layer::Trust::Repository && sources::same(folder, sources.folder.as_deref())
+            {
+                continue;
+            }
+            layers.extend(Layer::file(&folder.join(FILE), trust)?);
+        }
+        layers.push(variables::layer(&sources.variables, &mut notes)?);
+        layers.push(sources.flags.layer());
+
+        let mut table = Table::new();
+        let mut origins = BTreeMap::new();
+        for layer in layers {
+            layer.merge_into(&mut table, &mut origins);
+            notes.extend(layer.notes);
+        }
+        let mut settings: Settings = table
+            .try_into()
+            .map_err(|e: toml::de::Error| Error::usage(READING).cause(e.message()))?;
+        settings.origins = origins;
+        settings.notes = notes;
+        settings.variables = secret::Variables::new(&sources.variables);
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// Where the value of `key` (`run.max-steps`) came from.
+    pub fn origin(&self, key: &str) -> Origin {
+        self.origins.get(key).cloned().unwrap_or(Origin::Default)
+    }
+
+    /// The value of the variable that `model.api-key-env` names.
+    pub fn model_key(&self) -> Option<Secret> {
+        self.variables.get(&self.model.api_key_env)
+    }
+
+    /// The value of the variable that `github.token-env` names.
+    pub fn github_token(&self) -> Option<Secret> {
+        self.variables.get(&self.github.token_env)
+    }
+
+    /// Every value in force with its origin, for people: `(key, value, origin)`. Unset ones are left out.
+    pub fn describe(&self) -> Vec<(String, String, Origin)> {
+        let mut rows = Vec::new();
+        if let Ok(table) = Table::try_from(self) {
+            layer::leaves(&table, "", &mut |key, value| {
+                rows.push((key.to_owned(), value.to_string(), self.origin(key)));
+            });
+        }
+        rows
+    }
+
+    /// Ranges that types do not tell.
+    fn check(&self) -> Result<()> {
+        let positive = [
+            ("run.max-steps", self.run.max_steps as f64),
+            ("run.max-minutes", self.run.max_minutes),
+            ("run.max-dollars", self.run.max_dollars.unwrap_or(1.0)),
+            ("run.max-tokens", self.run.max_tokens.unwrap_or(1) as f64),
+            (
+                "model.max-tokens",
+                self.model.max_tokens.unwrap_or(1) as f64,
+            ),
+            ("model.timeout-seconds", self.model.timeout_seconds as f64),
+            (
+                "model.context-window",
+                self.model.context_window.unwrap_or(1) as f64,
+            ),
+            ("limits.cpus", self.limits.cpus),
+            ("limits.memory", self.limits.memory.bytes() as f64),
+            ("limits.processes", self.limits.processes as f64),
+            ("limits.file-size", self.limits.file_size.bytes() as f64),
+            ("limits.test-seconds", self.limits.test_seconds as f64),
+        ];
+        for (key, value) in positive {
+            if !(value.is_finite() && value > 0.0) {
+                return Err(self.wrong(key, format!("must be greater than 0, not {value}")));
+            }
+        }
+        let addresses = [
+            ("model.base-url", self.model.base_url.as_ref()),
+            ("github.base-url", self.github.base_url.as_ref()),
+            ("build.index-url", self.build.index_url.as_ref()),
+        ];
+        for (key, address) in addresses {
+            let Some(address) = address else { continue };
+            if !address.is_http() {
+                return Err(self.wrong(
+                    key,
+                    format!("must begin with http:// or https://, not `{address}`"),
+                ));
+            }
+        }
+        for (key, name) in [
+            ("model.api-key-env", &self.model.api_key_env),
+            ("github.token-env", &self.github.token_env),
+        ] {
+            if !secret::is_variable_name(name) {
+                let what = "is the name of an environment variable, never the key itself";
+                return Err(self.wrong(key, what.to_owned()));
+            }
+        }
+        for (name, price) in &self.prices {
+            let parts = [Some(price.prompt), price.cached, Some(price.completion)];
+            if parts
+                .iter()
+                .flatten()
+                .any(|p| !(p.is_finite() && *p >= 0.0))
+            {
+                return Err(
+                    self.wrong(&format!("prices.{name}"), "has a negative price".to_owned())
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn wrong(&self, key: &str, what: String) -> Error {
+        let origin = self.origin(key);
+        Error::usage(READING).cause(format!("{origin}: `{key}` {what}"))
+    }
+}
+
+const FILE: &str = "testwright.toml";
+const READING: &str = "read the settings";

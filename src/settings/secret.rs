@@ -1,0 +1,181 @@
+//! What must not show: keys, tokens, and the passwords in addresses.
+//!
+//! `Debug`, `Display` and serialisation hide them; the few places that need them ask by name.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize, Serializer};
+
+/// A key or token.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// `None` for an empty one: a variable that is set to nothing counts as not set.
+    pub fn new(value: &str) -> Option<Self> {
+        let value = value.trim();
+        (!value.is_empty()).then(|| Secret(value.to_owned()))
+    }
+
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secret(…)")
+    }
+}
+
+/// False for what looks like a key instead.
+pub(super) fn is_variable_name(name: &str) -> bool {
+    const KEYS: [&str; 8] = [
+        "ghp_",
+        "gho_",
+        "ghu_",
+        "ghs_",
+        "ghr_",
+        "github_pat_",
+        "gsk_",
+        "hf_",
+    ];
+    let mut letters = name.chars();
+    letters
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+        && letters.all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !KEYS.iter().any(|start| name.starts_with(start))
+}
+
+/// An address that may have a user name and password in it (`https://user:password@index.example.org/simple`).
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Address(String);
+
+impl Address {
+    pub fn new(address: impl Into<String>) -> Self {
+        Address(address.into())
+    }
+
+    /// The whole of it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    pub fn is_http(&self) -> bool {
+        ["http://", "https://"].iter().any(|scheme| {
+            self.0
+                .get(..scheme.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+                && self.0.len() > scheme.len()
+        })
+    }
+
+    fn shown(&self) -> Cow<'_, str> {
+        let start = self.0.find("://").map_or(0, |i| i + 3);
+        let rest = &self.0[start..];
+        let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let query = rest.find('?');
+        let user = rest[..authority].rfind('@');
+        if user.is_none() && query.is_none() {
+            return Cow::Borrowed(&self.0);
+        }
+        let host = user.map_or(0, |at| at + 1);
+        let end = query.unwrap_or(rest.len());
+        let mut shown = self.0[..start].to_owned();
+        if user.is_some() {
+            shown.push_str("…@");
+        }
+        shown.push_str(&rest[host..end]);
+        if query.is_some() {
+            shown.push_str("?…");
+        }
+        Cow::Owned(shown)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown())
+    }
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Address({self})")
+    }
+}
+
+impl Serialize for Address {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl JsonSchema for Address {
+    fn schema_name() -> Cow<'static, str> {
+        "Address".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        String::json_schema(generator)
+    }
+}
+
+/// The environment at load time. Values are only given out as [`Secret`].
+#[derive(Clone, Default, PartialEq)]
+pub(super) struct Variables(BTreeMap<String, String>);
+
+impl Variables {
+    pub(super) fn new(variables: &BTreeMap<String, String>) -> Self {
+        Variables(variables.clone())
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<Secret> {
+        self.0.get(name).and_then(|v| Secret::new(v))
+    }
+}
+
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Variables(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_lose_what_is_secret() {
+        for (address, shown) in [
+            (
+                "https://index.example.org/simple",
+                "https://index.example.org/simple",
+            ),
+            (
+                "https://u:p@index.example.org/simple",
+                "https://…@index.example.org/simple",
+            ),
+            ("https://u:p%40@h:8080/a?token=x#y", "https://…@h:8080/a?…"),
+            ("u:p@proxy:3128", "…@proxy:3128"),
+            ("https://h/a@b", "https://h/a@b"),
+            ("https://h?k=a@b/c", "https://h?…"),
+        ] {
+            let it = Address::new(address);
+            assert_eq!(it.to_string(), shown);
+            assert_eq!(format!("{it:?}"), format!("Address({shown})"));
+            assert_eq!(it.reveal(), address);
+        }
+    }
+
+    #[test]
+    fn an_empty_key_is_no_key() {
+        assert_eq!(Secret::new(" \n"), None);
+        assert_eq!(format!("{:?}", Secret::new("sk-abc")), "Some(Secret(…))");
+    }
+}

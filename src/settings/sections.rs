@@ -1,0 +1,236 @@
+//! The sections of `testwright.toml`: every key with its type, default and meaning.
+//!
+//! The environment variable of a key is `TESTWRIGHT_`, the section unless it is `run`, and the key:
+//! `TESTWRIGHT_MAX_STEPS`, `TESTWRIGHT_MODEL_BASE_URL`.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Address, Size};
+
+/// What `testwright run` does unless told otherwise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Run {
+    /// The approach.
+    pub approach: String,
+    /// The model's name; `snippet` is the rule-based one that needs no key.
+    pub model: Option<String>,
+    /// `local` or `docker`.
+    pub sandbox: SandboxKind,
+    /// Python version of the environment, `X.Y`.
+    pub python: Option<String>,
+    /// A ready image instead of a built environment (Docker).
+    pub image: Option<String>,
+    /// Most model calls of a run.
+    pub max_steps: u64,
+    /// Most dollars of a run.
+    pub max_dollars: Option<f64>,
+    /// Most tokens of a run, prompt and completion together.
+    pub max_tokens: Option<u64>,
+    /// Most minutes of a run.
+    pub max_minutes: f64,
+    /// Folder for the results.
+    pub out: Option<PathBuf>,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Run {
+            approach: "testwright".to_owned(),
+            model: None,
+            sandbox: SandboxKind::default(),
+            python: None,
+            image: None,
+            max_steps: 60,
+            max_dollars: None,
+            max_tokens: None,
+            max_minutes: 30.0,
+            out: None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SandboxKind {
+    #[default]
+    Local,
+    Docker,
+}
+
+impl SandboxKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            SandboxKind::Local => "local",
+            SandboxKind::Docker => "docker",
+        }
+    }
+}
+
+/// How the model is asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Model {
+    /// An OpenAI-compatible endpoint, up to and with `/v1`. Default: OpenAI's, or `OPENAI_BASE_URL`.
+    pub base_url: Option<Address>,
+    /// Name of the environment variable that holds the key (never the key).
+    pub api_key_env: String,
+    pub temperature: Option<f64>,
+    /// Most tokens of one completion.
+    pub max_tokens: Option<u64>,
+    /// Take answers as a stream.
+    pub stream: bool,
+    /// Let the model make several tool calls in one answer.
+    pub parallel_calls: bool,
+    /// Tool calls as text instead of the endpoint's own tool calls, for endpoints that have none.
+    pub text_calls: bool,
+    /// Seconds that one answer may take.
+    pub timeout_seconds: u64,
+    /// Tokens that the model can read; beyond it, older tool answers are cut.
+    pub context_window: Option<u64>,
+    /// Azure: name of the deployment.
+    pub azure_deployment: Option<String>,
+    /// Azure: version of the API, e.g. `2024-10-21`.
+    pub azure_api_version: Option<String>,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Model {
+            base_url: None,
+            api_key_env: "OPENAI_API_KEY".to_owned(),
+            temperature: None,
+            max_tokens: None,
+            stream: false,
+            parallel_calls: true,
+            text_calls: false,
+            timeout_seconds: 600,
+            context_window: None,
+            azure_deployment: None,
+            azure_api_version: None,
+        }
+    }
+}
+
+/// Dollars per million tokens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Price {
+    pub prompt: f64,
+    /// Prompt tokens that came from the provider's cache. Default: as `prompt`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<f64>,
+    pub completion: f64,
+    /// The day the price was looked up, `YYYY-MM-DD`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub date: Option<String>,
+}
+
+/// The `docker` sandbox.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Docker {
+    /// The engine, as in `DOCKER_HOST`: `unix:///run/user/1000/podman/podman.sock`, `tcp://build:2375`.
+    pub host: Option<String>,
+    /// Base image with CPython, `{version}` in place of `X.Y`. Default: `testwright/python:{version}`.
+    pub base: Option<String>,
+    pub pull: Pull,
+}
+
+/// When images are fetched from a registry.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Pull {
+    Always,
+    /// When it is not there.
+    #[default]
+    Missing,
+    Never,
+}
+
+/// The `local` sandbox.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Local {
+    /// Run code of the repository even where this machine offers no isolation at all.
+    pub no_isolation: bool,
+}
+
+/// Limits of a sandbox while tools run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Limits {
+    /// Memory, e.g. `4 GiB`.
+    pub memory: Size,
+    /// Processes and threads at one time.
+    pub processes: u64,
+    pub cpus: f64,
+    /// Size that one file may reach.
+    pub file_size: Size,
+    /// Seconds that one run of tests may take.
+    pub test_seconds: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let limits = testwright_sandboxes::Limits::default();
+        Limits {
+            memory: Size::new(limits.memory),
+            processes: limits.processes,
+            cpus: limits.cpus,
+            file_size: Size::new(limits.file_size),
+            test_seconds: 300,
+        }
+    }
+}
+
+impl Limits {
+    pub fn sandbox(&self) -> testwright_sandboxes::Limits {
+        testwright_sandboxes::Limits {
+            memory: self.memory.bytes(),
+            processes: self.processes,
+            cpus: self.cpus,
+            file_size: self.file_size.bytes(),
+        }
+    }
+}
+
+/// How environments are built: packages and the network to them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Build {
+    /// Package index instead of PyPI.
+    pub index_url: Option<Address>,
+    /// Further package indexes.
+    pub extra_index_urls: Vec<Address>,
+    pub http_proxy: Option<Address>,
+    pub https_proxy: Option<Address>,
+    /// Hosts that are reached without a proxy, by commas.
+    pub no_proxy: Option<String>,
+    /// File with further certificate authorities (PEM).
+    pub ca_bundle: Option<PathBuf>,
+    /// Build from the caches alone.
+    pub offline: bool,
+}
+
+/// Where GitHub issues are read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct GitHub {
+    /// A GitHub Enterprise server (`https://github.example.org`) or its API (`…/api/v3`).
+    pub base_url: Option<Address>,
+    /// Name of the environment variable that holds the token (never the token).
+    pub token_env: String,
+}
+
+impl Default for GitHub {
+    fn default() -> Self {
+        GitHub {
+            base_url: None,
+            token_env: "GITHUB_TOKEN".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,457 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::path::{Path, PathBuf};
+
+use super::*;
+
+/// Four places that settings come from, in a folder of their own.
+struct Place {
+    folder: tempfile::TempDir,
+    sources: Sources,
+}
+
+impl Place {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["here", "repository", "home"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let sources = Sources {
+            user_file: Some(folder.path().join("home/testwright.toml")),
+            folder: Some(folder.path().join("here")),
+            repository: Some(folder.path().join("repository")),
+            variables: [("HOME".to_owned(), "/nowhere".to_owned())].into(),
+            flags: Flags::default(),
+        };
+        Place { folder, sources }
+    }
+
+    fn file(self, name: &str, text: &str) -> Self {
+        std::fs::write(self.folder.path().join(name).join(FILE), text).unwrap();
+        self
+    }
+
+    fn variable(mut self, name: &str, value: &str) -> Self {
+        self.sources
+            .variables
+            .insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    fn flag<T: Serialize>(mut self, key: &str, value: T) -> Self {
+        self.sources.flags.set(key, Some(value));
+        self
+    }
+
+    fn load(&self) -> Settings {
+        Settings::load(&self.sources).unwrap()
+    }
+
+    /// The rendered error, with the folder's name taken out.
+    fn refused(&self) -> String {
+        let error = Settings::load(&self.sources).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        self.shown(&error.render())
+    }
+
+    fn shown(&self, text: &str) -> String {
+        text.replace(self.folder.path().to_str().unwrap(), "DIR")
+    }
+}
+
+#[test]
+fn without_anything_there_are_defaults() {
+    let settings = Place::new().load();
+    assert_eq!(settings.run, Run::default());
+    assert_eq!(
+        (
+            settings.run.max_steps,
+            settings.run.max_minutes,
+            settings.run.max_dollars
+        ),
+        (60, 30.0, None)
+    );
+    assert_eq!(settings.run.sandbox, SandboxKind::Local);
+    assert_eq!(settings.cache, Path::new("/nowhere/.cache/testwright"));
+    assert_eq!(
+        settings.limits.sandbox(),
+        testwright_sandboxes::Limits::default()
+    );
+    assert!(settings.origins.is_empty() && settings.notes.is_empty());
+}
+
+#[test]
+fn nearer_layers_win_and_each_value_knows_its_origin() {
+    let mut place = Place::new();
+    let steps = |place: &Place| {
+        let settings = place.load();
+        (
+            settings.run.max_steps,
+            place.shown(&settings.origin("run.max-steps").to_string()),
+        )
+    };
+    assert_eq!(steps(&place), (60, "default".to_owned()));
+    place = place.file("home", "[run]\nmax-steps = 1\nmax-dollars = 2\n");
+    assert_eq!(steps(&place), (1, "DIR/home/testwright.toml:2".to_owned()));
+    place = place.file("repository", "# ours\n\n[run]\nmax-steps = 2\n");
+    assert_eq!(
+        steps(&place),
+        (2, "DIR/repository/testwright.toml:4".to_owned())
+    );
+    place = place.file("here", "run.max-steps = 3\n");
+    assert_eq!(steps(&place), (3, "testwright.toml:1".to_owned()));
+    place = place.variable("TESTWRIGHT_MAX_STEPS", "4");
+    assert_eq!(steps(&place), (4, "TESTWRIGHT_MAX_STEPS".to_owned()));
+    place = place.flag("run.max-steps", 5);
+    assert_eq!(steps(&place), (5, "--max-steps".to_owned()));
+    // What only a lower layer says still counts.
+    assert_eq!(place.load().run.max_dollars, Some(2.0));
+}
+
+#[test]
+fn every_section_can_be_written() {
+    let text = r#"
+cache = "kept"
+[run]
+approach = "swe-agent-plus"
+sandbox = "docker"
+[model]
+base-url = "http://127.0.0.1:8000/v1"
+[prices."gpt-4.1"]
+prompt = 2
+cached = 0.5
+completion = 8
+date = "2026-11-01"
+[docker]
+pull = "never"
+[limits]
+memory = "2 GiB"
+test-seconds = 60
+[build]
+extra-index-urls = ["https://a.example.org/simple"]
+ca-bundle = "/etc/ca.pem"
+[github]
+base-url = "https://github.example.org"
+[environment]
+python = "3.9"
+requirements = ["pytest<7"]
+"#;
+    let place = Place::new().file("here", text);
+    let settings = place.load();
+    assert_eq!(settings.cache, place.folder.path().join("here/kept"));
+    assert_eq!(settings.prices["gpt-4.1"].cached, Some(0.5));
+    assert_eq!(settings.limits.sandbox().memory, 2 << 30);
+    assert_eq!(settings.build.ca_bundle, Some(PathBuf::from("/etc/ca.pem")));
+    assert_eq!(
+        settings.environment.as_ref().unwrap().python.as_deref(),
+        Some("3.9")
+    );
+    assert_eq!(
+        settings.origin("prices.gpt-4.1"),
+        Origin::File(FILE.into(), 8)
+    );
+    let rows = settings.describe();
+    assert!(rows.iter().any(|(k, v, o)| k == "run.sandbox"
+        && v == "\"docker\""
+        && *o == Origin::File(FILE.into(), 5)));
+    assert!(
+        rows.iter()
+            .any(|(k, _, o)| k == "run.max-steps" && *o == Origin::Default)
+    );
+    // A record of it can be read again.
+    let again: Settings = serde_json::from_str(&serde_json::to_string(&settings).unwrap()).unwrap();
+    assert_eq!(
+        (again.run, again.limits, again.prices),
+        (settings.run, settings.limits, settings.prices)
+    );
+}
+
+#[test]
+fn mistakes_in_files_are_told_with_their_place() {
+    let refused = |text: &str| Place::new().file("here", text).refused();
+    insta::assert_snapshot!(refused("\n[run]\nmax-step = 5\n"), @r"
+    error: failed to read the settings
+      cause: testwright.toml:3: unknown key `max-step` in [run]
+      hint: did you mean `max-steps`?
+    ");
+    insta::assert_snapshot!(refused("max-steps = 5\n"), @r"
+    error: failed to read the settings
+      cause: testwright.toml:1: unknown key `max-steps` at the top level
+      hint: `max-steps` belongs under [run]
+    ");
+    insta::assert_snapshot!(refused("[modle]\nstream = true\n"), @r"
+    error: failed to read the settings
+      cause: testwright.toml:1: unknown key `modle` at the top level
+      hint: did you mean `model`?
+    ");
+    insta::assert_snapshot!(refused("[run]\nmax_steps = 5\n"), @r"
+    error: failed to read the settings
+      cause: testwright.toml:2: unknown key `max_steps` in [run]
+      hint: did you mean `max-steps`?
+    ");
+    insta::assert_snapshot!(refused("[run]\nzebra = 5\n"), @r"
+    error: failed to read the settings
+      cause: testwright.toml:2: unknown key `zebra` in [run]
+      hint: known here: approach, model, sandbox, python, image, max-steps, max-dollars, max-tokens, max-minutes, out
+    ");
+    insta::assert_snapshot!(refused("[run]\nmax-steps = \"many\"\n"), @r#"
+    error: failed to read the settings
+      cause: testwright.toml:2: `max-steps` in [run]: invalid type: string "many", expected a whole number, not negative
+    "#);
+    insta::assert_snapshot!(refused("[run]\nmax-steps = -1\n"), @r"
+    error: failed to read the settings
+      cause: testwright.toml:2: `max-steps` in [run]: invalid value: integer `-1`, expected a whole number, not negative
+    ");
+    insta::assert_snapshot!(refused("[run]\nmax-steps = 0\n"), @r"
+    error: failed to read the settings
+      cause: testwright.toml:2: `run.max-steps` must be greater than 0, not 0
+    ");
+    insta::assert_snapshot!(refused("[run]\nsandbox = \"dokcer\"\n"), @r"
+    error: failed to read the settings
+      cause: testwright.toml:2: `sandbox` in [run] cannot be `dokcer`; it is one of local, docker
+      hint: did you mean `docker`?
+    ");
+    insta::assert_snapshot!(refused("[limits]\nmemory = \"4 bananas\"\n"), @r#"
+    error: failed to read the settings
+      cause: testwright.toml:2: `memory` in [limits]: invalid value: string "4 bananas", expected a size such as "4 GiB", or bytes
+    "#);
+    insta::assert_snapshot!(refused("[run]\nmax-steps = 5\nmax-steps = 6\n"), @r"
+    error: failed to read the settings
+      cause: testwright.toml:3:1: duplicate key
+    ");
+    insta::assert_snapshot!(refused("[run]\n  max-steps = = 5\n"), @r"
+    error: failed to read the settings
+      cause: testwright.toml:2:15: extra `=`, expected nothing
+    ");
+    insta::assert_snapshot!(refused("[environment]\npyhton = \"3.9\"\n"), @r"
+    error: failed to read the settings
+      cause: testwright.toml:2: unknown key `pyhton` in [environment]
+      hint: did you mean `python`?
+    ");
+    insta::assert_snapshot!(refused("[environment.runner]\nkidn = \"pytest\"\n"), @r"
+    error: failed to read the settings
+      cause: testwright.toml:2: unknown key `kidn` in [environment.runner]
+      hint: did you mean `kind`?
+    ");
+    insta::assert_snapshot!(refused("[prices.gpt]\nprompt = 1\n"), @r"
+    error: failed to read the settings
+      cause: testwright.toml:1: `gpt` in [prices]: missing field `completion`
+    ");
+    insta::assert_snapshot!(refused("[model]\nbase-url = \"localhost:8000\"\n"), @r"
+    error: failed to read the settings
+      cause: testwright.toml:2: `model.base-url` must begin with http:// or https://, not `localhost:8000`
+    ");
+}
+
+#[test]
+fn a_user_file_holds_for_all_repositories() {
+    let place = Place::new().file("home", "[environment]\npython = \"3.9\"\n");
+    insta::assert_snapshot!(place.refused(), @r"
+    error: failed to read the settings
+      cause: DIR/home/testwright.toml:1: [environment] says how one repository is built
+      hint: put it into that repository's testwright.toml
+    ");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_an_error() {
+    let place = Place::new();
+    std::fs::create_dir(place.folder.path().join("home").join(FILE)).unwrap();
+    insta::assert_snapshot!(place.refused(), @r"
+    error: failed to read the settings
+      cause: DIR/home/testwright.toml: is not a file
+      hint: mend or remove the file
+    ");
+    let place = Place::new();
+    std::fs::write(place.folder.path().join("here").join(FILE), b"run = \xff").unwrap();
+    insta::assert_snapshot!(place.refused(), @r"
+    error: failed to read the settings
+      cause: testwright.toml: is not UTF-8 text
+      hint: mend or remove the file
+    ");
+}
+
+#[test]
+fn variables_are_read_as_their_key_asks() {
+    let settings = Place::new()
+        .variable("TESTWRIGHT_MODEL", "5")
+        .variable("TESTWRIGHT_MAX_DOLLARS", "1")
+        .variable("TESTWRIGHT_MODEL_STREAM", "yes")
+        .variable("TESTWRIGHT_MODEL_MAX_TOKENS", "")
+        .variable("TESTWRIGHT_LIMITS_MEMORY", "1G")
+        .variable("TESTWRIGHT_BUILD_EXTRA_INDEX_URLS", "https://a https://b")
+        .variable("TESTWRIGHT_CACHE", "/big/disk")
+        .load();
+    assert_eq!(settings.run.model.as_deref(), Some("5"));
+    assert_eq!(settings.run.max_dollars, Some(1.0));
+    assert!(settings.model.stream);
+    assert_eq!(settings.model.max_tokens, None);
+    assert_eq!(settings.limits.memory, Size::new(1 << 30));
+    assert_eq!(settings.build.extra_index_urls.len(), 2);
+    assert_eq!(settings.cache, Path::new("/big/disk"));
+
+    let place = Place::new().variable("TESTWRIGHT_MAX_STEPS", "a few");
+    insta::assert_snapshot!(place.refused(), @r#"
+    error: failed to read the settings
+      cause: TESTWRIGHT_MAX_STEPS: `max-steps` in [run]: invalid type: string "a few", expected a whole number, not negative
+    "#);
+    let place = Place::new().variable("TESTWRIGHT_SANDBOX", "podman");
+    insta::assert_snapshot!(place.refused(), @r"
+    error: failed to read the settings
+      cause: TESTWRIGHT_SANDBOX: `sandbox` in [run] cannot be `podman`; it is one of local, docker
+    ");
+    let notes = Place::new()
+        .variable("TESTWRIGHT_MAX_STEP", "5")
+        .load()
+        .notes;
+    insta::assert_snapshot!(notes.join("\n"), @"the environment variable TESTWRIGHT_MAX_STEP means nothing here; did you mean TESTWRIGHT_MAX_STEPS?");
+}
+
+#[test]
+fn variables_of_other_tools_give_way_to_ours() {
+    let place = Place::new()
+        .file("here", "[run]\nmodel = \"from-file\"\n")
+        .variable("OPENAI_MODEL", "shared")
+        .variable("PIP_INDEX_URL", "https://pip.example.org/simple")
+        .variable("UV_INDEX_URL", "https://uv.example.org/simple");
+    let settings = place.load();
+    assert_eq!(settings.run.model.as_deref(), Some("shared"));
+    assert_eq!(
+        settings.origin("build.index-url"),
+        Origin::Variable("UV_INDEX_URL".to_owned())
+    );
+    let settings = place.variable("TESTWRIGHT_MODEL", "ours").load();
+    assert_eq!(settings.run.model.as_deref(), Some("ours"));
+}
+
+#[test]
+fn the_repository_under_test_does_not_say_where_keys_go() {
+    let text = "[run]\nmax-steps = 9\n[model]\nbase-url = \"http://evil.example.org/v1\"\n[local]\nno-isolation = true\n";
+    let place = Place::new().file("repository", text);
+    let settings = place.load();
+    assert_eq!(
+        (
+            settings.run.max_steps,
+            settings.model.base_url.clone(),
+            settings.local.no_isolation
+        ),
+        (9, None, false)
+    );
+    insta::assert_snapshot!(place.shown(&settings.notes.join("\n")), @r"
+    DIR/repository/testwright.toml:6: `local.no-isolation` is not taken from the repository under test; use your own testwright.toml or a flag
+    DIR/repository/testwright.toml:4: `model.base-url` is not taken from the repository under test; use your own testwright.toml or a flag
+    ");
+    // In the current folder the same file is the user's own, also where that is the repository.
+    let mut place = Place::new().file("here", text);
+    place.sources.repository = Some(place.folder.path().join("here/."));
+    let settings = place.load();
+    assert!(
+        settings.local.no_isolation
+            && settings.model.base_url.is_some()
+            && settings.notes.is_empty()
+    );
+}
+
+#[test]
+fn secrets_do_not_show() {
+    let place = Place::new()
+        .file(
+            "here",
+            "[build]\nindex-url = \"https://user:pa55word@index.example.org/simple\"\n",
+        )
+        .variable("OPENAI_API_KEY", "sk-pa55word")
+        .variable("GITHUB_TOKEN", "ghp_pa55word")
+        .variable("HTTPS_PROXY", "http://user:pa55word@proxy:3128");
+    let settings = place.load();
+    assert_eq!(settings.model_key().unwrap().reveal(), "sk-pa55word");
+    assert_eq!(settings.github_token().unwrap().reveal(), "ghp_pa55word");
+    let shown = format!(
+        "{settings:?} {} {:?}",
+        serde_json::to_string(&settings).unwrap(),
+        settings.describe()
+    );
+    assert!(shown.contains("index.example.org") && shown.contains("proxy:3128"));
+    assert!(!shown.contains("pa55word"), "{shown}");
+
+    // A key where the name of its variable belongs, or under a name that does not exist.
+    for line in [
+        "api-key-env = \"sk-pa55-word\"",
+        "api-key-env = \"ghp_pa55word\"",
+        "api-key = \"sk-pa55word\"",
+    ] {
+        let refused = Place::new()
+            .file("here", &format!("[model]\n{line}\n"))
+            .refused();
+        assert!(!refused.contains("pa55"), "{refused}");
+        assert!(refused.contains("api-key-env"), "{refused}");
+    }
+}
+
+#[test]
+fn what_runs_follows_from_what_is_there() {
+    let choice = |place: Place| place.load().choice().map_err(|e| e.render());
+    let ok = |place: Place| {
+        let choice = choice(place).unwrap();
+        (choice.approach, choice.model, choice.note.is_some())
+    };
+    let is = |approach: &str, model: &str, note| (approach.to_owned(), model.to_owned(), note);
+    let with_key = || Place::new().variable("OPENAI_API_KEY", "k");
+    assert_eq!(ok(Place::new()), is("snippet", "snippet", true));
+    assert_eq!(
+        ok(Place::new().flag("run.approach", "snippet")),
+        is("snippet", "snippet", false)
+    );
+    assert_eq!(
+        ok(Place::new().flag("run.model", "snippet")),
+        is("snippet", "snippet", false)
+    );
+    assert_eq!(ok(with_key()), is("testwright", "gpt-5-mini", true));
+    assert_eq!(
+        ok(with_key().flag("run.approach", "snippet")),
+        is("snippet", "snippet", false)
+    );
+    assert_eq!(
+        ok(with_key().variable("OPENAI_MODEL", "m")),
+        is("testwright", "m", false)
+    );
+    let server = || Place::new().variable("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1");
+    assert_eq!(
+        ok(server().flag("run.model", "qwen")),
+        is("testwright", "qwen", false)
+    );
+
+    insta::assert_snapshot!(choice(server()).unwrap_err(), @r"
+    error: failed to choose a model
+      cause: model.base-url is set, but no model is named
+      hint: add --model NAME, or set TESTWRIGHT_MODEL
+    ");
+    insta::assert_snapshot!(choice(Place::new().flag("run.model", "gpt-5")).unwrap_err(), @r"
+    error: failed to reach the model `gpt-5`
+      cause: OPENAI_API_KEY is not set, and no model.base-url is configured
+      hint: set OPENAI_API_KEY, or model.base-url for a server of your own, or use --model snippet
+    ");
+    insta::assert_snapshot!(choice(Place::new().flag("run.approach", "testwright")).unwrap_err(), @r"
+    error: failed to use the approach `testwright`
+      cause: OPENAI_API_KEY is not set, and no model.base-url is configured
+      hint: set OPENAI_API_KEY, or model.base-url for a server of your own, or use --approach snippet
+    ");
+    insta::assert_snapshot!(choice(with_key().flag("run.approach", "testwright").flag("run.model", "snippet")).unwrap_err(), @r"
+    error: failed to use the approach `testwright`
+      cause: the model `snippet` follows fixed rules and knows only the approach `snippet`
+      hint: choose another --model, or leave --approach out
+    ");
+}
+
+#[test]
+fn every_key_has_a_variable_of_its_own() {
+    let mut names: Vec<String> = variables::keys()
+        .iter()
+        .map(variables::Key::variable)
+        .collect();
+    assert!(names.len() > 35, "{names:?}");
+    assert!(names.contains(&"TESTWRIGHT_GITHUB_BASE_URL".to_owned()));
+    names.sort();
+    let all = names.len();
+    names.dedup();
+    assert_eq!(names.len(), all);
+}
