@@ -5,6 +5,7 @@
 //! `retry`. Text-form tool calls are read by `text_calls`. Dollars come from a table (`price`).
 
 pub mod message;
+pub mod snippet;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -80,7 +81,10 @@ pub enum ModelError {
     Transient { message: String, after: Option<f64> },
     /// Will not get better: a wrong key, an unknown model, a request that the provider refuses.
     #[error("{message}")]
-    Fatal { message: String, hint: Option<String> },
+    Fatal {
+        message: String,
+        hint: Option<String>,
+    },
     /// A replayed run has no answer recorded for this request.
     #[error("{0}")]
     NotRecorded(String),

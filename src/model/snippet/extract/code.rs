@@ -1,0 +1,77 @@
+//! The little that has to be known of Python's surface: brackets, strings and comments.
+
+/// The code of a line and its trailing comment, without the `#`.
+pub fn split_note(line: &str) -> (&str, &str) {
+    match scan(line).comment {
+        Some(at) => (line[..at].trim_end(), line[at + 1..].trim()),
+        None => (line.trim_end(), ""),
+    }
+}
+
+/// All brackets are closed and no string is left open.
+pub fn balanced(source: &str) -> bool {
+    let mut depth = 0;
+    let mut open = None;
+    for line in source.lines() {
+        let seen = scan_from(line, open);
+        depth += seen.depth;
+        open = seen.open;
+        if depth < 0 {
+            return false;
+        }
+    }
+    depth == 0 && open.is_none()
+}
+
+struct Seen {
+    depth: i32,
+    comment: Option<usize>,
+    /// The triple quote that is still open at the end.
+    open: Option<&'static str>,
+}
+
+fn scan(line: &str) -> Seen {
+    scan_from(line, None)
+}
+
+fn scan_from(line: &str, open: Option<&'static str>) -> Seen {
+    let bytes = line.as_bytes();
+    let mut seen = Seen {
+        depth: 0,
+        comment: None,
+        open,
+    };
+    let mut quote: Option<&[u8]> = seen.open.map(str::as_bytes);
+    let mut i = 0;
+    while i < bytes.len() {
+        let rest = &bytes[i..];
+        match quote {
+            Some(_) if rest[0] == b'\\' => i += 1,
+            Some(mark) if rest.starts_with(mark) => {
+                i += mark.len() - 1;
+                quote = None;
+            }
+            Some(_) => {}
+            None if rest.starts_with(b"\"\"\"") || rest.starts_with(b"'''") => {
+                quote = Some(&rest[..3]);
+                i += 2;
+            }
+            None if rest[0] == b'"' || rest[0] == b'\'' => quote = Some(&rest[..1]),
+            None if rest[0] == b'#' => {
+                seen.comment = Some(i);
+                break;
+            }
+            None if b"([{".contains(&rest[0]) => seen.depth += 1,
+            None if b")]}".contains(&rest[0]) => seen.depth -= 1,
+            None => {}
+        }
+        i += 1;
+    }
+    seen.open = match quote {
+        Some(b"\"\"\"") => Some("\"\"\""),
+        Some(b"'''") => Some("'''"),
+        // A single quote does not reach over the end of a line.
+        _ => None,
+    };
+    seen
+}

@@ -1,0 +1,172 @@
+//! What the words around a piece of code say of it: is this what happens, or what should happen?
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::pattern;
+
+/// What the issue thinks of an output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stance {
+    #[default]
+    Unknown,
+    /// It is fine as it is.
+    Good,
+    /// It is what the issue complains about.
+    Bad,
+    /// It is what should come, and does not.
+    Expected,
+}
+
+static GOOD: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(?:works? (?:fine|well|correctly|as expected|ok|as intended|properly|just fine)|this works|works\b[^.]{0,20}:?$|as (?:you might )?expect(?:ed)?|is correct\b|correctly|sensible|expected behaviou?r\.?$|result is expected|good:?$|properly|if you do not|unlike|whereas|as it should)",
+    )
+});
+static BAD: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)\b(?:but\b|however|instead\b|wrong|incorrect(?:ly)?|(?:is )?not correct|bug\b|bad:?$|actual|current(?:ly)?\b|unexpected|fails?\b|errors?\b|raises?\b|crash(?:es)?|broken|strange|weird|odd\b|does(?:n'?t| not) work|should(?:n'?t| not)|no longer|misbehav|inconsisten|buggy|gives? the following error|unfortunately|to reproduce|problem)",
+    )
+});
+static EXPECTED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)(?:\b(?:correct|expected|desired|right|proper|wanted|intended) (?:output|result|results|answer|behaviou?r|value|code|one)\b|\bshould (?:be|have been|give|return|output|print|produce|look|yield|show|evaluate|read|become)\b|\b(?:would|i|to) expect(?:ed)?\b|\bexpected:?$|\bexpected to\b|\bi'd like\b|\bideally\b|\bi want\b|\bwould like\b)",
+    )
+});
+static NOT_EXPECTED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(?i)(?:\bnot (?:the )?expected|\bunexpected|\bas expected|instead of the expected)")
+});
+
+/// The stance of the words that lead to a block: the last sentence counts.
+pub fn stance_before(heading: &str, prose: &str) -> Stance {
+    let last = last_sentence(prose);
+    let said = judge(&last);
+    if said != Stance::Unknown {
+        return said;
+    }
+    if heading.contains("expected") || heading.contains("desired") || heading.contains("expect to")
+    {
+        return Stance::Expected;
+    }
+    if [
+        "actual",
+        "current",
+        "what happened",
+        "bug",
+        "reproduce",
+        "problem",
+    ]
+    .iter()
+    .any(|w| heading.contains(w))
+    {
+        return Stance::Bad;
+    }
+    Stance::Unknown
+}
+
+/// The stance of the words that follow an output: the first sentence counts, if it speaks of it.
+pub fn stance_after(prose: &str) -> Stance {
+    static POINTS_BACK: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)^(?:(?:and |so |but |clearly,? )?(?:this|that|the (?:above|last|first|second|output|result|answer)|which|it)\b|note\b|instead|wrong|i (?:would )?expect|suddenly|here|is\b|⟦\d+⟧)",
+        )
+    });
+    let flat = prose.split_whitespace().collect::<Vec<_>>().join(" ");
+    let first = flat
+        .split_inclusive(['.', '?', '!'])
+        .next()
+        .unwrap_or("")
+        .trim()
+        .to_owned();
+    if !POINTS_BACK.is_match(&first) {
+        return Stance::Unknown;
+    }
+    match judge(&first) {
+        // "This should be 3": what was shown is what should not be.
+        Stance::Expected => Stance::Bad,
+        other => other,
+    }
+}
+
+/// The stance of one remark or sentence.
+pub fn judge(words: &str) -> Stance {
+    if EXPECTED.is_match(words) && !NOT_EXPECTED.is_match(words) {
+        return Stance::Expected;
+    }
+    if BAD.is_match(words) {
+        return Stance::Bad;
+    }
+    if GOOD.is_match(words) {
+        return Stance::Good;
+    }
+    Stance::Unknown
+}
+
+/// The issue is about what a message says, not about whether there is one.
+pub fn messages_only(prose: &str) -> bool {
+    static WORDS: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)(?:misleading|confusing|unhelpful|unclear|better|improve[ds]?|wording of|more (?:helpful|informative|useful|descriptive)|clearer|friendlier|useless|cryptic|obscure|uninformative)[^.\n]{0,60}(?:message|error|exception|traceback)|(?:message|error|exception|traceback)[^.\n]{0,40}(?:is|are|gives?|being) (?:misleading|confusing|unhelpful|unclear|cryptic|obscure|wrong|useless)",
+        )
+    });
+    WORDS.is_match(prose)
+}
+
+/// Exceptions that the issue asks for: "should raise a `ValueError`".
+pub fn wanted_exceptions(prose: &str) -> Vec<String> {
+    static WANTED: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)(?:should|must|ought to|would expect|expected?(?: to)?|to be helpful|would be (?:helpful|better|nice|good) (?:if|to)|needs? to|instead of)\b(?-i:[^.\n]{0,60}?)\b(?:rais(?:e|es|ed|ing)|throw[ns]?|get|fail(?:s)? with|see)\b[^.\n`]{0,25}`{0,2}((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning))`{0,2}",
+        )
+    });
+    static PASSIVE: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)`{0,2}((?:[A-Za-z_]\w*\.)*(?-i:[A-Z])\w*(?:Error|Exception))`{0,2} (?:should be|must be|was|were|to be|ought to be|being) (?:raised|thrown)",
+        )
+    });
+    static NEGATED: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)(?:not|never|n't|without|rather than|instead of|avoid)\s+(?:\w+\s+){0,3}(?:rais|throw|get|fail)",
+        )
+    });
+    let mut all: Vec<String> = Vec::new();
+    let flat = prose.split_whitespace().collect::<Vec<_>>().join(" ");
+    for sentence in sentences(&flat) {
+        if NEGATED.is_match(sentence) {
+            continue;
+        }
+        let found = WANTED
+            .captures_iter(sentence)
+            .chain(PASSIVE.captures_iter(sentence));
+        for name in found.map(|f| f[1].to_owned()) {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        }
+    }
+    all
+}
+
+/// Sentences of a text whose white space is single blanks.
+pub fn sentences(flat: &str) -> impl Iterator<Item = &str> {
+    static END: LazyLock<Regex> = LazyLock::new(|| pattern(r"[.!?:;] (?:[A-Z⟦`]|$)"));
+    let mut from = 0;
+    let mut cuts: Vec<(usize, usize)> = Vec::new();
+    for end in END.find_iter(flat) {
+        cuts.push((from, end.start() + 1));
+        from = end.start() + 2;
+    }
+    cuts.push((from.min(flat.len()), flat.len()));
+    cuts.into_iter().map(|(a, b)| flat[a..b].trim())
+}
+
+fn last_sentence(prose: &str) -> String {
+    let paragraph = prose.trim().rsplit("\n\n").next().unwrap_or("");
+    let flat = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+    sentences(&flat)
+        .filter(|s| !s.is_empty())
+        .last()
+        .unwrap_or("")
+        .to_owned()
+}

@@ -1,0 +1,195 @@
+//! Statements in prose: "`f(1)` gives `2` instead of `3`".
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::code::balanced;
+use super::pattern;
+use super::prose::{Stance, judge, sentences};
+
+/// What one sentence says about values.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Claim {
+    /// The expression; `None` where the code before the sentence is meant.
+    pub expression: Option<String>,
+    /// What it should be.
+    pub right: Option<String>,
+    /// What it wrongly is.
+    pub wrong: Option<String>,
+    /// What it is, rightly or not.
+    pub shown: Option<String>,
+    pub stance: Stance,
+    pub sentence: String,
+}
+
+const V: &str = r"⟦(\d+)⟧";
+const MAKES: &str = r"(?:gives?|gave|returns?|returned|yields?|evaluates? to|produces?|results? in|outputs?|prints?|becomes?|simplif(?:y|ies) to|is rendered as|renders as|equals?|(?:the )?(?:value|result|output) is|is|are|was|=>|->|→|==)";
+
+/// What the prose says about values, sentence by sentence.
+pub fn claims(prose: &str) -> Vec<Claim> {
+    let (text, codes) = marked(prose);
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let all = sentences(&flat).flat_map(clauses);
+    all.filter_map(|s| claim(&s, &codes)).collect()
+}
+
+/// A sentence with two independent statements is read as two.
+fn clauses(sentence: &str) -> Vec<String> {
+    static BUT: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"(?i)[,;]? (?:but|while|whereas|however,?) (⟦)"));
+    match BUT.captures(sentence) {
+        Some(found) => {
+            let (at, second) = (
+                found.get(0).map_or(0, |m| m.start()),
+                found.get(1).map_or(0, |m| m.start()),
+            );
+            vec![
+                sentence[..at].to_owned(),
+                format!("But {}", &sentence[second..]),
+            ]
+        }
+        None => vec![sentence.to_owned()],
+    }
+}
+
+fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
+    static GIVES: LazyLock<Regex> =
+        LazyLock::new(|| pattern(&format!(r"(?i){V}[^⟦]{{0,40}}?\b{MAKES}\b[^⟦]{{0,30}}?{V}")));
+    static SHOULD: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(&format!(
+            r"(?i){V}[^⟦]{{0,30}}?(?:should|must|ought to|to) (?:\w+ )?(?:be|give|return|yield|evaluate to|produce|output|print|equal|become)\b[^⟦]{{0,30}}?{V}"
+        ))
+    });
+    static RIGHT: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(&format!(
+            r"(?i)\b(?:expect(?:ed|s|ing)?|should(?:'ve| have| be| return| give| produce| output| print| yield| evaluate)|correct (?:output|result|answer|value)|supposed to|must be)\b[^⟦]{{0,60}}?{V}"
+        ))
+    });
+    static IS_RIGHT: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(&format!(
+            r"(?i){V} is (?:the )?(?:expected|correct|right|what (?:I|one) expect)"
+        ))
+    });
+    static WRONG: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(&format!(
+            r"(?i)\b(?:but|instead,?|actually|however|currently|wrongly|incorrectly)\b[^⟦]{{0,40}}?\b(?:gets?|got|gives?|gave|returns?|returned|outputs?|produces?|prints?|is|was|shows?|evaluates? to)\b[^⟦]{{0,30}}?{V}"
+        ))
+    });
+    static INSTEAD: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(&format!(
+            r"(?i)\b(?:instead of|rather than|and not|not)\b[^⟦.]{{0,30}}?{V}"
+        ))
+    });
+    let take = |found: &regex::Captures<'_>, n: usize| -> Option<String> {
+        codes
+            .get(found.get(n)?.as_str().parse::<usize>().ok()?)
+            .cloned()
+    };
+    let mut claim = Claim {
+        sentence: plain(sentence, codes),
+        stance: judge(sentence),
+        ..Claim::default()
+    };
+    if let Some(found) = SHOULD.captures(sentence) {
+        claim.expression = take(&found, 1);
+        claim.right = take(&found, 2);
+    } else if let Some(found) = GIVES.captures(sentence).filter(one_statement) {
+        claim.expression = take(&found, 1);
+        claim.shown = take(&found, 2);
+    }
+    if claim.right.is_none() {
+        let found = IS_RIGHT
+            .captures(sentence)
+            .or_else(|| RIGHT.captures(sentence));
+        claim.right = found
+            .and_then(|f| take(&f, 1))
+            .filter(|r| Some(r) != claim.expression.as_ref());
+    }
+    if let Some(found) = WRONG.captures(sentence) {
+        claim.wrong = take(&found, 1).filter(|w| Some(w) != claim.expression.as_ref());
+    }
+    if let Some(found) = INSTEAD.captures(sentence) {
+        let other = take(&found, 1);
+        if claim.right.is_some() {
+            claim.wrong = claim.wrong.or(other);
+        } else if claim.shown.is_some() || claim.wrong.is_some() {
+            claim.wrong = claim.wrong.or(claim.shown.take());
+            claim.right = other;
+        }
+    }
+    if claim.right == claim.shown && claim.right.is_some() && claim.wrong.is_none() {
+        claim.shown = None;
+    }
+    let says = claim.right.is_some() || claim.wrong.is_some() || claim.shown.is_some();
+    says.then_some(claim)
+}
+
+/// Nothing between the two marks starts another statement.
+fn one_statement(found: &regex::Captures<'_>) -> bool {
+    static OTHER: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"(?i)\b(?:but|instead|which|expect\w*|and|or|if|when|for)\b"));
+    let gap = found.get(0).map_or("", |m| m.as_str());
+    let inner = gap.split('⟧').nth(1).unwrap_or("");
+    !OTHER.is_match(inner.split('⟦').next().unwrap_or(""))
+}
+
+/// The text with inline code, calls and plain values replaced by numbered marks.
+fn marked(prose: &str) -> (String, Vec<String>) {
+    static INLINE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?s)``(.+?)``|`([^`]+)`"));
+    let mut codes = Vec::new();
+    let mut text = String::new();
+    let mut from = 0;
+    for found in INLINE.captures_iter(prose) {
+        let (Some(whole), Some(code)) = (found.get(0), found.get(1).or(found.get(2))) else {
+            continue;
+        };
+        open_code(&prose[from..whole.start()], &mut text, &mut codes);
+        text.push_str(&format!("⟦{}⟧", codes.len()));
+        codes.push(code.as_str().trim().to_owned());
+        from = whole.end();
+    }
+    open_code(&prose[from..], &mut text, &mut codes);
+    (text, codes)
+}
+
+/// Calls and values that stand in prose without back ticks.
+fn open_code(prose: &str, text: &mut String, codes: &mut Vec<String>) {
+    static CALL: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"\b[A-Za-z_][\w.]*\([^\s()][^\n]*|\b(?:True|False|None)\b|\b\d+/\d+\b")
+    });
+    let mut from = 0;
+    while let Some(found) = CALL.find_at(prose, from) {
+        let end = match prose[found.start()..].find('(') {
+            Some(open) if found.as_str().contains('(') => closing(prose, found.start() + open),
+            _ => Some(found.end()),
+        };
+        let Some(end) = end else {
+            text.push_str(&prose[from..found.end()]);
+            from = found.end();
+            continue;
+        };
+        text.push_str(&prose[from..found.start()]);
+        text.push_str(&format!("⟦{}⟧", codes.len()));
+        codes.push(prose[found.start()..end].to_owned());
+        from = end;
+    }
+    text.push_str(&prose[from..]);
+}
+
+/// Where the bracket that opens at `open` is closed, on the same line.
+fn closing(text: &str, open: usize) -> Option<usize> {
+    let line = text[open..].split('\n').next()?;
+    line.match_indices(')')
+        .map(|(n, _)| open + n + 1)
+        .find(|&end| balanced(&text[open..end]))
+}
+
+fn plain(sentence: &str, codes: &[String]) -> String {
+    static MARK: LazyLock<Regex> = LazyLock::new(|| pattern(V));
+    MARK.replace_all(sentence, |found: &regex::Captures<'_>| {
+        let code = found[1].parse::<usize>().ok().and_then(|n| codes.get(n));
+        format!("`{}`", code.map_or("", String::as_str))
+    })
+    .into_owned()
+}

@@ -1,0 +1,188 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use super::*;
+
+fn only<T>(mut all: Vec<T>) -> T {
+    assert_eq!(all.len(), 1);
+    all.remove(0)
+}
+
+fn entries(issue: &Issue) -> Vec<Entry> {
+    issue
+        .parts
+        .iter()
+        .filter_map(|p| match &p.kind {
+            Kind::Repl(entries) => Some(entries.clone()),
+            _ => None,
+        })
+        .flatten()
+        .collect()
+}
+
+#[test]
+fn the_first_line_is_the_title_and_fences_are_told_apart() {
+    let issue = extract(
+        "Basket.total() ignores discounts\r\nSee:\r\n```python\r\nfrom shop import Basket\r\nb = Basket()\r\nb.total()\r\n```\r\nIt prints:\r\n```\r\n12.50\r\n```\r\n",
+    );
+    assert_eq!(issue.title, "Basket.total() ignores discounts");
+    let kinds: Vec<&Kind> = issue.parts.iter().map(|p| &p.kind).collect();
+    assert_eq!(
+        kinds[1],
+        &Kind::Code("from shop import Basket\nb = Basket()\nb.total()".into())
+    );
+    assert_eq!(
+        kinds[3],
+        &Kind::Text {
+            lang: String::new(),
+            text: "12.50".into()
+        }
+    );
+}
+
+#[test]
+fn a_prompt_session_has_inputs_outputs_and_remarks() {
+    let issue = extract(
+        "t\n```\n>>> from shop import price\n>>> price(\"a\")  # should be 3\n4\n>>> for n in (1, 2):\n...     print(n)\n...\n1\n2\n```\n",
+    );
+    let all = entries(&issue);
+    assert_eq!(all[1].source, "price(\"a\")");
+    assert_eq!(all[1].note, "should be 3");
+    assert_eq!(all[1].output, "4");
+    assert_eq!(all[2].source, "for n in (1, 2):\n    print(n)");
+    assert_eq!(all[2].output, "1\n2");
+}
+
+#[test]
+fn an_ipython_session_keeps_the_layout_of_its_outputs() {
+    let issue = extract(
+        "t\n```\nIn [3]: grid(2)\nOut[3]: \n 1  0 \n 0  1 \n\nIn [4]: grid(2).size\nOut[4]: 4\n```\n",
+    );
+    let all = entries(&issue);
+    assert_eq!(all[0].output, "1  0\n0  1");
+    assert_eq!(all[1].number, Some(4));
+    assert_eq!(all[1].output, "4");
+}
+
+#[test]
+fn a_session_without_a_fence_ends_where_the_prose_goes_on() {
+    let issue = extract("t\nTry this:\n\n    >>> area(2)\n    -4\n\nwhich is negative.\n");
+    assert_eq!(only(entries(&issue)).output, "-4");
+    assert!(matches!(&issue.parts[2].kind, Kind::Prose(p) if p == "which is negative."));
+}
+
+#[test]
+fn a_traceback_in_a_session_is_what_the_input_raised() {
+    let issue = extract(
+        "t\n```\n>>> area('x')\nTraceback (most recent call last):\n  File \"<stdin>\", line 1, in <module>\n  File \"shop/geometry.py\", line 7, in area\n    return side ** 2\nTypeError: unsupported operand\n>>> area(1)\n1\n```\n",
+    );
+    let all = entries(&issue);
+    let raised = all[0].raised.as_ref().unwrap();
+    assert_eq!(raised.name(), "TypeError");
+    assert_eq!(raised.message, "unsupported operand");
+    assert_eq!(raised.frames[1], ("shop/geometry.py".into(), "area".into()));
+    assert!(all[0].output.is_empty());
+    assert_eq!(all[1].output, "1");
+}
+
+#[test]
+fn an_elided_traceback_is_read_too() {
+    let issue = extract("t\n```\n>>> area('x')\n...\nTypeError: no\n```\n");
+    assert_eq!(only(entries(&issue)).raised.unwrap().message, "no");
+}
+
+#[test]
+fn ipython_tracebacks_show_the_cell_that_failed() {
+    let issue = extract(
+        "t\n```\n---------------------------------------------------------------------------\nValueError                                Traceback (most recent call last)\n<ipython-input-4-0a> in <module>()\n      1 box = Box(2)\n----> 2 box.open()\n\n/lib/shop/box.py in open(self)\n      5     def open(self):\n----> 6         raise ValueError('stuck')\n\nValueError: stuck\n```\n",
+    );
+    let raised = only(issue.raised());
+    assert_eq!(raised.cell, "box = Box(2)\nbox.open()");
+    assert_eq!(raised.message, "stuck");
+    assert_eq!(raised.frames.last().unwrap().1, "open");
+}
+
+#[test]
+fn templates_lose_their_comments_check_lists_and_versions() {
+    let issue = extract(
+        "t\n<!-- describe\n```\nnothing\n```\n-->\n### Steps\n- [x] I searched\n```py\nrun()\n```\n### Versions\n```\nPython 3.9\n```\n",
+    );
+    let part = only(issue.parts);
+    assert_eq!(part.heading, "steps");
+    assert_eq!(part.kind, Kind::Code("run()".into()));
+}
+
+#[test]
+fn a_sentence_says_what_is_and_what_should_be() {
+    let claim = only(claims("Here `size([])` gives `-1` instead of `0`."));
+    assert_eq!(claim.expression.as_deref(), Some("size([])"));
+    assert_eq!(claim.wrong.as_deref(), Some("-1"));
+    assert_eq!(claim.right.as_deref(), Some("0"));
+}
+
+#[test]
+fn a_sentence_may_speak_of_the_code_before_it() {
+    let claim = only(claims(
+        "I would expect the output `'a,b'` which is fine but instead I get `'a, b'` which is not.",
+    ));
+    assert_eq!(claim.expression, None);
+    assert_eq!(claim.right.as_deref(), Some("'a,b'"));
+    assert_eq!(claim.wrong.as_deref(), Some("'a, b'"));
+}
+
+#[test]
+fn two_statements_in_one_sentence_stay_apart() {
+    let all = claims("`low(2)` returns `1` as expected but `low(3)` returns `7` instead of `2`");
+    assert_eq!(all.len(), 2);
+    assert_eq!(all[1].expression.as_deref(), Some("low(3)"));
+    assert_eq!(all[1].wrong.as_deref(), Some("7"));
+}
+
+#[test]
+fn calls_and_values_are_seen_without_back_ticks() {
+    let claim = only(claims("the call price('a', 2) returns 1/4 here"));
+    assert_eq!(claim.expression.as_deref(), Some("price('a', 2)"));
+    assert_eq!(claim.shown.as_deref(), Some("1/4"));
+}
+
+#[test]
+fn wanted_exceptions_are_those_that_should_come() {
+    assert_eq!(
+        wanted_exceptions("It should raise a `ValueError` here."),
+        ["ValueError"]
+    );
+    assert_eq!(
+        wanted_exceptions("It would be nice if a KeyError was raised."),
+        ["KeyError"]
+    );
+    assert!(wanted_exceptions("It should not raise a TypeError.").is_empty());
+    assert!(wanted_exceptions("This raises a TypeError.").is_empty());
+}
+
+#[test]
+fn words_take_a_stance() {
+    assert_eq!(stance_before("", "This works as expected:"), Stance::Good);
+    assert_eq!(
+        stance_before("", "One would expect to see"),
+        Stance::Expected
+    );
+    assert_eq!(
+        stance_before("", "But it gives the wrong value:"),
+        Stance::Bad
+    );
+    assert_eq!(stance_before("expected behavior", ""), Stance::Expected);
+    assert_eq!(
+        stance_after("This is wrong, since it is negative."),
+        Stance::Bad
+    );
+    assert_eq!(stance_after("I use version 3."), Stance::Unknown);
+    assert!(messages_only("the error message is misleading"));
+}
+
+#[test]
+fn the_issue_is_cut_out_of_a_prompt() {
+    assert_eq!(
+        issue_in("Do it.\n<issue>\nTitle\nbody\n</issue>\nNow."),
+        Some("Title\nbody")
+    );
+    assert_eq!(issue_in("no issue"), None);
+}

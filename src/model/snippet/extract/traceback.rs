@@ -1,0 +1,137 @@
+//! Tracebacks of CPython, IPython and pytest.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::pattern;
+
+/// An exception that an issue shows.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Raised {
+    /// As printed, often with its module.
+    pub exception: String,
+    /// May be cut or empty.
+    pub message: String,
+    /// File and function of each frame, outermost first.
+    pub frames: Vec<(String, String)>,
+    /// The cell that raised it, as far as IPython showed it.
+    pub cell: String,
+}
+
+impl Raised {
+    /// The exception's name without its module.
+    pub fn name(&self) -> &str {
+        self.exception.rsplit('.').next().unwrap_or(&self.exception)
+    }
+}
+
+static START: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?m)^[ \t>]*(?:-{20,}\n\s*\w+\s+Traceback|Traceback \(most recent call last\)|\w+Error\s+Traceback \(most recent call last\)|File .+, line \d+, in )",
+    )
+});
+static FRAME: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r#"(?m)^.*?File "([^"]+)", line \d+(?:, in (\S+))?"#));
+static CELL_FRAME: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?m)^(?:File )?(\S+\.py|<ipython-input[^>]*>|Cell In ?\[\d+\]\S*)(?::\d+)?,? in (\S+)\(?",
+    )
+});
+static RAISED: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^(?:E\s+)?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Exit|Interrupt|Iteration|Failed|Invalid\w*|Missing\w*|NotFound))(?:: ?(.*))?$",
+    )
+});
+static ANY_NAME: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^((?:[A-Za-z_]\w*\.)*[A-Z]\w+)(?:: (.*))?$"));
+static CELL_LINE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:-+>)?\s*\d+(?: (.*))?$"));
+
+/// Where the first traceback of a text begins.
+pub fn starts_in(text: &str) -> Option<usize> {
+    START.find(text).map(|found| found.start())
+}
+
+/// The exception of a traceback: the last one, if several are chained.
+pub fn read(text: &str) -> Option<Raised> {
+    let lines: Vec<&str> = text.lines().map(unstamped).collect();
+    let header = |l: &str| l.contains("Traceback (most recent");
+    let found = lines.iter().enumerate().rev().find_map(|(n, line)| {
+        if line.starts_with([' ', '\t']) || header(line) {
+            return None;
+        }
+        let known = RAISED.captures(line);
+        let found = known.or_else(|| (n > 0).then(|| ANY_NAME.captures(line)).flatten())?;
+        let mut message = found.get(2).map_or("", |m| m.as_str()).trim().to_owned();
+        if message.is_empty() {
+            message = lines[n + 1..]
+                .iter()
+                .take(3)
+                .copied()
+                .collect::<Vec<_>>()
+                .join(" ")
+                .trim()
+                .to_owned();
+        }
+        Some(Raised {
+            exception: found[1].to_owned(),
+            message,
+            ..Raised::default()
+        })
+    });
+    let mut raised = found?;
+    let joined = lines.join("\n");
+    for frame in FRAME.captures_iter(&joined) {
+        let function = frame.get(2).map_or("", |m| m.as_str());
+        raised
+            .frames
+            .push((frame[1].replace('\\', "/"), function.to_owned()));
+    }
+    for frame in CELL_FRAME.captures_iter(&joined) {
+        let function = frame[2].split('(').next().unwrap_or("");
+        raised
+            .frames
+            .push((frame[1].replace('\\', "/"), function.to_owned()));
+    }
+    raised.cell = cell(&lines);
+    Some(raised)
+}
+
+/// A text that is nothing but an exception line (`...` before it and its message after it allowed).
+pub fn bare(text: &str) -> Option<Raised> {
+    let mut lines = text
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty() && *l != "...");
+    let found = RAISED.captures(lines.next()?)?;
+    if lines.count() > 3 {
+        return None;
+    }
+    let message = found.get(2).map_or("", |m| m.as_str()).trim().to_owned();
+    Some(Raised {
+        exception: found[1].to_owned(),
+        message,
+        ..Raised::default()
+    })
+}
+
+/// The source that IPython shows around the line that failed.
+fn cell(lines: &[&str]) -> String {
+    let is_cell = |l: &str| l.contains("<ipython-input") || l.starts_with("Cell In");
+    let Some(start) = lines.iter().position(|l| is_cell(l)) else {
+        return String::new();
+    };
+    let code: Vec<&str> = lines[start + 1..]
+        .iter()
+        .map_while(|l| CELL_LINE.captures(l.trim_start()))
+        .map(|found| found.get(1).map_or("", |m| m.as_str()))
+        .collect();
+    code.join("\n")
+}
+
+/// Without the quote marks and time stamps that logs put before their lines.
+fn unstamped(line: &str) -> &str {
+    static STAMP: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:> ?)?(?:\[[\dT:.Z -]+\] )?"));
+    let cut = STAMP.find(line).map_or(0, |m| m.end());
+    &line[cut..]
+}
