@@ -1,8 +1,27 @@
 //! How an environment is built: Python version, packages, install steps, test runner.
+//!
+//! [`find`] takes, in this order: `[environment]` of the repository's `testwright.toml`, laid over a recipe that
+//! comes with the program (by name and version), or else over what the repository's files tell. Nothing of the
+//! repository is executed for that.
+
+mod builtin;
+mod detect;
+mod ini;
+mod pythons;
+mod setup_py;
+mod strict;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+pub use pythons::{KNOWN as KNOWN_PYTHONS, available as available_pythons, resolution_date};
+pub use strict::{parse, parse_table};
+
+use crate::repository::Source;
+use crate::sandbox::Result;
 
 /// One recipe, as written in `sandboxes/recipes/*.toml`, under `[environment]` in a repository's
 /// `testwright.toml`, or found out by looking at the repository.
@@ -21,6 +40,8 @@ pub struct Recipe {
     pub requirements: Vec<String>,
     /// Requirements files of the repository.
     pub requirements_files: Vec<String>,
+    /// Bounds on the packages that build wheels, e.g. `setuptools<58`.
+    pub build_constraints: Vec<String>,
     /// Packages are resolved as of this date (RFC 3339, or `never`). Default: the base commit's date.
     pub exclude_newer: Option<String>,
     /// Pre-releases are allowed when packages are resolved.
@@ -29,7 +50,8 @@ pub struct Recipe {
     pub before_install: Vec<String>,
     /// Arguments for `uv pip install`, run in the workspace. Default: `["-e", "."]`; empty: not installed.
     pub install: Option<Vec<String>>,
-    /// Shell commands run in the workspace after it.
+    /// Shell commands run in the workspace after it. Tracked files that any of these steps changed are put back
+    /// as they were when all is installed.
     pub after_install: Vec<String>,
     /// Environment of every process: while building and while tools run.
     pub env: BTreeMap<String, String>,
@@ -54,4 +76,72 @@ impl Default for Runner {
             options: Vec::new(),
         }
     }
+}
+
+/// What the user wants other than found.
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    /// Keys of a recipe that win over everything that is found (e.g. `[environment]` of the user's settings), and
+    /// where they come from.
+    pub keys: Option<(toml::Table, String)>,
+    /// `--python X.Y`.
+    pub python: Option<String>,
+    /// `--image NAME`: nothing is installed in it unless a recipe's keys say so.
+    pub image: Option<String>,
+    /// Recipes that come with the program are not used.
+    pub no_built_in: bool,
+    /// The Python versions that the backend has (see [`available_pythons`]); empty: any.
+    pub pythons: Vec<String>,
+}
+
+/// The recipe for a source, and where it comes from: `built-in NAME`, `testwright.toml`, `detected from …`.
+pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> {
+    let tree = source.tree()?;
+    let mut layers = Vec::new();
+    if let Some(text) = tree.text("testwright.toml")?
+        && let Some(table) = strict::environment_table(&text, "testwright.toml")?
+    {
+        layers.push((table, "testwright.toml".to_owned()));
+    }
+    layers.extend(overrides.keys.clone());
+    for (table, place) in &layers {
+        strict::parse_table(table.clone(), place)?;
+    }
+
+    let python_given =
+        overrides.python.is_some() || layers.iter().any(|(t, _)| t.contains_key("python"));
+    let image_given =
+        overrides.image.is_some() || layers.iter().any(|(t, _)| t.contains_key("image"));
+    let built_in = if overrides.no_built_in {
+        None
+    } else {
+        builtin::find(source, &tree)?
+    };
+    let (mut recipe, mut origin) = match built_in {
+        Some((recipe, name)) => (recipe, format!("built-in {name}")),
+        None => detect::detect(source, &tree, &overrides.pythons)?,
+    };
+    if image_given {
+        recipe = Recipe {
+            install: Some(Vec::new()),
+            runner: recipe.runner,
+            ..Recipe::default()
+        };
+        origin = "image".to_owned();
+    }
+    for (table, place) in layers {
+        recipe = strict::lay_over(&recipe, table, &place)?;
+        origin = format!("{place}, over {origin}");
+    }
+    if let Some(python) = &overrides.python {
+        recipe.python = Some(python.clone());
+    }
+    if let Some(image) = &overrides.image {
+        recipe.image = Some(image.clone());
+        if !python_given {
+            recipe.python = None;
+        }
+    }
+    strict::check(&recipe, &origin)?;
+    Ok((recipe, origin))
 }

@@ -1,0 +1,229 @@
+//! Recipes that come with the program: `sandboxes/recipes/OWNER/NAME.toml`.
+//!
+//! A file names the files in which the code says its own version, what all versions have in common, and one table a
+//! group of versions: the first that fits is laid over what they have in common. Where none fits, the repository
+//! is newer than what is known here, and looking at its files does better.
+
+use regex::Regex;
+use serde::Deserialize;
+
+use super::{Recipe, strict};
+use crate::error::{ErrorKind, SandboxError};
+use crate::repository::{Source, Tree};
+use crate::sandbox::Result;
+
+/// Every file of `sandboxes/recipes`, by the repository it is for.
+const FILES: [(&str, &str); 9] = [
+    (
+        "astropy/astropy",
+        include_str!("../../recipes/astropy/astropy.toml"),
+    ),
+    (
+        "mwaskom/seaborn",
+        include_str!("../../recipes/mwaskom/seaborn.toml"),
+    ),
+    (
+        "pallets/flask",
+        include_str!("../../recipes/pallets/flask.toml"),
+    ),
+    (
+        "psf/requests",
+        include_str!("../../recipes/psf/requests.toml"),
+    ),
+    (
+        "pydata/xarray",
+        include_str!("../../recipes/pydata/xarray.toml"),
+    ),
+    (
+        "pylint-dev/pylint",
+        include_str!("../../recipes/pylint-dev/pylint.toml"),
+    ),
+    (
+        "pytest-dev/pytest",
+        include_str!("../../recipes/pytest-dev/pytest.toml"),
+    ),
+    (
+        "sphinx-doc/sphinx",
+        include_str!("../../recipes/sphinx-doc/sphinx.toml"),
+    ),
+    (
+        "sympy/sympy",
+        include_str!("../../recipes/sympy/sympy.toml"),
+    ),
+];
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct File {
+    /// Where the code says its version (`__version__ = "1.2"`); the first that is there counts.
+    #[serde(default)]
+    version_files: Vec<String>,
+    #[serde(default)]
+    common: toml::Table,
+    versions: Vec<toml::Table>,
+}
+
+/// Which versions a table is for; all that is given must hold.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+struct When {
+    /// Bounds on the version, e.g. `>=2.0,<2.3`.
+    version: Option<String>,
+    /// The commit is of this date or later.
+    since: Option<String>,
+    /// The commit is older than this date.
+    until: Option<String>,
+}
+
+/// The recipe for a source and the name of the table, e.g. `psf/requests`.
+pub(super) fn find(source: &Source, tree: &Tree) -> Result<Option<(Recipe, String)>> {
+    for (name, text) in FILES {
+        let place = format!("recipes/{name}.toml");
+        let whole = source.name.eq_ignore_ascii_case(name);
+        // A folder without a remote is known by its own name, if it holds the file that tells the version.
+        let bare = name.rsplit('/').next() == Some(source.name.as_str());
+        if !(whole || bare) {
+            continue;
+        }
+        let file: File = strict::read(text, &place)?;
+        if bare && !whole && !file.version_files.iter().any(|f| tree.contains(f)) {
+            continue;
+        }
+        let version = version(&file, tree)?;
+        for table in file.versions {
+            if let Some(recipe) = take(
+                &file.common,
+                table,
+                &version,
+                source.date.as_deref(),
+                &place,
+            )? {
+                return Ok(Some((recipe, name.to_owned())));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn take(
+    common: &toml::Table,
+    mut table: toml::Table,
+    version: &Option<Vec<u64>>,
+    date: Option<&str>,
+    place: &str,
+) -> Result<Option<Recipe>> {
+    let when: When = match table.remove("when") {
+        Some(when) => when.try_into().map_err(|e: toml::de::Error| {
+            SandboxError::new(ErrorKind::System, format!("{place}: {e}"))
+        })?,
+        None => When::default(),
+    };
+    let fits = when.version.is_none_or(|bounds| version.as_ref().is_some_and(|v| within(v, &bounds)))
+        // Both are written year first.
+        && when.since.is_none_or(|since| date.is_some_and(|d| *d >= *since))
+        && when.until.is_none_or(|until| date.is_some_and(|d| *d < *until));
+    if !fits {
+        return Ok(None);
+    }
+    let mut all = common.clone();
+    strict::merge(&mut all, table);
+    strict::parse_table(all, place).map(Some)
+}
+
+/// The numbers of the version that the code says it has.
+fn version(file: &File, tree: &Tree) -> Result<Option<Vec<u64>>> {
+    let Ok(assignment) =
+        Regex::new(r#"(?m)^\s*(?:__version__|version|numversion)\s*=\s*["'(]([0-9][^"')]*)["')]"#)
+    else {
+        return Ok(None);
+    };
+    for path in &file.version_files {
+        if let Some(text) = tree.text(path)?
+            && let Some(found) = assignment.captures(&text)
+        {
+            return Ok(Some(numbers(&found[1])));
+        }
+    }
+    Ok(None)
+}
+
+/// `2.10.0.dev1` or `2, 10, 0` → 2, 10, 0.
+fn numbers(version: &str) -> Vec<u64> {
+    version
+        .split(['.', ','])
+        .map(str::trim)
+        .map_while(|part| {
+            let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
+            digits.parse().ok()
+        })
+        .collect()
+}
+
+/// Are the bounds (`>=2.0,<2.3`) kept? Versions compare number by number; what is missing counts as 0.
+fn within(version: &[u64], bounds: &str) -> bool {
+    bounds.split(',').map(str::trim).all(|bound| {
+        let operator: String = bound.chars().take_while(|c| "<>=".contains(*c)).collect();
+        let asked = numbers(&bound[operator.len()..]);
+        let length = asked.len().max(version.len());
+        let at = |v: &[u64]| {
+            (0..length)
+                .map(|i| v.get(i).copied().unwrap_or(0))
+                .collect::<Vec<_>>()
+        };
+        let (this, asked) = (at(version), at(&asked));
+        match operator.as_str() {
+            ">=" => this >= asked,
+            ">" => this > asked,
+            "<=" => this <= asked,
+            "<" => this < asked,
+            _ => this == asked,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use super::*;
+
+    #[test]
+    fn every_file_is_listed_and_every_table_reads() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("recipes");
+        let mut found = Vec::new();
+        for owner in std::fs::read_dir(&root).unwrap() {
+            for file in std::fs::read_dir(owner.unwrap().path()).unwrap() {
+                let path = file.unwrap().path();
+                let name = path.strip_prefix(&root).unwrap().with_extension("");
+                found.push(name.to_str().unwrap().to_owned());
+            }
+        }
+        found.sort();
+        assert_eq!(found, FILES.map(|(name, _)| name));
+        for (name, text) in FILES {
+            let file: File = strict::read(text, name).unwrap();
+            assert!(!file.versions.is_empty(), "{name}");
+            for mut table in file.versions {
+                let when = table
+                    .remove("when")
+                    .unwrap_or(toml::Value::Table(toml::Table::new()));
+                let when: When = when.try_into().unwrap();
+                assert!(
+                    when.version.is_some() || when.until.is_some(),
+                    "{name}: a table without an upper bound would claim versions that nobody tried"
+                );
+                let mut all = file.common.clone();
+                strict::merge(&mut all, table);
+                let recipe = strict::parse_table(all, name).unwrap();
+                assert!(recipe.python.is_some(), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn versions_compare_by_number() {
+        assert!(within(&numbers("2.10.1.dev0"), ">=2.9,<2.11"));
+        assert!(!within(&numbers("2.9"), ">=2.10"));
+        assert!(within(&numbers("2, 10, 0"), "<=2.10"));
+        assert!(!within(&numbers("3.0"), "<3"));
+    }
+}

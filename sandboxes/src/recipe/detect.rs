@@ -1,0 +1,207 @@
+//! A recipe from what a repository's files tell: pyproject, setup.cfg, setup.py, tox, requirements files, CI files.
+
+mod declared;
+mod plugins;
+
+use regex::Regex;
+
+use super::ini::Ini;
+use super::pythons::{Hints, choose, timestamp};
+use super::{Recipe, setup_py};
+use crate::repository::{Source, Tree};
+use crate::sandbox::Result;
+
+/// The files that are looked at, read once.
+pub(super) struct Files {
+    pub pyproject: toml::Table,
+    pub setup_cfg: Ini,
+    pub setup_py: String,
+    pub tox: Ini,
+    pub pytest_ini: Ini,
+}
+
+impl Files {
+    fn read(tree: &Tree) -> Result<Files> {
+        let text = |path: &str| -> Result<String> { Ok(tree.text(path)?.unwrap_or_default()) };
+        Ok(Files {
+            // A broken file is the build's to report, with the message of the program that needs it.
+            pyproject: text("pyproject.toml")?.parse().unwrap_or_default(),
+            setup_cfg: Ini::parse(&text("setup.cfg")?),
+            setup_py: text("setup.py")?,
+            tox: Ini::parse(&text("tox.ini")?),
+            pytest_ini: Ini::parse(&text("pytest.ini")?),
+        })
+    }
+}
+
+/// The recipe, and `detected from FILES`.
+pub(super) fn detect(source: &Source, tree: &Tree, pythons: &[String]) -> Result<(Recipe, String)> {
+    let files = Files::read(tree)?;
+    let mut from = Vec::new();
+    let mut recipe = Recipe {
+        python: Some(choose(
+            &python_hints(source, tree, &files, &mut from)?,
+            pythons,
+        )),
+        ..Recipe::default()
+    };
+    let installable = installable(&files);
+    let wanted = declared::test_requirements(tree, &files, installable, &mut from)?;
+    recipe.requirements = wanted.requirements;
+    recipe.requirements_files = wanted.files;
+    recipe.install = Some(if installable {
+        let extras = wanted.extras.join(",");
+        let target = if extras.is_empty() {
+            ".".to_owned()
+        } else {
+            format!(".[{extras}]")
+        };
+        vec!["-e".to_owned(), target]
+    } else {
+        Vec::new()
+    });
+    for plugin in plugins::wanted(&files) {
+        add(&mut recipe.requirements, plugin);
+    }
+    add(&mut recipe.requirements, "pytest");
+    // Removed in setuptools 58; nothing newer can read such a file.
+    if files.setup_py.contains("use_2to3") {
+        recipe.requirements.push("setuptools<58".to_owned());
+        recipe.build_constraints.push("setuptools<58".to_owned());
+    }
+    from.dedup();
+    let origin = if from.is_empty() {
+        "detected (no file tells how it is built)".to_owned()
+    } else {
+        format!("detected from {}", from.join(", "))
+    };
+    Ok((recipe, origin))
+}
+
+/// Adds a requirement unless the package is required already.
+fn add(requirements: &mut Vec<String>, package: &str) {
+    if !requirements.iter().any(|r| package_name(r) == package) {
+        requirements.push(package.to_owned());
+    }
+}
+
+/// `PyTest[x]>=3 ; …` → `pytest`.
+pub(super) fn package_name(requirement: &str) -> String {
+    let name: String = requirement
+        .trim()
+        .chars()
+        .take_while(|c| c.is_alphanumeric() || "-_.".contains(*c))
+        .collect();
+    name.to_lowercase().replace(['_', '.'], "-")
+}
+
+/// Is there something that pip can install?
+fn installable(files: &Files) -> bool {
+    if !files.setup_py.trim().is_empty() {
+        return true;
+    }
+    let pyproject = &files.pyproject;
+    let poetry = pyproject.get("tool").and_then(|t| t.get("poetry"));
+    if poetry
+        .and_then(|p| p.get("package-mode"))
+        .and_then(toml::Value::as_bool)
+        == Some(false)
+    {
+        return false;
+    }
+    let virtual_project = pyproject
+        .get("tool")
+        .and_then(|t| t.get("uv"))
+        .and_then(|u| u.get("package"));
+    if virtual_project.and_then(toml::Value::as_bool) == Some(false) {
+        return false;
+    }
+    pyproject.contains_key("project")
+        || poetry.is_some()
+        || (pyproject.contains_key("build-system") && files.setup_cfg.has("metadata"))
+}
+
+fn python_hints(
+    source: &Source,
+    tree: &Tree,
+    files: &Files,
+    from: &mut Vec<String>,
+) -> Result<Hints> {
+    let mut hints = Hints {
+        date: source.date.as_deref().and_then(timestamp),
+        ..Hints::default()
+    };
+    let project = files.pyproject.get("project");
+    let poetry = files.pyproject.get("tool").and_then(|t| t.get("poetry"));
+    let required = [
+        (
+            "pyproject.toml",
+            project
+                .and_then(|p| p.get("requires-python"))
+                .and_then(toml::Value::as_str),
+        ),
+        (
+            "pyproject.toml",
+            poetry.and_then(|p| p.get("dependencies")?.get("python")?.as_str()),
+        ),
+        (
+            "setup.cfg",
+            files.setup_cfg.get("options", "python_requires"),
+        ),
+    ];
+    for (file, specifier) in required {
+        if let Some(specifier) = specifier {
+            hints.requires.push(specifier.to_owned());
+            from.push(file.to_owned());
+        }
+    }
+    if let Some(setup_py::Literal::Text(specifier)) =
+        setup_py::literal(&files.setup_py, "python_requires")
+    {
+        hints.requires.push(specifier);
+        from.push("setup.py".to_owned());
+    }
+
+    let classifier = r"Programming Language :: Python :: 3\.(\d{1,2})\b";
+    // A version alone in a list, or after the word python.
+    let ci = r#"(?m)(?:^\s*-\s*|[Pp]ython[^\n]*?)["']?3\.(\d{1,2})\b"#;
+    let more = r#"[,\[]\s*["']3\.(\d{1,2})\b"#;
+    let tox = r"py3(\d{1,2})\b";
+    let mut look = |path: &str, patterns: &[&str]| -> Result<()> {
+        let Some(text) = tree.text(path)? else {
+            return Ok(());
+        };
+        let before = hints.named.len();
+        for pattern in patterns {
+            if let Ok(pattern) = Regex::new(pattern) {
+                hints.named.extend(
+                    pattern
+                        .captures_iter(&text)
+                        .filter_map(|c| c[1].parse::<u32>().ok()),
+                );
+            }
+        }
+        // 3.14 and later may be named long before they are there; 3.50 is something else.
+        hints.named.retain(|minor| *minor < 30);
+        if hints.named.len() > before {
+            from.push(path.to_owned());
+        }
+        Ok(())
+    };
+    look("setup.py", &[classifier])?;
+    look("setup.cfg", &[classifier])?;
+    look("pyproject.toml", &[classifier])?;
+    look("tox.ini", &[tox])?;
+    look(".travis.yml", &[ci, more])?;
+    let workflows: Vec<_> = tree
+        .paths()
+        .filter(|p| {
+            p.starts_with(".github/workflows/") && (p.ends_with(".yml") || p.ends_with(".yaml"))
+        })
+        .map(str::to_owned)
+        .collect();
+    for path in workflows {
+        look(&path, &[ci, more])?;
+    }
+    Ok(hints)
+}

@@ -1,0 +1,79 @@
+//! `setup.cfg`, `tox.ini`, `pytest.ini`: as Python's configparser reads them, as far as needed here.
+
+use std::collections::BTreeMap;
+
+#[derive(Debug, Default)]
+pub(super) struct Ini {
+    sections: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl Ini {
+    pub fn parse(text: &str) -> Ini {
+        let mut ini = Ini::default();
+        let mut section = String::new();
+        let mut key: Option<String> = None;
+        for line in text.lines() {
+            let trimmed = line.trim();
+            if trimmed.starts_with('#') || trimmed.starts_with(';') {
+                continue;
+            }
+            let indented = line.starts_with([' ', '\t']);
+            if indented && let Some(key) = &key {
+                if let Some(value) = ini
+                    .sections
+                    .entry(section.clone())
+                    .or_default()
+                    .get_mut(key)
+                {
+                    value.push('\n');
+                    value.push_str(trimmed);
+                }
+                continue;
+            }
+            if trimmed.is_empty() {
+                continue;
+            }
+            if let Some(name) = trimmed.strip_prefix('[').and_then(|t| t.split(']').next()) {
+                section = name.trim().to_owned();
+                key = None;
+            } else if let Some(at) = trimmed.find(['=', ':']) {
+                let name = trimmed[..at].trim().to_lowercase().replace('-', "_");
+                let value = trimmed[at + 1..].trim().to_owned();
+                ini.sections
+                    .entry(section.clone())
+                    .or_default()
+                    .insert(name.clone(), value);
+                key = Some(name);
+            }
+        }
+        ini
+    }
+
+    pub fn get(&self, section: &str, key: &str) -> Option<&str> {
+        self.sections.get(section)?.get(key).map(String::as_str)
+    }
+
+    pub fn keys(&self, section: &str) -> impl Iterator<Item = &str> {
+        self.sections
+            .get(section)
+            .into_iter()
+            .flat_map(|s| s.keys().map(String::as_str))
+    }
+
+    pub fn has(&self, section: &str) -> bool {
+        self.sections.contains_key(section)
+    }
+
+    /// A value of one item a line (or separated by `;`), comments left out.
+    pub fn list(&self, section: &str, key: &str) -> Vec<String> {
+        let Some(value) = self.get(section, key) else {
+            return Vec::new();
+        };
+        value
+            .lines()
+            .map(|line| line.split(" #").next().unwrap_or(line).trim())
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+            .map(str::to_owned)
+            .collect()
+    }
+}

@@ -1,0 +1,156 @@
+//! Which Python suits which code, and as of which date packages are resolved.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+use super::Recipe;
+use crate::repository::Source;
+use crate::sandbox::Backend;
+
+/// The versions that environments can have, oldest first.
+pub const KNOWN: [&str; 8] = ["3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13"];
+
+/// When the packages of the day had wheels for a version (some months after its release). For 3.6, the oldest, a
+/// date at which its packages can be built by today's tools (setuptools with PEP 517) and pytest is one that
+/// the runner knows: code that is older gets these.
+const SETTLED: [(&str, &str); 8] = [
+    ("3.6", "2019-07-01"),
+    ("3.7", "2019-07-01"),
+    ("3.8", "2020-04-01"),
+    ("3.9", "2021-04-01"),
+    ("3.10", "2022-04-01"),
+    ("3.11", "2023-04-01"),
+    ("3.12", "2024-04-01"),
+    ("3.13", "2025-04-01"),
+];
+
+/// `X.Y` of a Python 3.
+pub(super) fn parse(version: &str) -> Option<u32> {
+    let minor = version.strip_prefix("3.")?;
+    if minor.is_empty() || minor.len() > 2 || !minor.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    minor.parse().ok()
+}
+
+/// The versions of [`KNOWN`] that a backend has.
+pub async fn available(backend: &dyn Backend) -> Vec<String> {
+    let mut found = Vec::new();
+    for version in KNOWN {
+        if backend.check_python(version).await.is_ok() {
+            found.push(version.to_owned());
+        }
+    }
+    found
+}
+
+/// A date or a time, as in `exclude-newer`.
+pub(super) fn timestamp(text: &str) -> Option<Timestamp> {
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Some(time);
+    }
+    let date: Date = text.parse().ok()?;
+    date.to_zoned(TimeZone::UTC).ok().map(|z| z.timestamp())
+}
+
+fn settled(minor: u32) -> Option<Timestamp> {
+    SETTLED
+        .iter()
+        .find(|(v, _)| parse(v) == Some(minor))
+        .and_then(|(_, date)| timestamp(date))
+}
+
+/// As of when packages are resolved; `None`: the newest. The commit's date, at its day's end so that commits of one
+/// day share their packages, but not before the chosen Python had packages.
+pub fn resolution_date(recipe: &Recipe, source: &Source) -> Option<String> {
+    if let Some(date) = &recipe.exclude_newer {
+        return (date != "never")
+            .then(|| timestamp(date).map_or_else(|| date.clone(), |t| t.to_string()));
+    }
+    let commit = source.date.as_deref().and_then(timestamp)?;
+    let floor = recipe.python.as_deref().and_then(parse).and_then(settled);
+    let date = floor.map_or(commit, |floor| floor.max(commit));
+    let day = 24 * 60 * 60;
+    let end = date.as_second().div_euclid(day) * day + day;
+    Timestamp::from_second(end).ok().map(|t| t.to_string())
+}
+
+/// What the files of a repository say about Python.
+#[derive(Debug, Default)]
+pub(super) struct Hints {
+    /// Specifiers such as `>=3.7,<4`.
+    pub requires: Vec<String>,
+    /// Minor versions that classifiers, tox and CI files name.
+    pub named: Vec<u32>,
+    pub date: Option<Timestamp>,
+}
+
+/// The newest version that the hints allow: required, not newer than what is named, and settled when the code was
+/// written. Conditions that nothing fulfils are dropped from the last to the first.
+pub(super) fn choose(hints: &Hints, available: &[String]) -> String {
+    let mut minors: Vec<u32> = KNOWN.iter().filter_map(|v| parse(v)).collect();
+    let mut keep = |condition: &dyn Fn(u32) -> bool, or_oldest: bool| {
+        let kept: Vec<u32> = minors.iter().copied().filter(|m| condition(*m)).collect();
+        if !kept.is_empty() {
+            minors = kept;
+        } else if or_oldest {
+            minors.truncate(1);
+        }
+    };
+    keep(
+        &|m| available.is_empty() || available.iter().any(|v| parse(v) == Some(m)),
+        false,
+    );
+    keep(&|m| hints.requires.iter().all(|r| allows(r, m)), false);
+    if let Some(newest) = hints.named.iter().max() {
+        keep(&|m| m <= *newest, true);
+    }
+    let date = hints.date.unwrap_or_else(Timestamp::now);
+    keep(&|m| settled(m).is_some_and(|s| s <= date), true);
+    format!("3.{}", minors.last().copied().unwrap_or(11))
+}
+
+/// Does a specifier such as `>=3.7, !=3.8.*, <4` (or Poetry's `^3.7`) allow some release of 3.minor?
+pub(super) fn allows(specifier: &str, minor: u32) -> bool {
+    specifier.split("||").any(|part| {
+        part.split(',')
+            .map(str::trim)
+            .filter(|clause| !clause.is_empty())
+            .all(|clause| clause_allows(clause, minor))
+    })
+}
+
+fn clause_allows(clause: &str, minor: u32) -> bool {
+    let operator: String = clause
+        .chars()
+        .take_while(|c| "<>=!~^".contains(*c))
+        .collect();
+    let version = clause[operator.len()..].trim();
+    let wildcard = version.ends_with(".*");
+    let numbers: Vec<u32> = version
+        .trim_end_matches(".*")
+        .split('.')
+        .map_while(|n| n.parse().ok())
+        .collect();
+    let Some(major) = numbers.first().copied() else {
+        return true;
+    };
+    let this = (3, minor);
+    let asked = (major, numbers.get(1).copied().unwrap_or(0));
+    let patch = numbers.get(2).copied().unwrap_or(0);
+    match operator.as_str() {
+        ">=" => this >= asked,
+        ">" => this > asked || (this == asked && numbers.len() > 2),
+        "<=" => this <= asked,
+        "<" => this < asked || (this == asked && patch > 0),
+        "==" | "===" | "=" | "" if numbers.len() == 1 => major == 3,
+        "==" | "===" | "=" | "" => this == asked,
+        "!=" if wildcard || numbers.len() < 3 => this != asked,
+        "!=" => true,
+        "~=" if numbers.len() <= 2 => this >= asked && major == 3,
+        "~=" | "~" => this == asked,
+        "^" => this >= asked && major == 3,
+        _ => true,
+    }
+}

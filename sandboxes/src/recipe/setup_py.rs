@@ -1,0 +1,254 @@
+//! `setup.py`, read but never run: the literals that it gives to `setup()`, or to a variable of the same use.
+
+use std::collections::BTreeMap;
+
+/// What a literal holds. Anything that is no literal is left out.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Literal {
+    Text(String),
+    List(Vec<Literal>),
+    Dict(BTreeMap<String, Literal>),
+}
+
+impl Literal {
+    /// The strings of a list, or of a text with one item a line.
+    pub fn texts(&self) -> Vec<String> {
+        match self {
+            Literal::Text(text) => text
+                .lines()
+                .map(str::trim)
+                .filter(|l| !l.is_empty())
+                .map(str::to_owned)
+                .collect(),
+            Literal::List(items) => items
+                .iter()
+                .flat_map(|i| match i {
+                    Literal::Text(text) => vec![text.clone()],
+                    other => other.texts(),
+                })
+                .collect(),
+            Literal::Dict(_) => Vec::new(),
+        }
+    }
+}
+
+/// The literal that follows `name=` (an argument or an assignment), wherever it first has one. A name on the right
+/// side is looked up once.
+pub(super) fn literal(code: &str, name: &str) -> Option<Literal> {
+    find(code, name, 2)
+}
+
+fn find(code: &str, name: &str, depth: usize) -> Option<Literal> {
+    let mut from = 0;
+    while let Some(at) = code[from..].find(name) {
+        let start = from + at;
+        from = start + name.len();
+        let before = code[..start].chars().next_back();
+        let quoted = matches!(before, Some('"' | '\''));
+        if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '.') {
+            continue;
+        }
+        let rest = code[from..]
+            .trim_start_matches(|c| quoted && (c == '"' || c == '\''))
+            .trim_start();
+        // `name = …`, `name=…`, or `"name": …` in a dictionary of arguments.
+        let value = if quoted {
+            rest.strip_prefix(':')
+        } else {
+            rest.strip_prefix('=')
+        };
+        let Some(value) = value.filter(|v| !v.starts_with('=')) else {
+            continue;
+        };
+        let mut reader = Reader { rest: value };
+        if let Some(literal) = reader.value() {
+            return Some(literal);
+        }
+        let word: String = value
+            .trim_start()
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect();
+        if depth > 0
+            && !word.is_empty()
+            && word != name
+            && let Some(found) = find(code, &word, depth - 1)
+        {
+            return Some(found);
+        }
+    }
+    None
+}
+
+struct Reader<'a> {
+    rest: &'a str,
+}
+
+impl Reader<'_> {
+    fn skip(&mut self) {
+        loop {
+            self.rest = self
+                .rest
+                .trim_start_matches(|c: char| c.is_whitespace() || c == '\\');
+            if !self.rest.starts_with('#') {
+                return;
+            }
+            self.rest = self.rest.split_once('\n').map_or("", |(_, rest)| rest);
+        }
+    }
+
+    fn eat(&mut self, prefix: &str) -> bool {
+        self.skip();
+        match self.rest.strip_prefix(prefix) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// A literal; `None` (and nothing read) for any other expression.
+    fn value(&mut self) -> Option<Literal> {
+        self.skip();
+        let first = self.rest.chars().next()?;
+        match first {
+            '[' => self.list(']'),
+            '(' => self.list(')'),
+            '{' => self.dict(),
+            '"' | '\'' => self.text().map(Literal::Text),
+            'r' | 'u' | 'b' if self.rest[1..].starts_with(['"', '\'']) => {
+                self.rest = &self.rest[1..];
+                self.text().map(Literal::Text)
+            }
+            _ => None,
+        }
+    }
+
+    fn list(&mut self, end: char) -> Option<Literal> {
+        self.rest = &self.rest[1..];
+        let mut items = Vec::new();
+        let mut buffer = [0; 4];
+        let end = end.encode_utf8(&mut buffer);
+        while !self.eat(end) {
+            let before = self.rest.len();
+            if before == 0 {
+                return None;
+            }
+            match self.value() {
+                Some(item) => items.push(item),
+                None => self.pass(),
+            }
+            self.operators();
+            self.eat(",");
+            self.advance(before);
+        }
+        Some(Literal::List(items))
+    }
+
+    fn dict(&mut self) -> Option<Literal> {
+        self.rest = &self.rest[1..];
+        let mut items = BTreeMap::new();
+        while !self.eat("}") {
+            let before = self.rest.len();
+            if before == 0 {
+                return None;
+            }
+            let key = self.value();
+            if key.is_none() {
+                self.pass();
+            }
+            if self.eat(":") {
+                match (key, self.value()) {
+                    (Some(Literal::Text(key)), Some(value)) => {
+                        items.insert(key, value);
+                    }
+                    (_, Some(_)) => {}
+                    (_, None) => self.pass(),
+                }
+                self.operators();
+            }
+            self.eat(",");
+            self.advance(before);
+        }
+        Some(Literal::Dict(items))
+    }
+
+    /// Leaves a character that nothing understood behind.
+    fn advance(&mut self, before: usize) {
+        if self.rest.len() == before {
+            let mut characters = self.rest.chars();
+            characters.next();
+            self.rest = characters.as_str();
+        }
+    }
+
+    /// What follows a literal in an expression (`+ other`, `% x`, `.split()`) is passed over.
+    fn operators(&mut self) {
+        self.skip();
+        if !self.rest.starts_with([',', ']', ')', '}', ':']) && !self.rest.is_empty() {
+            self.pass();
+        }
+    }
+
+    /// Up to the next `,` or closing bracket of this level.
+    fn pass(&mut self) {
+        let mut depth = 0;
+        loop {
+            self.skip();
+            let Some(next) = self.rest.chars().next() else {
+                return;
+            };
+            match next {
+                '"' | '\'' => {
+                    if self.text().is_none() {
+                        self.rest = "";
+                    }
+                    continue;
+                }
+                '[' | '(' | '{' => depth += 1,
+                ']' | ')' | '}' if depth == 0 => return,
+                ']' | ')' | '}' => depth -= 1,
+                ',' | ':' if depth == 0 => return,
+                _ => {}
+            }
+            self.rest = &self.rest[next.len_utf8()..];
+        }
+    }
+
+    /// A string; neighbouring ones are joined as Python does.
+    fn text(&mut self) -> Option<String> {
+        let mut all = String::new();
+        loop {
+            self.one_text(&mut all)?;
+            self.skip();
+            if !self.rest.starts_with(['"', '\'']) {
+                return Some(all);
+            }
+        }
+    }
+
+    fn one_text(&mut self, all: &mut String) -> Option<()> {
+        let quote = ["\"\"\"", "'''", "\"", "'"]
+            .into_iter()
+            .find(|q| self.rest.starts_with(q))?;
+        let mut rest = &self.rest[quote.len()..];
+        while !rest.starts_with(quote) {
+            let next = rest.chars().next()?;
+            rest = &rest[next.len_utf8()..];
+            if next == '\\' {
+                let escaped = rest.chars().next()?;
+                rest = &rest[escaped.len_utf8()..];
+                match escaped {
+                    'n' => all.push('\n'),
+                    '\n' => {}
+                    other => all.push(other),
+                }
+            } else {
+                all.push(next);
+            }
+        }
+        self.rest = &rest[quote.len()..];
+        Some(())
+    }
+}

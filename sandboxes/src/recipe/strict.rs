@@ -1,0 +1,117 @@
+//! Reading recipes: unknown keys are errors that name the nearest known one.
+
+use serde::de::DeserializeOwned;
+
+use super::Recipe;
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::Result;
+
+/// A recipe from TOML; `place` is the file's name for messages.
+pub fn parse(text: &str, place: &str) -> Result<Recipe> {
+    let recipe = read(text, place)?;
+    check(&recipe, place)?;
+    Ok(recipe)
+}
+
+/// A recipe from a table that was read already.
+pub fn parse_table(table: toml::Table, place: &str) -> Result<Recipe> {
+    let recipe = table
+        .try_into()
+        .map_err(|e: toml::de::Error| refused(e.message(), place))?;
+    check(&recipe, place)?;
+    Ok(recipe)
+}
+
+/// `[environment]` of a settings file, if it has one.
+pub(super) fn environment_table(text: &str, place: &str) -> Result<Option<toml::Table>> {
+    let mut all: toml::Table = read(text, place)?;
+    match all.remove("environment") {
+        None => Ok(None),
+        Some(toml::Value::Table(table)) => Ok(Some(table)),
+        Some(_) => Err(SandboxError::new(
+            ErrorKind::Input,
+            format!("{place}: `environment` is not a table"),
+        )),
+    }
+}
+
+/// The keys of `table` replace those of `recipe`; tables in it (`env`, `runner`) are laid over key by key.
+pub(super) fn lay_over(recipe: &Recipe, table: toml::Table, place: &str) -> Result<Recipe> {
+    let mut base = toml::Table::try_from(recipe)
+        .map_err(|e| SandboxError::new(ErrorKind::System, format!("{place}: {e}")))?;
+    merge(&mut base, table);
+    parse_table(base, place)
+}
+
+pub(super) fn merge(base: &mut toml::Table, over: toml::Table) {
+    for (key, value) in over {
+        match (base.get_mut(&key), value) {
+            (Some(toml::Value::Table(old)), toml::Value::Table(new)) => merge(old, new),
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+pub(super) fn read<T: DeserializeOwned>(text: &str, place: &str) -> Result<T> {
+    toml::from_str(text).map_err(|e: toml::de::Error| {
+        let line = e
+            .span()
+            .map(|s| text[..s.start.min(text.len())].matches('\n').count() + 1);
+        let place = match line {
+            Some(line) => format!("{place}:{line}"),
+            None => place.to_owned(),
+        };
+        refused(e.message(), &place)
+    })
+}
+
+/// serde says ``unknown field `pyhton`, expected one of `python`, `image```.
+fn refused(message: &str, place: &str) -> SandboxError {
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    if message.starts_with("unknown field")
+        && let Some(unknown) = quoted.next()
+    {
+        let error = SandboxError::new(
+            ErrorKind::Input,
+            format!("{place}: unknown key `{unknown}`"),
+        );
+        let nearest = quoted.max_by(|a, b| {
+            strsim::jaro_winkler(a, unknown).total_cmp(&strsim::jaro_winkler(b, unknown))
+        });
+        return match nearest {
+            Some(known) => error.hint(format!("the nearest known key is `{known}`")),
+            None => error,
+        };
+    }
+    SandboxError::new(ErrorKind::Input, format!("{place}: {}", message.trim()))
+}
+
+/// What the types alone do not say.
+pub(super) fn check(recipe: &Recipe, place: &str) -> Result<()> {
+    let input =
+        |message: String| SandboxError::new(ErrorKind::Input, format!("{place}: {message}"));
+    if let Some(python) = &recipe.python
+        && super::pythons::parse(python).is_none()
+    {
+        return Err(input(format!("python is `{python}`")).hint("write it as X.Y, e.g. \"3.11\""));
+    }
+    if recipe.runner.kind != "pytest" {
+        return Err(
+            input(format!("there is no runner `{}`", recipe.runner.kind))
+                .hint("the runner is `pytest`"),
+        );
+    }
+    if let Some(date) = &recipe.exclude_newer
+        && date != "never"
+        && super::pythons::timestamp(date).is_none()
+    {
+        return Err(input(format!("exclude-newer is `{date}`"))
+            .hint("write a date such as \"2024-10-01\", a time such as \"2024-10-01T00:00:00Z\", or \"never\""));
+    }
+    if recipe.interpreter.is_some() && recipe.image.is_none() {
+        return Err(input("`interpreter` needs an `image`".to_owned()));
+    }
+    Ok(())
+}
