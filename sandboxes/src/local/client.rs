@@ -1,0 +1,258 @@
+//! The host's end of a jail: starts the launcher, sends requests, hands out what comes back.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::pin::Pin;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe::{self, Sender};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::oneshot;
+
+use super::wire::{self, Reply, Request, Setup, Task};
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::{Process, Result};
+
+/// How long a jail may take to be set up, and to end.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Jail {
+    shared: Arc<Shared>,
+    socket: tokio::sync::Mutex<Option<OwnedWriteHalf>>,
+    keeper: tokio::sync::Mutex<tokio::process::Child>,
+    reader: tokio::task::JoinHandle<()>,
+    next: AtomicU64,
+    /// What could not be put in force.
+    pub lacking: Vec<String>,
+}
+
+#[derive(Default)]
+struct Shared {
+    dead: AtomicBool,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<i32>>>,
+}
+
+impl Shared {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<i32>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Acquire)
+    }
+}
+
+fn dead() -> SandboxError {
+    SandboxError::new(ErrorKind::Dead, "reach the sandbox: it has ended")
+}
+
+/// Starts the launcher and waits until the jail is set up. `log` gets what the launcher has to say.
+pub async fn launch(launcher: &[OsString], setup: &Setup, log: &Path) -> Result<Jail> {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    let (program, arguments) = launcher
+        .split_first()
+        .ok_or_else(|| SandboxError::new(ErrorKind::Input, "start a jail: no launcher is set"))?;
+    let keeper = tokio::process::Command::new(program)
+        .args(arguments)
+        .env_clear()
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(log)?)
+        .spawn()
+        .map_err(|e| {
+            let text = format!("start the launcher {}: {e}", program.display());
+            SandboxError::new(ErrorKind::System, text)
+        })?;
+    let (mut read, mut write) = UnixStream::from_std(ours)?.into_split();
+    let ready = async {
+        let (header, body) = wire::encode(setup)?;
+        write.write_all(&header).await?;
+        write.write_all(&body).await?;
+        receive(&mut read).await
+    };
+    let lacking = match tokio::time::timeout(PATIENCE, ready).await {
+        Ok(Ok(Reply::Ready { lacking })) => lacking,
+        Ok(Ok(Reply::Failed { message })) => return Err(refused(&message)),
+        Ok(_) => {
+            let said = std::fs::read_to_string(log).unwrap_or_default();
+            return Err(refused(said.trim()));
+        }
+        Err(_) => return Err(refused("it did not answer in time")),
+    };
+    let shared = Arc::new(Shared::default());
+    Ok(Jail {
+        reader: tokio::spawn(read_replies(read, shared.clone())),
+        shared,
+        socket: tokio::sync::Mutex::new(Some(write)),
+        keeper: tokio::sync::Mutex::new(keeper),
+        next: AtomicU64::new(0),
+        lacking,
+    })
+}
+
+fn refused(why: &str) -> SandboxError {
+    SandboxError::new(ErrorKind::Unavailable, format!("set up the jail: {why}"))
+}
+
+async fn receive(socket: &mut OwnedReadHalf) -> io::Result<Reply> {
+    let mut header = [0; 4];
+    socket.read_exact(&mut header).await?;
+    let mut body = vec![0; wire::body_length(header)?];
+    socket.read_exact(&mut body).await?;
+    Ok(serde_json::from_slice(&body)?)
+}
+
+async fn read_replies(mut socket: OwnedReadHalf, shared: Arc<Shared>) {
+    while let Ok(reply) = receive(&mut socket).await {
+        let (id, code) = match reply {
+            Reply::Exited { id, code } => (id, code),
+            Reply::Pong { id } => (id, 0),
+            Reply::Ready { .. } | Reply::Failed { .. } => continue,
+        };
+        if let Some(waiting) = shared.waiting().remove(&id) {
+            let _ = waiting.send(code);
+        }
+    }
+    shared.dead.store(true, Ordering::Release);
+    shared.waiting().clear();
+}
+
+impl Jail {
+    /// Starts a process of the jail.
+    pub async fn start(&self, task: Task) -> Result<Process> {
+        let (stdin, stdin_inside) = pipe::pipe()?;
+        let (stdout_inside, stdout) = pipe::pipe()?;
+        let (stderr_inside, stderr) = pipe::pipe()?;
+        let streams = [
+            stdin_inside.into_blocking_fd()?,
+            stdout_inside.into_blocking_fd()?,
+            stderr_inside.into_blocking_fd()?,
+        ];
+        let ended = self.request(task, &streams).await?;
+        Ok(Process {
+            stdin: Box::new(Stdin(Some(stdin))),
+            stdout: Box::new(stdout),
+            stderr: Box::new(stderr),
+            exit: Box::pin(async move { ended.await.map_err(|_| dead()) }),
+        })
+    }
+
+    async fn request(&self, task: Task, streams: &[OwnedFd]) -> Result<oneshot::Receiver<i32>> {
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (header, body) = wire::encode(&Request { id, task })?;
+        let (tell, ended) = oneshot::channel();
+        let mut socket = self.socket.lock().await;
+        let Some(socket) = socket.as_mut() else {
+            return Err(dead());
+        };
+        self.shared.waiting().insert(id, tell);
+        if self.shared.is_dead() {
+            self.shared.waiting().clear();
+            return Err(dead());
+        }
+        let sent = async {
+            let stream: &UnixStream = socket.as_ref();
+            let sent = stream
+                .async_io(Interest::WRITABLE, || send_header(stream, &header, streams))
+                .await?;
+            socket
+                .write_all(header.get(sent..).unwrap_or_default())
+                .await?;
+            socket.write_all(&body).await
+        };
+        match sent.await {
+            Ok(()) => Ok(ended),
+            Err(_) => {
+                self.shared.waiting().remove(&id);
+                Err(dead())
+            }
+        }
+    }
+
+    pub async fn health(&self) -> Result<()> {
+        let answered = async {
+            let answer = self.request(Task::Ping, &[]).await?;
+            answer.await.map(|_| ()).map_err(|_| dead())
+        };
+        match tokio::time::timeout(Duration::from_secs(1), answered).await {
+            Ok(result) => result,
+            Err(_) => Err(SandboxError::new(
+                ErrorKind::Dead,
+                "reach the sandbox: it does not answer",
+            )),
+        }
+    }
+
+    /// Ends every process; returns when they are gone.
+    pub async fn end(&self) -> Result<()> {
+        self.shared.dead.store(true, Ordering::Release);
+        // The supervisor ends when both directions of the socket are closed.
+        self.reader.abort();
+        drop(self.socket.lock().await.take());
+        let mut keeper = self.keeper.lock().await;
+        match tokio::time::timeout(PATIENCE, keeper.wait()).await {
+            Ok(result) => {
+                result?;
+            }
+            Err(_) => keeper.kill().await?,
+        }
+        self.shared.waiting().clear();
+        Ok(())
+    }
+}
+
+impl Drop for Jail {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+fn send_header(stream: &UnixStream, header: &[u8; 4], streams: &[OwnedFd]) -> io::Result<usize> {
+    let raw: Vec<_> = streams.iter().map(AsRawFd::as_raw_fd).collect();
+    let rights = [ControlMessage::ScmRights(&raw)];
+    let control = if raw.is_empty() { &[][..] } else { &rights[..] };
+    let parts = [IoSlice::new(header)];
+    Ok(sendmsg::<()>(
+        stream.as_raw_fd(),
+        &parts,
+        control,
+        MsgFlags::MSG_NOSIGNAL,
+        None,
+    )?)
+}
+
+/// The writing end of a pipe that closes on shutdown, not only when dropped.
+struct Stdin(Option<Sender>);
+
+impl AsyncWrite for Stdin {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.0 {
+            Some(pipe) => Pin::new(pipe).poll_write(cx, data),
+            None => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0 = None;
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,246 @@
+//! Copies of folders that jailed processes may have written, and may be writing: links are never followed.
+//! Modes and times stay as they are (compiled Python files stay valid).
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use nix::dir::{Dir, Type};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2, readlinkat};
+use nix::sys::stat::{
+    FileStat, Mode, SFlag, UtimensatFlags, fchmod, fstat, fstatat, futimens, mkdirat, utimensat,
+};
+use nix::sys::time::TimeSpec;
+use nix::unistd::{Gid, Uid, fchown, fchownat, linkat, symlinkat};
+
+/// What becomes of plain files.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Files {
+    Copy,
+    /// Hard links: for files that nobody writes again.
+    Link,
+}
+
+/// Copies the folder `from` to `to`, which must not exist. What is written belongs to `owner` (needs root).
+pub fn copy_tree(from: &Path, to: &Path, files: Files, owner: Option<u32>) -> io::Result<()> {
+    fs::create_dir(to)?;
+    let open = |path: &Path| {
+        openat(
+            AT_FDCWD,
+            path,
+            OFlag::O_DIRECTORY | OFlag::O_CLOEXEC,
+            Mode::empty(),
+        )
+    };
+    let copy = TreeCopy {
+        from: open(from)?,
+        to: open(to)?,
+        files,
+        owner,
+        state: Mutex::new(State {
+            waiting: VecDeque::from([PathBuf::from(".")]),
+            busy: 0,
+            failure: None,
+        }),
+        changed: Condvar::new(),
+    };
+    let workers = std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 8));
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| copy.work());
+        }
+    });
+    match copy.lock().failure.take() {
+        Some(e) => Err(e),
+        None => Ok(()),
+    }
+}
+
+struct TreeCopy {
+    from: OwnedFd,
+    to: OwnedFd,
+    files: Files,
+    owner: Option<u32>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    waiting: VecDeque<PathBuf>,
+    busy: usize,
+    failure: Option<io::Error>,
+}
+
+impl TreeCopy {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        let mut state = self.lock();
+        loop {
+            if state.failure.is_some() || (state.waiting.is_empty() && state.busy == 0) {
+                self.changed.notify_all();
+                return;
+            }
+            let Some(folder) = state.waiting.pop_back() else {
+                state = self
+                    .changed
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            state.busy += 1;
+            drop(state);
+            let result = self.folder(&folder);
+            state = self.lock();
+            state.busy -= 1;
+            match result {
+                Ok(found) => state.waiting.extend(found),
+                Err(e) => {
+                    let text = format!("copy {}: {e}", folder.display());
+                    state.failure.get_or_insert(io::Error::new(e.kind(), text));
+                }
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    /// Copies one folder's entries; returns the folders in it, made but still empty.
+    fn folder(&self, relative: &Path) -> io::Result<Vec<PathBuf>> {
+        let how = || {
+            OpenHow::new()
+                .flags(OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
+                .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS)
+        };
+        let from = openat2(&self.from, relative, how())?;
+        let to = openat2(&self.to, relative, how())?;
+        let mut folders = Vec::new();
+        for entry in Dir::from_fd(from.try_clone()?)?.iter() {
+            let entry = entry?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                Some(kind) => kind,
+                None => kind_of(&fstatat(&from, name, AtFlags::AT_SYMLINK_NOFOLLOW)?),
+            };
+            match kind {
+                Type::Directory => {
+                    mkdirat(&to, name, Mode::S_IRWXU)?;
+                    folders.push(relative.join(os_name(name)));
+                }
+                Type::File if self.files == Files::Link => {
+                    linkat(&from, name, &to, name, AtFlags::empty())?;
+                }
+                Type::File => self.file(&from, &to, name)?,
+                Type::Symlink => self.link(&from, &to, name)?,
+                // Sockets and pipes belong to processes, which are not copied.
+                _ => {}
+            }
+        }
+        let found = fstat(&from)?;
+        self.finish(&to, &found)?;
+        Ok(folders)
+    }
+
+    fn file(&self, from: &OwnedFd, to: &OwnedFd, name: &std::ffi::CStr) -> io::Result<()> {
+        let read = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        let mut source = match openat(from, name, read, Mode::empty()) {
+            Ok(file) => File::from(file),
+            // It went away meanwhile, or became something else.
+            Err(nix::Error::ENOENT | nix::Error::ELOOP) => return Ok(()),
+            Err(e) => return Err(named(name, e.into())),
+        };
+        let found = fstat(&source)?;
+        let write = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
+        let mut target = File::from(openat(to, name, write, Mode::S_IRUSR | Mode::S_IWUSR)?);
+        io::copy(&mut source, &mut target).map_err(|e| named(name, e))?;
+        self.finish(&target, &found)
+    }
+
+    fn link(&self, from: &OwnedFd, to: &OwnedFd, name: &std::ffi::CStr) -> io::Result<()> {
+        let target = readlinkat(from, name)?;
+        symlinkat(target.as_os_str(), to, name)?;
+        if let Some(owner) = self.owner {
+            let (user, group) = (Uid::from_raw(owner), Gid::from_raw(owner));
+            fchownat(
+                to,
+                name,
+                Some(user),
+                Some(group),
+                AtFlags::AT_SYMLINK_NOFOLLOW,
+            )?;
+        }
+        let found = fstatat(from, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+        let (access, change) = times(&found);
+        utimensat(to, name, &access, &change, UtimensatFlags::NoFollowSymlink)?;
+        Ok(())
+    }
+
+    fn finish(&self, target: &impl AsFd, like: &FileStat) -> io::Result<()> {
+        if let Some(owner) = self.owner {
+            fchown(
+                target,
+                Some(Uid::from_raw(owner)),
+                Some(Gid::from_raw(owner)),
+            )?;
+        }
+        fchmod(target, Mode::from_bits_truncate(like.st_mode & 0o7777))?;
+        let (access, change) = times(like);
+        futimens(target, &access, &change)?;
+        Ok(())
+    }
+}
+
+fn named(name: &std::ffi::CStr, e: io::Error) -> io::Error {
+    io::Error::new(e.kind(), format!("{}: {e}", name.to_string_lossy()))
+}
+
+fn os_name(name: &std::ffi::CStr) -> &std::ffi::OsStr {
+    std::os::unix::ffi::OsStrExt::from_bytes(name.to_bytes())
+}
+
+fn kind_of(found: &FileStat) -> Type {
+    match SFlag::from_bits_truncate(found.st_mode & SFlag::S_IFMT.bits()) {
+        SFlag::S_IFDIR => Type::Directory,
+        SFlag::S_IFREG => Type::File,
+        SFlag::S_IFLNK => Type::Symlink,
+        _ => Type::Fifo,
+    }
+}
+
+fn times(found: &FileStat) -> (TimeSpec, TimeSpec) {
+    (
+        TimeSpec::new(found.st_atime, found.st_atime_nsec),
+        TimeSpec::new(found.st_mtime, found.st_mtime_nsec),
+    )
+}
+
+/// Removes a folder, also one in which folders were made unwritable; absent is no error.
+pub fn remove_tree(folder: &Path) -> io::Result<()> {
+    let mut last = None;
+    for _ in 0..3 {
+        match fs::remove_dir_all(folder) {
+            Ok(()) => return Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(e) => last = Some(e),
+        }
+        open_up(folder);
+    }
+    Err(last.unwrap_or_else(|| io::ErrorKind::Other.into()))
+}
+
+fn open_up(folder: &Path) {
+    let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            open_up(&entry.path());
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Files in and out, done by a process of the jail: links lead where they lead inside, and what is written
+//! belongs to the user inside.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use super::super::wire::NOT_FOUND;
+use super::supervisor::Ending;
+
+fn ending(what: &str, path: &Path) -> impl Fn(io::Error) -> Ending {
+    let about = format!("{what} {}", path.display());
+    move |e| {
+        let code = if e.kind() == ErrorKind::NotFound {
+            NOT_FOUND
+        } else {
+            1
+        };
+        (code, format!("{about}: {e}"))
+    }
+}
+
+/// Written aside and renamed, so that nobody sees half a file or a busy program.
+pub fn upload(path: &Path, mode: u32) -> Result<i32, Ending> {
+    let failed = ending("write", path);
+    let folder = path
+        .parent()
+        .ok_or_else(|| failed(ErrorKind::InvalidInput.into()))?;
+    fs::create_dir_all(folder).map_err(&failed)?;
+    if path.is_dir() {
+        return Err(failed(ErrorKind::IsADirectory.into()));
+    }
+    // Through a link, the file that it leads to is meant.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let aside = aside(&target);
+    let written = (|| {
+        let mut file = File::create_new(&aside)?;
+        io::copy(&mut io::stdin().lock(), &mut file)?;
+        file.set_permissions(Permissions::from_mode(mode & 0o7777))?;
+        fs::rename(&aside, &target)
+    })();
+    written.map(|()| 0).map_err(|e| {
+        let _ = fs::remove_file(&aside);
+        failed(e)
+    })
+}
+
+fn aside(target: &Path) -> PathBuf {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(target.file_name().unwrap_or_default());
+    name.push(format!(".{}", std::process::id()));
+    target.with_file_name(name)
+}
+
+pub fn unpack(folder: &Path) -> Result<i32, Ending> {
+    let failed = ending("unpack into", folder);
+    fs::create_dir_all(folder).map_err(&failed)?;
+    let mut archive = tar::Archive::new(io::BufReader::with_capacity(1 << 18, io::stdin().lock()));
+    archive.set_preserve_permissions(true);
+    archive.set_preserve_mtime(true);
+    archive.set_overwrite(true);
+    archive.unpack(folder).map(|()| 0).map_err(|e| {
+        let cause = std::error::Error::source(&e)
+            .map(|s| format!(": {s}"))
+            .unwrap_or_default();
+        (1, format!("unpack into {}: {e}{cause}", folder.display()))
+    })
+}
+
+pub fn download(path: &Path) -> Result<i32, Ending> {
+    let failed = ending("read", path);
+    let mut file = File::open(path).map_err(&failed)?;
+    let found = file.metadata().map_err(&failed)?;
+    if found.is_dir() {
+        return Err(failed(ErrorKind::IsADirectory.into()));
+    }
+    let mut out = io::stdout().lock();
+    io::copy(&mut file, &mut out).map_err(&failed)?;
+    out.flush().map_err(&failed)?;
+    Ok(0)
+}

@@ -1,0 +1,75 @@
+//! Confinement in place, where user namespaces are forbidden: files by Landlock, the network by seccomp.
+//!
+//! Landlock does not hide that a path exists (stat works); it refuses to open, list, write or run it.
+
+use landlock::{
+    ABI, Access, AccessFs, CompatLevel, Compatible, LandlockStatus, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
+};
+
+use super::super::wire::Setup;
+use super::namespaces::{ETC_NETWORK, ETC_READ_ONLY, SYSTEM};
+
+const READABLE: &[&str] = &[
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/nsswitch.conf",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/dev/random",
+    "/dev/urandom",
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/proc/stat",
+    "/proc/filesystems",
+    "/proc/loadavg",
+    "/proc/uptime",
+    "/proc/version",
+    "/sys/devices/system/cpu",
+];
+const WRITABLE: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
+
+/// Confines this process and all that it starts. Returns what the kernel cannot do.
+pub fn apply(setup: &Setup) -> Result<Vec<String>, String> {
+    let failed = |e: landlock::RulesetError| format!("apply Landlock: {e}");
+    let abi = ABI::V9;
+    let network: &[&str] = if setup.network { ETC_NETWORK } else { &[] };
+    let (writable, readable): (Vec<_>, Vec<_>) = setup.binds.iter().partition(|bind| bind.writable);
+    let read = AccessFs::from_read(abi);
+    let all = AccessFs::from_all(abi);
+    let status = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(all)
+        .and_then(|set| set.scope(Scope::from_all(abi)))
+        .and_then(|set| set.create())
+        .and_then(|set| set.add_rules(path_beneath_rules(SYSTEM.iter().chain(ETC_READ_ONLY), read)))
+        .and_then(|set| set.add_rules(path_beneath_rules(READABLE.iter().chain(network), read)))
+        .and_then(|set| {
+            set.add_rules(path_beneath_rules(
+                readable.iter().map(|bind| &bind.host),
+                read,
+            ))
+        })
+        .and_then(|set| {
+            set.add_rules(path_beneath_rules(
+                writable.iter().map(|bind| &bind.host),
+                all,
+            ))
+        })
+        .and_then(|set| set.add_rules(path_beneath_rules(WRITABLE, all)))
+        .and_then(|set| set.restrict_self())
+        .map_err(failed)?;
+    if status.ruleset == RulesetStatus::NotEnforced {
+        return Err("apply Landlock: the kernel does not have it or it is switched off".to_owned());
+    }
+    let mut lacking = Vec::new();
+    if let LandlockStatus::Available { effective_abi, .. } = status.landlock {
+        if effective_abi < ABI::V6 {
+            lacking.push("signals to processes outside are not refused".to_owned());
+        }
+        if effective_abi < ABI::V3 {
+            lacking.push("truncation of files outside is not refused".to_owned());
+        }
+    }
+    Ok(lacking)
+}

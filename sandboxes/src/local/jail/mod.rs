@@ -1,0 +1,127 @@
+//! What runs in the processes that make and keep a jail, apart from the host's process.
+//!
+//! Two processes belong to a sandbox: the *keeper*, outside, which makes the namespaces, writes the id maps
+//! and ends what is left over; and the *supervisor*, the jail's first process, which starts processes on
+//! request. The supervisor ends when the host's end of the socket closes, however the host died; with it
+//! ends its pid namespace. Without one, the keeper hunts down what is left (it is their reaper).
+
+mod files;
+mod ids;
+mod landlock;
+mod limits;
+mod namespaces;
+mod remains;
+mod seccomp;
+mod supervisor;
+
+use std::fs::File;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use nix::sys::prctl;
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::Pid;
+
+use super::wire::{self, Isolation, Reply, Setup};
+
+/// The entry point of a launcher: takes the socket to the host from standard input, never returns.
+/// To be called before the process has a second thread.
+pub fn jail_main() -> ! {
+    let code = match keep() {
+        Ok(code) => code,
+        Err(message) => {
+            eprintln!("{message}");
+            125
+        }
+    };
+    std::process::exit(code)
+}
+
+fn keep() -> Result<i32, String> {
+    let mut socket = take_socket()?;
+    let setup: Setup =
+        wire::read(&mut socket).map_err(|e| format!("no setup from the host: {e}"))?;
+    // SAFETY: no arguments, no memory involved.
+    unsafe { libc::setsid() };
+    let told = prepare(&setup).and_then(|()| start_supervisor(&setup, &socket));
+    let supervisor = match told {
+        Ok(pid) => pid,
+        Err(message) => {
+            let _ = wire::write(
+                &mut socket,
+                &Reply::Failed {
+                    message: message.clone(),
+                },
+            );
+            return Err(message);
+        }
+    };
+    drop(socket);
+    let code = loop {
+        match waitpid(supervisor, None) {
+            Ok(WaitStatus::Exited(_, code)) => break code,
+            Ok(WaitStatus::Signaled(_, signal, _)) => break 128 + signal as i32,
+            Ok(_) | Err(nix::Error::EINTR) => {}
+            Err(e) => return Err(format!("waiting for the supervisor: {e}")),
+        }
+    };
+    remains::end_all();
+    Ok(code)
+}
+
+fn prepare(setup: &Setup) -> Result<(), String> {
+    if setup.isolation != Isolation::Namespaces {
+        prctl::set_child_subreaper(true).map_err(|e| format!("become the reaper: {e}"))?;
+    }
+    Ok(())
+}
+
+/// Moves the socket from standard input to a place that no child inherits, and closes everything else.
+fn take_socket() -> Result<UnixStream, String> {
+    let problem = |what: &str| format!("{what}: {}", std::io::Error::last_os_error());
+    // SAFETY: descriptors are plain numbers here; nothing else in this young process owns them.
+    unsafe {
+        if libc::dup2(0, 3) != 3 || libc::fcntl(3, libc::F_SETFD, libc::FD_CLOEXEC) != 0 {
+            return Err(problem("take the socket"));
+        }
+        libc::syscall(libc::SYS_close_range, 4, libc::c_uint::MAX, 0);
+        let null = File::open("/dev/null").map_err(|e| format!("open /dev/null: {e}"))?;
+        if libc::dup2(null.as_raw_fd(), 0) != 0 {
+            return Err(problem("replace standard input"));
+        }
+        Ok(UnixStream::from(OwnedFd::from_raw_fd(3)))
+    }
+}
+
+fn start_supervisor(setup: &Setup, socket: &UnixStream) -> Result<Pid, String> {
+    let flags = match setup.isolation {
+        Isolation::Namespaces => namespaces::flags(setup.network),
+        Isolation::Landlock | Isolation::None => 0,
+    };
+    let (mapped, map_done) = std::io::pipe().map_err(|e| format!("make a pipe: {e}"))?;
+    let present = limits::present_processes(setup);
+    // SAFETY: this process has one thread, so the child may do anything a fresh process may.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags | libc::SIGCHLD, 0, 0, 0, 0) };
+    match pid {
+        -1 => Err(format!(
+            "make namespaces: {}",
+            std::io::Error::last_os_error()
+        )),
+        0 => {
+            drop(map_done);
+            supervisor::main(setup, socket, mapped, present)
+        }
+        pid => {
+            let pid = Pid::from_raw(pid as i32);
+            if setup.isolation == Isolation::Namespaces {
+                ids::write_maps(pid, setup.owner)?;
+            }
+            use std::io::Write;
+            let mut map_done = map_done;
+            map_done
+                .write_all(b"m")
+                .map_err(|e| format!("tell the supervisor: {e}"))?;
+            Ok(pid)
+        }
+    }
+}

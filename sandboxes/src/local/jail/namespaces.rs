@@ -1,0 +1,341 @@
+//! The jail's own view of the machine: a root on a small tmpfs with the system's programs read-only, made-up
+//! configuration, a minimal /dev, a fresh /proc, and the sandbox's folders.
+
+use std::ffi::CString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::unistd::{chdir, pivot_root, sethostname};
+
+use super::super::wire::{Bind, Setup};
+use super::ids::INSIDE;
+
+/// Where programs and libraries are.
+pub const SYSTEM: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/nix/store",
+];
+/// Configuration that programs need and that holds no secret.
+pub const ETC_READ_ONLY: &[&str] = &[
+    "/etc/ld.so.cache",
+    "/etc/alternatives",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/ca-certificates",
+    "/etc/pki/tls/certs",
+    "/etc/pki/ca-trust/extracted",
+    "/etc/fonts",
+    "/etc/mime.types",
+    "/etc/protocols",
+    "/etc/services",
+    "/etc/debian_version",
+    "/etc/os-release",
+];
+/// Needed where there is a network.
+pub const ETC_NETWORK: &[&str] = &["/etc/resolv.conf", "/etc/hosts", "/etc/gai.conf"];
+
+const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
+
+pub fn flags(network: bool) -> i32 {
+    let own = libc::CLONE_NEWUSER
+        | libc::CLONE_NEWNS
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUTS;
+    if network {
+        own
+    } else {
+        own | libc::CLONE_NEWNET
+    }
+}
+
+/// Builds the root and enters it. Returns what is not in force.
+pub fn enter(setup: &Setup) -> Result<Vec<String>, String> {
+    let root = setup.root.as_path();
+    let mut lacking = Vec::new();
+    mount_plain("/", None, MsFlags::MS_REC | MsFlags::MS_PRIVATE)?;
+    mount_new(
+        "tmpfs",
+        root,
+        "tmpfs",
+        MsFlags::MS_NOSUID | MsFlags::MS_NODEV,
+        "mode=755,size=16m",
+    )?;
+    system(root)?;
+    configuration(root, setup.network)?;
+    devices(root)?;
+    if !processes(root)? {
+        lacking.push("no /proc".to_owned());
+    }
+    for link in ["/run", "/var/tmp", "/var/lib", "/home"] {
+        make_folder(&below(root, Path::new(link)))?;
+    }
+    for entry in &setup.binds {
+        bind(root, entry)?;
+    }
+    chdir(root).map_err(|e| format!("enter the new root: {e}"))?;
+    pivot_root(".", ".").map_err(|e| format!("change the root: {e}"))?;
+    umount2(".", MntFlags::MNT_DETACH).map_err(|e| format!("detach the old root: {e}"))?;
+    chdir("/").map_err(|e| format!("enter the new root: {e}"))?;
+    set_read_only(Path::new("/"), false)?;
+    sethostname("testwright").map_err(|e| format!("set the host name: {e}"))?;
+    if !setup.network && loopback().is_err() {
+        lacking.push("no loopback".to_owned());
+    }
+    Ok(lacking)
+}
+
+fn system(root: &Path) -> Result<(), String> {
+    for folder in SYSTEM {
+        let host = Path::new(folder);
+        match fs::symlink_metadata(host) {
+            Ok(found) if found.is_symlink() => {
+                let target = fs::read_link(host).map_err(|e| format!("read {folder}: {e}"))?;
+                symlink(target, below(root, host)).map_err(|e| format!("link {folder}: {e}"))?;
+            }
+            Ok(found) if found.is_dir() => bind_read_only(root, host)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn bind_read_only(root: &Path, host: &Path) -> Result<(), String> {
+    let entry = Bind {
+        host: host.to_owned(),
+        inside: host.to_owned(),
+        writable: false,
+    };
+    bind(root, &entry)
+}
+
+fn configuration(root: &Path, network: bool) -> Result<(), String> {
+    let etc = root.join("etc");
+    make_folder(&etc)?;
+    for path in ETC_READ_ONLY.iter().map(Path::new) {
+        // What is a link leads below /usr or to another of these.
+        match fs::symlink_metadata(path) {
+            Ok(found) if found.is_symlink() => {
+                let inside = below(root, path);
+                inside.parent().map_or(Ok(()), make_folder)?;
+                let target =
+                    fs::read_link(path).map_err(|e| format!("read {}: {e}", path.display()))?;
+                symlink(target, &inside).map_err(|e| format!("link {}: {e}", path.display()))?;
+            }
+            Ok(_) => bind_read_only(root, path)?,
+            Err(_) => {}
+        }
+    }
+    let write = |name: &str, content: &[u8]| {
+        fs::write(etc.join(name), content).map_err(|e| format!("write /etc/{name}: {e}"))
+    };
+    write(
+        "passwd",
+        format!("root:x:0:0:root:/root:/bin/sh\ntestwright:x:{INSIDE}:{INSIDE}::/home/testwright:/bin/sh\nnobody:x:65534:65534::/nonexistent:/bin/false\n").as_bytes(),
+    )?;
+    write(
+        "group",
+        format!("root:x:0:\ntestwright:x:{INSIDE}:\nnogroup:x:65534:\n").as_bytes(),
+    )?;
+    write(
+        "nsswitch.conf",
+        b"passwd: files\ngroup: files\nhosts: files dns\n",
+    )?;
+    write("hostname", b"testwright\n")?;
+    write("hosts", b"127.0.0.1 localhost testwright\n::1 localhost\n")?;
+    if network {
+        for path in ETC_NETWORK {
+            // Often a link into /run: take the content.
+            if let (Ok(content), Some(name)) = (fs::read(path), Path::new(path).file_name()) {
+                write(&name.to_string_lossy(), &content)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn devices(root: &Path) -> Result<(), String> {
+    let dev = root.join("dev");
+    make_folder(&dev)?;
+    for name in DEVICES {
+        let (host, inside) = (Path::new("/dev").join(name), dev.join(name));
+        if host.exists() {
+            make_file(&inside)?;
+            mount_plain(&inside, Some(&host), MsFlags::MS_BIND)?;
+        }
+    }
+    let pts = dev.join("pts");
+    make_folder(&pts)?;
+    mount_new(
+        "devpts",
+        &pts,
+        "devpts",
+        MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC,
+        "newinstance,ptmxmode=0666,mode=620",
+    )?;
+    let shm = dev.join("shm");
+    make_folder(&shm)?;
+    mount_new(
+        "shm",
+        &shm,
+        "tmpfs",
+        MsFlags::MS_NOSUID | MsFlags::MS_NODEV,
+        "mode=1777,size=256m",
+    )?;
+    for (name, target) in [
+        ("ptmx", "pts/ptmx"),
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+    ] {
+        symlink(target, dev.join(name)).map_err(|e| format!("link /dev/{name}: {e}"))?;
+    }
+    Ok(())
+}
+
+/// A fresh /proc; inside a container that masks parts of its own the kernel refuses one, and some harmless
+/// files have to do.
+fn processes(root: &Path) -> Result<bool, String> {
+    let proc = root.join("proc");
+    make_folder(&proc)?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    if mount(Some("proc"), &proc, Some("proc"), flags, None::<&str>).is_ok() {
+        return Ok(true);
+    }
+    for name in [
+        "cpuinfo",
+        "meminfo",
+        "stat",
+        "filesystems",
+        "uptime",
+        "version",
+    ] {
+        bind_read_only(root, &Path::new("/proc").join(name))?;
+    }
+    Ok(false)
+}
+
+fn bind(root: &Path, entry: &Bind) -> Result<(), String> {
+    let inside = below(root, &entry.inside);
+    if entry.host.is_dir() {
+        make_folder(&inside)?;
+    } else {
+        make_file(&inside)?;
+    }
+    mount_plain(
+        &inside,
+        Some(&entry.host),
+        MsFlags::MS_BIND | MsFlags::MS_REC,
+    )?;
+    if entry.writable {
+        Ok(())
+    } else {
+        set_read_only(&inside, true)
+    }
+}
+
+#[repr(C)]
+struct MountAttr {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    userns: u64,
+}
+
+fn set_read_only(path: &Path, recursive: bool) -> Result<(), String> {
+    const READ_ONLY_NO_SUID_NO_DEV: u64 = 1 | 2 | 4;
+    let attributes = MountAttr {
+        set: if recursive {
+            READ_ONLY_NO_SUID_NO_DEV
+        } else {
+            1
+        },
+        clear: 0,
+        propagation: 0,
+        userns: 0,
+    };
+    let name = CString::new(path.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
+    let flags = if recursive { libc::AT_RECURSIVE } else { 0 };
+    // SAFETY: the path is a C string and the structure has the size that is given; both outlive the call.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            name.as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<MountAttr>(),
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(format!(
+            "make {} read-only: {}",
+            path.display(),
+            std::io::Error::last_os_error()
+        ))
+    }
+}
+
+fn loopback() -> std::io::Result<()> {
+    // SAFETY: `request` is a zeroed ifreq with a name that fits, and the socket is closed again.
+    unsafe {
+        let socket = libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
+        let mut request: libc::ifreq = std::mem::zeroed();
+        request.ifr_name[0] = b'l' as libc::c_char;
+        request.ifr_name[1] = b'o' as libc::c_char;
+        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+        let result = libc::ioctl(socket, libc::SIOCSIFFLAGS as _, &raw const request);
+        let error = std::io::Error::last_os_error();
+        libc::close(socket);
+        if result == 0 { Ok(()) } else { Err(error) }
+    }
+}
+
+fn below(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+fn make_folder(path: &Path) -> Result<(), String> {
+    fs::create_dir_all(path).map_err(|e| format!("make {}: {e}", path.display()))
+}
+
+fn make_file(path: &Path) -> Result<(), String> {
+    path.parent().map_or(Ok(()), make_folder)?;
+    match fs::OpenOptions::new().create(true).append(true).open(path) {
+        Ok(_) => Ok(()),
+        Err(e) => Err(format!("make {}: {e}", path.display())),
+    }
+}
+
+fn mount_plain(
+    target: impl AsRef<Path>,
+    source: Option<&Path>,
+    flags: MsFlags,
+) -> Result<(), String> {
+    let target = target.as_ref();
+    mount(source, target, None::<&str>, flags, None::<&str>)
+        .map_err(|e| format!("mount {}: {e}", target.display()))
+}
+
+fn mount_new(
+    source: &str,
+    target: &Path,
+    kind: &str,
+    flags: MsFlags,
+    options: &str,
+) -> Result<(), String> {
+    mount(Some(source), target, Some(kind), flags, Some(options))
+        .map_err(|e| format!("mount {}: {e}", target.display()))
+}

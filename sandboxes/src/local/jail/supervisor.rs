@@ -1,0 +1,256 @@
+//! The jail's first process: confines itself, then starts processes on request and reports how they ended.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::CString;
+use std::io::{IoSliceMut, PipeReader, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid, fork};
+
+use super::super::wire::{self, Isolation, Reply, Request, Setup, Task};
+use super::{files, ids, landlock, limits, namespaces, seccomp};
+
+pub fn main(setup: &Setup, socket: &UnixStream, mut mapped: PipeReader, present: u64) -> ! {
+    // The keeper has the write end; without a byte it died.
+    let go = mapped.read_exact(&mut [0]);
+    drop(mapped);
+    let confined = go
+        .map_err(|e| format!("hear from the keeper: {e}"))
+        .and_then(|()| confine(setup));
+    let reply = match &confined {
+        Ok(lacking) => Reply::Ready {
+            lacking: lacking.clone(),
+        },
+        Err(message) => Reply::Failed {
+            message: message.clone(),
+        },
+    };
+    let told = wire::write(&mut &*socket, &reply);
+    if confined.is_err() || told.is_err() {
+        std::process::exit(125);
+    }
+    let result = serve(setup, socket, present);
+    std::process::exit(i32::from(result.is_err()));
+}
+
+fn confine(setup: &Setup) -> Result<Vec<String>, String> {
+    let lacking = match setup.isolation {
+        Isolation::Namespaces => {
+            let lacking = namespaces::enter(setup)?;
+            ids::drop_privileges(setup.owner.map(|_| ids::INSIDE))?;
+            seccomp::apply(setup.isolation, setup.network)?;
+            lacking
+        }
+        Isolation::Landlock => {
+            ids::drop_privileges(setup.owner)?;
+            let lacking = landlock::apply(setup)?;
+            seccomp::apply(setup.isolation, setup.network)?;
+            lacking
+        }
+        Isolation::None => Vec::new(),
+    };
+    // After the change of user, which clears it.
+    prctl::set_pdeathsig(Signal::SIGKILL)
+        .map_err(|e| format!("tie the supervisor to the keeper: {e}"))?;
+    Ok(lacking)
+}
+
+fn serve(setup: &Setup, socket: &UnixStream, present: u64) -> std::io::Result<()> {
+    let mut child_ended = SigSet::empty();
+    child_ended.add(Signal::SIGCHLD);
+    child_ended.thread_block()?;
+    let signals =
+        SignalFd::with_flags(&child_ended, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+    let mut running: HashMap<Pid, u64> = HashMap::new();
+    loop {
+        let mut ready = [
+            PollFd::new(socket.as_fd(), PollFlags::POLLIN),
+            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+        ];
+        match poll(&mut ready, PollTimeout::NONE) {
+            Ok(_) | Err(nix::Error::EINTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+        let [request, ended] = ready.map(|fd| fd.any().unwrap_or(false));
+        if ended {
+            while signals.read_signal()?.is_some() {}
+            while let Some((pid, code)) = reap() {
+                if let Some(id) = running.remove(&pid) {
+                    wire::write(&mut &*socket, &Reply::Exited { id, code })?;
+                }
+            }
+        }
+        if request {
+            let (request, streams) = receive(socket)?;
+            if let Task::Ping = request.task {
+                wire::write(&mut &*socket, &Reply::Pong { id: request.id })?;
+                continue;
+            }
+            match start(setup, &request.task, streams, present) {
+                Ok(pid) => {
+                    running.insert(pid, request.id);
+                }
+                Err(message) => {
+                    eprintln!("{message}");
+                    let (id, code) = (request.id, 126);
+                    wire::write(&mut &*socket, &Reply::Exited { id, code })?;
+                }
+            }
+        }
+    }
+}
+
+fn reap() -> Option<(Pid, i32)> {
+    match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+        Ok(WaitStatus::Exited(pid, code)) => Some((pid, code)),
+        Ok(WaitStatus::Signaled(pid, signal, _)) => Some((pid, 128 + signal as i32)),
+        _ => None,
+    }
+}
+
+/// Standard input, output and error for a process.
+type Streams = Vec<OwnedFd>;
+
+fn receive(mut socket: &UnixStream) -> std::io::Result<(Request, Streams)> {
+    let mut header = [0; 4];
+    let mut streams = Streams::new();
+    let got = {
+        let mut space = nix::cmsg_space!([std::os::fd::RawFd; 3]);
+        let mut parts = [IoSliceMut::new(&mut header)];
+        let message = recvmsg::<()>(
+            socket.as_raw_fd(),
+            &mut parts,
+            Some(&mut space),
+            MsgFlags::MSG_CMSG_CLOEXEC,
+        )?;
+        for control in message.cmsgs()? {
+            if let ControlMessageOwned::ScmRights(fds) = control {
+                // SAFETY: the kernel has just put them into this process for us alone.
+                streams.extend(
+                    fds.into_iter()
+                        .map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }),
+                );
+            }
+        }
+        message.bytes
+    };
+    if got == 0 {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    if let Some(rest) = header.get_mut(got..) {
+        socket.read_exact(rest)?;
+    }
+    let mut body = vec![0; wire::body_length(header)?];
+    socket.read_exact(&mut body)?;
+    Ok((serde_json::from_slice(&body)?, streams))
+}
+
+fn start(setup: &Setup, task: &Task, streams: Streams, present: u64) -> Result<Pid, String> {
+    let [stdin, stdout, stderr] =
+        <[OwnedFd; 3]>::try_from(streams).map_err(|_| "a process without streams")?;
+    // SAFETY: this process has one thread, so the child may do anything a fresh process may.
+    match unsafe { fork() }.map_err(|e| format!("start a process: {e}"))? {
+        ForkResult::Parent { child } => Ok(child),
+        ForkResult::Child => {
+            for (fd, place) in [(stdin, 0), (stdout, 1), (stderr, 2)] {
+                // SAFETY: plain numbers; the originals are marked to close on exec.
+                unsafe { libc::dup2(fd.as_raw_fd(), place) };
+            }
+            let code = become_task(setup, task, present).unwrap_or_else(|(code, message)| {
+                let _ = writeln!(std::io::stderr(), "{message}");
+                code
+            });
+            // SAFETY: ends this process without running the supervisor's clean-up.
+            unsafe { libc::_exit(code) }
+        }
+    }
+}
+
+/// An exit code and what to write to standard error.
+pub type Ending = (i32, String);
+
+fn become_task(setup: &Setup, task: &Task, present: u64) -> Result<i32, Ending> {
+    let failed = |e: &dyn std::fmt::Display| (126, format!("cannot start the process: {e}"));
+    // SAFETY: no memory involved; restores what every program expects.
+    unsafe {
+        libc::setsid();
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::umask(0o022);
+    }
+    SigSet::empty().thread_set_mask().map_err(|e| failed(&e))?;
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(|e| failed(&e))?;
+    limits::apply(setup, present).map_err(|e| failed(&e))?;
+    match task {
+        Task::Ping => Ok(0),
+        Task::Run {
+            argv,
+            directory,
+            env,
+        } => {
+            let mut all = setup.env.clone();
+            all.extend(
+                env.iter()
+                    .map(|(name, value)| (name.clone(), value.clone())),
+            );
+            std::env::set_current_dir(directory)
+                .map_err(|e| (126, format!("cannot enter {}: {e}", directory.display())))?;
+            Err(execute(argv, &all))
+        }
+        Task::Upload { path, mode } => files::upload(path, *mode),
+        Task::Unpack { folder } => files::unpack(folder),
+        Task::Download { path } => files::download(path),
+    }
+}
+
+/// Returns only if it failed; codes as shells have them.
+fn execute(argv: &[String], env: &BTreeMap<String, String>) -> Ending {
+    let Some(name) = argv.first() else {
+        return (126, "no program was named".to_owned());
+    };
+    let strings = |texts: Vec<String>| {
+        texts
+            .into_iter()
+            .map(CString::new)
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let pairs = env
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let (Ok(arguments), Ok(environment)) = (strings(argv.to_vec()), strings(pairs)) else {
+        return (
+            126,
+            format!("{name}: an argument or variable contains a zero byte"),
+        );
+    };
+    let candidates: Vec<_> = if name.contains('/') {
+        vec![Path::new(name).to_owned()]
+    } else {
+        let path = env.get("PATH").map_or("", String::as_str);
+        std::env::split_paths(path)
+            .map(|folder| folder.join(name))
+            .collect()
+    };
+    let mut ending = (127, format!("{name}: not found"));
+    for candidate in candidates {
+        let Ok(program) = CString::new(candidate.into_os_string().into_encoded_bytes()) else {
+            continue;
+        };
+        let error = match nix::unistd::execve(&program, &arguments, &environment) {
+            Ok(never) => match never {},
+            Err(e) => e,
+        };
+        if !matches!(error, nix::Error::ENOENT | nix::Error::ENOTDIR) {
+            ending = (126, format!("{name}: {}", error.desc()));
+        }
+    }
+    ending
+}

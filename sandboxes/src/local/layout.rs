@@ -1,0 +1,243 @@
+//! What a sandbox sees of the host, where, and with which environment variables.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Inner;
+use super::sandbox::Ground;
+use super::wire::{Bind, Isolation};
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::{Paths, Result, Spec};
+
+pub struct Layout {
+    pub binds: Vec<Bind>,
+    pub paths: Paths,
+    pub home: PathBuf,
+    pub env: BTreeMap<String, String>,
+}
+
+const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+pub fn layout(inner: &Inner, spec: &Spec, ground: &Ground) -> Result<Layout> {
+    let folder = &ground.owned.folder;
+    let (paths, home) = match inner.isolation {
+        Isolation::Namespaces => (
+            Paths {
+                workspace: "/testbed".into(),
+                environment: "/opt/testwright/env".into(),
+                store: "/opt/testwright".into(),
+                temporary: "/tmp".into(),
+            },
+            "/home/testwright".into(),
+        ),
+        Isolation::Landlock | Isolation::None => (
+            Paths {
+                workspace: folder.join("workspace"),
+                environment: folder.join("store/env"),
+                store: folder.join("store"),
+                temporary: folder.join("tmp"),
+            },
+            folder.join("home"),
+        ),
+    };
+    let bind = |host: &Path, inside: &Path, writable: bool| Bind {
+        host: host.to_owned(),
+        inside: inside.to_owned(),
+        writable,
+    };
+    let mut binds = vec![
+        bind(&folder.join("workspace"), &paths.workspace, true),
+        bind(&folder.join("tmp"), &paths.temporary, true),
+        bind(&folder.join("home"), &home, true),
+        bind(&folder.join("store"), &paths.store, spec.root),
+    ];
+    if let Some(shared) = ground.shares_environment(spec) {
+        binds.push(bind(&shared, &paths.environment, false));
+    }
+    if let Some(python) = ground
+        .python
+        .as_ref()
+        .filter(|p| !p.prefix.starts_with("/usr"))
+    {
+        binds.push(bind(&python.prefix, &python.prefix, false));
+    }
+    for mount in &spec.mounts {
+        let host = fs::canonicalize(&mount.host).map_err(|e| {
+            let text = format!("mount {}: {e}", mount.host.display());
+            SandboxError::new(ErrorKind::Input, text)
+        })?;
+        if !mount.read_only {
+            hand_over(&host, inner.owner)?;
+        }
+        binds.push(bind(&host, &mount.inside, !mount.read_only));
+    }
+    let env = environment(inner, spec, ground, &paths, &home);
+    Ok(Layout {
+        binds,
+        paths,
+        home,
+        env,
+    })
+}
+
+/// Under root, the user inside is one that nobody has: what it is to write must belong to it.
+fn hand_over(folder: &Path, owner: Option<u32>) -> Result<()> {
+    use std::os::unix::fs::{MetadataExt, lchown};
+    let Some(owner) = owner else {
+        return Ok(());
+    };
+    let found = fs::symlink_metadata(folder)?;
+    if found.uid() == owner {
+        return Ok(());
+    }
+    if found.is_dir() {
+        for entry in fs::read_dir(folder)? {
+            hand_over(&entry?.path(), Some(owner))?;
+        }
+    }
+    Ok(lchown(folder, Some(owner), Some(owner))?)
+}
+
+fn environment(
+    inner: &Inner,
+    spec: &Spec,
+    ground: &Ground,
+    paths: &Paths,
+    home: &Path,
+) -> BTreeMap<String, String> {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let mut path = text(&paths.environment.join("bin"));
+    if let Some(folder) = ground.python.as_ref().and_then(|p| p.executable.parent()) {
+        path = format!("{path}:{}", text(folder));
+    }
+    let mut env = BTreeMap::from([
+        ("PATH".to_owned(), format!("{path}:{SYSTEM_PATH}")),
+        ("HOME".to_owned(), text(home)),
+        ("USER".to_owned(), "testwright".to_owned()),
+        ("TMPDIR".to_owned(), text(&paths.temporary)),
+        ("LANG".to_owned(), "C.UTF-8".to_owned()),
+    ]);
+    for (name, value) in &spec.env {
+        env.insert(name.clone(), host_path(inner, spec, value));
+    }
+    if inner.isolation != Isolation::Namespaces
+        && let Some(state) = &ground.state
+    {
+        let mut roots = import_roots(
+            &state.folder.join("store/env"),
+            &state.state.built.workspace,
+            &paths.workspace,
+        );
+        roots.extend(env.get("PYTHONPATH").cloned());
+        if !roots.is_empty() {
+            env.insert("PYTHONPATH".to_owned(), roots.join(":"));
+        }
+    }
+    env
+}
+
+/// Editable installs name the folder that the environment was built in; without an own root, the copy's
+/// folders must come before it.
+fn import_roots(environment: &Path, built: &Path, copy: &Path) -> Vec<String> {
+    let mut roots = Vec::new();
+    let mut add = |line: &str| {
+        if let Ok(relative) = Path::new(line.trim()).strip_prefix(built) {
+            let root = copy
+                .join(relative)
+                .to_string_lossy()
+                .trim_end_matches('/')
+                .to_owned();
+            if !roots.contains(&root) {
+                roots.push(root);
+            }
+        }
+    };
+    let versions = fs::read_dir(environment.join("lib"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    for entry in versions
+        .flat_map(|e| {
+            fs::read_dir(e.path().join("site-packages"))
+                .into_iter()
+                .flatten()
+        })
+        .flatten()
+    {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Ok(content) = fs::read_to_string(entry.path()) else {
+            continue;
+        };
+        if name.ends_with(".pth") || name.ends_with(".egg-link") {
+            content.lines().for_each(&mut add);
+        } else if name.starts_with("__editable__") && name.ends_with(".py") {
+            // MAPPING: 'package': '/folder/package'; what is to be found is the folder above.
+            for word in content
+                .lines()
+                .filter(|line| line.contains("MAPPING"))
+                .flat_map(|line| line.split('\''))
+            {
+                if let Some(parent) = Path::new(word).parent() {
+                    add(&parent.to_string_lossy());
+                }
+            }
+        }
+    }
+    roots
+}
+
+/// Without an own root, a mounted folder lies where the host has it: paths that begin with its place inside
+/// are told so.
+pub fn host_path(inner: &Inner, spec: &Spec, text: &String) -> String {
+    if inner.isolation == Isolation::Namespaces {
+        return text.clone();
+    }
+    for mount in &spec.mounts {
+        if let Ok(rest) = Path::new(text).strip_prefix(&mount.inside) {
+            let host = fs::canonicalize(&mount.host).unwrap_or_else(|_| mount.host.clone());
+            return host
+                .join(rest)
+                .to_string_lossy()
+                .trim_end_matches('/')
+                .to_owned();
+        }
+    }
+    text.clone()
+}
+
+/// For [`crate::Facts::isolation`].
+pub fn describe(inner: &Inner, spec: &Spec, lacking: &[String]) -> String {
+    let network = if spec.network {
+        "with network"
+    } else {
+        "no network"
+    };
+    let kept = match inner.isolation {
+        Isolation::Namespaces => {
+            let namespaces = if spec.network {
+                "user, mount, pid, ipc, uts"
+            } else {
+                "user, mount, pid, network, ipc, uts"
+            };
+            format!(
+                "namespaces ({namespaces}), own root, seccomp, no capabilities, user 1000, {network}"
+            )
+        }
+        Isolation::Landlock => {
+            let loopback = if spec.network {
+                ""
+            } else {
+                " (loopback neither)"
+            };
+            format!("landlock + seccomp in place, no capabilities, {network}{loopback}")
+        }
+        Isolation::None => "none".to_owned(),
+    };
+    let mut text = format!("{kept}; limits for each process");
+    for lack in lacking {
+        text.push_str("; ");
+        text.push_str(lack);
+    }
+    text
+}

@@ -1,0 +1,137 @@
+//! The embedded backend: processes of this machine in a jail of their own.
+//!
+//! Isolation is the best that the machine allows, found out by trying (see [`Isolation`]). Nothing runs in
+//! the host's process: a launcher (this program again, with [`jail_main`] as its entry) makes the jail.
+//! What it does not do: system packages, images, CPU shares.
+
+mod client;
+mod copy;
+mod jail;
+mod layout;
+mod probe;
+mod python;
+mod sandbox;
+mod states;
+mod wire;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+
+pub use jail::jail_main;
+pub use python::Interpreter;
+pub use wire::Isolation;
+
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::{Backend, Result, Sandbox, Spec};
+use states::Cache;
+
+/// Under root, the host's user that tools run as: one that nobody has.
+const NOBODY_ELSE: u32 = 777_001_000;
+
+#[derive(Debug, Clone, Default)]
+pub struct LocalSettings {
+    /// Where sandboxes and saved states lie.
+    pub cache: PathBuf,
+    /// Program and arguments that end in [`jail_main`].
+    pub launcher: Vec<OsString>,
+    /// Run without isolation where none can be had.
+    pub no_isolation: bool,
+    /// This isolation and no other.
+    pub force: Option<Isolation>,
+}
+
+pub struct Local {
+    inner: Arc<Inner>,
+}
+
+pub struct Inner {
+    cache: Cache,
+    launcher: Vec<OsString>,
+    isolation: Isolation,
+    owner: Option<u32>,
+    interpreters: Mutex<HashMap<String, Interpreter>>,
+}
+
+impl Inner {
+    fn interpreter(&self, version: &str) -> Result<Interpreter> {
+        let lock = || {
+            self.interpreters
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        if let Some(known) = lock().get(version) {
+            return Ok(known.clone());
+        }
+        let found = python::find(version)?;
+        lock().insert(version.to_owned(), found.clone());
+        Ok(found)
+    }
+}
+
+impl Local {
+    /// Finds out which isolation can be had (starts a launcher for each that is tried).
+    pub fn new(settings: LocalSettings) -> Result<Local> {
+        let cache = Cache::open(&settings.cache)?;
+        let isolation = probe::choose(&settings, &cache)?;
+        let root = nix::unistd::geteuid().is_root();
+        Ok(Local {
+            inner: Arc::new(Inner {
+                cache,
+                launcher: settings.launcher,
+                isolation,
+                owner: (root && isolation == Isolation::Namespaces).then_some(NOBODY_ELSE),
+                interpreters: Mutex::default(),
+            }),
+        })
+    }
+
+    pub fn isolation(&self) -> Isolation {
+        self.inner.isolation
+    }
+}
+
+#[async_trait]
+impl Backend for Local {
+    fn name(&self) -> &'static str {
+        "local"
+    }
+
+    fn layout(&self) -> String {
+        format!(
+            "local-{:?}-{}",
+            self.inner.isolation,
+            std::env::consts::ARCH
+        )
+        .to_lowercase()
+    }
+
+    async fn start(&self, spec: &Spec) -> Result<Box<dyn Sandbox>> {
+        Ok(Box::new(sandbox::start(self.inner.clone(), spec).await?))
+    }
+
+    async fn has_saved(&self, name: &str) -> Result<bool> {
+        Ok(self.inner.cache.has_state(name))
+    }
+
+    async fn remove_saved(&self, name: &str) -> Result<()> {
+        self.inner.cache.remove_state(name)
+    }
+
+    async fn check_python(&self, version: &str) -> Result<()> {
+        let (inner, version) = (self.inner.clone(), version.to_owned());
+        tokio::task::spawn_blocking(move || inner.interpreter(&version).map(drop))
+            .await
+            .map_err(|e| SandboxError::new(ErrorKind::System, format!("look for Python: {e}")))?
+    }
+
+    async fn clean(&self) -> Result<Vec<String>> {
+        let inner = self.inner.clone();
+        tokio::task::spawn_blocking(move || inner.cache.clean())
+            .await
+            .map_err(|e| SandboxError::new(ErrorKind::System, format!("clean up: {e}")))
+    }
+}

@@ -1,0 +1,88 @@
+//! Which isolation can be had here? Found out by setting a jail up, not by asking for versions.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::states::Cache;
+use super::wire::{self, Isolation, Reply, Setup};
+use super::{LocalSettings, NOBODY_ELSE};
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::{Limits, Paths, Result};
+
+pub fn choose(settings: &LocalSettings, cache: &Cache) -> Result<Isolation> {
+    let wanted = match settings.force {
+        Some(Isolation::None) => return Ok(Isolation::None),
+        Some(one) => vec![one],
+        None => vec![Isolation::Namespaces, Isolation::Landlock],
+    };
+    let mut reasons = Vec::new();
+    for isolation in wanted {
+        match attempt(settings, cache, isolation) {
+            Ok(()) => return Ok(isolation),
+            Err(e) => reasons.push(format!("{isolation:?}: {e}").to_lowercase()),
+        }
+    }
+    if settings.no_isolation && settings.force.is_none() {
+        return Ok(Isolation::None);
+    }
+    let message = format!("isolate processes on this machine ({})", reasons.join("; "));
+    Err(SandboxError::new(ErrorKind::Unavailable, message).hint(
+        "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces>0), \
+         use --sandbox docker, or, for code that you trust, --no-isolation",
+    ))
+}
+
+fn attempt(settings: &LocalSettings, cache: &Cache, isolation: Isolation) -> Result<()> {
+    let trial = cache.new_sandbox("probe")?;
+    let result = set_up(settings, &trial.folder, isolation);
+    let removed = trial.remove();
+    result.and(removed)
+}
+
+fn set_up(settings: &LocalSettings, folder: &std::path::Path, isolation: Isolation) -> Result<()> {
+    let here = |name: &str| folder.join(name);
+    std::fs::create_dir(here("root"))?;
+    let root = nix::unistd::geteuid().is_root();
+    let setup = Setup {
+        isolation,
+        network: false,
+        root: here("root"),
+        binds: Vec::new(),
+        paths: Paths {
+            workspace: here("root"),
+            environment: here("root"),
+            store: here("root"),
+            temporary: here("root"),
+        },
+        home: here("root"),
+        owner: (root && isolation == Isolation::Namespaces).then_some(NOBODY_ELSE),
+        limits: Limits::default(),
+        env: Default::default(),
+    };
+    let refused = |why: String| SandboxError::new(ErrorKind::Unavailable, why);
+    let (mut ours, theirs) = UnixStream::pair()?;
+    ours.set_read_timeout(Some(Duration::from_secs(20)))?;
+    let (program, arguments) = settings
+        .launcher
+        .split_first()
+        .ok_or_else(|| refused("no launcher is set".to_owned()))?;
+    let mut keeper = Command::new(program)
+        .args(arguments)
+        .env_clear()
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|e| refused(format!("start {}: {e}", program.display())))?;
+    let reply = wire::write(&mut ours, &setup).and_then(|()| wire::read(&mut ours));
+    drop(ours);
+    keeper.wait()?;
+    match reply {
+        Ok(Reply::Ready { .. }) => Ok(()),
+        Ok(Reply::Failed { message }) => Err(refused(message)),
+        Ok(_) => Err(refused("the launcher said something else".to_owned())),
+        Err(e) => Err(refused(format!("the launcher said nothing: {e}"))),
+    }
+}

@@ -1,0 +1,130 @@
+//! Finds interpreters on the host: `pyenv` and `uv` installations, the PATH, and what `uv` knows of.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::Result;
+
+/// A CPython of the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interpreter {
+    /// `X.Y`.
+    pub version: String,
+    pub executable: PathBuf,
+    /// Everything that belongs to it lies below.
+    pub prefix: PathBuf,
+}
+
+/// Blocking: asks candidates for their version.
+pub fn find(version: &str) -> Result<Interpreter> {
+    let well_formed = version.split_once('.').is_some_and(|(major, minor)| {
+        [major, minor]
+            .iter()
+            .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+    });
+    if !well_formed {
+        let message = format!("find Python {version}: a version is given as X.Y");
+        return Err(SandboxError::new(ErrorKind::Input, message));
+    }
+    installed(version)
+        .into_iter()
+        .chain(on_path(version))
+        .find_map(|candidate| ask(&candidate, version))
+        .or_else(|| ask(&from_uv(version)?, version))
+        .ok_or_else(|| {
+            SandboxError::new(
+                ErrorKind::NotFound,
+                format!("find Python {version} on this machine"),
+            )
+            .hint(format!(
+                "install it with `uv python install {version}`, or use --sandbox docker"
+            ))
+        })
+}
+
+/// Newest patch release first.
+fn installed(version: &str) -> Vec<PathBuf> {
+    let home = std::env::home_dir().unwrap_or_default();
+    let variable =
+        |name: &str, default: PathBuf| std::env::var_os(name).map_or(default, PathBuf::from);
+    let pyenv = variable("PYENV_ROOT", home.join(".pyenv")).join("versions");
+    let data = variable("XDG_DATA_HOME", home.join(".local/share"));
+    let uv = variable("UV_PYTHON_INSTALL_DIR", data.join("uv/python"));
+    let mut found = Vec::new();
+    for (folder, before) in [(pyenv, ""), (uv, "cpython-")] {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let patch = name
+                .strip_prefix(before)
+                .and_then(|rest| rest.strip_prefix(version)?.strip_prefix('.'))
+                .and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+            if let Some(patch) = patch {
+                found.push((
+                    patch,
+                    entry.path().join("bin").join(format!("python{version}")),
+                ));
+            }
+        }
+    }
+    found.sort_by(|a, b| b.cmp(a));
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+fn on_path(version: &str) -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    [format!("python{version}"), "python3".to_owned()]
+        .iter()
+        .flat_map(|name| std::env::split_paths(&path).map(move |folder| folder.join(name)))
+        .filter(|candidate| candidate.is_file())
+        .collect()
+}
+
+fn from_uv(version: &str) -> Option<PathBuf> {
+    let out = Command::new("uv")
+        .args([
+            "python",
+            "find",
+            "--no-project",
+            "--system",
+            "--offline",
+            version,
+        ])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()
+        .filter(|out| out.status.success())?;
+    Some(PathBuf::from(String::from_utf8(out.stdout).ok()?.trim()))
+}
+
+fn ask(candidate: &Path, version: &str) -> Option<Interpreter> {
+    const QUESTION: &str = "import sys, platform
+print('%d.%d' % sys.version_info[:2]); print(platform.python_implementation())
+print(getattr(sys, 'base_prefix', sys.prefix)); print(getattr(sys, '_base_executable', None) or sys.executable)";
+    let out = Command::new(candidate)
+        .args(["-I", "-S", "-c", QUESTION])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()
+        .filter(|out| out.status.success())?;
+    let text = String::from_utf8(out.stdout).ok()?;
+    let mut lines = text.lines();
+    if lines.next()? != version || lines.next()? != "CPython" {
+        return None;
+    }
+    let prefix = std::fs::canonicalize(lines.next()?).ok()?;
+    let executable = std::fs::canonicalize(lines.next()?).ok()?;
+    let home = std::env::home_dir().unwrap_or_default();
+    // What is visible inside must not be somebody's whole home.
+    let fits =
+        executable.starts_with(&prefix) && prefix.parent().is_some() && !home.starts_with(&prefix);
+    fits.then(|| Interpreter {
+        version: version.to_owned(),
+        executable,
+        prefix,
+    })
+}

@@ -1,0 +1,443 @@
+//! One local sandbox: its folders and its jail.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::Inner;
+use super::client::{Jail, launch};
+use super::copy::{Files, copy_tree};
+use super::layout;
+use super::python::Interpreter;
+use super::states::{InUse, Owned, State, about};
+use super::wire::{Isolation, NOT_FOUND, Setup, Task};
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::{Command, Facts, Process, Result, Sandbox, Spec, Start};
+
+pub struct LocalSandbox {
+    inner: Arc<Inner>,
+    spec: Spec,
+    facts: Facts,
+    jail: Jail,
+    ground: Arc<Ground>,
+}
+
+/// What a sandbox stands on, apart from its processes.
+pub struct Ground {
+    pub owned: Owned,
+    /// The state that it started from: its environment is shared.
+    pub state: Option<InUse>,
+    pub python: Option<Interpreter>,
+}
+
+impl Ground {
+    /// The environment of the state in use is shared and not a copy.
+    pub fn shares_environment(&self, spec: &Spec) -> Option<PathBuf> {
+        let shared = self.state.as_ref()?.folder.join("store/env");
+        (!spec.root && shared.is_dir()).then_some(shared)
+    }
+}
+
+/// A sandbox whose files come from `spec.start`.
+pub async fn start(inner: Arc<Inner>, spec: &Spec) -> Result<LocalSandbox> {
+    let (for_files, wanted) = (inner.clone(), spec.clone());
+    let ground = blocking(move || lay_ground(&for_files, &wanted)).await?;
+    enter(inner, spec.clone(), ground).await
+}
+
+fn lay_ground(inner: &Inner, spec: &Spec) -> Result<Ground> {
+    let (state, python) = match &spec.start {
+        Start::Python(version) => (None, Some(inner.interpreter(version)?)),
+        Start::Image(name) => {
+            let message = format!("start from the image {name}: the local sandbox has no images");
+            return Err(SandboxError::new(ErrorKind::Input, message).hint("use --sandbox docker"));
+        }
+        Start::Saved(name) => {
+            let state = inner.cache.use_state(name)?;
+            let python = state.state.python.clone();
+            (Some(state), python)
+        }
+    };
+    if let Some(python) = python.as_ref().filter(|p| !p.executable.exists()) {
+        let message = format!(
+            "find {}, which the environment was built with",
+            python.executable.display()
+        );
+        return Err(
+            SandboxError::new(ErrorKind::NotFound, message).hint("build the environment again")
+        );
+    }
+    let owned = inner.cache.new_sandbox(&spec.purpose)?;
+    let folder = owned.folder.clone();
+    let ground = Ground {
+        owned,
+        state,
+        python,
+    };
+    let from = ground.state.as_ref().map(|state| state.folder.clone());
+    let filled = fill(inner, spec, &ground, &folder, from.as_deref());
+    if filled.is_err() {
+        let _ = ground.owned.remove();
+    }
+    filled.map(|()| ground)
+}
+
+/// Makes the folders, with copies of what lies in `from` where it has them.
+fn fill(
+    inner: &Inner,
+    spec: &Spec,
+    ground: &Ground,
+    folder: &Path,
+    from: Option<&Path>,
+) -> Result<()> {
+    let owner = inner.owner;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
+    fs::create_dir(folder.join("root"))?;
+    for (name, mode) in [("workspace", 0o755), ("tmp", 0o1777), ("home", 0o755)] {
+        let (source, target) = (from.map(|from| from.join(name)), folder.join(name));
+        match source.filter(|source| source.is_dir()) {
+            Some(source) => {
+                copy_tree(&source, &target, Files::Copy, owner).map_err(about("copy", &source))?
+            }
+            None => {
+                fs::create_dir(&target)?;
+                fs::set_permissions(&target, fs::Permissions::from_mode(mode))?;
+                chown(&target, owner, owner)?;
+            }
+        }
+    }
+    let store = folder.join("store");
+    fs::create_dir(&store)?;
+    if spec.root {
+        chown(&store, owner, owner)?;
+    }
+    let shared = ground.shares_environment(spec);
+    let entries = from
+        .map(|from| fs::read_dir(from.join("store")))
+        .transpose()?;
+    for entry in entries.into_iter().flatten() {
+        let entry = entry?;
+        let (name, source, kind) = (entry.file_name(), entry.path(), entry.file_type()?);
+        let target = store.join(&name);
+        if name == "env" && shared.is_some() {
+            continue;
+        }
+        if kind.is_dir() {
+            let files = if spec.root { Files::Copy } else { Files::Link };
+            let owner = owner.filter(|_| spec.root);
+            copy_tree(&source, &target, files, owner).map_err(about("copy", &source))?;
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
+        } else if spec.root {
+            copy_file(&source, &target, owner)?;
+        } else {
+            fs::hard_link(&source, &target)?;
+        }
+    }
+    if let Some(shared) = shared {
+        match inner.isolation {
+            Isolation::Namespaces => fs::create_dir(store.join("env"))?,
+            Isolation::Landlock | Isolation::None => {
+                std::os::unix::fs::symlink(shared, store.join("env"))?
+            }
+        }
+    }
+    Ok(())
+}
+
+fn copy_file(source: &Path, target: &Path, owner: Option<u32>) -> Result<()> {
+    let times = fs::metadata(source)?;
+    fs::copy(source, target)?;
+    let times = fs::FileTimes::new()
+        .set_accessed(times.accessed()?)
+        .set_modified(times.modified()?);
+    fs::File::open(target)?.set_times(times)?;
+    Ok(chown(target, owner, owner)?)
+}
+
+async fn enter(inner: Arc<Inner>, spec: Spec, ground: Ground) -> Result<LocalSandbox> {
+    let layout = layout::layout(&inner, &spec, &ground)?;
+    let folder = &ground.owned.folder;
+    let setup = Setup {
+        isolation: inner.isolation,
+        network: spec.network,
+        root: folder.join("root"),
+        binds: layout.binds,
+        paths: layout.paths.clone(),
+        home: layout.home,
+        owner: inner.owner,
+        limits: spec.limits.clone(),
+        env: layout.env,
+    };
+    let jail = match launch(&inner.launcher, &setup, &folder.join("launcher.log")).await {
+        Ok(jail) => jail,
+        Err(e) => {
+            let _ = ground.owned.remove();
+            return Err(e);
+        }
+    };
+    let facts = Facts {
+        backend: "local".to_owned(),
+        isolation: layout::describe(&inner, &spec, &jail.lacking),
+        id: ground.owned.id.clone(),
+        paths: layout.paths,
+    };
+    Ok(LocalSandbox {
+        inner,
+        spec,
+        facts,
+        jail,
+        ground: Arc::new(ground),
+    })
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|e| SandboxError::new(ErrorKind::System, format!("prepare a sandbox: {e}")))?
+}
+
+impl LocalSandbox {
+    /// Runs a file task with these bytes as its input; returns its output.
+    async fn file_task(&self, task: Task, path: &Path, input: Input<'_>) -> Result<Vec<u8>> {
+        let Process {
+            mut stdin,
+            mut stdout,
+            mut stderr,
+            exit,
+        } = self.jail.start(task).await?;
+        let feed = async move {
+            // An early end of the task is told by its exit code.
+            match input {
+                Input::Bytes(bytes) => stdin.write_all(bytes).await.ok(),
+                Input::File(mut file) => {
+                    tokio::io::copy(&mut file, &mut stdin).await.ok().map(drop)
+                }
+            }
+        };
+        let (mut out, mut said) = (Vec::new(), Vec::new());
+        let (_, read, _) = tokio::join!(
+            feed,
+            stdout.read_to_end(&mut out),
+            stderr.read_to_end(&mut said)
+        );
+        read?;
+        let said = String::from_utf8_lossy(&said).trim().to_owned();
+        match exit.await? {
+            0 => Ok(out),
+            NOT_FOUND => Err(SandboxError::new(ErrorKind::NotFound, said)),
+            code if said.is_empty() => {
+                let text = format!("reach {}: ended with code {code}", path.display());
+                Err(SandboxError::new(ErrorKind::System, text))
+            }
+            _ => Err(SandboxError::new(ErrorKind::System, said)),
+        }
+    }
+
+    /// Tools may not write to the store, the host may. Nobody inside can change the folders on the way.
+    fn upload_to_store(&self, relative: &Path, content: &[u8], mode: u32) -> Result<()> {
+        let refused = |why: &str| {
+            let path = self.facts.paths.store.join(relative);
+            let text = format!("write {}: {why}", path.display());
+            SandboxError::new(ErrorKind::Input, text)
+        };
+        let mut folder = self.ground.owned.folder.join("store");
+        let names: Vec<_> = relative.components().collect();
+        let Some((Component::Normal(last), parents)) = names.split_last() else {
+            return Err(refused("not a file name"));
+        };
+        if relative.starts_with("env") && self.ground.shares_environment(&self.spec).is_some() {
+            return Err(refused("the environment is shared with other sandboxes"));
+        }
+        for name in parents {
+            let Component::Normal(name) = name else {
+                return Err(refused("not a plain path"));
+            };
+            folder.push(name);
+            match fs::symlink_metadata(&folder) {
+                Ok(found) if found.is_dir() => {}
+                Ok(_) => return Err(refused("a part of the path is no folder")),
+                Err(_) => {
+                    fs::create_dir(&folder)?;
+                    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
+                }
+            }
+        }
+        let mut aside = tempfile::NamedTempFile::new_in(&folder)?;
+        std::io::Write::write_all(&mut aside, content)?;
+        aside
+            .as_file()
+            .set_permissions(fs::Permissions::from_mode(mode & 0o7777))?;
+        chown(aside.path(), self.inner.owner, self.inner.owner)?;
+        aside.persist(folder.join(last)).map_err(|e| e.error)?;
+        Ok(())
+    }
+}
+
+enum Input<'a> {
+    Bytes(&'a [u8]),
+    File(tokio::fs::File),
+}
+
+#[async_trait]
+impl Sandbox for LocalSandbox {
+    fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    async fn upload(&self, path: &Path, content: &[u8], mode: u32) -> Result<()> {
+        if !self.spec.root
+            && let Ok(relative) = path.strip_prefix(&self.facts.paths.store)
+        {
+            return self.upload_to_store(relative, content, mode);
+        }
+        let task = Task::Upload {
+            path: path.to_owned(),
+            mode,
+        };
+        self.file_task(task, path, Input::Bytes(content))
+            .await
+            .map(drop)
+    }
+
+    async fn unpack(&self, folder: &Path, archive: &Path) -> Result<()> {
+        let file = tokio::fs::File::open(archive)
+            .await
+            .map_err(about("open", archive))?;
+        let task = Task::Unpack {
+            folder: folder.to_owned(),
+        };
+        self.file_task(task, folder, Input::File(file))
+            .await
+            .map(drop)
+    }
+
+    async fn download(&self, path: &Path) -> Result<Vec<u8>> {
+        let task = Task::Download {
+            path: path.to_owned(),
+        };
+        self.file_task(task, path, Input::Bytes(&[])).await
+    }
+
+    async fn spawn(&self, command: &Command) -> Result<Process> {
+        let directory = command
+            .directory
+            .as_ref()
+            .unwrap_or(&self.facts.paths.workspace);
+        let outside = |text: &String| layout::host_path(&self.inner, &self.spec, text);
+        let env: BTreeMap<_, _> = command
+            .env
+            .iter()
+            .map(|(name, value)| (name.clone(), outside(value)))
+            .collect();
+        self.jail
+            .start(Task::Run {
+                argv: command.argv.iter().map(outside).collect(),
+                directory: directory.clone(),
+                env,
+            })
+            .await
+    }
+
+    async fn fork(&self) -> Result<Box<dyn Sandbox>> {
+        self.jail.health().await?;
+        let (inner, spec, ground) = (self.inner.clone(), self.spec.clone(), self.ground.clone());
+        let copied = blocking(move || {
+            let owned = inner.cache.new_sandbox(&spec.purpose)?;
+            let state = match &spec.start {
+                Start::Saved(_) => ground.state.as_ref().map(InUse::again).transpose()?,
+                _ => None,
+            };
+            let copy = Ground {
+                owned,
+                state,
+                python: ground.python.clone(),
+            };
+            let filled = fill(
+                &inner,
+                &spec,
+                &copy,
+                &copy.owned.folder,
+                Some(&ground.owned.folder),
+            );
+            if filled.is_err() {
+                let _ = copy.owned.remove();
+            }
+            filled.map(|()| copy)
+        });
+        let copy = copied.await?;
+        Ok(Box::new(
+            enter(self.inner.clone(), self.spec.clone(), copy).await?,
+        ))
+    }
+
+    async fn save(&self, name: &str) -> Result<()> {
+        self.jail.health().await?;
+        let (inner, ground, name) = (self.inner.clone(), self.ground.clone(), name.to_owned());
+        let state = State {
+            python: ground.python.clone(),
+            built: match &ground.state {
+                Some(state) if !self.spec.root => state.state.built.clone(),
+                _ => self.facts.paths.clone(),
+            },
+        };
+        let shared = ground.shares_environment(&self.spec);
+        let spec = self.spec.clone();
+        blocking(move || {
+            inner.cache.save(&name, &state, |folder| {
+                let from = &ground.owned.folder;
+                let copy = |source: &Path, target: &Path, files| {
+                    copy_tree(source, target, files, None).map_err(about("copy", source))
+                };
+                copy(
+                    &from.join("workspace"),
+                    &folder.join("workspace"),
+                    Files::Copy,
+                )?;
+                let store = folder.join("store");
+                fs::create_dir(&store)?;
+                for entry in fs::read_dir(from.join("store"))? {
+                    let entry = entry?;
+                    let (source, target) = (entry.path(), store.join(entry.file_name()));
+                    let kind = entry.file_type()?;
+                    if entry.file_name() == "env" && shared.is_some() {
+                        continue;
+                    }
+                    // What tools cannot write needs no copy of its own.
+                    let files = if spec.root { Files::Copy } else { Files::Link };
+                    if kind.is_dir() {
+                        copy(&source, &target, files)?;
+                    } else if kind.is_symlink() {
+                        std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
+                    } else if kind.is_file() && spec.root {
+                        copy_file(&source, &target, None)?;
+                    } else if kind.is_file() {
+                        fs::hard_link(&source, &target)?;
+                    }
+                }
+                match &shared {
+                    Some(shared) => copy(shared, &store.join("env"), Files::Link),
+                    None => Ok(()),
+                }
+            })
+        })
+        .await
+    }
+
+    async fn health(&self) -> Result<()> {
+        self.jail.health().await
+    }
+
+    async fn stop(&self) -> Result<()> {
+        self.jail.end().await?;
+        let ground = self.ground.clone();
+        blocking(move || ground.owned.remove()).await
+    }
+}

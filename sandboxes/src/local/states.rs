@@ -1,0 +1,266 @@
+//! What lies in the cache folder, and who owns it.
+//!
+//!     sandboxes/ID/{workspace,store,tmp,home,root}   with sandboxes/ID.lock, locked while its host lives
+//!     states/NAME/{workspace,store,state.json,lock}  complete by construction: written aside and renamed
+//!     states/.new-ID, states/.gone-ID                being written, being removed
+//!
+//! A lock of the kernel ends with the process that holds it, however that ends.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use super::copy::remove_tree;
+use super::python::Interpreter;
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::{Paths, Result};
+
+/// What a state is besides its files.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct State {
+    pub python: Option<Interpreter>,
+    /// Where it lay when it was built: absolute paths in it begin so.
+    pub built: Paths,
+}
+
+#[derive(Debug, Clone)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+/// A folder that goes with its lock.
+pub struct Owned {
+    pub folder: PathBuf,
+    pub id: String,
+    _lock: File,
+}
+
+/// A state in use: it is not removed meanwhile.
+pub struct InUse {
+    pub folder: PathBuf,
+    pub state: State,
+    _lock: File,
+}
+
+impl Cache {
+    pub fn open(root: &Path) -> Result<Cache> {
+        for name in ["sandboxes", "states"] {
+            fs::create_dir_all(root.join(name)).map_err(about("make the cache folder", root))?;
+        }
+        let root = fs::canonicalize(root)?;
+        Ok(Cache { root })
+    }
+
+    pub fn new_sandbox(&self, purpose: &str) -> Result<Owned> {
+        self.own("sandboxes", &fresh_id(purpose))
+    }
+
+    fn own(&self, kind: &str, id: &str) -> Result<Owned> {
+        let folder = self.root.join(kind).join(id);
+        // Locked before the folder is there, so that nobody takes it for left over.
+        let lock = File::create(with_lock(&folder))?;
+        lock.lock()?;
+        fs::create_dir(&folder)?;
+        Ok(Owned {
+            folder,
+            id: id.to_owned(),
+            _lock: lock,
+        })
+    }
+
+    fn state_folder(&self, name: &str) -> PathBuf {
+        self.root.join("states").join(encoded(name))
+    }
+
+    pub fn has_state(&self, name: &str) -> bool {
+        self.state_folder(name).join("state.json").is_file()
+    }
+
+    pub fn use_state(&self, name: &str) -> Result<InUse> {
+        let folder = self.state_folder(name);
+        let missing = || {
+            SandboxError::new(ErrorKind::NotFound, format!("find the saved state {name}"))
+                .hint("build the environment again")
+        };
+        let lock = File::open(folder.join("lock")).map_err(|_| missing())?;
+        lock.lock_shared()?;
+        let text = fs::read(folder.join("state.json")).map_err(|_| missing())?;
+        let state = serde_json::from_slice(&text).map_err(|e| {
+            SandboxError::new(
+                ErrorKind::System,
+                format!("read the saved state {name}: {e}"),
+            )
+        })?;
+        Ok(InUse {
+            folder,
+            state,
+            _lock: lock,
+        })
+    }
+
+    /// `fill` writes the files into the folder that it is given.
+    pub fn save(
+        &self,
+        name: &str,
+        state: &State,
+        fill: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<()> {
+        let aside = self.own("states", &format!(".new-{}", fresh_id("")))?;
+        let filled = fill(&aside.folder).and_then(|()| {
+            fs::write(aside.folder.join("lock"), b"")?;
+            let text = serde_json::to_vec(state).map_err(std::io::Error::from)?;
+            fs::write(aside.folder.join("state.json"), text)?;
+            self.remove_state(name)?;
+            Ok(fs::rename(&aside.folder, self.state_folder(name))?)
+        });
+        if filled.is_err() {
+            let _ = remove_tree(&aside.folder);
+        }
+        let _ = fs::remove_file(with_lock(&aside.folder));
+        filled
+    }
+
+    pub fn remove_state(&self, name: &str) -> Result<()> {
+        let gone = self
+            .root
+            .join("states")
+            .join(format!(".gone-{}", fresh_id("")));
+        match fs::rename(self.state_folder(name), &gone) {
+            Ok(()) => {
+                remove_unused(&gone);
+                Ok(())
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Removes what nobody owns any more; one line for each.
+    pub fn clean(&self) -> Vec<String> {
+        let mut removed = Vec::new();
+        for kind in ["sandboxes", "states"] {
+            for entry in fs::read_dir(self.root.join(kind))
+                .into_iter()
+                .flatten()
+                .flatten()
+            {
+                let (path, name) = (
+                    entry.path(),
+                    entry.file_name().to_string_lossy().into_owned(),
+                );
+                if name.ends_with(".lock") {
+                    // A young one may be about to get its folder.
+                    let old = entry
+                        .metadata()
+                        .and_then(|found| found.modified())
+                        .is_ok_and(|at| at.elapsed().is_ok_and(|age| age.as_secs() > 60));
+                    if old && !path.with_extension("").exists() && is_free(&path) {
+                        let _ = fs::remove_file(&path);
+                    }
+                } else if name.starts_with(".gone-") {
+                    if remove_unused(&path) {
+                        removed.push(format!("removed state {name}"));
+                    }
+                } else if (kind == "sandboxes" || name.starts_with(".new-"))
+                    && is_free(&with_lock(&path))
+                {
+                    let what = if kind == "sandboxes" {
+                        "sandbox"
+                    } else {
+                        "half-saved state"
+                    };
+                    match remove_tree(&path) {
+                        Ok(()) => removed.push(format!("removed {what} {name}")),
+                        Err(e) => removed.push(format!("failed to remove {what} {name}: {e}")),
+                    }
+                    let _ = fs::remove_file(with_lock(&path));
+                }
+            }
+        }
+        removed
+    }
+}
+
+impl Owned {
+    pub fn remove(&self) -> Result<()> {
+        remove_tree(&self.folder)?;
+        let _ = fs::remove_file(with_lock(&self.folder));
+        Ok(())
+    }
+}
+
+fn remove_unused(folder: &Path) -> bool {
+    is_free(&folder.join("lock")) && remove_tree(folder).is_ok()
+}
+
+/// Nobody holds the lock, or there is none.
+fn is_free(lock: &Path) -> bool {
+    match File::open(lock) {
+        Ok(file) => !matches!(file.try_lock(), Err(TryLockError::WouldBlock)),
+        Err(_) => true,
+    }
+}
+
+fn with_lock(folder: &Path) -> PathBuf {
+    let mut name = folder.as_os_str().to_owned();
+    name.push(".lock");
+    PathBuf::from(name)
+}
+
+fn fresh_id(purpose: &str) -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let now = std::time::UNIX_EPOCH
+        .elapsed()
+        .unwrap_or_default()
+        .as_nanos() as u64;
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let unique = format!("{:x}-{:x}-{count:x}", std::process::id(), now);
+    let purpose: String = purpose
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .take(24)
+        .collect();
+    if purpose.is_empty() {
+        unique
+    } else {
+        format!("{purpose}-{unique}")
+    }
+}
+
+/// A file name that no other name has.
+fn encoded(name: &str) -> String {
+    let keep = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    name.bytes()
+        .map(|b| {
+            if keep(b) {
+                (b as char).to_string()
+            } else {
+                format!("%{b:02x}")
+            }
+        })
+        .collect()
+}
+
+impl InUse {
+    /// The same state, held once more.
+    pub fn again(&self) -> Result<InUse> {
+        let lock = File::open(self.folder.join("lock"))?;
+        lock.lock_shared()?;
+        Ok(InUse {
+            folder: self.folder.clone(),
+            state: self.state.clone(),
+            _lock: lock,
+        })
+    }
+}
+
+pub fn about(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> SandboxError {
+    let text = format!("{what} {}", path.display());
+    move |e| {
+        let mut error = SandboxError::from(e);
+        error.message = format!("{text}: {}", error.message);
+        error
+    }
+}

@@ -1,0 +1,132 @@
+//! What the host and the supervisor inside a jail say to each other: frames of JSON with a length before
+//! them over a socket pair; the frames that start a process carry its three standard streams.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::sandbox::{Limits, Paths};
+
+/// What keeps the processes of a local sandbox in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Isolation {
+    /// Namespaces with an own root file system, and seccomp.
+    Namespaces,
+    /// Landlock and seccomp, in place: for machines and containers that forbid user namespaces.
+    Landlock,
+    /// Nothing but limits.
+    None,
+}
+
+/// The first frame: how the jail is to be.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Setup {
+    pub isolation: Isolation,
+    pub network: bool,
+    /// Where the own root is mounted (an empty folder, `Namespaces` only).
+    pub root: PathBuf,
+    pub binds: Vec<Bind>,
+    pub paths: Paths,
+    pub home: PathBuf,
+    /// The host's user and group that own what is written inside.
+    pub owner: Option<u32>,
+    pub limits: Limits,
+    /// Environment of every process.
+    pub env: BTreeMap<String, String>,
+}
+
+/// A host folder or file that is visible inside.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Bind {
+    pub host: PathBuf,
+    pub inside: PathBuf,
+    pub writable: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Request {
+    pub id: u64,
+    pub task: Task,
+}
+
+/// All but `Ping` run as a process of the jail on the three streams that come with the request.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Task {
+    Ping,
+    Run {
+        argv: Vec<String>,
+        directory: PathBuf,
+        env: BTreeMap<String, String>,
+    },
+    /// Standard input becomes the file.
+    Upload {
+        path: PathBuf,
+        mode: u32,
+    },
+    /// Standard input is a tar archive.
+    Unpack {
+        folder: PathBuf,
+    },
+    /// The file goes to standard output.
+    Download {
+        path: PathBuf,
+    },
+}
+
+/// Exit code of an `Upload`, `Unpack` or `Download` whose file is not there.
+pub const NOT_FOUND: i32 = 44;
+
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Reply {
+    /// The jail is set up; what is not in force, for people.
+    Ready {
+        lacking: Vec<String>,
+    },
+    /// It could not be set up.
+    Failed {
+        message: String,
+    },
+    Pong {
+        id: u64,
+    },
+    Exited {
+        id: u64,
+        code: i32,
+    },
+}
+
+/// Longest frame: arguments and environment of a process fit in by far.
+const LONGEST: u32 = 64 << 20;
+
+pub fn encode<T: Serialize>(message: &T) -> io::Result<([u8; 4], Vec<u8>)> {
+    let body = serde_json::to_vec(message)?;
+    let length = u32::try_from(body.len()).ok().filter(|n| *n <= LONGEST);
+    let length = length.ok_or_else(|| io::Error::from(io::ErrorKind::ArgumentListTooLong))?;
+    Ok((length.to_le_bytes(), body))
+}
+
+pub fn body_length(header: [u8; 4]) -> io::Result<usize> {
+    let length = u32::from_le_bytes(header);
+    if length > LONGEST {
+        return Err(io::Error::from(io::ErrorKind::InvalidData));
+    }
+    Ok(length as usize)
+}
+
+pub fn read<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<T> {
+    let mut header = [0; 4];
+    stream.read_exact(&mut header)?;
+    let mut body = vec![0; body_length(header)?];
+    stream.read_exact(&mut body)?;
+    Ok(serde_json::from_slice(&body)?)
+}
+
+pub fn write<T: Serialize>(stream: &mut impl Write, message: &T) -> io::Result<()> {
+    let (header, body) = encode(message)?;
+    stream.write_all(&header)?;
+    stream.write_all(&body)
+}

@@ -1,0 +1,367 @@
+//! Sandboxes that are broken in one way: a wrapper around a real backend that spoils one thing.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use testwright_sandboxes::error::ErrorKind;
+use testwright_sandboxes::sandbox::Mount;
+use testwright_sandboxes::sandbox::{Process, output};
+use testwright_sandboxes::{Backend, Command, Facts, Limits, Sandbox, SandboxError, Spec, Start};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+use super::PATIENCE;
+use super::isolation::host_folder;
+
+type Result<T> = std::result::Result<T, SandboxError>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Other backends, by settings: see [`super::proofs`].
+    NoIsolation,
+    NoLoopback,
+    // What goes in and comes out.
+    MangleFiles,
+    CutFiles,
+    ForgetModes,
+    MissingIsEmpty,
+    TouchUnpacked,
+    UploadReadOnly,
+    // Processes.
+    TextStreams,
+    HoldOutput,
+    CutStreams,
+    MixStreams,
+    HoldInput,
+    AlwaysZero,
+    DropVariables,
+    DropDirectory,
+    JoinArguments,
+    OneAtATime,
+    // Isolation.
+    Network,
+    NoNetwork,
+    ExposeHost,
+    LeakVariables,
+    Root,
+    NotRoot,
+    NoLimits,
+    // States.
+    ForkIsFresh,
+    ForkIsSame,
+    SavedIsFresh,
+    SavedIsShared,
+    TouchWorkspace,
+    KeepSaved,
+    StopNothing,
+    AlwaysHealthy,
+    CleanAll,
+}
+
+/// From what a sandbox was started, and the sandbox.
+type Made = (Start, Arc<dyn Sandbox>);
+
+pub struct Broken {
+    pub inner: Arc<dyn Backend>,
+    pub fault: Fault,
+    /// A bare start.
+    pub bare: Start,
+    made: Mutex<Vec<Made>>,
+}
+
+struct BrokenSandbox {
+    inner: Arc<dyn Sandbox>,
+    backend: Arc<dyn Backend>,
+    fault: Fault,
+    spec: Spec,
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Broken {
+    pub fn new(inner: Arc<dyn Backend>, fault: Fault, bare: Start) -> Broken {
+        let made = Mutex::default();
+        Broken {
+            inner,
+            fault,
+            bare,
+            made,
+        }
+    }
+
+    /// Ends what the broken sandboxes left.
+    pub async fn end(&self) {
+        let made = std::mem::take(&mut *self.made.lock().unwrap());
+        for (_, sandbox) in made {
+            let _ = sandbox.stop().await;
+        }
+    }
+
+    fn spoil(&self, spec: &Spec) -> Spec {
+        let mut spec = spec.clone();
+        match self.fault {
+            Fault::Network => spec.network = true,
+            Fault::NoNetwork => spec.network = false,
+            Fault::ExposeHost => spec.mounts.push(Mount {
+                host: host_folder().to_owned(),
+                inside: host_folder().to_owned(),
+                read_only: false,
+            }),
+            Fault::LeakVariables => spec
+                .env
+                .extend(std::env::vars().filter(|(name, _)| name.starts_with("CARGO"))),
+            Fault::Root => spec.root = true,
+            Fault::NotRoot => spec.root = false,
+            Fault::NoLimits => {
+                spec.limits = Limits {
+                    memory: 64 << 30,
+                    processes: 4096,
+                    file_size: 64 << 30,
+                    ..spec.limits
+                }
+            }
+            Fault::SavedIsFresh => spec.start = self.bare.clone(),
+            _ => {}
+        }
+        spec
+    }
+}
+
+#[async_trait]
+impl Backend for Broken {
+    fn name(&self) -> &'static str {
+        "broken"
+    }
+
+    fn layout(&self) -> String {
+        self.inner.layout()
+    }
+
+    async fn start(&self, spec: &Spec) -> Result<Box<dyn Sandbox>> {
+        let spec = self.spoil(spec);
+        let known = self
+            .made
+            .lock()
+            .unwrap()
+            .iter()
+            .find(|(start, _)| *start == spec.start)
+            .cloned();
+        let saved = matches!(spec.start, Start::Saved(_));
+        let inner = match known {
+            Some((_, sandbox)) if self.fault == Fault::SavedIsShared && saved => sandbox,
+            _ => Arc::from(self.inner.start(&spec).await?),
+        };
+        self.made
+            .lock()
+            .unwrap()
+            .push((spec.start.clone(), inner.clone()));
+        if self.fault == Fault::TouchWorkspace && saved {
+            touch(inner.as_ref(), ".").await;
+        }
+        Ok(Box::new(BrokenSandbox {
+            inner,
+            backend: self.inner.clone(),
+            fault: self.fault,
+            spec,
+            turn: Arc::default(),
+        }))
+    }
+
+    async fn has_saved(&self, name: &str) -> Result<bool> {
+        match self.fault {
+            Fault::KeepSaved => Ok(true),
+            _ => self.inner.has_saved(name).await,
+        }
+    }
+
+    async fn remove_saved(&self, name: &str) -> Result<()> {
+        self.inner.remove_saved(name).await
+    }
+
+    async fn check_python(&self, version: &str) -> Result<()> {
+        self.inner.check_python(version).await
+    }
+
+    async fn clean(&self) -> Result<Vec<String>> {
+        if self.fault == Fault::CleanAll {
+            self.end().await;
+        }
+        self.inner.clean().await
+    }
+}
+
+async fn touch(sandbox: &dyn Sandbox, path: &str) {
+    let command = Command::shell(format!("find '{path}' -exec touch {{}} +"));
+    output(sandbox, &command, PATIENCE).await.unwrap();
+}
+
+#[async_trait]
+impl Sandbox for BrokenSandbox {
+    fn facts(&self) -> &Facts {
+        self.inner.facts()
+    }
+
+    async fn upload(&self, path: &Path, content: &[u8], mode: u32) -> Result<()> {
+        let mode = match self.fault {
+            Fault::ForgetModes => 0o640,
+            Fault::UploadReadOnly => 0o444,
+            _ => mode,
+        };
+        self.inner.upload(path, content, mode).await?;
+        if self.fault == Fault::UploadReadOnly {
+            let folder = path.parent().unwrap().display();
+            let command = Command::shell(format!("chmod -R a-w '{folder}'"));
+            output(self.inner.as_ref(), &command, PATIENCE).await?;
+        }
+        Ok(())
+    }
+
+    async fn unpack(&self, folder: &Path, archive: &Path) -> Result<()> {
+        self.inner.unpack(folder, archive).await?;
+        if self.fault == Fault::TouchUnpacked {
+            touch(self.inner.as_ref(), &folder.to_string_lossy()).await;
+        }
+        Ok(())
+    }
+
+    async fn download(&self, path: &Path) -> Result<Vec<u8>> {
+        let mut content = match self.inner.download(path).await {
+            Err(e) if e.kind == ErrorKind::NotFound && self.fault == Fault::MissingIsEmpty => {
+                return Ok(Vec::new());
+            }
+            other => other?,
+        };
+        match self.fault {
+            Fault::MangleFiles => {
+                content = String::from_utf8_lossy(&content).into_owned().into_bytes()
+            }
+            Fault::CutFiles => content.truncate(10 << 20),
+            _ => {}
+        }
+        Ok(content)
+    }
+
+    async fn spawn(&self, command: &Command) -> Result<Process> {
+        let mut command = command.clone();
+        match self.fault {
+            Fault::DropVariables => {
+                let all = [command.argv.clone()].concat();
+                command.argv = ["env", "-u", "FROM_SPEC", "-u", "OWN"]
+                    .map(str::to_owned)
+                    .to_vec();
+                command.argv.extend(all);
+            }
+            Fault::DropDirectory => command.directory = None,
+            Fault::JoinArguments => command = Command::shell(command.argv.join(" ")),
+            _ => {}
+        }
+        let turn = match self.fault {
+            Fault::OneAtATime => Some(self.turn.clone().lock_owned().await),
+            _ => None,
+        };
+        let mut process = self.inner.spawn(&command).await?;
+        let fault = self.fault;
+        let exit = process.exit;
+        process.exit = Box::pin(async move {
+            let code = exit.await;
+            drop(turn);
+            match fault {
+                Fault::AlwaysZero => code.map(|_| 0),
+                _ => code,
+            }
+        });
+        spoil_streams(self.fault, &mut process);
+        Ok(process)
+    }
+
+    async fn fork(&self) -> Result<Box<dyn Sandbox>> {
+        let inner: Arc<dyn Sandbox> = match self.fault {
+            Fault::ForkIsSame => self.inner.clone(),
+            Fault::ForkIsFresh => Arc::from(self.backend.start(&self.spec).await?),
+            _ => Arc::from(self.inner.fork().await?),
+        };
+        if self.fault == Fault::TouchWorkspace {
+            touch(inner.as_ref(), ".").await;
+        }
+        Ok(Box::new(BrokenSandbox {
+            inner,
+            backend: self.backend.clone(),
+            fault: self.fault,
+            spec: self.spec.clone(),
+            turn: Arc::default(),
+        }))
+    }
+
+    async fn save(&self, name: &str) -> Result<()> {
+        self.inner.save(name).await
+    }
+
+    async fn health(&self) -> Result<()> {
+        match self.fault {
+            Fault::AlwaysHealthy => Ok(()),
+            _ => self.inner.health().await,
+        }
+    }
+
+    async fn stop(&self) -> Result<()> {
+        if self.fault == Fault::StopNothing {
+            return Ok(());
+        }
+        self.inner.stop().await
+    }
+}
+
+fn spoil_streams(fault: Fault, process: &mut Process) {
+    match fault {
+        Fault::TextStreams => {
+            let (near, mut far) = duplex(1 << 16);
+            let mut real = std::mem::replace(&mut process.stdout, Box::new(near));
+            tokio::spawn(async move {
+                let mut all = Vec::new();
+                let _ = real.read_to_end(&mut all).await;
+                let _ = far
+                    .write_all(String::from_utf8_lossy(&all).as_bytes())
+                    .await;
+            });
+        }
+        Fault::HoldOutput => {
+            let (near, mut far) = duplex(1 << 16);
+            let mut real = std::mem::replace(&mut process.stdout, Box::new(near));
+            tokio::spawn(async move {
+                let mut all = Vec::new();
+                let _ = real.read_to_end(&mut all).await;
+                let _ = far.write_all(&all).await;
+            });
+        }
+        Fault::CutStreams => {
+            let (near, mut far) = duplex(1 << 16);
+            let mut real = std::mem::replace(&mut process.stdout, Box::new(near));
+            tokio::spawn(async move {
+                let mut all = Vec::new();
+                let _ = real.read_to_end(&mut all).await;
+                all.truncate(1 << 20);
+                let _ = far.write_all(&all).await;
+            });
+        }
+        Fault::MixStreams => {
+            let (near, mut far) = duplex(1 << 16);
+            let (mut out, mut err) = (
+                std::mem::replace(&mut process.stdout, Box::new(near)),
+                std::mem::replace(&mut process.stderr, Box::new(tokio::io::empty())),
+            );
+            tokio::spawn(async move {
+                let _ = tokio::io::copy(&mut out, &mut far).await;
+                let _ = tokio::io::copy(&mut err, &mut far).await;
+            });
+        }
+        Fault::HoldInput => {
+            let (near, mut far) = duplex(1 << 16);
+            let mut real = std::mem::replace(&mut process.stdin, Box::new(near));
+            tokio::spawn(async move {
+                let _ = tokio::io::copy(&mut far, &mut real).await;
+                // The process waits for an end that never comes.
+                std::future::pending::<()>().await;
+            });
+        }
+        _ => {}
+    }
+}

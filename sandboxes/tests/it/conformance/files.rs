@@ -1,0 +1,193 @@
+//! Files in and out.
+
+use std::path::Path;
+
+use futures::FutureExt;
+use testwright_sandboxes::Sandbox;
+use testwright_sandboxes::error::ErrorKind;
+
+use super::{Check, Fault, Verdict, What, download, ensure, expect, noise, sh, upload};
+
+pub fn checks() -> Vec<Check> {
+    vec![
+        Check {
+            name: "a file comes back byte for byte",
+            what: What::Running(|s| round_trip(s).boxed()),
+            fault: Fault::MangleFiles,
+        },
+        Check {
+            name: "a big file comes back",
+            what: What::Running(|s| big(s).boxed()),
+            fault: Fault::CutFiles,
+        },
+        Check {
+            name: "an uploaded file has its mode, and tools can read it",
+            what: What::Running(|s| mode(s).boxed()),
+            fault: Fault::ForgetModes,
+        },
+        Check {
+            name: "the toolbox can be put into the store and run",
+            what: What::Running(|s| program(s).boxed()),
+            fault: Fault::ForgetModes,
+        },
+        Check {
+            name: "a file that is not there is told apart",
+            what: What::Running(|s| missing(s).boxed()),
+            fault: Fault::MissingIsEmpty,
+        },
+        Check {
+            name: "an archive is unpacked with modes, times, links and spaces",
+            what: What::Running(|s| unpack(s).boxed()),
+            fault: Fault::TouchUnpacked,
+        },
+        Check {
+            name: "what is uploaded and unpacked can be changed by tools",
+            what: What::Running(|s| writable(s).boxed()),
+            fault: Fault::UploadReadOnly,
+        },
+    ]
+}
+
+async fn round_trip(sandbox: &dyn Sandbox) -> Verdict {
+    let folder = sandbox.facts().paths.workspace.join("made on the way");
+    for (name, content) in [
+        ("a name with spaces", noise(3000)),
+        ("empty", Vec::new()),
+        ("ümlaut.txt", b"\0\r\n\xff\xfe".to_vec()),
+        ("-n", b"dash".to_vec()),
+    ] {
+        let path = folder.join(name);
+        upload(sandbox, &path, &content).await?;
+        expect(name, download(sandbox, &path).await?, content)?;
+    }
+    let path = folder.join("twice");
+    upload(sandbox, &path, b"a longer first content").await?;
+    upload(sandbox, &path, b"second").await?;
+    expect(
+        "replaced",
+        download(sandbox, &path).await?,
+        b"second".to_vec(),
+    )
+}
+
+async fn big(sandbox: &dyn Sandbox) -> Verdict {
+    let content = noise(20 << 20);
+    let path = sandbox.facts().paths.temporary.join("big");
+    upload(sandbox, &path, &content).await?;
+    let back = download(sandbox, &path).await?;
+    expect("length", back.len(), content.len())?;
+    ensure(back == content, "other bytes came back")
+}
+
+async fn mode(sandbox: &dyn Sandbox) -> Verdict {
+    let path = sandbox.facts().paths.temporary.join("private");
+    let done = sandbox.upload(&path, b"x", 0o600).await;
+    done.map_err(|e| e.to_string())?;
+    let (_, text) = sh(
+        sandbox,
+        &format!("stat -c %a '{0}'; cat '{0}'", path.display()),
+    )
+    .await?;
+    expect("mode and content", text.as_str(), "600\nx")
+}
+
+async fn program(sandbox: &dyn Sandbox) -> Verdict {
+    let path = sandbox.facts().paths.store.join("bin/hello");
+    let done = sandbox
+        .upload(&path, b"#!/bin/sh\necho hello \"$1\"\n", 0o755)
+        .await;
+    done.map_err(|e| e.to_string())?;
+    let (code, text) = sh(sandbox, &format!("'{}' you", path.display())).await?;
+    expect(
+        "exit code and output",
+        (code, text.as_str()),
+        (0, "hello you\n"),
+    )?;
+    let again = sandbox
+        .upload(&path, b"#!/bin/sh\necho other\n", 0o755)
+        .await;
+    again.map_err(|e| e.to_string())?;
+    let (_, text) = sh(sandbox, &format!("'{}'", path.display())).await?;
+    expect("after replacing", text.as_str(), "other\n")
+}
+
+async fn missing(sandbox: &dyn Sandbox) -> Verdict {
+    let path = sandbox.facts().paths.workspace.join("no/such/file");
+    match sandbox.download(&path).await {
+        Ok(content) => Err(format!("{} bytes came", content.len())),
+        Err(e) => expect("kind of error", e.kind, ErrorKind::NotFound),
+    }
+}
+
+/// Seconds since 1970 of the archive's files.
+const TIME: u64 = 1_500_000_000;
+
+fn archive() -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut builder = tar::Builder::new(file.as_file());
+    let mut add = |path: &str, kind: tar::EntryType, mode: u32, content: &[u8]| {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_mode(mode);
+        header.set_mtime(TIME);
+        header.set_uid(0);
+        header.set_gid(0);
+        if kind == tar::EntryType::Symlink {
+            header.set_size(0);
+            let target = String::from_utf8(content.to_vec()).unwrap();
+            builder.append_link(&mut header, path, target).unwrap();
+        } else {
+            header.set_size(content.len() as u64);
+            builder.append_data(&mut header, path, content).unwrap();
+        }
+    };
+    add("package/", tar::EntryType::Directory, 0o755, b"");
+    add(
+        "package/module.py",
+        tar::EntryType::Regular,
+        0o644,
+        b"x = 1\n",
+    );
+    add(
+        "package/run me",
+        tar::EntryType::Regular,
+        0o755,
+        b"#!/bin/sh\necho ran\n",
+    );
+    add("package/link", tar::EntryType::Symlink, 0o777, b"module.py");
+    let long = format!("package/{}/deep.txt", "long-name".repeat(15));
+    add(&long, tar::EntryType::Regular, 0o644, b"deep");
+    builder.finish().unwrap();
+    drop(builder);
+    file
+}
+
+async fn unpacked(sandbox: &dyn Sandbox, folder: &Path) -> Verdict {
+    let archive = archive();
+    let done = sandbox.unpack(folder, archive.path()).await;
+    done.map_err(|e| format!("unpack: {e}"))
+}
+
+async fn unpack(sandbox: &dyn Sandbox) -> Verdict {
+    let folder = sandbox.facts().paths.workspace.join("un packed");
+    unpacked(sandbox, &folder).await?;
+    let script = format!(
+        "cd '{}/package' && stat -c '%a %Y' module.py 'run me' && './run me' && readlink link && cat */deep.txt",
+        folder.display()
+    );
+    let (code, text) = sh(sandbox, &script).await?;
+    let wanted = format!("644 {TIME}\n755 {TIME}\nran\nmodule.py\ndeep");
+    expect("what is there", (code, text.as_str()), (0, wanted.as_str()))
+}
+
+async fn writable(sandbox: &dyn Sandbox) -> Verdict {
+    let folder = sandbox.facts().paths.workspace.join("to change");
+    unpacked(sandbox, &folder).await?;
+    upload(sandbox, &folder.join("uploaded"), b"old").await?;
+    let script = format!(
+        "cd '{}' && echo new > uploaded && echo new >> package/module.py && rm 'package/run me' && mkdir more && cat uploaded",
+        folder.display()
+    );
+    let (code, text) = sh(sandbox, &script).await?;
+    expect("exit code and output", (code, text.as_str()), (0, "new\n"))
+}

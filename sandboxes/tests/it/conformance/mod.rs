@@ -1,0 +1,210 @@
+//! What every backend is held to. A [`Check`] names one promise; it gets a fresh sandbox (or the backend) and
+//! says what is wrong. [`proofs`] shows for each check a sandbox, broken in just that way, on which it fails.
+//!
+//! A backend's own test calls [`hold`] with a [`Ground`].
+
+mod faults;
+mod files;
+mod isolation;
+mod limits;
+mod processes;
+pub mod proofs;
+mod states;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use testwright_sandboxes::sandbox::output;
+use testwright_sandboxes::{Backend, Command, Limits, Sandbox, Spec, Start};
+
+pub use faults::{Broken, Fault};
+
+/// What the checks stand on.
+#[derive(Clone, Copy)]
+pub struct Ground<'a> {
+    pub backend: &'a dyn Backend,
+    /// A bare start, for example `Start::Python("3.11")`.
+    pub start: &'a Start,
+    /// What this backend cannot do by its nature, so that those checks are left out.
+    pub without: &'a [&'a str],
+}
+
+pub struct Check {
+    pub name: &'static str,
+    pub what: What,
+    /// A fault that this check finds.
+    pub fault: Fault,
+}
+
+/// A check that needs a running sandbox shares it with others; what needs several makes them.
+#[derive(Clone, Copy)]
+pub enum What {
+    /// In a sandbox as tools have it: no network, not root.
+    Running(for<'a> fn(&'a dyn Sandbox) -> BoxFuture<'a, Verdict>),
+    Making(for<'a> fn(Ground<'a>) -> BoxFuture<'a, Verdict>),
+}
+
+pub type Verdict = Result<(), String>;
+
+/// Every promise.
+pub fn checks() -> Vec<Check> {
+    let mut all = Vec::new();
+    all.extend(files::checks());
+    all.extend(processes::checks());
+    all.extend(isolation::checks());
+    all.extend(limits::checks());
+    all.extend(states::checks());
+    all
+}
+
+impl Ground<'_> {
+    pub fn spec(&self) -> Spec {
+        Spec {
+            start: self.start.clone(),
+            network: false,
+            root: false,
+            limits: Limits {
+                memory: 1 << 30,
+                processes: 64,
+                file_size: 64 << 20,
+                ..Limits::default()
+            },
+            env: BTreeMap::from([("FROM_SPEC".to_owned(), "spec".to_owned())]),
+            mounts: Vec::new(),
+            purpose: "conformance".to_owned(),
+        }
+    }
+
+    pub async fn sandbox(&self, spec: &Spec) -> Result<Box<dyn Sandbox>, String> {
+        self.backend
+            .start(spec)
+            .await
+            .map_err(|e| format!("start: {e}"))
+    }
+}
+
+/// Runs one check to its verdict, in sandboxes of its own.
+pub async fn run(check: &Check, ground: Ground<'_>) -> Verdict {
+    let verdict = async {
+        match check.what {
+            What::Making(check) => check(ground).await,
+            What::Running(check) => {
+                let sandbox = ground.sandbox(&ground.spec()).await?;
+                let verdict = check(sandbox.as_ref()).await;
+                sandbox.stop().await.map_err(|e| format!("stop: {e}"))?;
+                verdict
+            }
+        }
+    };
+    match tokio::time::timeout(Duration::from_secs(120), verdict).await {
+        Ok(verdict) => verdict,
+        Err(_) => Err("it hangs".to_owned()),
+    }
+}
+
+/// Runs every check and panics with all that fail.
+pub async fn hold(ground: Ground<'_>) {
+    let mut failures = Vec::new();
+    let shared = ground.sandbox(&ground.spec()).await.unwrap();
+    for check in checks()
+        .iter()
+        .filter(|check| !ground.without.contains(&check.name))
+    {
+        let verdict = match check.what {
+            What::Running(check) => {
+                let limit = Duration::from_secs(120);
+                let verdict = tokio::time::timeout(limit, check(shared.as_ref())).await;
+                verdict.unwrap_or_else(|_| Err("it hangs".to_owned()))
+            }
+            What::Making(_) => run(check, ground).await,
+        };
+        if let Err(why) = verdict {
+            failures.push(format!("{}: {why}", check.name));
+        }
+    }
+    shared.stop().await.unwrap();
+    assert!(
+        failures.is_empty(),
+        "{} fails:\n{}",
+        ground.backend.name(),
+        failures.join("\n")
+    );
+}
+
+// What the checks are written with.
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs a script to its end: exit code, and both outputs as text.
+async fn sh(sandbox: &dyn Sandbox, script: &str) -> Result<(i32, String), String> {
+    let out = output(sandbox, &Command::shell(script), PATIENCE)
+        .await
+        .map_err(|e| format!("run `{script}`: {e}"))?;
+    let mut text = String::from_utf8_lossy(&out.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&out.stderr));
+    Ok((out.code, text))
+}
+
+async fn python(sandbox: &dyn Sandbox, script: &str) -> Result<(i32, String), String> {
+    let out = output(sandbox, &Command::new(["python3", "-c", script]), PATIENCE)
+        .await
+        .map_err(|e| format!("run Python: {e}"))?;
+    let mut text = String::from_utf8_lossy(&out.stdout).into_owned();
+    text.push_str(&String::from_utf8_lossy(&out.stderr));
+    Ok((out.code, text.trim().to_owned()))
+}
+
+fn expect<T: PartialEq + std::fmt::Debug>(what: &str, got: T, wanted: T) -> Verdict {
+    if got == wanted {
+        Ok(())
+    } else {
+        Err(format!(
+            "{what}: {} instead of {}",
+            short(&got),
+            short(&wanted)
+        ))
+    }
+}
+
+fn short(value: &impl std::fmt::Debug) -> String {
+    let text = format!("{value:?}");
+    let cut: String = text.chars().take(500).collect();
+    if cut.len() < text.len() {
+        cut + " …"
+    } else {
+        cut
+    }
+}
+
+fn ensure(holds: bool, otherwise: impl Into<String>) -> Verdict {
+    if holds { Ok(()) } else { Err(otherwise.into()) }
+}
+
+async fn upload(sandbox: &dyn Sandbox, path: &Path, content: &[u8]) -> Verdict {
+    let done = sandbox.upload(path, content, 0o644).await;
+    done.map_err(|e| format!("upload {}: {e}", path.display()))
+}
+
+async fn download(sandbox: &dyn Sandbox, path: &Path) -> Result<Vec<u8>, String> {
+    let content = sandbox.download(path).await;
+    content.map_err(|e| format!("download {}: {e}", path.display()))
+}
+
+async fn stop(sandbox: Box<dyn Sandbox>) -> Verdict {
+    sandbox.stop().await.map_err(|e| format!("stop: {e}"))
+}
+
+/// Some bytes that no text encoding survives.
+fn noise(length: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    (0..length)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 32) as u8
+        })
+        .collect()
+}

@@ -1,0 +1,351 @@
+//! Forks, saved states, and ends.
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use testwright_sandboxes::error::ErrorKind;
+use testwright_sandboxes::{Command, Sandbox, Start};
+
+use super::{Check, Fault, Ground, Verdict, What, download, ensure, expect, sh, stop, upload};
+
+pub fn checks() -> Vec<Check> {
+    vec![
+        Check {
+            name: "a fork starts with the present files",
+            what: What::Making(|g| fork_has_files(g).boxed()),
+            fault: Fault::ForkIsFresh,
+        },
+        Check {
+            name: "a fork and its original do not see each other's changes",
+            what: What::Making(|g| fork_is_apart(g).boxed()),
+            fault: Fault::ForkIsSame,
+        },
+        Check {
+            name: "a saved state comes back",
+            what: What::Making(|g| saved(g).boxed()),
+            fault: Fault::SavedIsFresh,
+        },
+        Check {
+            name: "a saved state is not changed by what starts from it",
+            what: What::Making(|g| saved_stays(g).boxed()),
+            fault: Fault::SavedIsShared,
+        },
+        Check {
+            name: "times of files are kept",
+            what: What::Making(|g| times(g).boxed()),
+            fault: Fault::TouchWorkspace,
+        },
+        Check {
+            name: "a state that is not there is told apart",
+            what: What::Making(|g| no_state(g).boxed()),
+            fault: Fault::SavedIsFresh,
+        },
+        Check {
+            name: "a removed state is gone",
+            what: What::Making(|g| removed(g).boxed()),
+            fault: Fault::KeepSaved,
+        },
+        Check {
+            name: "stop ends every process, also one that has left its parents",
+            what: What::Making(|g| stop_ends_all(g).boxed()),
+            fault: Fault::StopNothing,
+        },
+        Check {
+            name: "a stopped sandbox is dead, and stopping twice is no error",
+            what: What::Making(|g| stopped_is_dead(g).boxed()),
+            fault: Fault::AlwaysHealthy,
+        },
+        Check {
+            name: "cleaning leaves what lives",
+            what: What::Making(|g| clean_spares(g).boxed()),
+            fault: Fault::CleanAll,
+        },
+    ]
+}
+
+async fn fork(sandbox: &dyn Sandbox) -> Result<Box<dyn Sandbox>, String> {
+    sandbox.fork().await.map_err(|e| format!("fork: {e}"))
+}
+
+async fn fork_has_files(ground: Ground<'_>) -> Verdict {
+    let sandbox = ground.sandbox(&ground.spec()).await?;
+    let paths = sandbox.facts().paths.clone();
+    upload(
+        sandbox.as_ref(),
+        &paths.workspace.join("sub folder/a"),
+        b"in the workspace",
+    )
+    .await?;
+    upload(
+        sandbox.as_ref(),
+        &paths.temporary.join("b"),
+        b"in the temporary folder",
+    )
+    .await?;
+    upload(sandbox.as_ref(), &paths.store.join("c"), b"in the store").await?;
+    sh(
+        sandbox.as_ref(),
+        "ln -s 'sub folder/a' link; chmod 750 'sub folder/a'; mkdir -m 500 closed",
+    )
+    .await?;
+    let copy = fork(sandbox.as_ref()).await?;
+    let inside = copy.facts().paths.clone();
+    let script = format!(
+        "cat link '{}/b' '{}/c'; stat -c %a 'sub folder/a' closed; echo \"$FROM_SPEC\"",
+        inside.temporary.display(),
+        inside.store.display()
+    );
+    let (_, text) = sh(copy.as_ref(), &script).await?;
+    stop(copy).await?;
+    stop(sandbox).await?;
+    let wanted = "in the workspacein the temporary folderin the store750\n500\nspec\n";
+    expect("files of the fork", text.as_str(), wanted)
+}
+
+async fn fork_is_apart(ground: Ground<'_>) -> Verdict {
+    let sandbox = ground.sandbox(&ground.spec()).await?;
+    let script = |word: &str| {
+        format!("echo {word} >> file; echo {word} >> \"$TMPDIR/file\"; cat file \"$TMPDIR/file\"")
+    };
+    sh(sandbox.as_ref(), &script("before")).await?;
+    let copy = fork(sandbox.as_ref()).await?;
+    let there = sh(copy.as_ref(), &script("fork")).await?.1;
+    let here = sh(sandbox.as_ref(), &script("original")).await?.1;
+    let second = fork(copy.as_ref()).await?;
+    stop(copy).await?;
+    let again = sh(second.as_ref(), "cat file").await?.1;
+    stop(second).await?;
+    sandbox
+        .health()
+        .await
+        .map_err(|e| format!("the original: {e}"))?;
+    stop(sandbox).await?;
+    expect(
+        "files of the fork",
+        there.as_str(),
+        "before\nfork\nbefore\nfork\n",
+    )?;
+    expect(
+        "files of the original",
+        here.as_str(),
+        "before\noriginal\nbefore\noriginal\n",
+    )?;
+    expect("files of the fork's fork", again.as_str(), "before\nfork\n")
+}
+
+/// Seconds since 1970 of a file in the saved state.
+const TIME: u64 = 1_400_000_000;
+
+/// A name that no other run of these checks has.
+fn name(what: &str) -> String {
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos();
+    format!("conformance-{what}-{}-{now}", std::process::id())
+}
+
+async fn save_one(ground: Ground<'_>, name: &str) -> Verdict {
+    let mut spec = ground.spec();
+    spec.root = true;
+    let sandbox = ground.sandbox(&spec).await?;
+    let paths = sandbox.facts().paths.clone();
+    let script = format!(
+        "echo workspace > file; chmod 640 file; mkdir -p sub '{0}'; touch -d @{TIME} file sub; \
+         echo environment > '{0}/file'; echo store > '{1}/file'",
+        paths.environment.display(),
+        paths.store.display()
+    );
+    let (code, text) = sh(sandbox.as_ref(), &script).await?;
+    expect("while it is built", (code, text.as_str()), (0, ""))?;
+    let done = sandbox.save(name).await;
+    stop(sandbox).await?;
+    done.map_err(|e| format!("save: {e}"))
+}
+
+async fn from_saved(ground: Ground<'_>, name: &str) -> Result<Box<dyn Sandbox>, String> {
+    let mut spec = ground.spec();
+    spec.start = Start::Saved(name.to_owned());
+    ground.sandbox(&spec).await
+}
+
+async fn remove(ground: Ground<'_>, name: &str) -> Verdict {
+    let done = ground.backend.remove_saved(name).await;
+    done.map_err(|e| format!("remove: {e}"))
+}
+
+async fn saved(ground: Ground<'_>) -> Verdict {
+    let name = name("saved");
+    save_one(ground, &name).await?;
+    let known = ground
+        .backend
+        .has_saved(&name)
+        .await
+        .map_err(|e| e.to_string())?;
+    let verdict = async {
+        ensure(known, "nobody knows of it")?;
+        let sandbox = from_saved(ground, &name).await?;
+        let paths = sandbox.facts().paths.clone();
+        let script = format!(
+            "cat file '{}/file' '{}/file'; stat -c %a file; python3 -c 'print(6*7)'",
+            paths.environment.display(),
+            paths.store.display()
+        );
+        let (_, text) = sh(sandbox.as_ref(), &script).await?;
+        let copy = fork(sandbox.as_ref()).await?;
+        let (_, forked) = sh(
+            copy.as_ref(),
+            &format!(
+                "cat file '{}/file'",
+                copy.facts().paths.environment.display()
+            ),
+        )
+        .await?;
+        stop(copy).await?;
+        stop(sandbox).await?;
+        expect(
+            "files",
+            text.as_str(),
+            "workspace\nenvironment\nstore\n640\n42\n",
+        )?;
+        expect(
+            "files of a fork",
+            forked.as_str(),
+            "workspace\nenvironment\n",
+        )
+    }
+    .await;
+    remove(ground, &name).await?;
+    verdict
+}
+
+async fn saved_stays(ground: Ground<'_>) -> Verdict {
+    let name = name("stays");
+    save_one(ground, &name).await?;
+    let first = from_saved(ground, &name).await?;
+    sh(first.as_ref(), "echo changed > file; echo x > new").await?;
+    let second = from_saved(ground, &name).await?;
+    let (_, text) = sh(second.as_ref(), "cat file; ls").await?;
+    stop(first).await?;
+    stop(second).await?;
+    remove(ground, &name).await?;
+    expect("files", text.as_str(), "workspace\nfile\nsub\n")
+}
+
+async fn times(ground: Ground<'_>) -> Verdict {
+    let name = name("times");
+    save_one(ground, &name).await?;
+    let sandbox = from_saved(ground, &name).await?;
+    let (_, text) = sh(sandbox.as_ref(), "stat -c %Y file sub").await?;
+    let copy = fork(sandbox.as_ref()).await?;
+    let (_, forked) = sh(copy.as_ref(), "stat -c %Y file sub").await?;
+    stop(copy).await?;
+    stop(sandbox).await?;
+    remove(ground, &name).await?;
+    let wanted = format!("{TIME}\n{TIME}\n");
+    expect("times in the saved state", &text, &wanted)?;
+    expect("times in a fork", &forked, &wanted)
+}
+
+async fn no_state(ground: Ground<'_>) -> Verdict {
+    let mut spec = ground.spec();
+    spec.start = Start::Saved("conformance-there-is-none".to_owned());
+    match ground.backend.start(&spec).await {
+        Ok(sandbox) => {
+            stop(sandbox).await?;
+            Err("it started".to_owned())
+        }
+        Err(e) => expect("kind of error", e.kind, ErrorKind::NotFound),
+    }
+}
+
+async fn removed(ground: Ground<'_>) -> Verdict {
+    let name = name("removed");
+    save_one(ground, &name).await?;
+    remove(ground, &name).await?;
+    let known = ground
+        .backend
+        .has_saved(&name)
+        .await
+        .map_err(|e| e.to_string())?;
+    remove(ground, &name).await?;
+    ensure(!known, "it is still there")
+}
+
+/// Command lines on this machine that contain the mark.
+pub fn marked(mark: &str) -> usize {
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
+        .filter(|line| line.split(|b| *b == 0).any(|word| word == mark.as_bytes()))
+        .count()
+}
+
+/// A script that starts a process which leaves its parents and ignores signals, and that waits for it.
+pub fn daemon(mark: &str) -> String {
+    format!(
+        "(trap '' HUP TERM INT; setsid sh -c 'trap \"\" HUP TERM INT; exec sleep {mark}' >/dev/null 2>&1 </dev/null &) ; sleep 0.2; echo started"
+    )
+}
+
+/// Seconds that no other process sleeps.
+pub fn mark() -> String {
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().subsec_nanos();
+    format!("7{:07}{:09}", std::process::id() % 10_000_000, now)
+}
+
+async fn stop_ends_all(ground: Ground<'_>) -> Verdict {
+    let mark = mark();
+    let sandbox = ground.sandbox(&ground.spec()).await?;
+    sh(sandbox.as_ref(), &daemon(&mark)).await?;
+    let running = sandbox.spawn(&Command::new(["sleep", &mark])).await;
+    let running = running.map_err(|e| e.to_string())?;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    if marked(&mark) < 2 {
+        stop(sandbox).await?;
+        eprintln!("skipped: the processes of this engine cannot be seen from here");
+        return Ok(());
+    }
+    stop(sandbox).await?;
+    let ended = tokio::time::timeout(Duration::from_secs(5), running.exit).await;
+    ensure(ended.is_ok(), "the end of a process is not told")?;
+    expect("processes left", marked(&mark), 0)
+}
+
+async fn stopped_is_dead(ground: Ground<'_>) -> Verdict {
+    let sandbox = ground.sandbox(&ground.spec()).await?;
+    sandbox.health().await.map_err(|e| format!("health: {e}"))?;
+    for _ in 0..2 {
+        sandbox.stop().await.map_err(|e| format!("stop: {e}"))?;
+    }
+    match sandbox.health().await {
+        Ok(()) => return Err("it is said to be healthy".to_owned()),
+        Err(e) => expect("kind of error", e.kind, ErrorKind::Dead)?,
+    }
+    match sandbox.spawn(&Command::new(["true"])).await {
+        Ok(_) => Err("a process started".to_owned()),
+        Err(e) => expect("kind of error", e.kind, ErrorKind::Dead),
+    }
+}
+
+async fn clean_spares(ground: Ground<'_>) -> Verdict {
+    let sandbox = ground.sandbox(&ground.spec()).await?;
+    let copy = fork(sandbox.as_ref()).await?;
+    upload(
+        sandbox.as_ref(),
+        &sandbox.facts().paths.workspace.join("file"),
+        b"x",
+    )
+    .await?;
+    ground
+        .backend
+        .clean()
+        .await
+        .map_err(|e| format!("clean: {e}"))?;
+    for one in [&sandbox, &copy] {
+        one.health().await.map_err(|e| format!("afterwards: {e}"))?;
+    }
+    let path = sandbox.facts().paths.workspace.join("file");
+    let content = download(sandbox.as_ref(), &path).await?;
+    stop(copy).await?;
+    stop(sandbox).await?;
+    expect("content afterwards", content, b"x".to_vec())
+}

@@ -1,0 +1,7 @@
+//! Integration tests of the sandboxes, in one binary.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod conformance;
+#[cfg(target_os = "linux")]
+mod local;
