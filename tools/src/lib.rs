@@ -11,6 +11,8 @@ pub mod process;
 pub mod pytest;
 pub mod python;
 pub mod server;
+#[cfg(test)]
+mod testing;
 pub mod tool;
 pub mod tools;
 pub mod workspace;

@@ -4,6 +4,9 @@
 //! a function that does not exist (with the nearest names). [`ToolError::Broken`] is never shown
 //! to a model: the run ends as `infrastructure`.
 
+mod arguments;
+mod schema;
+
 use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use changes::Changed;
-pub use files::walker;
+pub use files::{nearest, walker};
 pub use layout::Layout;
 pub use patch::unified;
 

@@ -3,13 +3,19 @@
 //! Old repositories hold files in Python 2 syntax and worse, so everything here works on what could be
 //! parsed; callers compare errors before and after instead of asking for none.
 
+mod builtins;
 mod contributed;
 mod definitions;
+pub mod edit;
 mod imports;
 mod module;
+mod names;
+mod resolve;
 mod tokens;
 
 pub use contributed::contributed;
-pub use definitions::{Definition, Kind, flatten, in_function};
+pub use definitions::{Definition, Kind, flatten, in_function, plain_name};
 pub use imports::{Binding, Import};
 pub use module::{Module, SyntaxError};
+pub use names::{Undefined, new_undefined_names, undefined_names};
+pub use resolve::{Found, module_name, suggest};

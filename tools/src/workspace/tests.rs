@@ -1,43 +1,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use std::collections::BTreeMap;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::process::Command;
 
 use super::*;
+use crate::testing::{Fixture, config};
 use crate::tools::submission::Change;
 
-/// A workspace with a base archive, in a temporary folder.
-pub struct Fixture {
-    pub folder: tempfile::TempDir,
-    pub workspace: Workspace,
-}
-
 impl Fixture {
-    pub fn new(files: &[(&str, &[u8])]) -> Fixture {
-        Fixture::with(files, |_| {})
-    }
-
-    /// `before` runs when the files are there and the workspace is not yet open.
-    pub fn with(files: &[(&str, &[u8])], before: impl FnOnce(&Path)) -> Fixture {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().join("testbed");
-        for (name, content) in files {
-            let path = root.join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, content).unwrap();
-        }
-        fs::create_dir_all(&root).unwrap();
-        let mut archive =
-            tar::Builder::new(fs::File::create(folder.path().join("base.tar")).unwrap());
-        archive.follow_symlinks(false);
-        archive.append_dir_all(".", &root).unwrap();
-        archive.finish().unwrap();
-        before(&root);
-        let workspace = Workspace::open(config(folder.path())).unwrap();
-        Fixture { folder, workspace }
-    }
-
     fn root(&self) -> PathBuf {
         self.workspace.root().to_path_buf()
     }
@@ -81,18 +51,6 @@ impl Fixture {
             assert_eq!(now, changed.now, "{}", changed.path);
         }
         patch
-    }
-}
-
-fn config(folder: &Path) -> Config {
-    Config {
-        workspace: folder.join("testbed"),
-        base_archive: folder.join("base.tar"),
-        scratch: folder.join("scratch"),
-        python: PathBuf::from("python3"),
-        env: BTreeMap::new(),
-        runner: Default::default(),
-        test_seconds: 60,
     }
 }
 

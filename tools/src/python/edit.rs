@@ -1,0 +1,387 @@
+//! Putting functions and imports into source text.
+//!
+//! Texts here have `\n` for line ends; [`Lines`] keeps those of the file.
+
+use super::{Binding, Definition, Kind, Module};
+
+/// How a file ends its lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lines {
+    Lf,
+    CrLf,
+}
+
+impl Lines {
+    /// The text with `\n` alone, and what it had. A file of mixed line ends is left as it is.
+    pub fn split(text: &str) -> (String, Lines) {
+        let ends = text.matches('\n').count();
+        if ends > 0 && text.matches("\r\n").count() == ends {
+            (text.replace("\r\n", "\n"), Lines::CrLf)
+        } else {
+            (text.to_owned(), Lines::Lf)
+        }
+    }
+
+    pub fn join(self, text: &str) -> String {
+        match self {
+            Lines::Lf => text.to_owned(),
+            Lines::CrLf => text.replace("\r\n", "\n").replace('\n', "\r\n"),
+        }
+    }
+}
+
+/// Code that a model gave: definitions, with the imports that stood above them taken off.
+#[derive(Debug)]
+pub struct Code {
+    text: String,
+    pub imports: Vec<Binding>,
+    /// Qualified names of the definitions at its top level.
+    pub names: Vec<String>,
+    indent: usize,
+}
+
+impl Code {
+    /// Reads code; the error says what is wrong with it.
+    pub fn read(given: &str) -> Result<Code, String> {
+        let (text, _) = Lines::split(given);
+        let text = text.trim_matches('\n');
+        let indent = text
+            .lines()
+            .find(|l| !l.trim().is_empty() && !l.trim_start().starts_with('#'))
+            .map_or(0, |l| l.len() - l.trim_start().len());
+        let whole = shift(text, indent, 0);
+        let module = Module::parse(whole.clone());
+        if let Some(error) = module.errors().first() {
+            return Err(format!(
+                "the code does not parse: line {}: {}",
+                error.line, error.what
+            ));
+        }
+        let names: Vec<String> = module.outline().into_iter().map(|d| d.qualified).collect();
+        if names.is_empty() {
+            return Err("the code holds no complete function or class; begin with `def`, `class` or a decorator".to_owned());
+        }
+        let first = module.outline().first().map_or(1, |d| d.first);
+        let mut imports = Vec::new();
+        let mut keep: Vec<bool> = vec![true; whole.lines().count()];
+        for import in module.imports() {
+            if import.top_level && import.last < first {
+                imports.extend(import.bindings);
+                for line in keep.iter_mut().take(import.last).skip(import.first - 1) {
+                    *line = false;
+                }
+            }
+        }
+        // The lines of the original, so that strings over several lines stay as they were.
+        let text: Vec<&str> = text
+            .lines()
+            .zip(&keep)
+            .filter(|(_, keep)| **keep)
+            .map(|(l, _)| l)
+            .collect();
+        Ok(Code {
+            text: text.join("\n").trim_matches('\n').trim_end().to_owned(),
+            imports,
+            names,
+            indent,
+        })
+    }
+
+    /// The code indented by `columns`, ending with a line end.
+    pub fn indented(&self, columns: usize) -> String {
+        let mut text = shift(&self.text, self.indent, columns);
+        text.push('\n');
+        text
+    }
+}
+
+/// Changes the indentation from `from` to `to` columns; lines inside of strings stay.
+fn shift(text: &str, from: usize, to: usize) -> String {
+    if from == to {
+        return text.to_owned();
+    }
+    let wrapped = match from {
+        0 => format!("\n{text}\n"),
+        _ => format!("if 1:\n{text}\n"),
+    };
+    let inside = lines_in_strings(&Module::parse(wrapped));
+    let mut out = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        if inside.contains(&(at + 2)) || line.trim().is_empty() {
+            out.push(if line.trim().is_empty() && !inside.contains(&(at + 2)) {
+                String::new()
+            } else {
+                line.to_owned()
+            });
+            continue;
+        }
+        let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
+        out.push(format!("{}{}", " ".repeat(to), &line[blank.min(from)..]));
+    }
+    out.join("\n")
+}
+
+/// Lines that begin inside of a string.
+fn lines_in_strings(module: &Module) -> std::collections::HashSet<usize> {
+    let mut found = std::collections::HashSet::new();
+    let mut open = vec![module.root()];
+    while let Some(node) = open.pop() {
+        if node.kind() == "string" {
+            found.extend(node.start_position().row + 2..=node.end_position().row + 1);
+            continue;
+        }
+        let mut cursor = node.walk();
+        open.extend(node.children(&mut cursor));
+    }
+    found
+}
+
+/// Where code is put.
+#[derive(Debug, Clone, Copy)]
+pub enum Spot<'a> {
+    After(&'a Definition),
+    /// As the last member of a class.
+    In(&'a Definition),
+    /// At the end of the module, but before `if __name__ == "__main__"`.
+    End,
+}
+
+/// A text with code put in, and the lines that the code takes there.
+#[derive(Debug)]
+pub struct Edited {
+    pub text: String,
+    pub first: usize,
+    pub last: usize,
+}
+
+pub fn insert(module: &Module, code: &Code, spot: Spot<'_>) -> Edited {
+    let lines: Vec<&str> = module.text().lines().collect();
+    let (at, indent) = match spot {
+        Spot::After(definition) => (definition.last, definition.indent),
+        Spot::In(class) => (class.last, member_indent(module, class)),
+        Spot::End => (main_guard(module).unwrap_or(lines.len()), 0),
+    };
+    let gap = if indent == 0 { 2 } else { 1 };
+    let mut before: Vec<&str> = lines[..at.min(lines.len())].to_vec();
+    while before.last().is_some_and(|l| l.trim().is_empty()) {
+        before.pop();
+    }
+    let mut after: &[&str] = &lines[at.min(lines.len())..];
+    while after.first().is_some_and(|l| l.trim().is_empty()) {
+        after = &after[1..];
+    }
+    let mut out = String::new();
+    for line in &before {
+        out.push_str(line);
+        out.push('\n');
+    }
+    if !before.is_empty() {
+        out.push_str(&"\n".repeat(gap));
+    }
+    let first = out.matches('\n').count() + 1;
+    out.push_str(&code.indented(indent));
+    let last = out.matches('\n').count();
+    if let Some(next) = after.first() {
+        // What follows in the same class keeps its distance; anything further out gets two lines.
+        let columns = next.len() - next.trim_start().len();
+        out.push_str(&"\n".repeat(if columns == 0 { 2 } else { 1 }));
+        for line in after {
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    Edited {
+        text: out,
+        first,
+        last,
+    }
+}
+
+/// Replaces a definition, decorators included.
+pub fn replace(module: &Module, definition: &Definition, code: &Code) -> Edited {
+    let lines: Vec<&str> = module.text().split_inclusive('\n').collect();
+    let mut out: String = lines[..definition.first - 1].concat();
+    let first = definition.first;
+    out.push_str(&code.indented(definition.indent));
+    let last = out.matches('\n').count();
+    out.push_str(&lines[definition.last.min(lines.len())..].concat());
+    Edited {
+        text: out,
+        first,
+        last,
+    }
+}
+
+fn member_indent(module: &Module, class: &Definition) -> usize {
+    let body = module.text().get(..class.body.start).unwrap_or_default();
+    let column = body.len() - body.rfind('\n').map_or(0, |at| at + 1);
+    // A body on the line of `class` tells nothing.
+    match class.first == class.last || column > class.indent + 8 {
+        true => class.indent + 4,
+        false => class.children.first().map_or(column, |c| c.indent),
+    }
+}
+
+/// Lines before `if __name__ == "__main__"`, where that ends the module.
+fn main_guard(module: &Module) -> Option<usize> {
+    let root = module.root();
+    let mut cursor = root.walk();
+    let last = root
+        .named_children(&mut cursor)
+        .filter(|c| c.kind() != "comment")
+        .last()?;
+    let is_guard = last.kind() == "if_statement"
+        && last
+            .child_by_field_name("condition")
+            .is_some_and(|c| module.source(c).contains("__name__"));
+    is_guard.then(|| last.start_position().row)
+}
+
+/// Adds imports below the existing ones, those that are there already left out. Gives the text and the
+/// statements that were added; the error names an import that would take another's name.
+pub fn add_imports(module: &Module, wanted: &[Binding]) -> Result<(String, Vec<String>), String> {
+    let existing = module.imports();
+    let mut statements: Vec<String> = Vec::new();
+    let defined = module.outline();
+    for binding in wanted {
+        if existing
+            .iter()
+            .filter(|i| i.top_level || !is_inside(&defined, i.first))
+            .any(|i| i.bindings.contains(binding))
+        {
+            continue;
+        }
+        let other = existing
+            .iter()
+            .filter(|i| i.top_level)
+            .flat_map(|i| &i.bindings)
+            .find(|b| {
+                b.local == binding.local
+                    && b.local != "*"
+                    && !(b.module.is_empty() && binding.module.is_empty())
+            });
+        if let Some(other) = other {
+            return Err(format!(
+                "`{}` is bound already by `{}`; `{}` would take its place. Import it `as` another name",
+                binding.local,
+                other.statement(),
+                binding.statement()
+            ));
+        }
+        if let Some(own) = defined.iter().find(|d| d.name == binding.local) {
+            return Err(format!(
+                "`{}` is defined in the file already (line {}), so `{}` would take its place",
+                binding.local,
+                own.line,
+                binding.statement()
+            ));
+        }
+        let statement = binding.statement();
+        if !statements.contains(&statement) {
+            statements.push(statement);
+        }
+    }
+    if statements.is_empty() {
+        return Ok((module.text().to_owned(), statements));
+    }
+    let (future, plain): (Vec<String>, Vec<String>) = statements
+        .iter()
+        .cloned()
+        .partition(|s| s.starts_with("from __future__"));
+    let lines: Vec<&str> = module.text().lines().collect();
+    let first_definition = defined.first().map_or(usize::MAX, |d| d.first);
+    let is_future = |i: &super::Import| i.bindings.iter().any(|b| b.module == "__future__");
+    let header = header_end(module);
+    let after_future = existing
+        .iter()
+        .filter(|i| i.top_level && is_future(i))
+        .map(|i| i.last)
+        .max();
+    let after_imports = existing
+        .iter()
+        .filter(|i| i.top_level && i.last < first_definition)
+        .map(|i| i.last)
+        .max();
+    let future_at = after_future.unwrap_or(header);
+    let plain_at = after_imports.unwrap_or(future_at).max(future_at);
+    let mut out: Vec<String> = Vec::new();
+    let put =
+        |out: &mut Vec<String>, block: &[String], first_of_kind: bool, next: Option<&&str>| {
+            if block.is_empty() {
+                return;
+            }
+            if first_of_kind && out.last().is_some_and(|l| !l.trim().is_empty()) {
+                out.push(String::new());
+            }
+            out.extend(block.iter().cloned());
+            if first_of_kind && next.is_some_and(|l| !l.trim().is_empty()) {
+                out.push(String::new());
+            }
+        };
+    for at in 0..=lines.len() {
+        if at == future_at {
+            put(&mut out, &future, after_future.is_none(), lines.get(at));
+        }
+        if at == plain_at {
+            put(&mut out, &plain, after_imports.is_none(), lines.get(at));
+        }
+        if let Some(line) = lines.get(at) {
+            out.push((*line).to_owned());
+        }
+    }
+    let mut text = out.join("\n");
+    text.push('\n');
+    Ok((text, statements))
+}
+
+fn is_inside(outline: &[Definition], line: usize) -> bool {
+    super::in_function(outline, line)
+        .is_some_and(|d| matches!(d.kind, Kind::Function | Kind::Class))
+}
+
+/// Lines of the leading comments and the module's docstring.
+fn header_end(module: &Module) -> usize {
+    let root = module.root();
+    let mut cursor = root.walk();
+    let mut end = 0;
+    for child in root.named_children(&mut cursor) {
+        let is_header = child.kind() == "comment" && child.start_position().row <= end + 1;
+        if is_header || super::tokens::is_docstring(child) {
+            end = super::definitions::last_line(child);
+        } else {
+            break;
+        }
+    }
+    end
+}
+
+/// Import statements as given by a model, read into what they bind.
+pub fn read_imports(given: &[String]) -> Result<Vec<Binding>, String> {
+    let mut found = Vec::new();
+    for text in given {
+        let module = Module::parse(format!("{}\n", text.trim()));
+        let root = module.root();
+        let mut cursor = root.walk();
+        let only_imports = root.named_children(&mut cursor).all(|c| {
+            c.kind().starts_with("import_")
+                || c.kind() == "future_import_statement"
+                || c.kind() == "comment"
+        });
+        let bindings: Vec<Binding> = module
+            .imports()
+            .into_iter()
+            .flat_map(|i| i.bindings)
+            .collect();
+        if root.has_error() || !only_imports || bindings.is_empty() {
+            return Err(format!(
+                "`{}` is not an import statement; write e.g. `from package.module import name`",
+                text.trim()
+            ));
+        }
+        found.extend(bindings);
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! Where a name could be imported from: what the repository defines, and how its other files import it.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use regex::Regex;
+
+use super::Module;
+
+/// A way to import a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// An absolute import statement that binds the name.
+    pub statement: String,
+    /// How many places speak for it.
+    pub weight: usize,
+}
+
+/// The dotted name under which a file is imported: from the outermost folder that is a package.
+pub fn module_name(root: &Path, path: &str) -> String {
+    let parts: Vec<&str> = path.trim_end_matches(".py").split('/').collect();
+    let mut start = parts.len() - 1;
+    while start > 0
+        && root
+            .join(parts[..start].join("/"))
+            .join("__init__.py")
+            .is_file()
+    {
+        start -= 1;
+    }
+    let mut name = parts[start..].to_vec();
+    if name.last() == Some(&"__init__") {
+        name.pop();
+    }
+    name.join(".")
+}
+
+/// Import statements for `name`, best first, at most three. `files` are the repository's files.
+pub fn suggest(root: &Path, files: &[String], name: &str) -> Vec<Found> {
+    let escaped = regex::escape(name);
+    let (Ok(import), Ok(definition)) = (
+        Regex::new(&format!(
+            r"(?m)^[ \t]*(?:from[ \t]+\S+[ \t]+)?import[ \t][^\n#]*\b{escaped}\b[^\n#]*"
+        )),
+        Regex::new(&format!(
+            r"(?m)^(?:(?:async[ \t]+)?def|class)[ \t]+{escaped}\b|^{escaped}[ \t]*=[^=]"
+        )),
+    ) else {
+        return Vec::new();
+    };
+    let mut weights: HashMap<String, usize> = HashMap::new();
+    for path in files.iter().filter(|p| p.ends_with(".py")) {
+        let Ok(text) = std::fs::read_to_string(root.join(path)) else {
+            continue;
+        };
+        if !text.contains(name) {
+            continue;
+        }
+        let mut here = None;
+        let mut here = || here.get_or_insert_with(|| module_name(root, path)).clone();
+        let is_package = path.ends_with("/__init__.py");
+        for line in import.find_iter(&text) {
+            let module = Module::parse(format!(
+                "{}\n",
+                line.as_str().trim().trim_end_matches(['(', '\\', ','])
+            ));
+            for binding in module.imports().into_iter().flat_map(|i| i.bindings) {
+                if binding.local != name || binding.module == "__future__" {
+                    continue;
+                }
+                let mut absolute = binding.clone();
+                if binding.module.starts_with('.') {
+                    let Some(from) = absolute_module(&here(), is_package, &binding.module) else {
+                        continue;
+                    };
+                    absolute.module = from;
+                }
+                *weights.entry(absolute.statement()).or_default() += 1;
+                if is_package {
+                    *weights
+                        .entry(format!("from {} import {name}", here()))
+                        .or_default() += 3;
+                }
+            }
+        }
+        let is_test = path.contains("test");
+        if !is_test && definition.is_match(&text) {
+            *weights
+                .entry(format!("from {} import {name}", here()))
+                .or_default() += 2;
+        }
+    }
+    let mut found: Vec<Found> = weights
+        .into_iter()
+        .map(|(statement, weight)| Found { statement, weight })
+        .collect();
+    found.sort_by(|a, b| {
+        (b.weight, a.statement.len())
+            .cmp(&(a.weight, b.statement.len()))
+            .then_with(|| a.statement.cmp(&b.statement))
+    });
+    found.truncate(3);
+    found
+}
+
+/// `..x` in module `here` as an absolute name.
+fn absolute_module(here: &str, is_package: bool, relative: &str) -> Option<String> {
+    let dots = relative.len() - relative.trim_start_matches('.').len();
+    let mut parts: Vec<&str> = here.split('.').collect();
+    let up = dots - usize::from(is_package);
+    for _ in 0..up {
+        parts.pop()?;
+    }
+    let rest = relative.trim_start_matches('.');
+    if !rest.is_empty() {
+        parts.push(rest);
+    }
+    let name = parts.join(".");
+    (!name.is_empty()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    #[test]
+    fn names_are_found_where_they_are_defined_and_exported() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = [
+            ("src/pkg/__init__.py", "from .core import Thing\n"),
+            (
+                "src/pkg/core.py",
+                "import numpy as np\nclass Thing: pass\ndef alone(): pass\n",
+            ),
+            ("src/pkg/sub/__init__.py", ""),
+            (
+                "src/pkg/sub/deep.py",
+                "from ..core import Thing\nLIMIT = 3\n",
+            ),
+            (
+                "tests/test_a.py",
+                "import pytest\nimport numpy as np\nfrom pkg import Thing\n",
+            ),
+            ("tests/test_b.py", "import pytest\n"),
+        ];
+        for (path, text) in files {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let paths: Vec<String> = files.iter().map(|(p, _)| (*p).to_owned()).collect();
+        let best = |name: &str| {
+            suggest(folder.path(), &paths, name)
+                .into_iter()
+                .next()
+                .map(|f| f.statement)
+        };
+        assert_eq!(best("Thing").unwrap(), "from pkg import Thing");
+        assert_eq!(best("alone").unwrap(), "from pkg.core import alone");
+        assert_eq!(best("LIMIT").unwrap(), "from pkg.sub.deep import LIMIT");
+        assert_eq!(best("np").unwrap(), "import numpy as np");
+        assert_eq!(best("pytest").unwrap(), "import pytest");
+        assert_eq!(best("nothing"), None);
+        assert_eq!(
+            module_name(folder.path(), "src/pkg/sub/deep.py"),
+            "pkg.sub.deep"
+        );
+        assert_eq!(module_name(folder.path(), "tests/test_a.py"), "test_a");
+    }
+}

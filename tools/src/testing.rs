@@ -1,0 +1,83 @@
+//! A workspace for tests, in a temporary folder.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::config::Config;
+use crate::tool::{Answer, Context, ToolError};
+use crate::workspace::Workspace;
+
+pub struct Fixture {
+    pub folder: tempfile::TempDir,
+    pub workspace: Workspace,
+}
+
+impl Fixture {
+    pub fn new(files: &[(&str, &[u8])]) -> Fixture {
+        Fixture::with(files, |_| {})
+    }
+
+    /// `before` runs when the files are there and the workspace is not yet open.
+    pub fn with(files: &[(&str, &[u8])], before: impl FnOnce(&Path)) -> Fixture {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("testbed");
+        for (name, content) in files {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        fs::create_dir_all(&root).unwrap();
+        let mut archive =
+            tar::Builder::new(fs::File::create(folder.path().join("base.tar")).unwrap());
+        archive.follow_symlinks(false);
+        archive.append_dir_all(".", &root).unwrap();
+        archive.finish().unwrap();
+        before(&root);
+        let workspace = Workspace::open(config(folder.path())).unwrap();
+        Fixture { folder, workspace }
+    }
+
+    pub fn answer(&mut self, tool: &str, arguments: Value) -> Result<Answer, ToolError> {
+        let tool = crate::list::all()
+            .into_iter()
+            .find(|t| t.name() == tool)
+            .expect("a tool of this name");
+        let mut context = Context {
+            workspace: &mut self.workspace,
+            deadline: Instant::now() + Duration::from_secs(60),
+        };
+        tool.call(&mut context, arguments)
+    }
+
+    pub fn text(&mut self, tool: &str, arguments: Value) -> String {
+        self.answer(tool, arguments).expect("an answer").text
+    }
+
+    pub fn refusal(&mut self, tool: &str, arguments: Value) -> String {
+        match self.answer(tool, arguments) {
+            Err(ToolError::Refused(text)) => text,
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+
+    pub fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.workspace.root().join(path)).unwrap()
+    }
+}
+
+pub fn config(folder: &Path) -> Config {
+    Config {
+        workspace: folder.join("testbed"),
+        base_archive: folder.join("base.tar"),
+        scratch: folder.join("scratch"),
+        python: PathBuf::from("python3"),
+        env: BTreeMap::new(),
+        runner: Default::default(),
+        test_seconds: 60,
+    }
+}

@@ -1,0 +1,299 @@
+//! From what a model wrote to a tool's argument struct: harmless slips are mended, the rest is refused
+//! with the field, the nearest known one, and an example.
+
+use serde_json::{Map, Value};
+
+use super::{Answer, AnyTool, Audience, Context, Tool, ToolError, ToolSpec, schema};
+
+impl<T: Tool> AnyTool for T {
+    fn name(&self) -> &'static str {
+        T::NAME
+    }
+
+    fn audience(&self) -> Audience {
+        T::AUDIENCE
+    }
+
+    fn seconds(&self) -> u64 {
+        T::SECONDS
+    }
+
+    fn spec(&self) -> ToolSpec {
+        schema::spec::<T>()
+    }
+
+    fn call(&self, context: &mut Context<'_>, arguments: Value) -> Result<Answer, ToolError> {
+        let args = read::<T>(arguments)?;
+        Tool::call(self, context, args)
+    }
+}
+
+fn read<T: Tool>(arguments: Value) -> Result<T::Args, ToolError> {
+    let schema = schema::parameters::<T::Args>();
+    let arguments = mend(T::NAME, &schema, arguments)?;
+    serde_json::from_value(arguments).map_err(|e| refuse(T::NAME, &schema, &e.to_string()))
+}
+
+/// Checks the top level against the schema, and mends what can mean only one thing: a number or a list
+/// written as a string, one string for a list of them, `null` for a field left out.
+fn mend(tool: &str, schema: &Value, arguments: Value) -> Result<Value, ToolError> {
+    let arguments = match arguments {
+        Value::Null => Value::Object(Map::new()),
+        Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+        other => other,
+    };
+    let Value::Object(given) = arguments else {
+        return Err(refuse(tool, schema, "the arguments are no object"));
+    };
+    let empty = Map::new();
+    let known = schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .unwrap_or(&empty);
+    let mut fields = Map::new();
+    for (name, value) in given {
+        let Some(property) = known.get(&name) else {
+            let nearest = known
+                .keys()
+                .map(|k| (strsim::jaro_winkler(k, &name), k))
+                .filter(|(score, _)| *score > 0.7)
+                .max_by(|a, b| a.0.total_cmp(&b.0));
+            let names: Vec<String> = known.keys().map(|k| format!("`{k}`")).collect();
+            let meant = match (nearest, names.is_empty()) {
+                (Some((_, nearest)), _) => format!("did you mean `{nearest}`?"),
+                (None, true) => "it takes none".to_owned(),
+                (None, false) => format!("it takes {}", names.join(", ")),
+            };
+            return Err(refuse(
+                tool,
+                schema,
+                &format!("there is no field `{name}`; {meant}"),
+            ));
+        };
+        if value.is_null() {
+            continue;
+        }
+        let wanted = property
+            .get("type")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let value = fit(wanted, property, value).map_err(|got| {
+            refuse(
+                tool,
+                schema,
+                &format!("`{name}` must be {}, not {got}", a(wanted)),
+            )
+        })?;
+        fields.insert(name, value);
+    }
+    for name in schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let name = name.as_str().unwrap_or_default();
+        if !fields.contains_key(name) {
+            let what = known
+                .get(name)
+                .and_then(|p| p.get("description"))
+                .and_then(Value::as_str)
+                .map(|d| format!(" ({})", d.trim_end_matches('.')))
+                .unwrap_or_default();
+            return Err(refuse(tool, schema, &format!("`{name}` is missing{what}")));
+        }
+    }
+    Ok(Value::Object(fields))
+}
+
+fn fit(wanted: &str, property: &Value, value: Value) -> Result<Value, String> {
+    let fits = match wanted {
+        "string" => value.is_string(),
+        "integer" => value.is_u64() || (value.is_i64() && property.get("minimum").is_none()),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => true,
+    };
+    if fits {
+        return Ok(value);
+    }
+    match (wanted, &value) {
+        ("integer", Value::Number(n))
+            if n.as_f64()
+                .is_some_and(|f| f.fract() == 0.0 && (0.0..9e15).contains(&f)) =>
+        {
+            // Exact: it has no fraction and fits.
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let whole = n.as_f64().unwrap_or_default() as u64;
+            return Ok(whole.into());
+        }
+        ("integer" | "number" | "boolean" | "array" | "object", Value::String(text)) => {
+            if let Ok(inner) = serde_json::from_str::<Value>(text.trim())
+                && !inner.is_string()
+                && let Ok(inner) = fit(wanted, property, inner)
+            {
+                return Ok(inner);
+            }
+            if wanted == "array" {
+                return Ok(Value::Array(vec![value]));
+            }
+        }
+        ("string", Value::Number(n)) => return Ok(n.to_string().into()),
+        _ => {}
+    }
+    let mut got = value.to_string();
+    if got.chars().count() > 40 {
+        got = got.chars().take(40).chain("…".chars()).collect();
+    }
+    Err(got)
+}
+
+fn a(kind: &str) -> &'static str {
+    match kind {
+        "string" => "a string",
+        "integer" => "a whole number from 0",
+        "number" => "a number",
+        "boolean" => "true or false",
+        "array" => "a list",
+        "object" => "an object",
+        _ => "another value",
+    }
+}
+
+fn refuse(tool: &str, schema: &Value, what: &str) -> ToolError {
+    ToolError::Refused(format!(
+        "Bad arguments for `{tool}`: {what}. Example: {}",
+        example(schema)
+    ))
+}
+
+/// A call with the required fields, from the examples in the schema.
+fn example(schema: &Value) -> Value {
+    let mut fields = Map::new();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    for name in schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+    {
+        let name = name.as_str().unwrap_or_default();
+        let property = properties.and_then(|p| p.get(name));
+        let shown = property
+            .and_then(|p| p.get("examples"))
+            .and_then(|e| e.get(0))
+            .cloned()
+            .unwrap_or_else(|| {
+                match property.and_then(|p| p.get("type")).and_then(Value::as_str) {
+                    Some("integer" | "number") => 1.into(),
+                    Some("boolean") => true.into(),
+                    Some("array") => Value::Array(vec!["…".into()]),
+                    _ => "…".into(),
+                }
+            });
+        fields.insert(name.to_owned(), shown);
+    }
+    Value::Object(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Args {
+        /// Where.
+        #[schemars(example = "tests/test_x.py")]
+        path: String,
+        #[serde(default)]
+        lines: Option<u32>,
+        #[serde(default)]
+        names: Vec<String>,
+        #[serde(default)]
+        exact: bool,
+    }
+
+    struct Probe;
+
+    impl Tool for Probe {
+        type Args = Args;
+        const NAME: &'static str = "probe";
+        const DESCRIPTION: &'static str = "Nothing.";
+        fn call(&self, _: &mut Context<'_>, _: Args) -> Result<Answer, ToolError> {
+            Ok(Answer::text(""))
+        }
+    }
+
+    fn refusal(arguments: Value) -> String {
+        match read::<Probe>(arguments) {
+            Err(ToolError::Refused(text)) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn slips_are_mended() {
+        let args =
+            read::<Probe>(json!({"path": "a", "lines": "12", "names": "b", "exact": "true"}))
+                .unwrap();
+        assert_eq!(args.path, "a");
+        assert_eq!(
+            (args.lines, args.names, args.exact),
+            (Some(12), vec!["b".to_owned()], true)
+        );
+        let args = read::<Probe>(json!(
+            "{\"path\": \"a\", \"lines\": null, \"names\": \"[\\\"c\\\"]\"}"
+        ))
+        .unwrap();
+        assert_eq!((args.lines, args.names), (None, vec!["c".to_owned()]));
+        assert_eq!(
+            read::<Probe>(json!({"path": "a", "lines": 3.0}))
+                .unwrap()
+                .lines,
+            Some(3)
+        );
+    }
+
+    #[test]
+    fn the_field_the_nearest_and_an_example_are_named() {
+        let text = refusal(json!({"file_path": "a"}));
+        assert!(
+            text.contains("no field `file_path`") && text.contains("`path`"),
+            "{text}"
+        );
+        assert!(
+            text.contains(r#"Example: {"path":"tests/test_x.py"}"#),
+            "{text}"
+        );
+        assert!(refusal(json!({})).contains("`path` is missing (Where)"));
+        assert!(
+            refusal(json!({"path": "a", "lines": "many"}))
+                .contains("`lines` must be a whole number")
+        );
+        assert!(refusal(json!({"path": ["a"]})).contains("`path` must be a string"));
+        assert!(refusal(json!({"path": "a", "names": [1]})).contains("probe"));
+        assert!(refusal(json!([1])).contains("no object"));
+        refusal(json!({"path": "a", "lines": -1}));
+        refusal(json!({"path": "a", "lines": 1_u64 << 40}));
+    }
+
+    #[test]
+    fn the_schema_is_plain() {
+        let schema = schema::parameters::<Args>();
+        let text = schema.to_string();
+        for word in ["title", "$schema", "null", "format", "$ref"] {
+            assert!(!text.contains(word), "{word} in {text}");
+        }
+        assert_eq!(schema["properties"]["path"]["description"], "Where.");
+        assert_eq!(schema["required"], json!(["path"]));
+    }
+}

@@ -1,0 +1,92 @@
+//! A tool's schema, from its argument type, in the shape that models are given.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
+
+use super::{Tool, ToolSpec};
+
+pub fn spec<T: Tool>() -> ToolSpec {
+    ToolSpec {
+        name: T::NAME.to_owned(),
+        description: T::DESCRIPTION.to_owned(),
+        parameters: parameters::<T::Args>(),
+    }
+}
+
+/// The schema of an argument struct: no references, titles, formats or nulls.
+pub fn parameters<A: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|s| {
+        s.inline_subschemas = true;
+        s.meta_schema = None;
+    });
+    let mut schema = settings
+        .into_generator()
+        .into_root_schema_for::<A>()
+        .to_value();
+    clean(&mut schema, true);
+    if let Some(object) = schema.as_object_mut() {
+        // What the struct is for stands in the tool's description.
+        object.remove("description");
+        object
+            .entry("properties")
+            .or_insert_with(|| Value::Object(Map::new()));
+    }
+    schema
+}
+
+fn clean(value: &mut Value, is_schema: bool) {
+    let Some(object) = value.as_object_mut() else {
+        if let Some(items) = value.as_array_mut() {
+            items.iter_mut().for_each(|item| clean(item, true));
+        }
+        return;
+    };
+    if is_schema {
+        for key in ["title", "$schema", "format"] {
+            object.remove(key);
+        }
+        if object.get("default").is_some_and(Value::is_null) {
+            object.remove("default");
+        }
+        if let Some(Value::Array(types)) = object.get("type") {
+            let plain: Vec<&Value> = types.iter().filter(|t| *t != "null").collect();
+            if let [only] = plain.as_slice() {
+                let only = (*only).clone();
+                object.insert("type".to_owned(), only);
+            }
+        }
+        if let Some(Value::Array(choices)) = object.get("anyOf") {
+            let plain: Vec<&Value> = choices
+                .iter()
+                .filter(|c| c.get("type") != Some(&"null".into()))
+                .collect();
+            if let [Value::Object(only)] = plain.as_slice() {
+                let only = only.clone();
+                object.remove("anyOf");
+                for (key, inner) in only {
+                    object.entry(key).or_insert(inner);
+                }
+            }
+        }
+        // `minimum: 0` of unsigned numbers says nothing that a model could get wrong.
+        if object.get("minimum") == Some(&0.into()) {
+            object.remove("minimum");
+        }
+    }
+    for (key, inner) in object.iter_mut() {
+        match key.as_str() {
+            "properties" => {
+                for property in inner
+                    .as_object_mut()
+                    .into_iter()
+                    .flat_map(|p| p.values_mut())
+                {
+                    clean(property, true);
+                }
+            }
+            "examples" | "default" | "enum" | "const" | "required" => {}
+            _ => clean(inner, true),
+        }
+    }
+}

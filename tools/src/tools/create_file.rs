@@ -1,0 +1,101 @@
+//! `create_file`: a new file with its whole content.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::editing;
+use super::window::count;
+use crate::python::Module;
+use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::workspace::forward;
+
+pub struct CreateFile;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// The new file, relative to the repository's root; folders are made.
+    #[schemars(example = "tests/test_new.py")]
+    path: String,
+    /// The whole content.
+    #[schemars(example = "def test_one():\n    assert True\n")]
+    content: String,
+}
+
+impl Tool for CreateFile {
+    type Args = Args;
+    const NAME: &'static str = "create_file";
+    const DESCRIPTION: &'static str = "Make a new file with the given content. Refused if the file exists, or if it is Python that does not parse.";
+
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+        let workspace = &mut *context.workspace;
+        let relative = workspace.resolve(&args.path)?;
+        let shown = forward(&relative);
+        if workspace.root().join(&relative).exists() {
+            return Err(ToolError::Refused(format!("`{shown}` exists already.")));
+        }
+        let mut content = args.content;
+        if !content.is_empty() && !content.ends_with('\n') {
+            content.push('\n');
+        }
+        let mut out = format!(
+            "Made {shown}, {}.\n",
+            count(content.lines().count(), "line")
+        );
+        if shown.ends_with(".py") {
+            let module = Module::parse(content.clone());
+            editing::check_syntax(&shown, None, &module)?;
+            let undefined = editing::undefined(workspace, None, &module);
+            if !undefined.is_empty() {
+                out.push_str(&format!(
+                    "It uses names that are defined nowhere:\n{undefined}"
+                ));
+            }
+        }
+        workspace.write(&relative, content.as_bytes())?;
+        Ok(Answer::text(out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use serde_json::json;
+
+    use crate::testing::Fixture;
+
+    #[test]
+    fn new_files_only_and_only_what_parses() {
+        let mut f = Fixture::new(&[("a.py", b"x = 1\n"), ("b.py", b"import pytest\n")]);
+        let made = f.text(
+            "create_file",
+            json!({"path": "n/b.py", "content": "pytest\ny = 1"}),
+        );
+        assert_eq!(
+            made,
+            "Made n/b.py, 2 lines.\nIt uses names that are defined nowhere:\n`pytest` (line 1): `import pytest`\n"
+        );
+        assert_eq!(f.read("n/b.py"), "pytest\ny = 1\n");
+        assert!(
+            f.refusal("create_file", json!({"path": "a.py", "content": ""}))
+                .contains("exists")
+        );
+        assert!(
+            f.refusal(
+                "create_file",
+                json!({"path": "c.py", "content": "def f(:\n"})
+            )
+            .contains("Line 1")
+        );
+        assert!(
+            f.refusal("create_file", json!({"path": "../c.py", "content": ""}))
+                .contains("outside")
+        );
+        assert!(
+            f.refusal("create_file", json!({"path": "a.py/c.py", "content": ""}))
+                .contains("cannot be written")
+        );
+        assert!(!f.workspace.root().join("c.py").exists());
+    }
+}

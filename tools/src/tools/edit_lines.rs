@@ -1,0 +1,165 @@
+//! `edit_lines`: a range of lines replaced by text.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::editing;
+use super::window::{count, numbered};
+use crate::python::Module;
+use crate::python::edit::Lines;
+use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::workspace::forward;
+
+/// Lines shown above and below the edit.
+const AROUND: usize = 5;
+
+pub struct EditLines;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// The file, relative to the repository's root.
+    #[schemars(example = "tests/test_module.py")]
+    path: String,
+    /// First line to replace, counted from 1 (`open_file` shows the numbers).
+    #[schemars(example = 12)]
+    first: usize,
+    /// Last line to replace, inclusive; `first` minus 1 to insert before `first` without replacing.
+    #[schemars(example = 14)]
+    last: usize,
+    /// The new lines, with their full indentation; empty to delete.
+    #[schemars(example = "    assert parse('') == []\n")]
+    text: String,
+}
+
+impl Tool for EditLines {
+    type Args = Args;
+    const NAME: &'static str = "edit_lines";
+    const DESCRIPTION: &'static str = "Replace lines `first` to `last` of a file by `text`. Refused, with the file untouched, when a Python \
+        file would no longer parse; the answer then shows how it would have looked. Line numbers after the edit change.";
+
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+        let workspace = &mut *context.workspace;
+        let relative = workspace.resolve_file(&args.path)?;
+        let shown = forward(&relative);
+        let (before, ends) = Lines::split(&workspace.read_text(&relative)?);
+        let lines: Vec<&str> = before.split_inclusive('\n').collect();
+        let total = lines.len();
+        if args.first == 0
+            || args.first > total + 1
+            || args.last > total
+            || args.last + 1 < args.first
+        {
+            return Err(ToolError::Refused(format!(
+                "Lines {}-{} do not fit: {shown} has {} (`first` from 1, `last` at least `first` minus 1).",
+                args.first,
+                args.last,
+                count(total, "line")
+            )));
+        }
+        let mut new: String = lines[..args.first - 1].concat();
+        if !new.is_empty() && !new.ends_with('\n') {
+            new.push('\n');
+        }
+        let (mut text, _) = Lines::split(&args.text);
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        new.push_str(&text);
+        new.push_str(&lines[args.last..].concat());
+        let mut note = String::new();
+        if shown.ends_with(".py") {
+            let (old, module) = (Module::parse(before.clone()), Module::parse(new.clone()));
+            editing::check_syntax(&shown, Some(&old), &module)?;
+            let undefined = editing::undefined(workspace, Some(&old), &module);
+            if !undefined.is_empty() {
+                note = format!("It now uses names that are defined nowhere:\n{undefined}");
+            }
+        }
+        workspace.write_text(&relative, &ends.join(&new))?;
+        let added = text.lines().count();
+        let mut out = format!(
+            "{shown}: {} replaced by {added}; it has now {}.\n{note}",
+            count(args.last + 1 - args.first, "line"),
+            count(new.lines().count(), "line")
+        );
+        out.push_str(&numbered(
+            &new,
+            args.first.saturating_sub(AROUND).max(1),
+            (args.first + added + AROUND - 1).min(new.lines().count()),
+        ));
+        Ok(Answer::text(out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use serde_json::json;
+
+    use crate::testing::Fixture;
+
+    #[test]
+    fn lines_are_replaced_inserted_and_deleted() {
+        let mut f = Fixture::new(&[
+            ("a.py", b"a = 1\nb = 2\nc = 3"),
+            ("w.txt", b"x\r\ny\r\n"),
+            ("e.txt", b""),
+        ]);
+        let mut edit = |path: &str, first: usize, last: usize, text: &str| {
+            f.text(
+                "edit_lines",
+                json!({"path": path, "first": first, "last": last, "text": text}),
+            )
+        };
+        assert_eq!(
+            edit("a.py", 2, 2, "b = 4\nd = 5"),
+            "a.py: 1 line replaced by 2; it has now 4 lines.\n1  a = 1\n2  b = 4\n3  d = 5\n4  c = 3\n"
+        );
+        edit("a.py", 1, 0, "z = 0");
+        edit("a.py", 6, 5, "end = 1");
+        edit("a.py", 2, 3, "");
+        edit("w.txt", 1, 1, "z");
+        edit("e.txt", 1, 0, "z");
+        assert_eq!(f.read("a.py"), "z = 0\nd = 5\nc = 3\nend = 1\n");
+        assert_eq!(f.read("w.txt"), "z\r\ny\r\n");
+        assert_eq!(f.read("e.txt"), "z\n");
+    }
+
+    #[test]
+    fn refusals_show_how_it_would_look() {
+        let mut f = Fixture::new(&[
+            ("a.py", b"def f():\n    return 1\n"),
+            ("old.py", b"print 'a' if\nx = 1\n"),
+        ]);
+        let refused = f.refusal(
+            "edit_lines",
+            json!({"path": "a.py", "first": 2, "last": 2, "text": "    return (1\n"}),
+        );
+        assert!(
+            refused.contains("would not parse") && refused.contains("2      return (1"),
+            "{refused}"
+        );
+        assert!(
+            f.refusal(
+                "edit_lines",
+                json!({"path": "a.py", "first": 4, "last": 4, "text": ""})
+            )
+            .contains("2 lines")
+        );
+        assert!(
+            f.refusal(
+                "edit_lines",
+                json!({"path": "a.py", "first": 0, "last": 1, "text": ""})
+            )
+            .contains("from 1")
+        );
+        assert_eq!(f.read("a.py"), "def f():\n    return 1\n");
+        // Errors that were there before do not refuse.
+        f.text(
+            "edit_lines",
+            json!({"path": "old.py", "first": 2, "last": 2, "text": "x = 2"}),
+        );
+    }
+}

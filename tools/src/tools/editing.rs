@@ -1,0 +1,97 @@
+//! What the tools that edit Python have in common: a change is checked before it is written.
+
+use std::path::{Path, PathBuf};
+
+use crate::python::{Module, new_undefined_names, suggest};
+use crate::tool::ToolError;
+use crate::workspace::{Workspace, forward};
+
+/// Refuses `after` if it brings syntax errors or undefined names that `before` did not have.
+pub fn check(
+    workspace: &Workspace,
+    path: &str,
+    before: Option<&Module>,
+    after: &Module,
+) -> Result<(), ToolError> {
+    check_syntax(path, before, after)?;
+    let undefined = undefined(workspace, before, after);
+    if undefined.is_empty() {
+        return Ok(());
+    }
+    Err(ToolError::Refused(format!(
+        "Not written: the code uses names that are defined nowhere in {path}.\n{undefined}\
+         Give the imports in `imports`, or define the names."
+    )))
+}
+
+/// Refuses new syntax errors, showing the lines around the first.
+pub fn check_syntax(path: &str, before: Option<&Module>, after: &Module) -> Result<(), ToolError> {
+    let errors = after.new_errors(before);
+    let Some(first) = errors.first() else {
+        return Ok(());
+    };
+    Err(ToolError::Refused(format!(
+        "Not written: {path} would not parse. Line {}: {}.\nIt would read:\n{}",
+        first.line,
+        first.what,
+        super::window::numbered(
+            after.text(),
+            first.line.saturating_sub(5).max(1),
+            first.line + 5
+        )
+    )))
+}
+
+/// One line for each undefined name that `before` did not have, with imports that would define it.
+pub fn undefined(workspace: &Workspace, before: Option<&Module>, after: &Module) -> String {
+    let names = new_undefined_names(before, after);
+    if names.is_empty() {
+        return String::new();
+    }
+    let files = workspace.files();
+    let mut out = String::new();
+    for name in names.iter().take(8) {
+        let found: Vec<String> = suggest(workspace.root(), &files, &name.name)
+            .into_iter()
+            .map(|f| format!("`{}`", f.statement))
+            .collect();
+        out.push_str(&format!("`{}` (line {})", name.name, name.line));
+        if !found.is_empty() {
+            out.push_str(&format!(": {}", found.join(" or ")));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// The lines of a definition's neighbourhood after an edit.
+pub fn result(text: &str, first: usize, last: usize) -> String {
+    const MOST: usize = 120;
+    let shown = last.min(first + MOST - 1);
+    let mut out = super::window::numbered(text, first, shown);
+    if shown < last {
+        out.push_str(&format!("… {} more lines\n", last - shown));
+    }
+    out
+}
+
+/// The `__init__.py` that a new file in a new folder needs: only where neighbouring folders have one.
+pub fn package_file(workspace: &Workspace, relative: &Path) -> Option<PathBuf> {
+    let folder = relative.parent().filter(|f| !f.as_os_str().is_empty())?;
+    let whole = workspace.root().join(folder);
+    if whole.exists() || relative.extension().is_none_or(|e| e != "py") {
+        return None;
+    }
+    let around = whole.parent()?;
+    let has_one = |folder: &Path| folder.join("__init__.py").is_file();
+    let siblings = std::fs::read_dir(around).ok()?;
+    let sibling_is_package = siblings.flatten().any(|s| {
+        let name = s.file_name();
+        workspace
+            .layout()
+            .is_test_path(&forward(&relative.with_file_name("x").join(name)))
+            && has_one(&s.path())
+    });
+    let inside_package = around != workspace.root() && has_one(around);
+    (inside_package || sibling_is_package).then(|| folder.join("__init__.py"))
+}

@@ -1,0 +1,149 @@
+//! `find_file`: files by glob or by a part of their name.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::search::path_glob;
+use super::window::count;
+use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::workspace::forward;
+
+const SHOWN: usize = 50;
+
+pub struct FindFile;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// A glob (`test_*.py` by name, `tests/**/conftest.py` by path), or a part of a name or path (`models`).
+    #[schemars(example = "test_*.py")]
+    name: String,
+    /// Only below this folder, relative to the repository's root.
+    #[serde(default)]
+    path: Option<String>,
+}
+
+impl Tool for FindFile {
+    type Args = Args;
+    const NAME: &'static str = "find_file";
+    const DESCRIPTION: &'static str = "Find files by a glob or by a part of their name, without looking inside. Answers with their paths, sorted.";
+
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+        let workspace = &*context.workspace;
+        let mut files = workspace.files();
+        if let Some(folder) = args.path.as_deref() {
+            let relative = workspace.resolve(folder)?;
+            if !workspace.root().join(&relative).is_dir() {
+                return Err(ToolError::Refused(format!(
+                    "There is no folder `{folder}`."
+                )));
+            }
+            let prefix = forward(&relative);
+            files.retain(|f| {
+                prefix == "."
+                    || f.strip_prefix(&prefix)
+                        .is_some_and(|rest| rest.starts_with('/'))
+            });
+        }
+        let wanted = args.name.trim();
+        if wanted.is_empty() {
+            return Err(ToolError::refused("`name` is empty."));
+        }
+        let found: Vec<String> = if wanted.contains(['*', '?', '[']) {
+            let glob = path_glob(wanted)?;
+            files.into_iter().filter(|f| glob.is_match(f)).collect()
+        } else {
+            match by_part(&files, wanted) {
+                found if found.is_empty() => {
+                    let near = crate::workspace::nearest(&files, wanted, 5);
+                    if !near.is_empty() {
+                        return Ok(Answer::text(format!(
+                            "No file's path holds `{wanted}`. The nearest are:\n{}\n",
+                            near.join("\n")
+                        )));
+                    }
+                    found
+                }
+                found => found,
+            }
+        };
+        if found.is_empty() {
+            return Ok(Answer::text(format!("No file fits `{wanted}`.")));
+        }
+        let mut text = format!("{}\n", count(found.len(), "file"));
+        for path in found.iter().take(SHOWN) {
+            text.push_str(path);
+            text.push('\n');
+        }
+        if found.len() > SHOWN {
+            text.push_str(&format!(
+                "… and {} more. Narrow it with `path` or a stricter `name`.\n",
+                found.len() - SHOWN
+            ));
+        }
+        Answer::with_data(text, &found)
+    }
+}
+
+/// Files with the part in their name, those of just this name first; else in their path.
+fn by_part(files: &[String], part: &str) -> Vec<String> {
+    let part = part.trim_start_matches("./").to_lowercase();
+    let name = |f: &str| f.rsplit('/').next().unwrap_or_default().to_lowercase();
+    let mut named: Vec<String> = files
+        .iter()
+        .filter(|f| name(f).contains(&part))
+        .cloned()
+        .collect();
+    named.sort_by_key(|f| {
+        let name = name(f);
+        name != part && name.split('.').next() != Some(&part)
+    });
+    if !named.is_empty() {
+        return named;
+    }
+    files
+        .iter()
+        .filter(|f| f.to_lowercase().contains(&part))
+        .cloned()
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use serde_json::json;
+
+    use crate::testing::Fixture;
+
+    #[test]
+    fn by_glob_by_part_and_nearest() {
+        let mut f = Fixture::new(&[
+            ("src/pkg/models.py", b""),
+            ("src/pkg/submodels.py", b""),
+            ("tests/test_models.py", b""),
+            ("tests/deep/conftest.py", b""),
+        ]);
+        let mut find = |args| f.text("find_file", args);
+        assert_eq!(find(json!({"name": "*models.py"})).lines().count(), 4);
+        assert_eq!(
+            find(json!({"name": "tests/**/*.py"})),
+            "2 files\ntests/deep/conftest.py\ntests/test_models.py\n"
+        );
+        assert!(find(json!({"name": "models"})).starts_with("3 files\nsrc/pkg/models.py\n"));
+        assert_eq!(
+            find(json!({"name": "models", "path": "tests"})),
+            "1 file\ntests/test_models.py\n"
+        );
+        assert!(find(json!({"name": "modles.py"})).contains("nearest"));
+        assert!(find(json!({"name": "*.rst"})).contains("No file fits"));
+        assert!(
+            f.refusal("find_file", json!({"name": "x", "path": "no"}))
+                .contains("no folder")
+        );
+        assert!(
+            f.refusal("find_file", json!({"name": "[x"}))
+                .contains("not a glob")
+        );
+    }
+}

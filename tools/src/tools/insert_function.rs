@@ -1,0 +1,174 @@
+//! `insert_function`: complete functions or classes put into a file.
+
+#[cfg(test)]
+mod tests;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::editing;
+use super::read_function::unknown;
+use crate::python::edit::{Code, Lines, Spot, add_imports, insert, read_imports};
+use crate::python::{Binding, Kind, Module, plain_name};
+use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::workspace::forward;
+
+pub struct InsertFunction;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// The Python file, relative to the repository's root; made if it does not exist.
+    #[schemars(example = "tests/test_module.py")]
+    path: String,
+    /// One or more complete functions or classes, decorators included. Any indentation: it is put right.
+    /// Import statements above them go to the top of the file.
+    #[schemars(example = "def test_empty():\n    assert parse('') == []\n")]
+    code: String,
+    /// Import statements that the code needs, one each, e.g. `from package.module import name`. Those that
+    /// the file has already are left out.
+    #[serde(default)]
+    imports: Vec<String>,
+    /// Put the code right after this function, method or class (qualified name, e.g. `TestParse.test_one`), at
+    /// its level.
+    #[serde(default)]
+    after: Option<String>,
+    /// Put the code at the end of this class. Default without `after`: the end of the file.
+    #[serde(default)]
+    class: Option<String>,
+}
+
+impl Tool for InsertFunction {
+    type Args = Args;
+    const NAME: &'static str = "insert_function";
+    const DESCRIPTION: &'static str = "Add complete functions or classes to a Python file: after a named function, at the end of a \
+        class, or at the end of the file; a new file is made. Imports are added once at the top. Refused, with the file \
+        untouched, when the result does not parse or uses names that are defined nowhere. Answers with the new lines.";
+
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+        let workspace = &mut *context.workspace;
+        let relative = workspace.resolve(&args.path)?;
+        let shown = forward(&relative);
+        if !shown.ends_with(".py") {
+            return Err(ToolError::Refused(format!(
+                "`{shown}` is no Python file (`.py`)."
+            )));
+        }
+        let exists = workspace.root().join(&relative).exists();
+        let (text, lines) = match exists {
+            true => Lines::split(&workspace.read_text(&relative)?),
+            false => (String::new(), Lines::Lf),
+        };
+        let before = exists.then(|| Module::parse(text.clone()));
+        let code = Code::read(&args.code)
+            .map_err(|what| ToolError::Refused(format!("Not written: {what}.")))?;
+        let wanted = wanted_imports(&args.imports, &code)?;
+        let (text, added) = match add_imports(&Module::parse(text), &wanted) {
+            Ok(done) => done,
+            Err(what) => return Err(ToolError::Refused(format!("Not written: {what}."))),
+        };
+        let module = Module::parse(text);
+        let place = find_spot(&module, &shown, &args)?;
+        let prefix = match &place {
+            Place::After(d) => d
+                .qualified
+                .rsplit_once('.')
+                .map(|(outer, _)| format!("{outer}.")),
+            Place::In(d) => Some(format!("{}.", d.qualified)),
+            Place::End => None,
+        }
+        .unwrap_or_default();
+        for name in &code.names {
+            let taken = module.find(&format!("{prefix}{name}"));
+            // The same name twice is how Python writes setters and overloads.
+            if let Some(taken) = taken
+                .first()
+                .filter(|_| !args.code.contains(".setter") && !args.code.contains("overload"))
+            {
+                return Err(ToolError::Refused(format!(
+                    "Not written: {shown} defines `{prefix}{name}` already (line {}). Use `rewrite_function`, or another name.",
+                    taken.line
+                )));
+            }
+        }
+        let edited = insert(&module, &code, place.spot());
+        let after = Module::parse(edited.text.clone());
+        editing::check(workspace, &shown, before.as_ref(), &after)?;
+        let package = editing::package_file(workspace, &relative);
+        if let Some(package) = &package {
+            workspace.write(package, b"")?;
+        }
+        workspace.write_text(&relative, &lines.join(&edited.text))?;
+        let mut out = match exists {
+            true => format!(
+                "Written to {shown}, lines {}-{}.\n",
+                edited.first, edited.last
+            ),
+            false => format!("Made {shown}, {} lines.\n", after.text().lines().count()),
+        };
+        if let Some(package) = &package {
+            out.push_str(&format!(
+                "Made {} as neighbouring folders have one.\n",
+                forward(package)
+            ));
+        }
+        report_imports(&mut out, &added);
+        out.push_str(&editing::result(after.text(), edited.first, edited.last));
+        Ok(Answer::text(out))
+    }
+}
+
+/// The imports given beside the code and those that stood above it.
+pub fn wanted_imports(given: &[String], code: &Code) -> Result<Vec<Binding>, ToolError> {
+    let mut wanted = read_imports(given)
+        .map_err(|what| ToolError::Refused(format!("Not written: in `imports`, {what}.")))?;
+    wanted.extend(code.imports.iter().cloned());
+    Ok(wanted)
+}
+
+pub fn report_imports(out: &mut String, added: &[String]) {
+    if !added.is_empty() {
+        out.push_str(&format!("Imports added: {}\n", added.join("; ")));
+    }
+}
+
+enum Place {
+    After(crate::python::Definition),
+    In(crate::python::Definition),
+    End,
+}
+
+impl Place {
+    fn spot(&self) -> Spot<'_> {
+        match self {
+            Place::After(d) => Spot::After(d),
+            Place::In(d) => Spot::In(d),
+            Place::End => Spot::End,
+        }
+    }
+}
+
+fn find_spot(module: &Module, shown: &str, args: &Args) -> Result<Place, ToolError> {
+    let class = match &args.class {
+        Some(name) => {
+            let name = plain_name(name);
+            let found = module
+                .find(&name)
+                .into_iter()
+                .rev()
+                .find(|d| d.kind == Kind::Class);
+            Some(found.ok_or_else(|| unknown(module, shown, &name))?)
+        }
+        None => None,
+    };
+    if let Some(after) = &args.after {
+        let plain = plain_name(after);
+        let mut found = module.find(&plain);
+        if let (Some(class), true) = (&class, found.is_empty()) {
+            found = module.find(&format!("{}.{plain}", class.qualified));
+        }
+        let found = found.pop().ok_or_else(|| unknown(module, shown, &plain))?;
+        return Ok(Place::After(found));
+    }
+    Ok(class.map_or(Place::End, Place::In))
+}

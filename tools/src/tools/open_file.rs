@@ -1,0 +1,127 @@
+//! `open_file`: a numbered window of a file.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::window::{count, numbered};
+use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::workspace::forward;
+
+const WINDOW: usize = 100;
+const MOST: usize = 400;
+
+pub struct OpenFile;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// The file, relative to the repository's root.
+    #[schemars(example = "src/package/module.py")]
+    path: String,
+    /// First line to show, counted from 1. Default: 1.
+    #[serde(default)]
+    first: Option<usize>,
+    /// Instead of `first`: a line that the window is centred on.
+    #[serde(default)]
+    line: Option<usize>,
+    /// Number of lines to show, at most 400. Default: 100.
+    #[serde(default)]
+    lines: Option<usize>,
+}
+
+impl Tool for OpenFile {
+    type Args = Args;
+    const NAME: &'static str = "open_file";
+    const DESCRIPTION: &'static str = "Show a window of a text file with line numbers (100 lines unless told otherwise), and say how \
+        many lines lie above and below it. For one function, `read_function` is shorter.";
+
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+        let relative = context.workspace.resolve_file(&args.path)?;
+        let shown = forward(&relative);
+        let text = context.workspace.read_text(&relative)?;
+        let total = text.lines().count();
+        if total == 0 {
+            return Ok(Answer::text(format!("{shown} is empty.\n")));
+        }
+        let size = args.lines.unwrap_or(WINDOW).clamp(1, MOST);
+        let asked = args.line.or(args.first).unwrap_or(1);
+        if asked > total {
+            return Err(ToolError::Refused(format!(
+                "{shown} has only {}.",
+                count(total, "line")
+            )));
+        }
+        let first = match args.line {
+            Some(line) => line
+                .saturating_sub(size / 2)
+                .min((total + 1).saturating_sub(size)),
+            None => args.first.unwrap_or(1),
+        }
+        .max(1);
+        let last = (first + size - 1).min(total);
+        let mut out = format!("{shown}, lines {first}-{last} of {total}\n");
+        out.push_str(&numbered(&text, first, last));
+        let (above, below) = (first - 1, total - last);
+        if above + below > 0 {
+            out.push_str(&format!("({} above, {below} below", count(above, "line")));
+            if below > 0 {
+                out.push_str(&format!("; go on with first={}", last + 1));
+            }
+            out.push_str(")\n");
+        }
+        Ok(Answer::text(out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use serde_json::json;
+
+    use crate::testing::Fixture;
+
+    #[test]
+    fn windows_say_what_lies_around() {
+        let text: String = (1..=250).map(|n| format!("line {n}\n")).collect();
+        let mut f = Fixture::new(&[("a.txt", text.as_bytes()), ("empty", b""), ("bin", b"\0")]);
+        let mut open = |args| f.text("open_file", args);
+        let top = open(json!({"path": "a.txt"}));
+        assert!(
+            top.starts_with("a.txt, lines 1-100 of 250\n  1  line 1\n"),
+            "{top}"
+        );
+        assert!(
+            top.ends_with("(0 lines above, 150 below; go on with first=101)\n"),
+            "{top}"
+        );
+        assert!(
+            open(json!({"path": "a.txt", "line": 120, "lines": 3}))
+                .contains("119  line 119\n120  line 120\n121")
+        );
+        assert!(
+            open(json!({"path": "a.txt", "line": 249, "lines": 10}))
+                .starts_with("a.txt, lines 241-250 of 250")
+        );
+        assert!(
+            open(json!({"path": "a.txt", "first": 245})).ends_with("(244 lines above, 0 below)\n")
+        );
+        assert_eq!(open(json!({"path": "empty"})), "empty is empty.\n");
+        assert!(
+            f.refusal("open_file", json!({"path": "a.txt", "first": 251}))
+                .contains("only 250 lines")
+        );
+        assert!(
+            f.refusal("open_file", json!({"path": "bin"}))
+                .contains("binary")
+        );
+        assert!(
+            f.refusal("open_file", json!({"path": "a.tx"}))
+                .contains("nearest are: a.txt")
+        );
+        assert!(
+            f.refusal("open_file", json!({"path": "../base.tar"}))
+                .contains("outside")
+        );
+    }
+}

@@ -1,0 +1,308 @@
+//! `read_function`: the source of a function or class by its qualified name.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use grep_regex::RegexMatcherBuilder;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::window::{count, numbered};
+use crate::python::{Definition, Kind, Module, flatten, plain_name};
+use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::workspace::{Workspace, forward};
+
+const LINES: usize = 300;
+/// A class longer than this is shown as its outline.
+const CLASS_LINES: usize = 150;
+const CANDIDATES: usize = 12;
+
+pub struct ReadFunction;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// Qualified name of a function, method or class: `Class.method`, `function`, `Outer.Inner.method`.
+    #[schemars(example = "PreparedRequest.prepare_url")]
+    name: String,
+    /// The file, relative to the repository's root. Default: wherever it is defined.
+    #[serde(default)]
+    path: Option<String>,
+}
+
+impl Tool for ReadFunction {
+    type Args = Args;
+    const NAME: &'static str = "read_function";
+    const DESCRIPTION: &'static str = "Show the whole source of a function, method or class by its qualified name, with decorators and \
+        line numbers, and the imports of its file that it uses. Without `path` the whole repository is searched. A class \
+        of more than 150 lines is shown as its outline.";
+
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+        let workspace = &*context.workspace;
+        let mut name = args.name.trim().to_owned();
+        let mut path = args.path.clone();
+        // A pytest node id is taken too.
+        if let Some((file, rest)) = name.split_once("::")
+            && file.ends_with(".py")
+        {
+            path = path.or_else(|| Some(file.to_owned()));
+            name = rest.split('[').next().unwrap_or(rest).to_owned();
+        }
+        let name = plain_name(&name);
+        match path {
+            Some(path) => {
+                let relative = workspace.resolve_file(&path)?;
+                let module = Module::parse(workspace.read_text(&relative)?);
+                let shown = forward(&relative);
+                let found = module.find(&name);
+                if found.is_empty() {
+                    return Err(unknown(&module, &shown, &name));
+                }
+                Ok(Answer::text(show(&shown, &module, &found)))
+            }
+            None => anywhere(workspace, &name),
+        }
+    }
+}
+
+/// The refusal for a name that a file does not define.
+pub fn unknown(module: &Module, shown: &str, name: &str) -> ToolError {
+    let outline = module.outline();
+    let all = flatten(&outline);
+    let near = nearest(all.iter().map(|d| d.qualified.as_str()), name);
+    if !near.is_empty() {
+        return ToolError::Refused(format!(
+            "{shown} defines no `{name}`. The nearest are: {}.",
+            near.join(", ")
+        ));
+    }
+    let outer = name.rsplit_once('.').map_or("", |(outer, _)| outer);
+    let mut others: Vec<&str> = all
+        .iter()
+        .map(|d| d.qualified.as_str())
+        .filter(|q| q.rsplit_once('.').map_or("", |(outer, _)| outer) == outer)
+        .collect();
+    others.truncate(5);
+    ToolError::Refused(match others.as_slice() {
+        [] => format!("{shown} defines no `{name}`; `outline` lists what it defines."),
+        some => format!(
+            "{shown} defines no `{name}`; it defines {} …",
+            some.join(", ")
+        ),
+    })
+}
+
+fn nearest<'a>(names: impl Iterator<Item = &'a str>, wanted: &str) -> Vec<String> {
+    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_lowercase();
+    let wanted_last = last(wanted);
+    let mut scored: Vec<(f64, &str)> = names
+        .map(|name| {
+            let same = f64::from(u8::from(last(name) == wanted_last));
+            let score = strsim::jaro_winkler(&last(name), &wanted_last);
+            (
+                score + same + strsim::normalized_levenshtein(name, wanted) / 4.0,
+                name,
+            )
+        })
+        .filter(|(score, _)| *score > 0.85)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    scored.dedup_by_key(|(_, name)| *name);
+    scored
+        .into_iter()
+        .take(5)
+        .map(|(_, name)| name.to_owned())
+        .collect()
+}
+
+struct Candidate {
+    path: String,
+    module: Module,
+    found: Vec<Definition>,
+}
+
+fn anywhere(workspace: &Workspace, name: &str) -> Result<Answer, ToolError> {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    let pattern = format!(
+        r"^\s*(?:(?:async\s+)?def|class)\s+{}\b",
+        regex::escape(last)
+    );
+    let matcher = RegexMatcherBuilder::new()
+        .build(&pattern)
+        .map_err(|e| ToolError::Broken(e.to_string()))?;
+    let root = workspace.root();
+    let glob = super::search::path_glob("*.py")?;
+    let mut candidates: Vec<Candidate> = Vec::new();
+    let mut others: Vec<String> = Vec::new();
+    for file in super::search::scan(root, root, &matcher, Some(&glob)) {
+        let relative = PathBuf::from(&file.path);
+        let Ok(text) = workspace.read_text(&relative) else {
+            continue;
+        };
+        let module = Module::parse(text);
+        let outline = module.outline();
+        let dotted = file.path.trim_end_matches(".py").replace('/', ".");
+        let dotted = dotted.trim_end_matches(".__init__").to_owned();
+        let mut found = Vec::new();
+        for definition in flatten(&outline).into_iter().filter(|d| d.name == last) {
+            let full = format!(".{dotted}.{}", definition.qualified);
+            if full.ends_with(&format!(".{name}")) {
+                found.push(definition.clone());
+            } else {
+                others.push(definition.qualified.clone());
+            }
+        }
+        if !found.is_empty() {
+            candidates.push(Candidate {
+                path: file.path,
+                module,
+                found,
+            });
+        }
+    }
+    // A whole name wins over the end of a longer one.
+    if candidates
+        .iter()
+        .any(|c| c.found.iter().any(|d| d.qualified == name))
+    {
+        for candidate in &mut candidates {
+            candidate.found.retain(|d| d.qualified == name);
+        }
+        candidates.retain(|c| !c.found.is_empty());
+    }
+    let distinct: usize = candidates
+        .iter()
+        .map(|c| {
+            c.found
+                .iter()
+                .map(|d| &d.qualified)
+                .collect::<HashSet<_>>()
+                .len()
+        })
+        .sum();
+    match (distinct, candidates.first()) {
+        (1, Some(only)) => Ok(Answer::text(show(&only.path, &only.module, &only.found))),
+        (0, _) | (_, None) => {
+            others.sort();
+            others.dedup();
+            others.truncate(5);
+            Err(ToolError::Refused(if others.is_empty() {
+                format!(
+                    "Nothing in the repository defines `{name}`. `search` finds names in other roles."
+                )
+            } else {
+                format!(
+                    "Nothing in the repository defines `{name}`. There is: {}.",
+                    others.join(", ")
+                )
+            }))
+        }
+        _ => {
+            let mut text = format!(
+                "`{name}` is defined in {distinct} places; give `path` or a longer name:\n"
+            );
+            let lines: Vec<String> = candidates
+                .iter()
+                .flat_map(|c| {
+                    c.found
+                        .iter()
+                        .map(|d| format!("{}:{}  {}", c.path, d.line, d.qualified))
+                })
+                .collect();
+            for line in lines.iter().take(CANDIDATES) {
+                text.push_str(line);
+                text.push('\n');
+            }
+            if lines.len() > CANDIDATES {
+                text.push_str(&format!("… and {} more\n", lines.len() - CANDIDATES));
+            }
+            Err(ToolError::Refused(text))
+        }
+    }
+}
+
+fn show(path: &str, module: &Module, found: &[Definition]) -> String {
+    let mut out = String::new();
+    for (at, definition) in found.iter().enumerate() {
+        if at > 0 {
+            out.push('\n');
+        }
+        let length = definition.last + 1 - definition.first;
+        out.push_str(&format!(
+            "{path}, {}, lines {}-{}\n",
+            definition.qualified, definition.first, definition.last
+        ));
+        if definition.kind == Kind::Class && length > CLASS_LINES {
+            out.push_str(&long_class(module, definition));
+        } else {
+            let last = definition.last.min(definition.first + LINES - 1);
+            out.push_str(&numbered(module.text(), definition.first, last));
+            if last < definition.last {
+                out.push_str(&format!(
+                    "… {} more; go on with open_file path={path} first={}\n",
+                    count(definition.last - last, "line"),
+                    last + 1
+                ));
+            }
+        }
+    }
+    let imports = used_imports(module, found);
+    if !imports.is_empty() {
+        out.push_str("\nIts imports:\n");
+        for import in imports {
+            out.push_str(&import);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// The head of a class up to its first method, and its members.
+fn long_class(module: &Module, class: &Definition) -> String {
+    let head = class
+        .children
+        .first()
+        .map_or(class.line, |c| c.first - 1)
+        .min(class.line + 40);
+    let mut out = numbered(module.text(), class.first, head.max(class.line));
+    out.push_str("Members (a long class; read them by name):\n");
+    for child in &class.children {
+        out.push_str(&format!(
+            "  {}-{} {}\n",
+            child.first,
+            child.last,
+            super::window::cut(&child.signature, 160)
+        ));
+    }
+    out
+}
+
+fn used_imports(module: &Module, found: &[Definition]) -> Vec<String> {
+    let mut words = HashSet::new();
+    for definition in found {
+        let text = module
+            .text()
+            .get(definition.bytes.clone())
+            .unwrap_or_default();
+        words.extend(
+            text.split(|c: char| !c.is_alphanumeric() && c != '_')
+                .filter(|w| !w.is_empty()),
+        );
+    }
+    let inside = |line: usize| found.iter().any(|d| d.first <= line && line <= d.last);
+    let mut used = Vec::new();
+    for import in module.imports().into_iter().filter(|i| !inside(i.first)) {
+        let outer = crate::python::in_function(&module.outline(), import.first).is_some();
+        for binding in import.bindings {
+            let statement = binding.statement();
+            let wanted = words.contains(binding.local.as_str()) || binding.name == "*";
+            if wanted && !outer && !used.contains(&statement) {
+                used.push(statement);
+            }
+        }
+    }
+    used
+}

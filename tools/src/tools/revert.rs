@@ -1,0 +1,112 @@
+//! `revert`: files put back as they were at the base commit.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::tools::submission::Change;
+use crate::workspace::forward;
+
+pub struct Revert;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// The file to put back, relative to the repository's root. Default: every file that differs.
+    #[serde(default)]
+    #[schemars(example = "tests/test_module.py")]
+    path: Option<String>,
+}
+
+impl Tool for Revert {
+    type Args = Args;
+    const NAME: &'static str = "revert";
+    const DESCRIPTION: &'static str = "Put one file, or all files, back as they were at the start: changed files are restored, new ones \
+        removed, deleted ones written again.";
+
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+        let workspace = &mut *context.workspace;
+        let mut changes = workspace.changes()?;
+        if let Some(path) = &args.path {
+            let relative = match Path::new(path).is_symlink() {
+                true => path.clone(),
+                false => forward(&workspace.resolve(path)?),
+            };
+            let inside = format!("{relative}/");
+            let all: Vec<String> = changes.iter().map(|c| c.path.clone()).collect();
+            changes
+                .retain(|c| relative == "." || c.path == relative || c.path.starts_with(&inside));
+            if changes.is_empty() {
+                return Ok(Answer::text(match all.is_empty() {
+                    true => {
+                        format!("`{relative}` is as it was at the start; so is everything else.\n")
+                    }
+                    false => format!(
+                        "`{relative}` is as it was at the start. What differs: {}.\n",
+                        all.join(", ")
+                    ),
+                }));
+            }
+        }
+        if changes.is_empty() {
+            return Ok(Answer::text("Nothing differs from the start.\n"));
+        }
+        let mut out = String::new();
+        for changed in &changes {
+            let what = match changed.change {
+                Change::Added => "removed (it was new)",
+                Change::Modified => "restored",
+                Change::Deleted => "written again (it was deleted)",
+            };
+            match workspace.restore(Path::new(&changed.path)) {
+                Ok(()) => out.push_str(&format!("{}: {what}\n", changed.path)),
+                Err(ToolError::Refused(text)) => out.push_str(&format!("{text}\n")),
+                Err(broken) => return Err(broken),
+            }
+        }
+        Ok(Answer::text(out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use serde_json::json;
+
+    use crate::testing::Fixture;
+
+    #[test]
+    fn one_file_or_all() {
+        let mut f = Fixture::new(&[("a.py", b"a\n"), ("b.py", b"b\n"), ("t/c.py", b"c\n")]);
+        assert_eq!(
+            f.text("revert", json!({})),
+            "Nothing differs from the start.\n"
+        );
+        let root = f.workspace.root().to_path_buf();
+        std::fs::write(root.join("a.py"), "changed\n").unwrap();
+        std::fs::remove_file(root.join("b.py")).unwrap();
+        std::fs::create_dir(root.join("new")).unwrap();
+        std::fs::write(root.join("new/d.py"), "d\n").unwrap();
+        assert!(
+            f.text("revert", json!({"path": "t/c.py"}))
+                .contains("What differs: a.py, b.py, new/d.py")
+        );
+        assert_eq!(
+            f.text("revert", json!({"path": "./a.py"})),
+            "a.py: restored\n"
+        );
+        assert_eq!(
+            f.text("revert", json!({})),
+            "b.py: written again (it was deleted)\nnew/d.py: removed (it was new)\n"
+        );
+        assert_eq!(
+            (f.read("a.py"), f.read("b.py")),
+            ("a\n".to_owned(), "b\n".to_owned())
+        );
+        assert!(!root.join("new").exists());
+        assert!(f.workspace.changes().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,157 @@
+//! `rewrite_function`: a function or class replaced by new code.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::editing;
+use super::insert_function::{report_imports, wanted_imports};
+use super::read_function::unknown;
+use crate::python::edit::{Code, Lines, add_imports, replace};
+use crate::python::{Module, plain_name};
+use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::workspace::forward;
+
+pub struct RewriteFunction;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// The Python file, relative to the repository's root.
+    #[schemars(example = "tests/test_module.py")]
+    path: String,
+    /// Qualified name of the function, method or class to replace: `function` or `Class.method`.
+    #[schemars(example = "TestParse.test_empty")]
+    name: String,
+    /// The complete new function or class, decorators included (those it had are replaced too). Any
+    /// indentation: it is put right. Import statements above it go to the top of the file.
+    #[schemars(example = "def test_empty(self):\n    assert parse('') == []\n")]
+    code: String,
+    /// Import statements that the code needs, one each. Those that the file has already are left out.
+    #[serde(default)]
+    imports: Vec<String>,
+}
+
+impl Tool for RewriteFunction {
+    type Args = Args;
+    const NAME: &'static str = "rewrite_function";
+    const DESCRIPTION: &'static str = "Replace a whole function, method or class of a Python file by new code, decorators included. \
+        Imports are added once at the top. Refused, with the file untouched, when the result does not parse or uses names \
+        that are defined nowhere. Answers with the new lines.";
+
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+        let workspace = &mut *context.workspace;
+        let relative = workspace.resolve_file(&args.path)?;
+        let shown = forward(&relative);
+        let (text, lines) = Lines::split(&workspace.read_text(&relative)?);
+        let before = Module::parse(text);
+        let name = plain_name(&args.name);
+        match before.find(&name).as_slice() {
+            [] => return Err(unknown(&before, &shown, &name)),
+            [_] => {}
+            several => {
+                let at: Vec<String> = several.iter().map(|d| d.line.to_string()).collect();
+                return Err(ToolError::Refused(format!(
+                    "{shown} defines `{name}` more than once (lines {}); rewrite the class or function around them.",
+                    at.join(", ")
+                )));
+            }
+        }
+        let code = Code::read(&args.code)
+            .map_err(|what| ToolError::Refused(format!("Not written: {what}.")))?;
+        let wanted = wanted_imports(&args.imports, &code)?;
+        let (text, added) = add_imports(&before, &wanted)
+            .map_err(|what| ToolError::Refused(format!("Not written: {what}.")))?;
+        let module = Module::parse(text);
+        let found = module.find(&name);
+        let Some(definition) = found.first() else {
+            return Err(unknown(&module, &shown, &name));
+        };
+        let edited = replace(&module, definition, &code);
+        let after = Module::parse(edited.text.clone());
+        editing::check(workspace, &shown, Some(&before), &after)?;
+        if edited.text == before.text() {
+            return Ok(Answer::text(format!(
+                "{shown} is as it was: the code is the same.\n"
+            )));
+        }
+        workspace.write_text(&relative, &lines.join(&edited.text))?;
+        let mut out = format!(
+            "Rewritten in {shown}, lines {}-{}.\n",
+            edited.first, edited.last
+        );
+        report_imports(&mut out, &added);
+        let kept = after.find(&name);
+        match kept.first() {
+            None => out.push_str(&format!(
+                "`{name}` is gone; there is now `{}`.\n",
+                code.names.join("`, `")
+            )),
+            Some(new) => {
+                let dropped: Vec<&str> = definition
+                    .decorators
+                    .iter()
+                    .filter(|d| !new.decorators.contains(d))
+                    .map(String::as_str)
+                    .collect();
+                if !dropped.is_empty() {
+                    out.push_str(&format!(
+                        "Decorators that it had and has no more: {}\n",
+                        dropped.join(" ")
+                    ));
+                }
+            }
+        }
+        out.push_str(&editing::result(after.text(), edited.first, edited.last));
+        Ok(Answer::text(out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use serde_json::json;
+
+    use crate::testing::Fixture;
+
+    const FILE: &str = "import a\r\n\r\nclass T:\r\n    @a.mark\r\n    def f(self):\r\n        pass\r\n\r\n    x = 1\r\n";
+
+    #[test]
+    fn the_function_is_replaced_and_line_ends_are_kept() {
+        let mut f = Fixture::new(&[("t.py", FILE.as_bytes())]);
+        let text = f.text(
+            "rewrite_function",
+            json!({"path": "t.py", "name": "T.f", "code": "import b\ndef f(self):\n    b.x()"}),
+        );
+        assert_eq!(
+            text,
+            "Rewritten in t.py, lines 5-6.\nImports added: import b\nDecorators that it had and has no more: @a.mark\n\
+             5      def f(self):\n6          b.x()\n"
+        );
+        assert_eq!(
+            f.read("t.py"),
+            "import a\r\nimport b\r\n\r\nclass T:\r\n    def f(self):\r\n        b.x()\r\n\r\n    x = 1\r\n"
+        );
+    }
+
+    #[test]
+    fn refusals_leave_the_file() {
+        let mut f = Fixture::new(&[
+            ("t.py", FILE.as_bytes()),
+            ("two.py", b"def f(): 1\ndef f(): 2\n"),
+        ]);
+        let mut refuse = |path: &str, name: &str, code: &str| {
+            f.refusal(
+                "rewrite_function",
+                json!({"path": path, "name": name, "code": code}),
+            )
+        };
+        assert!(refuse("t.py", "T.g", "def g(): pass").contains("T.f"));
+        assert!(refuse("t.py", "T.f", "def f(self):\n    nope()").contains("`nope` (line 5)"));
+        assert!(refuse("t.py", "T.f", "def f(self:\n    pass").contains("does not parse"));
+        assert!(refuse("t.py", "T.f", "pass").contains("complete function"));
+        assert!(refuse("two.py", "f", "def f(): 3").contains("lines 1, 2"));
+        assert_eq!(f.read("t.py"), FILE);
+        assert!(f.workspace.changes().unwrap().is_empty());
+    }
+}

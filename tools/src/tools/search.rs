@@ -1,0 +1,243 @@
+//! `search`: a regular expression over the files of the workspace.
+
+mod scan;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use globset::{Glob, GlobMatcher};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::window::{count, cut};
+use crate::python::{Module, in_function};
+use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::workspace::{Workspace, forward};
+use scan::FileMatches;
+pub(super) use scan::scan;
+
+/// Lines shown at most.
+const LINES: usize = 60;
+/// Files of which lines are shown at most.
+const FILES: usize = 20;
+/// Further files that are named with their number of matches.
+const NAMED: usize = 20;
+const WIDTH: usize = 200;
+
+pub struct Search;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// Regular expression in Rust's syntax, matched line by line (no look-around, no back-references).
+    /// Escape `( ) [ ] { } . * + ? | ^ $ \` to match them literally, or set `literal`.
+    #[schemars(example = r"def prepare_\w+\(")]
+    pattern: String,
+    /// Folder or file to search in, relative to the repository's root. Default: everything.
+    #[serde(default)]
+    path: Option<String>,
+    /// Only files that fit this glob: by name without a slash (`test_*.py`), by path with one
+    /// (`src/**/*.py`).
+    #[serde(default)]
+    glob: Option<String>,
+    /// Take upper and lower case for the same.
+    #[serde(default)]
+    ignore_case: bool,
+    /// Take `pattern` as plain text, not as a regular expression.
+    #[serde(default)]
+    literal: bool,
+}
+
+#[derive(Serialize)]
+struct Data<'a> {
+    matches: usize,
+    files: usize,
+    shown: Vec<Shown<'a>>,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    path: &'a str,
+    line: u64,
+    text: &'a str,
+    function: Option<String>,
+}
+
+impl Tool for Search {
+    type Args = Args;
+    const NAME: &'static str = "search";
+    const DESCRIPTION: &'static str = "Search the repository's files with a regular expression. Answers by file: line \
+        number, line, and in brackets the enclosing class or function. Files that .gitignore excludes are left out. \
+        Long results are cut, saying what was left out.";
+
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+        let matcher = matcher(&args)?;
+        let glob = args.glob.as_deref().map(path_glob).transpose()?;
+        let workspace = &*context.workspace;
+        let start = match args.path.as_deref() {
+            Some(path) => existing(workspace, path)?,
+            None => workspace.root().to_path_buf(),
+        };
+        let found = scan(workspace.root(), &start, &matcher, glob.as_ref());
+        answer(workspace.root(), &args, &found)
+    }
+}
+
+fn existing(workspace: &Workspace, path: &str) -> Result<std::path::PathBuf, ToolError> {
+    let relative = workspace.resolve(path)?;
+    let whole = workspace.root().join(&relative);
+    if !whole.is_dir() {
+        workspace.resolve_file(path)?;
+    }
+    Ok(whole)
+}
+
+fn matcher(args: &Args) -> Result<RegexMatcher, ToolError> {
+    if args.pattern.is_empty() {
+        return Err(ToolError::refused(
+            "`pattern` is empty: it would match every line.",
+        ));
+    }
+    let pattern = match args.literal {
+        true => regex::escape(&args.pattern),
+        false => args.pattern.clone(),
+    };
+    RegexMatcherBuilder::new()
+        .case_insensitive(args.ignore_case)
+        .line_terminator(Some(b'\n'))
+        .build(&pattern)
+        .map_err(|e| {
+            ToolError::Refused(format!(
+                "The pattern is not a regular expression that can be searched for:\n{e}\n\
+                 Escape special characters with `\\` (e.g. `foo\\(`), or set `literal` to true."
+            ))
+        })
+}
+
+/// A glob for relative paths; without a slash it is about the name alone.
+pub fn path_glob(pattern: &str) -> Result<GlobMatcher, ToolError> {
+    let whole = match pattern.trim_start_matches("./") {
+        p if p.contains('/') => p.trim_start_matches('/').to_owned(),
+        p => format!("**/{p}"),
+    };
+    Glob::new(&whole)
+        .map(|g| g.compile_matcher())
+        .map_err(|e| ToolError::Refused(format!("`{pattern}` is not a glob: {}.", e.kind())))
+}
+
+fn answer(root: &Path, args: &Args, found: &[FileMatches]) -> Result<Answer, ToolError> {
+    let total: usize = found.iter().map(|f| f.total).sum();
+    if total == 0 {
+        let mut text = format!("No match for `{}`", args.pattern);
+        if let Some(path) = &args.path {
+            text.push_str(&format!(" in {path}"));
+        }
+        if let Some(glob) = &args.glob {
+            text.push_str(&format!(" among files that fit `{glob}`"));
+        }
+        text.push('.');
+        if !args.ignore_case && args.pattern.chars().any(char::is_uppercase) {
+            text.push_str(" `ignore_case` may help.");
+        }
+        return Answer::with_data(
+            text,
+            &Data {
+                matches: 0,
+                files: 0,
+                shown: Vec::new(),
+            },
+        );
+    }
+    let per_file = match total {
+        _ if total <= LINES => LINES,
+        _ => (LINES / found.len().min(FILES)).max(3),
+    };
+    let mut text = format!(
+        "{} in {}\n",
+        count(total, "match"),
+        count(found.len(), "file")
+    );
+    let mut shown = Vec::new();
+    let mut files = 0;
+    for file in found.iter().take(FILES) {
+        if shown.len() >= LINES {
+            break;
+        }
+        files += 1;
+        let most = per_file.min(LINES - shown.len());
+        let outline = outline(root, &file.path);
+        text.push_str(&format!("\n{}\n", file.path));
+        for line in file.lines.iter().take(most) {
+            let around = usize::try_from(line.number)
+                .ok()
+                .and_then(|n| in_function(&outline, n))
+                .map(|d| d.qualified.clone());
+            let bracket = around
+                .as_ref()
+                .map(|n| format!("  [{n}]"))
+                .unwrap_or_default();
+            text.push_str(&format!(
+                "  {}: {}{bracket}\n",
+                line.number,
+                cut(line.text.trim(), WIDTH)
+            ));
+            shown.push(Shown {
+                path: &file.path,
+                line: line.number,
+                text: &line.text,
+                function: around,
+            });
+        }
+        let left = file.total - most.min(file.lines.len());
+        if left > 0 {
+            text.push_str(&format!("  … {left} more in this file\n"));
+        }
+    }
+    let rest = &found[files..];
+    if !rest.is_empty() {
+        text.push_str("\nNot shown:\n");
+        for file in rest.iter().take(NAMED) {
+            text.push_str(&format!(
+                "  {}: {}\n",
+                file.path,
+                count(file.total, "match")
+            ));
+        }
+        if rest.len() > NAMED {
+            text.push_str(&format!(
+                "  … and {} more\n",
+                count(rest.len() - NAMED, "file")
+            ));
+        }
+    }
+    if shown.len() < total {
+        text.push_str(&format!(
+            "\n{} of {total} matches shown. Narrow it with `path`, `glob` or a stricter pattern.\n",
+            shown.len()
+        ));
+    }
+    Answer::with_data(
+        text,
+        &Data {
+            matches: total,
+            files: found.len(),
+            shown,
+        },
+    )
+}
+
+fn outline(root: &Path, path: &str) -> Vec<crate::python::Definition> {
+    if !path.ends_with(".py") {
+        return Vec::new();
+    }
+    std::fs::read_to_string(root.join(path))
+        .map(|text| Module::parse(text).outline())
+        .unwrap_or_default()
+}
+
+/// The path of a found file as it is shown.
+fn shown_path(root: &Path, path: &Path) -> Option<String> {
+    Some(forward(path.strip_prefix(root).ok()?))
+}

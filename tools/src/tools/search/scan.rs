@@ -1,0 +1,123 @@
+//! The search itself: files in parallel, results by path.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use globset::GlobMatcher;
+use grep_regex::RegexMatcher;
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkMatch};
+use ignore::WalkState;
+
+use crate::workspace::walker;
+
+/// Lines that are kept of one file; further ones are counted.
+const KEPT: usize = 60;
+
+pub struct FileMatches {
+    pub path: String,
+    pub total: usize,
+    pub lines: Vec<Line>,
+}
+
+pub struct Line {
+    pub number: u64,
+    pub text: String,
+}
+
+/// All matches below `start` (a folder or a file), sorted by path.
+pub fn scan(
+    root: &Path,
+    start: &Path,
+    matcher: &RegexMatcher,
+    glob: Option<&GlobMatcher>,
+) -> Vec<FileMatches> {
+    let found = Mutex::new(Vec::new());
+    let wanted = |path: &Path| match (glob, path.strip_prefix(root)) {
+        (Some(glob), Ok(relative)) => glob.is_match(relative),
+        _ => true,
+    };
+    if start.is_file() {
+        if wanted(start)
+            && let Some(file) = search_file(root, start, &mut searcher(), matcher)
+        {
+            return vec![file];
+        }
+        return Vec::new();
+    }
+    let threads = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(8);
+    walker(start).threads(threads).build_parallel().run(|| {
+        let mut searcher = searcher();
+        let (found, wanted) = (&found, &wanted);
+        Box::new(move |entry| {
+            if let Ok(entry) = entry
+                && entry.file_type().is_some_and(|t| t.is_file())
+                && wanted(entry.path())
+                && let Some(file) = search_file(root, entry.path(), &mut searcher, matcher)
+                && let Ok(mut found) = found.lock()
+            {
+                found.push(file);
+            }
+            WalkState::Continue
+        })
+    });
+    let mut found = found.into_inner().unwrap_or_default();
+    found.sort_unstable_by(|a: &FileMatches, b| a.path.cmp(&b.path));
+    found
+}
+
+fn searcher() -> Searcher {
+    SearcherBuilder::new()
+        .binary_detection(BinaryDetection::quit(0))
+        .line_number(true)
+        .build()
+}
+
+fn search_file(
+    root: &Path,
+    path: &Path,
+    searcher: &mut Searcher,
+    matcher: &RegexMatcher,
+) -> Option<FileMatches> {
+    let mut sink = Collect {
+        total: 0,
+        lines: Vec::new(),
+    };
+    // A file that cannot be read is as one without a match.
+    searcher.search_path(matcher, path, &mut sink).ok()?;
+    if sink.total == 0 {
+        return None;
+    }
+    Some(FileMatches {
+        path: super::shown_path(root, path)?,
+        total: sink.total,
+        lines: sink.lines,
+    })
+}
+
+struct Collect {
+    total: usize,
+    lines: Vec<Line>,
+}
+
+impl Sink for Collect {
+    type Error = std::io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> Result<bool, Self::Error> {
+        self.total += 1;
+        if self.lines.len() < KEPT {
+            self.lines.push(Line {
+                number: found.line_number().unwrap_or_default(),
+                text: String::from_utf8_lossy(found.bytes()).trim_end().to_owned(),
+            });
+        }
+        Ok(true)
+    }
+
+    fn binary_data(&mut self, _: &Searcher, _: u64) -> Result<bool, Self::Error> {
+        self.total = 0;
+        self.lines.clear();
+        Ok(false)
+    }
+}

@@ -1,0 +1,109 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use serde_json::json;
+
+use crate::testing::Fixture;
+
+fn fixture() -> Fixture {
+    Fixture::new(&[
+        (".gitignore", b"build/\n"),
+        ("build/x.py", b"needle\n"),
+        (
+            "src/a.py",
+            b"import x\n\nclass A:\n    def f(self):\n        return needle(1)\n\nneedle = 2\n",
+        ),
+        ("src/b.txt", b"a Needle(\n"),
+        ("tests/test_a.py", b"def test_f():\n    needle\n"),
+        ("image.png", b"needle\0"),
+    ])
+}
+
+#[test]
+fn by_file_with_lines_and_enclosing_functions() {
+    let mut f = fixture();
+    assert_eq!(
+        f.text("search", json!({"pattern": "needle"})),
+        "3 matches in 2 files\n\nsrc/a.py\n  5: return needle(1)  [A.f]\n  7: needle = 2\n\ntests/test_a.py\n  2: needle  [test_f]\n"
+    );
+    assert!(
+        f.text("search", json!({"pattern": "needle", "ignore_case": true}))
+            .starts_with("4 matches in 3 files")
+    );
+    assert!(
+        f.text("search", json!({"pattern": "edle(", "literal": true}))
+            .starts_with("2 matches")
+    );
+    assert!(
+        f.text("search", json!({"pattern": "needle", "glob": "test_*.py"}))
+            .starts_with("1 match in 1 file\n")
+    );
+    assert!(
+        f.text("search", json!({"pattern": "needle", "glob": "src/**"}))
+            .starts_with("2 matches in 1 file\n")
+    );
+    assert!(
+        f.text("search", json!({"pattern": "needle", "path": "tests"}))
+            .starts_with("1 match")
+    );
+    assert!(
+        f.text("search", json!({"pattern": "needle", "path": "src/a.py"}))
+            .starts_with("2 matches")
+    );
+    assert!(
+        f.text("search", json!({"pattern": "NEEDLE"}))
+            .contains("`ignore_case` may help")
+    );
+    let data = f
+        .answer("search", json!({"pattern": "needle"}))
+        .unwrap()
+        .data;
+    assert_eq!(data["shown"][0]["function"], "A.f");
+}
+
+#[test]
+fn long_results_are_cut_and_say_so() {
+    let many = "needle\n".repeat(500);
+    let files: Vec<(String, &[u8])> = (0..70)
+        .map(|n| (format!("d/f{n:02}.txt"), many.as_bytes()))
+        .collect();
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(n, c)| (n.as_str(), *c)).collect();
+    let mut f = Fixture::new(&files);
+    let text = f.text("search", json!({"pattern": "needle"}));
+    assert!(text.starts_with("35000 matches in 70 files\n"), "{text}");
+    assert!(text.contains("  … 497 more in this file\n"));
+    assert!(
+        text.contains("  d/f20.txt: 500 matches\n") && text.contains("  … and 30 files more\n"),
+        "{text}"
+    );
+    assert!(text.ends_with(
+        "60 of 35000 matches shown. Narrow it with `path`, `glob` or a stricter pattern.\n"
+    ));
+    assert_eq!(text, f.text("search", json!({"pattern": "needle"})));
+    assert!(text.len() < 3000, "{}", text.len());
+    let one = f.text("search", json!({"pattern": "needle", "path": "d/f01.txt"}));
+    assert!(
+        one.contains("  60: needle\n  … 440 more in this file\n"),
+        "{one}"
+    );
+}
+
+#[test]
+fn bad_patterns_are_refused_with_a_hint() {
+    let mut f = fixture();
+    for pattern in ["foo(", "a\\nb", "(?=x)", ""] {
+        let text = f.refusal("search", json!({"pattern": pattern}));
+        assert!(pattern.is_empty() || text.contains("`literal`"), "{text}");
+    }
+    assert!(
+        f.refusal("search", json!({"pattern": "foo("}))
+            .contains("unclosed group")
+    );
+    assert!(
+        f.refusal("search", json!({"pattern": "x", "path": "nope"}))
+            .contains("no file")
+    );
+    assert!(
+        f.refusal("search", json!({"pattern": "x", "path": ".."}))
+            .contains("outside")
+    );
+}

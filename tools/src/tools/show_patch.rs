@@ -1,0 +1,90 @@
+//! `show_patch`: what differs from the base commit, as a diff.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::window::{count, cut};
+use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::workspace::forward;
+
+/// Lines of a patch that are shown.
+const SHOWN: usize = 300;
+const WIDTH: usize = 300;
+
+pub struct ShowPatch;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// Only this file or folder, relative to the repository's root. Default: everything.
+    #[serde(default)]
+    #[schemars(example = "tests/test_module.py")]
+    path: Option<String>,
+}
+
+impl Tool for ShowPatch {
+    type Args = Args;
+    const NAME: &'static str = "show_patch";
+    const DESCRIPTION: &'static str = "Show everything that you changed since the start as a git diff. Files that .gitignore excludes are left out.";
+
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+        let workspace = &mut *context.workspace;
+        let mut changes = workspace.changes()?;
+        if let Some(path) = &args.path {
+            let relative = forward(&workspace.resolve(path)?);
+            let inside = format!("{relative}/");
+            changes
+                .retain(|c| relative == "." || c.path == relative || c.path.starts_with(&inside));
+        }
+        if changes.is_empty() {
+            return Ok(Answer::text("Nothing differs from the start.\n"));
+        }
+        let patch = workspace.patch(&changes);
+        let mut out = String::new();
+        for line in patch.lines().take(SHOWN) {
+            out.push_str(&cut(line, WIDTH));
+            out.push('\n');
+        }
+        let total = patch.lines().count();
+        if total > SHOWN {
+            let paths: Vec<&str> = changes.iter().map(|c| c.path.as_str()).collect();
+            out.push_str(&format!(
+                "… {} more. Changed files: {}. Give `path` to see one.\n",
+                count(total - SHOWN, "line"),
+                paths.join(", ")
+            ));
+        }
+        Ok(Answer::text(out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use serde_json::json;
+
+    use crate::testing::Fixture;
+
+    #[test]
+    fn a_git_diff_of_all_or_one() {
+        let mut f = Fixture::new(&[("a.py", b"a\n"), ("b.py", b"b\n")]);
+        assert_eq!(
+            f.text("show_patch", json!({})),
+            "Nothing differs from the start.\n"
+        );
+        let root = f.workspace.root().to_path_buf();
+        std::fs::write(root.join("a.py"), "x\n").unwrap();
+        std::fs::write(root.join("b.py"), "y\n".repeat(400)).unwrap();
+        let one = f.text("show_patch", json!({"path": "a.py"}));
+        assert!(one.starts_with("diff --git a/a.py b/a.py\nindex "), "{one}");
+        assert!(
+            one.ends_with("--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-a\n+x\n"),
+            "{one}"
+        );
+        assert!(
+            f.text("show_patch", json!({}))
+                .contains("lines more. Changed files: a.py, b.py.")
+        );
+    }
+}

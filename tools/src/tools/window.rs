@@ -1,0 +1,40 @@
+//! Numbered lines of a file, as several tools show them.
+
+/// The longest line that is shown whole, in characters.
+const WIDTH: usize = 400;
+
+/// Lines `first` to `last` (from 1, inclusive), each with its number.
+pub fn numbered(text: &str, first: usize, last: usize) -> String {
+    let digits = last.to_string().len();
+    let mut out = String::new();
+    for (at, line) in text
+        .lines()
+        .enumerate()
+        .take(last)
+        .skip(first.saturating_sub(1))
+    {
+        let line = cut(line.trim_end_matches('\r'), WIDTH);
+        out.push_str(format!("{:>digits$}  {line}", at + 1).trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// At most `width` characters of a line, saying how many are left out.
+pub fn cut(line: &str, width: usize) -> String {
+    let length = line.chars().count();
+    if length <= width {
+        return line.to_owned();
+    }
+    let kept: String = line.chars().take(width).collect();
+    format!("{kept}… ({} more characters)", length - width)
+}
+
+/// `1 file`, `2 files`.
+pub fn count(number: usize, what: &str) -> String {
+    match (number, what) {
+        (1, _) => format!("1 {what}"),
+        (_, "match") => format!("{number} matches"),
+        _ => format!("{number} {what}s"),
+    }
+}
