@@ -4,13 +4,19 @@
 //! model that needs no key (`snippet`), and record/replay (`cassette`). Wrappers that are models themselves:
 //! `retry`. Text-form tool calls are read by `text_calls`. Dollars come from a table (`price`).
 
+pub mod history;
 pub mod message;
+pub mod near_json;
+pub mod openai;
+pub mod retry;
 pub mod snippet;
+pub mod text_calls;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use testwright_tools::tool::ToolSpec;
 
+pub use history::Turn;
 pub use message::{Message, ToolCall, ToolResult};
 
 /// One question to a model. Messages are append-only between two requests of a run, so that a
@@ -39,7 +45,8 @@ pub struct Reply {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Malformed {
-    /// The provider's id of the call, where it has one.
+    /// The call's id, to be answered by a tool message; `None` where what the model wrote is part of
+    /// [`Reply::content`] and is answered in words. [`Reply::turn`] does either.
     pub id: Option<String>,
     /// The tool's name as far as it could be read.
     pub name: Option<String>,
@@ -69,9 +76,30 @@ pub struct Usage {
     pub completion_tokens: u64,
     /// By the price table; `None` where the model has no price.
     pub dollars: Option<f64>,
+    /// The provider sent no usage: the numbers are a guess at 4 characters a token.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+impl std::ops::AddAssign for Usage {
+    /// Dollars stay known only as long as every part has a price; one estimated part marks the sum.
+    fn add_assign(&mut self, other: Usage) {
+        let empty = *self == Usage::default();
+        self.prompt_tokens += other.prompt_tokens;
+        self.cached_tokens += other.cached_tokens;
+        self.completion_tokens += other.completion_tokens;
+        self.estimated |= other.estimated;
+        self.dollars = match (self.dollars, other.dollars) {
+            (Some(a), Some(b)) => Some(a + b),
+            (None, b) if empty => b,
+            (a, None) if other == Usage::default() => a,
+            _ => None,
+        };
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "detail", rename_all = "snake_case")]
 pub enum ModelError {
     /// The prompt does not fit: answered by compaction, not by retrying.
     #[error("the prompt does not fit into the model's context: {0}")]

@@ -1,0 +1,125 @@
+//! Chat completions as OpenAI defined them and many servers speak them: OpenAI, Azure, vLLM,
+//! llama.cpp, Ollama, LiteLLM and others, by async-openai with its open-typed calls.
+//!
+//! What a server does not take (`max_tokens`, a temperature, `stream_options`, tools) is learned from
+//! its refusal and left out from then on. Nothing is retried here, async-openai's own retries
+//! included: that is [`super::retry`]'s part.
+
+mod adapt;
+mod answer;
+mod endpoint;
+mod failure;
+mod settings;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::sync::Mutex;
+
+use async_openai::Client;
+use async_openai::error::OpenAIError;
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::{Model, ModelError, Reply, Request};
+use adapt::Habits;
+use endpoint::{Endpoint, Refusal, Service};
+pub use settings::{Azure, OPENAI_BASE_URL, OpenAiSettings};
+
+/// Most refusals that one call learns from.
+const LESSONS: usize = 6;
+
+pub struct OpenAi {
+    settings: OpenAiSettings,
+    client: Client<Endpoint>,
+    habits: Mutex<Habits>,
+}
+
+impl OpenAi {
+    /// Checks the settings and opens no connection yet.
+    ///
+    /// # Errors
+    /// [`ModelError::Fatal`] for an address, key, header or CA bundle that cannot be used.
+    pub fn new(settings: OpenAiSettings) -> Result<Self, ModelError> {
+        let endpoint = Endpoint::new(&settings)?;
+        let service = Service::new(&settings, &endpoint)?;
+        let habits = Habits::at_first(&settings, &endpoint);
+        Ok(OpenAi {
+            client: Client::with_config(endpoint).with_http_service(service),
+            habits: Mutex::new(habits),
+            settings,
+        })
+    }
+
+    fn habits(&self) -> Habits {
+        *self
+            .habits
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn learn(&self, habits: Habits) {
+        *self
+            .habits
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = habits;
+    }
+
+    async fn ask(&self, body: &Value, request: &Request) -> Result<Reply, OpenAIError> {
+        let chat = self.client.chat();
+        let raw = if self.settings.stream {
+            match chat.create_stream_byot::<_, Value>(body).await {
+                Ok(chunks) => stream::collect(chunks).await?,
+                // A server that does not stream answers with the whole reply.
+                Err(error) => match endpoint::unstreamed(&error) {
+                    Some(whole) => answer::raw(&whole)?,
+                    None => return Err(error),
+                },
+            }
+        } else {
+            let whole: Value = chat.create_byot(body).await?;
+            answer::raw(&whole)?
+        };
+        Ok(answer::reply(raw, body, request))
+    }
+}
+
+#[async_trait]
+impl Model for OpenAi {
+    fn name(&self) -> &str {
+        &self.settings.model
+    }
+
+    async fn complete(&self, request: &Request) -> Result<Reply, ModelError> {
+        let mut tried = Vec::with_capacity(LESSONS);
+        loop {
+            let habits = self.habits();
+            tried.push(habits);
+            let body = wire::body(request, &self.settings, habits);
+            let error = match self.ask(&body, request).await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => error,
+            };
+            if let Some(refusal) = endpoint::refusal(&error)
+                && tried.len() < LESSONS
+                && let Some(better) = habits.learned(refusal, &body)
+                && !tried.contains(&better)
+            {
+                tracing::info!(?better, "the server refused a field; asking without it");
+                self.learn(better);
+                continue;
+            }
+            return Err(failure::classed(&error, &self.settings));
+        }
+    }
+}
+
+/// A fault in a reply that the transport delivered well.
+fn fault(status: u16, body: impl Into<String>) -> OpenAIError {
+    OpenAIError::Boxed(Box::new(Refusal {
+        status,
+        after: None,
+        body: body.into(),
+    }))
+}

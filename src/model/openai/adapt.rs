@@ -1,0 +1,77 @@
+//! What a server takes, learned from what it refuses.
+
+use serde_json::Value;
+
+use super::OpenAiSettings;
+use super::endpoint::{Endpoint, Refusal};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Habits {
+    /// `max_completion_tokens` instead of `max_tokens`.
+    pub(super) completion_limit: bool,
+    /// Reasoning models take no temperature.
+    pub(super) temperature: bool,
+    /// `stream_options: {include_usage: true}`.
+    pub(super) usage_in_stream: bool,
+    /// `parallel_tool_calls: false` where one call at a time is wanted.
+    pub(super) parallel_field: bool,
+    /// The `tools` field, and messages with calls.
+    pub(super) tools_field: bool,
+}
+
+/// How servers say that they have no tool calls (Ollama, vLLM, llama.cpp, OpenRouter).
+const NO_TOOLS: [&str; 10] = [
+    "does not support tools",
+    "not support tool",
+    "support tool use",
+    "support function calling",
+    "not support function",
+    "tool choice requires",
+    "enable-auto-tool-choice",
+    "tool-call-parser",
+    "--jinja",
+    "tools are not supported",
+];
+
+impl Habits {
+    pub(super) fn at_first(settings: &OpenAiSettings, endpoint: &Endpoint) -> Self {
+        Habits {
+            completion_limit: endpoint.host == "api.openai.com",
+            temperature: true,
+            usage_in_stream: true,
+            parallel_field: true,
+            tools_field: !settings.tools_in_text,
+        }
+    }
+
+    /// How to ask after `refusal` of `body`; `None` where it is not about a field.
+    pub(super) fn learned(self, refusal: &Refusal, body: &Value) -> Option<Habits> {
+        if !matches!(refusal.status, 400 | 404 | 405 | 415 | 422 | 500 | 501) {
+            return None;
+        }
+        let said = refusal.body.to_lowercase();
+        let sent = |field: &str| body.get(field).is_some();
+        let mut better = self;
+        if sent("tools") && NO_TOOLS.iter().any(|words| said.contains(words)) {
+            better.tools_field = false;
+        } else if !matches!(refusal.status, 400 | 422) {
+            return None;
+        } else if sent("max_tokens") && said.contains("max_completion_tokens") {
+            better.completion_limit = true;
+        } else if sent("max_completion_tokens") && said.contains("max_completion_tokens") {
+            better.completion_limit = false;
+        } else if sent("stream_options") && said.contains("stream_options") {
+            better.usage_in_stream = false;
+        } else if sent("parallel_tool_calls") && said.contains("parallel_tool_calls") {
+            better.parallel_field = false;
+        } else if sent("temperature")
+            && said.contains("temperature")
+            && ["support", "default", "deprecated", "not allowed", "only 1"]
+                .iter()
+                .any(|w| said.contains(w))
+        {
+            better.temperature = false;
+        }
+        (better != self).then_some(better)
+    }
+}

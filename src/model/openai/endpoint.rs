@@ -1,0 +1,308 @@
+//! Address, headers and transport: where requests go, and how a refusal comes back whole (status,
+//! Retry-After and body), which async-openai's own errors lose.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime};
+
+use async_openai::config::Config;
+use async_openai::error::OpenAIError;
+use async_openai::middleware::HttpRequestFactory;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Certificate, Response, Url};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+
+use super::OpenAiSettings;
+use crate::model::ModelError;
+
+/// Most bytes of a refusal's body that are read.
+const BODY: usize = 64 * 1024;
+
+#[derive(Debug, Clone)]
+pub(super) struct Endpoint {
+    base: String,
+    query: Vec<(String, String)>,
+    headers: HeaderMap,
+    key: SecretString,
+    pub(super) host: String,
+}
+
+impl Endpoint {
+    pub(super) fn new(settings: &OpenAiSettings) -> Result<Self, ModelError> {
+        let mut url = Url::parse(settings.base_url.trim())
+            .ok()
+            .filter(|u| matches!(u.scheme(), "http" | "https") && u.has_host())
+            .ok_or_else(|| {
+                fatal(
+                    format!("\"{}\" is not an http(s) address", settings.base_url),
+                    "a base URL looks like https://api.openai.com/v1 or http://127.0.0.1:8080/v1",
+                )
+            })?;
+        let mut query: Vec<(String, String)> = url
+            .query_pairs()
+            .map(|(k, v)| (k.into_owned(), v.into_owned()))
+            .collect();
+        url.set_query(None);
+        url.set_fragment(None);
+        let base = url.as_str().trim_end_matches('/');
+        let base = base.strip_suffix("/chat/completions").unwrap_or(base);
+        let mut base = base.trim_end_matches('/').to_owned();
+        if let Some(azure) = &settings.azure {
+            let root = base.strip_suffix("/openai").unwrap_or(&base);
+            base = format!("{root}/openai/deployments/{}", azure.deployment);
+            query.retain(|(k, _)| k != "api-version");
+            query.push(("api-version".to_owned(), azure.api_version.clone()));
+        }
+        let key = settings
+            .api_key
+            .as_ref()
+            .map_or("", |k| k.expose_secret().trim());
+        Ok(Endpoint {
+            base,
+            query,
+            headers: headers(settings, key)?,
+            key: SecretString::from(key),
+            host: url.host_str().unwrap_or_default().to_owned(),
+        })
+    }
+
+    fn is_loopback(&self) -> bool {
+        let host = self.host.trim_start_matches('[').trim_end_matches(']');
+        host == "localhost"
+            || host
+                .parse::<std::net::IpAddr>()
+                .is_ok_and(|a| a.is_loopback())
+    }
+}
+
+fn headers(settings: &OpenAiSettings, key: &str) -> Result<HeaderMap, ModelError> {
+    let mut headers = HeaderMap::new();
+    if !key.is_empty() {
+        let (name, text) = match settings.azure {
+            Some(_) => (HeaderName::from_static("api-key"), key.to_owned()),
+            None => (AUTHORIZATION, format!("Bearer {key}")),
+        };
+        let mut value = HeaderValue::from_str(&text).map_err(|_| {
+            fatal(
+                "the key holds characters that cannot be sent",
+                &format!("check {}", settings.key_variable),
+            )
+        })?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    for (name, text) in &settings.headers {
+        let header = HeaderName::try_from(name.as_str())
+            .ok()
+            .zip(HeaderValue::from_str(text).ok());
+        let Some((header, mut value)) = header else {
+            return Err(fatal(
+                format!("the header \"{name}\" cannot be sent"),
+                "check the model's headers in the configuration",
+            ));
+        };
+        value.set_sensitive(true);
+        headers.insert(header, value);
+    }
+    Ok(headers)
+}
+
+fn fatal(message: impl Into<String>, hint: &str) -> ModelError {
+    ModelError::Fatal {
+        message: message.into(),
+        hint: Some(hint.to_owned()),
+    }
+}
+
+impl Config for Endpoint {
+    fn headers(&self) -> HeaderMap {
+        self.headers.clone()
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    fn query(&self) -> Vec<(&str, &str)> {
+        self.query
+            .iter()
+            .map(|(k, v)| (k.as_str(), v.as_str()))
+            .collect()
+    }
+
+    fn api_base(&self) -> &str {
+        &self.base
+    }
+
+    fn api_key(&self) -> &SecretString {
+        &self.key
+    }
+}
+
+/// What a server said instead of a reply.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("HTTP {status}: {body}")]
+pub(super) struct Refusal {
+    pub(super) status: u16,
+    /// Seconds, as asked for by Retry-After.
+    pub(super) after: Option<f64>,
+    pub(super) body: String,
+}
+
+/// A whole reply where a stream was asked for.
+#[derive(Debug, thiserror::Error)]
+#[error("the server does not stream")]
+struct Unstreamed(Value);
+
+pub(super) fn refusal(error: &OpenAIError) -> Option<&Refusal> {
+    match error {
+        OpenAIError::Boxed(inner) => inner.downcast_ref(),
+        _ => None,
+    }
+}
+
+pub(super) fn unstreamed(error: &OpenAIError) -> Option<Value> {
+    match error {
+        OpenAIError::Boxed(inner) => inner.downcast_ref::<Unstreamed>().map(|u| u.0.clone()),
+        _ => None,
+    }
+}
+
+/// reqwest, without async-openai's retries around it.
+#[derive(Clone)]
+pub(super) struct Service {
+    http: reqwest::Client,
+    stream: bool,
+}
+
+impl Service {
+    pub(super) fn new(settings: &OpenAiSettings, endpoint: &Endpoint) -> Result<Self, ModelError> {
+        let mut builder = reqwest::Client::builder()
+            .user_agent(concat!("testwright/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(settings.timeout.min(Duration::from_secs(30)))
+            .read_timeout(settings.timeout)
+            .tcp_keepalive(Duration::from_secs(30))
+            // A key is for the address that it was given for.
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never());
+        if endpoint.is_loopback() {
+            builder = builder.no_proxy();
+        }
+        if let Some(path) = &settings.ca_bundle {
+            let unusable = |e: &dyn std::fmt::Display| {
+                fatal(
+                    format!("the CA bundle {} cannot be used: {e}", path.display()),
+                    "it has to be a file of certificates in PEM form",
+                )
+            };
+            let pem = std::fs::read(path).map_err(|e| unusable(&e))?;
+            let certificates = Certificate::from_pem_bundle(&pem).map_err(|e| unusable(&e))?;
+            if certificates.is_empty() {
+                return Err(unusable(&"it holds no certificate"));
+            }
+            builder = builder.tls_certs_merge(certificates);
+        }
+        let http = builder.build().map_err(|e| ModelError::Fatal {
+            message: format!("the HTTP client cannot be built: {e}"),
+            hint: None,
+        })?;
+        Ok(Service {
+            http,
+            stream: settings.stream,
+        })
+    }
+
+    async fn send(self, request: HttpRequestFactory) -> Result<Response, OpenAIError> {
+        let mut request = request.build().await?;
+        let accept = if self.stream {
+            "text/event-stream, application/json"
+        } else {
+            "application/json"
+        };
+        request
+            .headers_mut()
+            .entry(ACCEPT)
+            .or_insert(HeaderValue::from_static(accept));
+        let response = self.http.execute(request).await?;
+        if !response.status().is_success() {
+            return Err(OpenAIError::Boxed(Box::new(read_refusal(response).await)));
+        }
+        let json = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|v| v.to_str().ok())
+            .is_some_and(|v| v.starts_with("application/json"));
+        if self.stream && json {
+            let bytes = response.bytes().await?;
+            let value = serde_json::from_slice(&bytes).map_err(|e| {
+                OpenAIError::JSONDeserialize(e, String::from_utf8_lossy(&bytes).into_owned())
+            })?;
+            return Err(OpenAIError::Boxed(Box::new(Unstreamed(value))));
+        }
+        Ok(response)
+    }
+}
+
+impl tower_service::Service<HttpRequestFactory> for Service {
+    type Response = Response;
+    type Error = OpenAIError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, OpenAIError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), OpenAIError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: HttpRequestFactory) -> Self::Future {
+        Box::pin(self.clone().send(request))
+    }
+}
+
+async fn read_refusal(mut response: Response) -> Refusal {
+    let status = response.status().as_u16();
+    let after = retry_after(response.headers(), SystemTime::now());
+    let mut body = Vec::new();
+    while body.len() < BODY {
+        match response.chunk().await {
+            Ok(Some(piece)) => body.extend_from_slice(&piece),
+            Ok(None) | Err(_) => break,
+        }
+    }
+    body.truncate(BODY);
+    let mut body = String::from_utf8_lossy(&body).into_owned();
+    if let Some(to) = response.headers().get("location") {
+        body = format!(
+            "the server points to {}. {body}",
+            to.to_str().unwrap_or("?")
+        );
+    }
+    Refusal {
+        status,
+        after,
+        body,
+    }
+}
+
+/// Seconds that the server asks to wait: `retry-after-ms`, or Retry-After as seconds or as a date
+/// (against the server's own Date where it sends one).
+pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<f64> {
+    let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.trim().to_owned());
+    let number = |text: String| {
+        text.parse::<f64>()
+            .ok()
+            .filter(|n| n.is_finite() && *n >= 0.0)
+    };
+    if let Some(ms) = text("retry-after-ms").and_then(number) {
+        return Some(ms / 1000.0);
+    }
+    let value = text("retry-after")?;
+    if let Some(seconds) = number(value.clone()) {
+        return Some(seconds);
+    }
+    let until = httpdate::parse_http_date(&value).ok()?;
+    let now = text("date")
+        .and_then(|d| httpdate::parse_http_date(&d).ok())
+        .unwrap_or(now);
+    Some(until.duration_since(now).unwrap_or_default().as_secs_f64())
+}

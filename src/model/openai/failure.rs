@@ -1,0 +1,256 @@
+//! What went wrong, sorted by what to do about it: make the prompt shorter, wait, or give up with a hint.
+
+use std::error::Error;
+
+use async_openai::error::OpenAIError;
+use secrecy::ExposeSecret;
+use serde_json::Value;
+
+use super::OpenAiSettings;
+use super::endpoint::{self, Refusal};
+use crate::model::ModelError;
+
+/// How providers say that a prompt is too long (in lower case).
+const TOO_LONG: [&str; 28] = [
+    "context_length_exceeded",
+    "exceed_context_size",
+    "contextwindowexceeded",
+    "context window exceeded",
+    "maximum context length",
+    "maximum prompt length",
+    "exceeds the context length",
+    "exceeds the model's context",
+    "exceed the context",
+    "exceed context",
+    "exceeds the context window",
+    "exceeds the available context",
+    "exceeds context",
+    "context length exceeded",
+    "context size has been exceeded",
+    "larger than the context",
+    "greater than the context length",
+    "context window of",
+    "n_ctx",
+    "prompt is too long",
+    "prompt too long",
+    "prompt is too large",
+    "input is too long",
+    "input token count",
+    "input length and `max_tokens` exceed",
+    "reduce the length of the messages",
+    "request too large for",
+    "string_above_max_length",
+];
+
+/// Limits that waiting does not lift (in lower case).
+const NO_MONEY: [&str; 6] = [
+    "insufficient_quota",
+    "billing_hard_limit",
+    "billing_not_active",
+    "insufficient balance",
+    "insufficient credits",
+    "credit balance is too low",
+];
+
+pub(super) fn classed(error: &OpenAIError, settings: &OpenAiSettings) -> ModelError {
+    let from = &settings.base_url;
+    if let Some(refusal) = endpoint::refusal(error) {
+        return refused(refusal, settings);
+    }
+    let transient = |message: String| ModelError::Transient {
+        message: clean(&message, settings),
+        after: None,
+    };
+    match error {
+        OpenAIError::Reqwest(e) => transport(e, settings),
+        OpenAIError::JSONDeserialize(e, text) => transient(format!(
+            "{from} answered with something that is not JSON ({e}): {}",
+            excerpt(text)
+        )),
+        OpenAIError::StreamError(e) => {
+            transient(format!("the connection to {from} broke in mid-reply: {e}"))
+        }
+        OpenAIError::ApiError(e) => refused(
+            &Refusal {
+                status: e.status_code.as_u16(),
+                after: None,
+                body: e.api_error.message.clone(),
+            },
+            settings,
+        ),
+        other => ModelError::Fatal {
+            message: clean(&format!("the request could not be made: {other}"), settings),
+            hint: None,
+        },
+    }
+}
+
+fn transport(error: &reqwest::Error, settings: &OpenAiSettings) -> ModelError {
+    let from = &settings.base_url;
+    let causes = causes(error);
+    let lower = causes.to_lowercase();
+    if [
+        "certificate",
+        "unknownissuer",
+        "corruptmessage",
+        "invalidcontenttype",
+    ]
+    .iter()
+    .any(|w| lower.contains(w))
+    {
+        return ModelError::Fatal {
+            message: format!("no safe connection to {from}: {causes}"),
+            hint: Some(
+                "set ca_bundle (or SSL_CERT_FILE) if the server's certificate is your organization's own, and check that the address begins with the right one of http and https"
+                    .to_owned(),
+            ),
+        };
+    }
+    let message = if error.is_connect() && !error.is_timeout() {
+        format!("no connection to {from}: {causes}")
+    } else if error.is_timeout() {
+        format!("{from} was silent for {} s", settings.timeout.as_secs_f64())
+    } else {
+        format!("the connection to {from} broke: {causes}")
+    };
+    ModelError::Transient {
+        message: clean(&message, settings),
+        after: None,
+    }
+}
+
+/// An error's causes, the outermost left out where others say more.
+fn causes(error: &reqwest::Error) -> String {
+    let mut parts = Vec::new();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let text = cause.to_string();
+        if parts.last() != Some(&text) {
+            parts.push(text);
+        }
+        next = cause.source();
+    }
+    if parts.is_empty() {
+        return error.to_string();
+    }
+    parts.join(": ")
+}
+
+fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
+    let status = refusal.status;
+    let all = refusal.body.to_lowercase();
+    let said = message_in(&refusal.body);
+    let message = clean(
+        &format!("{} answered {status}: {said}", settings.base_url),
+        settings,
+    );
+    let fatal = |hint: Option<String>| ModelError::Fatal {
+        message: message.clone(),
+        hint,
+    };
+    if status == 413
+        || (matches!(status, 400 | 422 | 429 | 500) && TOO_LONG.iter().any(|w| all.contains(w)))
+    {
+        return ModelError::ContextFull(message);
+    }
+    if status == 402 || NO_MONEY.iter().any(|w| all.contains(w)) {
+        return fatal(Some(
+            "the account has no quota or credit left; waiting does not help".to_owned(),
+        ));
+    }
+    let variable = &settings.key_variable;
+    match status {
+        401 | 403 if settings.api_key.is_none() => {
+            fatal(Some(format!("set {variable}: no key was sent")))
+        }
+        401 | 403 => fatal(Some(format!(
+            "check {variable}: the key is wrong, or may not use {}",
+            settings.model
+        ))),
+        404 if all.contains("model") || all.contains("deployment") => fatal(Some(format!(
+            "the server does not know the model \"{}\"; check --model",
+            settings.model
+        ))),
+        404 | 405 | 300..=399 => fatal(Some(format!(
+            "check the base URL {}: most servers want one that ends in /v1",
+            settings.base_url
+        ))),
+        400 if all.contains("content_filter") || all.contains("content management policy") => {
+            fatal(Some(
+                "the provider's content filter stopped the prompt".to_owned(),
+            ))
+        }
+        408 | 409 | 425 | 429 => ModelError::Transient {
+            after: refusal.after.or_else(|| wait_in(&said)),
+            message,
+        },
+        500 | 502..=599 => ModelError::Transient {
+            message,
+            after: refusal.after,
+        },
+        _ => fatal(None),
+    }
+}
+
+/// "Please try again in 1.3s": where the header is missing.
+fn wait_in(said: &str) -> Option<f64> {
+    let (_, rest) = said.split_once("ry again in ")?;
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let number: f64 = rest[..end].trim_end_matches('.').parse().ok()?;
+    let unit = rest[end..].trim_start();
+    let factor = if unit.starts_with("ms") {
+        0.001
+    } else if unit.starts_with('m') {
+        60.0
+    } else {
+        1.0
+    };
+    Some(number * factor)
+}
+
+/// The sentence in a refusal's body, in any of the forms that servers use.
+fn message_in(body: &str) -> String {
+    let Ok(value) = serde_json::from_str::<Value>(body) else {
+        return excerpt(body);
+    };
+    let paths = [
+        "/error/message",
+        "/error/metadata/raw",
+        "/error",
+        "/message",
+        "/detail",
+        "/detail/0/msg",
+        "/0/error/message",
+    ];
+    let text = paths
+        .iter()
+        .find_map(|path| value.pointer(path)?.as_str())
+        .filter(|text| !text.trim().is_empty());
+    match text {
+        Some(text) => excerpt(text),
+        None => excerpt(body),
+    }
+}
+
+fn excerpt(text: &str) -> String {
+    const MOST: usize = 600;
+    let text = text.trim();
+    if text.is_empty() {
+        return "(nothing)".to_owned();
+    }
+    let mut short: String = text.chars().take(MOST).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+/// Without the key, should a server repeat it.
+fn clean(text: &str, settings: &OpenAiSettings) -> String {
+    match &settings.api_key {
+        Some(key) if key.expose_secret().trim().len() >= 8 => {
+            text.replace(key.expose_secret().trim(), "***")
+        }
+        _ => text.to_owned(),
+    }
+}

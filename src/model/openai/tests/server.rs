@@ -1,0 +1,146 @@
+//! A server on loopback that gives scripted answers, byte by byte where that matters.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+pub enum Act {
+    /// Status, headers, body.
+    Answer(u16, Vec<(String, String)>, String),
+    /// The events of a stream; `cut` breaks the connection off behind them.
+    Stream { events: Vec<String>, cut: bool },
+    /// Takes the request and says nothing.
+    Silence,
+    /// Closes the connection without a word.
+    HangUp,
+}
+
+impl Act {
+    pub fn json(status: u16, body: &Value) -> Act {
+        Act::Answer(
+            status,
+            vec![("content-type".to_owned(), "application/json".to_owned())],
+            body.to_string(),
+        )
+    }
+
+    pub fn refuse(status: u16, message: &str) -> Act {
+        Act::json(status, &serde_json::json!({"error": {"message": message}}))
+    }
+
+    pub fn stream(events: &[Value]) -> Act {
+        Act::Stream {
+            events: events
+                .iter()
+                .map(Value::to_string)
+                .chain(["[DONE]".to_owned()])
+                .collect(),
+            cut: false,
+        }
+    }
+}
+
+/// What a client sent.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    pub path: String,
+    pub headers: String,
+    pub body: Value,
+}
+
+pub struct Server {
+    pub url: String,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Server {
+    /// Answers one request after the other as `script` says, then refuses.
+    pub async fn new(script: Vec<Act>) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&seen);
+        let script = Arc::new(Mutex::new(script.into_iter()));
+        tokio::spawn(async move {
+            loop {
+                let Ok((socket, _)) = listener.accept().await else {
+                    return;
+                };
+                let (log, script) = (Arc::clone(&log), Arc::clone(&script));
+                tokio::spawn(async move {
+                    let _ = serve(socket, &log, &script).await;
+                });
+            }
+        });
+        Server { url, seen }
+    }
+
+    pub fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+}
+
+async fn serve(
+    mut socket: TcpStream,
+    log: &Mutex<Vec<Seen>>,
+    script: &Mutex<std::vec::IntoIter<Act>>,
+) -> std::io::Result<()> {
+    let mut input = Vec::new();
+    let head_end = loop {
+        if let Some(end) = input.windows(4).position(|w| w == b"\r\n\r\n") {
+            break end + 4;
+        }
+        if socket.read_buf(&mut input).await? == 0 {
+            return Ok(());
+        }
+    };
+    let head = String::from_utf8_lossy(&input[..head_end]).to_lowercase();
+    let length: usize = head
+        .lines()
+        .find_map(|l| l.strip_prefix("content-length:"))
+        .map_or(0, |n| n.trim().parse().unwrap());
+    while input.len() < head_end + length {
+        socket.read_buf(&mut input).await?;
+    }
+    let first = String::from_utf8_lossy(&input[..head_end])
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    log.lock().unwrap().push(Seen {
+        path: first.split(' ').nth(1).unwrap_or_default().to_owned(),
+        headers: head,
+        body: serde_json::from_slice(&input[head_end..]).unwrap_or(Value::Null),
+    });
+    let act = script.lock().unwrap().next();
+    match act.unwrap_or_else(|| Act::refuse(418, "the script is over")) {
+        Act::Answer(status, headers, body) => {
+            let mut answer = format!("HTTP/1.1 {status} X\r\nconnection: close\r\n");
+            for (name, value) in headers {
+                answer.push_str(&format!("{name}: {value}\r\n"));
+            }
+            answer.push_str(&format!("content-length: {}\r\n\r\n{body}", body.len()));
+            socket.write_all(answer.as_bytes()).await?;
+        }
+        Act::Stream { events, cut } => {
+            socket
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n")
+                .await?;
+            for event in events {
+                let data = format!("data: {event}\n\n");
+                let chunk = format!("{:x}\r\n{data}\r\n", data.len());
+                socket.write_all(chunk.as_bytes()).await?;
+                socket.flush().await?;
+            }
+            if !cut {
+                socket.write_all(b"0\r\n\r\n").await?;
+            }
+        }
+        Act::Silence => tokio::time::sleep(Duration::from_secs(3600)).await,
+        Act::HangUp => {}
+    }
+    socket.shutdown().await
+}

@@ -1,0 +1,209 @@
+//! Our requests in the provider's form.
+
+use serde_json::{Map, Value, json};
+use testwright_tools::tool::ToolSpec;
+
+use super::OpenAiSettings;
+use super::adapt::Habits;
+use crate::model::{Message, Request, ToolCall};
+
+pub(super) fn body(request: &Request, settings: &OpenAiSettings, habits: Habits) -> Value {
+    let mut body = Map::new();
+    body.insert("model".to_owned(), json!(settings.model));
+    let in_text = !habits.tools_field;
+    let messages = if in_text {
+        text_messages(request)
+    } else {
+        request.messages.iter().map(message).collect()
+    };
+    body.insert("messages".to_owned(), Value::Array(messages));
+    if !in_text && !request.tools.is_empty() {
+        let tools = request.tools.iter().map(tool).collect();
+        body.insert("tools".to_owned(), Value::Array(tools));
+        // Several calls in a reply are every server's default, and reasoning models refuse the field.
+        if !request.parallel_calls && habits.parallel_field {
+            body.insert("parallel_tool_calls".to_owned(), json!(false));
+        }
+    }
+    if let (Some(temperature), true) = (
+        request.temperature.or(settings.temperature),
+        habits.temperature,
+    ) {
+        body.insert("temperature".to_owned(), json!(temperature));
+    }
+    if let Some(most) = request.max_tokens.or(settings.max_tokens) {
+        let field = if habits.completion_limit {
+            "max_completion_tokens"
+        } else {
+            "max_tokens"
+        };
+        body.insert(field.to_owned(), json!(most));
+    }
+    for (field, value) in &settings.extra {
+        body.insert(field.clone(), value.clone());
+    }
+    // Ours alone to decide: the reply is read accordingly.
+    body.insert("stream".to_owned(), json!(settings.stream));
+    if settings.stream && habits.usage_in_stream {
+        body.insert(
+            "stream_options".to_owned(),
+            json!({ "include_usage": true }),
+        );
+    }
+    Value::Object(body)
+}
+
+fn tool(spec: &ToolSpec) -> Value {
+    json!({
+        "type": "function",
+        "function": {
+            "name": spec.name,
+            "description": spec.description,
+            "parameters": spec.parameters,
+        }
+    })
+}
+
+fn message(message: &Message) -> Value {
+    match message {
+        Message::System { content } => json!({ "role": "system", "content": content }),
+        Message::User { content } => json!({ "role": "user", "content": content }),
+        Message::Assistant { content, calls } if calls.is_empty() => {
+            json!({ "role": "assistant", "content": said(content) })
+        }
+        Message::Assistant { content, calls } => {
+            let content = if content.is_empty() {
+                Value::Null
+            } else {
+                json!(content)
+            };
+            let calls: Vec<Value> = calls.iter().map(native_call).collect();
+            json!({ "role": "assistant", "content": content, "tool_calls": calls })
+        }
+        Message::Tool(result) => json!({
+            "role": "tool",
+            "tool_call_id": result.id,
+            "content": result.content,
+        }),
+    }
+}
+
+/// Servers refuse an assistant message with nothing in it.
+fn said(content: &str) -> &str {
+    if content.trim().is_empty() {
+        "(nothing)"
+    } else {
+        content
+    }
+}
+
+fn native_call(call: &ToolCall) -> Value {
+    json!({
+        "id": call.id,
+        "type": "function",
+        "function": { "name": safe_name(&call.name), "arguments": call.arguments.to_string() },
+    })
+}
+
+/// Letters, digits, `_` and `-`, at most 64 of them: all that a function's name may have.
+fn safe_name(name: &str) -> String {
+    let safe: String = name
+        .chars()
+        .take(64)
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || c == '_' || c == '-' {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    if safe.is_empty() {
+        "unknown".to_owned()
+    } else {
+        safe
+    }
+}
+
+/// The conversation without any field for tools: they are described in the system message, calls and
+/// answers are text. Messages of the same role are joined, since some templates demand that roles alternate.
+fn text_messages(request: &Request) -> Vec<Value> {
+    let mut messages: Vec<(&str, String)> = Vec::new();
+    if !request.tools.is_empty() {
+        messages.push(("system", description(request)));
+    }
+    for message in &request.messages {
+        let (role, text) = match message {
+            Message::System { content } => ("system", content.clone()),
+            Message::User { content } => ("user", content.clone()),
+            Message::Assistant { content, calls } => ("assistant", with_calls(content, calls)),
+            Message::Tool(result) => (
+                "user",
+                format!("<tool_response>\n{}\n</tool_response>", result.content),
+            ),
+        };
+        match messages.last_mut() {
+            // The task's own words come before the description of the tools.
+            Some((last, before))
+                if *last == role && role == "system" && messages_are_first(before) =>
+            {
+                *before = format!("{text}\n\n{before}");
+            }
+            Some((last, before)) if *last == role => {
+                before.push_str("\n\n");
+                before.push_str(&text);
+            }
+            _ => messages.push((role, text)),
+        }
+    }
+    messages
+        .into_iter()
+        .map(|(role, content)| json!({ "role": role, "content": content }))
+        .collect()
+}
+
+fn messages_are_first(before: &str) -> bool {
+    before.starts_with(HEADING)
+}
+
+const HEADING: &str = "# Tools";
+
+fn description(request: &Request) -> String {
+    let mut text = format!(
+        "{HEADING}\n\nTo call a tool, write a block of this form in your reply:\n\n<tool_call>\n{{\"name\": \"the tool\", \"arguments\": {{\"a parameter\": \"its value\"}}}}\n</tool_call>\n\n"
+    );
+    text.push_str(if request.parallel_calls {
+        "Several blocks in a reply are several calls. "
+    } else {
+        "Write one block in a reply. "
+    });
+    text.push_str(
+        "The answers come in the next message, in <tool_response> tags; never write these yourself. The tools, with the JSON schema of their arguments:\n",
+    );
+    for tool in &request.tools {
+        let line = json!({
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.parameters,
+        });
+        text.push('\n');
+        text.push_str(&line.to_string());
+    }
+    text
+}
+
+fn with_calls(content: &str, calls: &[ToolCall]) -> String {
+    let mut text = if calls.is_empty() {
+        said(content).to_owned()
+    } else {
+        content.to_owned()
+    };
+    for call in calls {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let call = json!({ "name": call.name, "arguments": call.arguments });
+        text.push_str(&format!("<tool_call>\n{call}\n</tool_call>"));
+    }
+    text
+}

@@ -1,0 +1,173 @@
+//! Waiting and asking again: the only place where a model call is repeated.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::{Model, ModelError, Reply, Request};
+
+#[cfg(test)]
+mod tests;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct RetrySettings {
+    /// Most calls for one request, the first included.
+    pub tries: u32,
+    /// The first wait; each further one is twice as long.
+    pub first: Duration,
+    /// The longest wait of our own choice (a server may ask for more).
+    pub longest: Duration,
+    /// All waits for one request together.
+    pub total: Duration,
+    /// For the random part of the waits; `None`: a different one each time.
+    pub seed: Option<u64>,
+}
+
+impl Default for RetrySettings {
+    fn default() -> Self {
+        RetrySettings {
+            tries: 8,
+            first: Duration::from_secs(1),
+            longest: Duration::from_secs(60),
+            total: Duration::from_secs(300),
+            seed: None,
+        }
+    }
+}
+
+/// A wait that is about to begin.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wait {
+    /// The call that failed, from 1.
+    pub attempt: u32,
+    pub seconds: f64,
+    /// Why.
+    pub message: String,
+}
+
+type OnWait = Arc<dyn Fn(&Wait) + Send + Sync>;
+type Sleep = Box<dyn Fn(Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+/// Asks `inner` again after [`ModelError::Transient`]: exponential backoff with jitter, or what the
+/// server asks for.
+pub struct Retry {
+    inner: Box<dyn Model>,
+    settings: RetrySettings,
+    random: Mutex<fastrand::Rng>,
+    on_wait: Option<OnWait>,
+    failed: AtomicU64,
+    sleep: Sleep,
+}
+
+impl Retry {
+    pub fn new(inner: Box<dyn Model>, settings: RetrySettings) -> Self {
+        let random = settings
+            .seed
+            .map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
+        Retry {
+            inner,
+            settings,
+            random: Mutex::new(random),
+            on_wait: None,
+            failed: AtomicU64::new(0),
+            sleep: Box::new(|wait| Box::pin(tokio::time::sleep(wait))),
+        }
+    }
+
+    /// Called before each wait, for progress.
+    pub fn on_wait(mut self, tell: impl Fn(&Wait) + Send + Sync + 'static) -> Self {
+        self.on_wait = Some(Arc::new(tell));
+        self
+    }
+
+    /// Calls that failed, those that were repeated included.
+    pub fn failed_calls(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Between half and all of the doubled wait, so that many clients do not come back at once; never
+    /// less than what the server asked for.
+    fn wait(&self, attempt: u32, after: Option<f64>) -> Duration {
+        let doubled = self
+            .settings
+            .first
+            .saturating_mul(2u32.saturating_pow(attempt - 1))
+            .min(self.settings.longest);
+        let part = self
+            .random
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .f64();
+        match after.map(Duration::try_from_secs_f64) {
+            Some(Ok(asked)) => asked + doubled.mul_f64(part / 10.0),
+            _ => doubled.mul_f64(0.5 + part / 2.0),
+        }
+    }
+}
+
+#[async_trait]
+impl Model for Retry {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    async fn complete(&self, request: &Request) -> Result<Reply, ModelError> {
+        let mut waited = Duration::ZERO;
+        let mut attempt = 1;
+        loop {
+            let error = match self.inner.complete(request).await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => error,
+            };
+            self.failed.fetch_add(1, Ordering::Relaxed);
+            let ModelError::Transient { message, after } = error else {
+                return Err(error);
+            };
+            if attempt >= self.settings.tries {
+                return Err(ModelError::Transient {
+                    message: given_up(&message, attempt, waited, ""),
+                    after,
+                });
+            }
+            let wait = self.wait(attempt, after);
+            if waited + wait > self.settings.total {
+                let why = format!(
+                    "; another wait of {:.0} s would exceed the {:.0} s that are allowed",
+                    wait.as_secs_f64(),
+                    self.settings.total.as_secs_f64()
+                );
+                return Err(ModelError::Transient {
+                    message: given_up(&message, attempt, waited, &why),
+                    after,
+                });
+            }
+            let told = Wait {
+                attempt,
+                seconds: wait.as_secs_f64(),
+                message,
+            };
+            tracing::info!(attempt, seconds = told.seconds, message = %told.message, "waiting before asking the model again");
+            if let Some(tell) = &self.on_wait {
+                tell(&told);
+            }
+            (self.sleep)(wait).await;
+            waited += wait;
+            attempt += 1;
+        }
+    }
+}
+
+fn given_up(message: &str, attempts: u32, waited: Duration, why: &str) -> String {
+    if attempts == 1 && why.is_empty() {
+        return message.to_owned();
+    }
+    let calls = if attempts == 1 { "call" } else { "calls" };
+    format!(
+        "{message} (given up after {attempts} {calls} and {:.0} s of waiting{why})",
+        waited.as_secs_f64()
+    )
+}

@@ -1,0 +1,399 @@
+//! Tool calls that a model writes as text.
+//!
+//! Models without tool calls of their own, and servers that do not translate them, write JSON in a
+//! fence, in `<tool_call>` tags, bare, or `<function=name>` blocks. What can be read in one way
+//! becomes a call; what is meant as a call and cannot be read becomes [`Malformed`] with the reason;
+//! code and JSON that are merely shown stay text. What a model thinks (`<think>`) is never a call.
+
+mod blocks;
+pub mod shape;
+
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Map, Value};
+use testwright_tools::tool::ToolSpec;
+
+use super::{Malformed, near_json};
+use blocks::Block;
+use shape::Shape;
+
+/// Longest piece of a malformed call that is kept, in bytes.
+const KEPT: usize = 4000;
+
+/// What a reply's text held.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TextCalls {
+    /// The text without the calls that could be read; those that could not are still in it.
+    pub content: String,
+    /// Name and arguments, in the order written.
+    pub calls: Vec<(String, Map<String, Value>)>,
+    /// All without an id.
+    pub malformed: Vec<Malformed>,
+}
+
+/// Reads the calls in a text. `whole` is false where the reply hit its token limit.
+pub fn read(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
+    let mut found = TextCalls::default();
+    if tools.is_empty() {
+        text.clone_into(&mut found.content);
+        return found;
+    }
+    let scan = Scan { tools, whole };
+    let mut kept: Vec<&str> = Vec::new();
+    let mut from = 0;
+    let mut at = 0;
+    while let Some((start, block)) = blocks::next(text, at) {
+        if matches!(block, Block::InventedAnswer) {
+            if found.calls.is_empty() {
+                at = start + 1;
+                continue;
+            }
+            break;
+        }
+        let (end, pieces) = scan.block(text, start, block);
+        at = end.max(start + 1);
+        while !text.is_char_boundary(at) {
+            at += 1;
+        }
+        if pieces.is_empty() {
+            continue;
+        }
+        let all_read = pieces.iter().all(|p| matches!(p, Shape::Call { .. }));
+        if all_read {
+            kept.push(&text[from..start]);
+            from = at;
+        }
+        for piece in pieces {
+            match piece {
+                Shape::Call { name, arguments } => found.calls.push((name, arguments)),
+                Shape::Bad { name, problem } => found.malformed.push(Malformed {
+                    id: None,
+                    name,
+                    text: cut(&text[start..at]),
+                    problem,
+                }),
+                Shape::Other => {}
+            }
+        }
+    }
+    kept.push(&text[from..]);
+    found.content = join(&kept);
+    found
+}
+
+/// A text's beginning, at most [`KEPT`] bytes of it.
+pub fn cut(text: &str) -> String {
+    if text.len() <= KEPT {
+        return text.to_owned();
+    }
+    let end = (0..=KEPT).rev().find(|&i| text.is_char_boundary(i));
+    format!("{}…", &text[..end.unwrap_or(0)])
+}
+
+fn join(pieces: &[&str]) -> String {
+    match pieces {
+        [one] => (*one).to_owned(),
+        many => {
+            let parts: Vec<&str> = many
+                .iter()
+                .map(|p| p.trim())
+                .filter(|p| !p.is_empty())
+                .collect();
+            parts.join("\n")
+        }
+    }
+}
+
+struct Scan<'a> {
+    tools: &'a [ToolSpec],
+    whole: bool,
+}
+
+impl Scan<'_> {
+    /// The calls of one block and the offset behind it.
+    fn block(&self, text: &str, start: usize, block: Block) -> (usize, Vec<Shape>) {
+        match block {
+            Block::Thought { end } => (end, Vec::new()),
+            Block::InventedAnswer => (text.len(), Vec::new()),
+            Block::Fence { info, body } => self.fence(text, &info, body),
+            Block::Tag { name, body } => self.tag(text, &name, body),
+            Block::Marker { body } => self.marker(text, body),
+            Block::Function { name, body } => self.function(text, &name, body),
+            Block::Bracket => self.bare(text, start),
+        }
+    }
+
+    fn fence(&self, text: &str, info: &str, body: usize) -> (usize, Vec<Shape>) {
+        let (body_end, end) = blocks::fence_end(text, body);
+        if !matches!(
+            info,
+            "" | "json"
+                | "json5"
+                | "jsonc"
+                | "tool_call"
+                | "tool_calls"
+                | "tool"
+                | "tool_code"
+                | "function_call"
+                | "text"
+                | "xml"
+        ) {
+            return (end, Vec::new());
+        }
+        let inner = &text[body..body_end];
+        let lead = inner.trim_start();
+        if lead.starts_with('<') {
+            let found = read(inner, self.tools, self.whole);
+            let calls = found
+                .calls
+                .into_iter()
+                .map(|(name, arguments)| Shape::Call { name, arguments });
+            let bad = found.malformed.into_iter().map(|m| Shape::Bad {
+                name: m.name,
+                problem: m.problem,
+            });
+            return (end, calls.chain(bad).collect());
+        }
+        if !lead.starts_with(['{', '[']) {
+            return (end, Vec::new());
+        }
+        // A string of the call may itself hold a fence, so the value decides where the block ends.
+        let tagged = info.starts_with("tool") || info == "function_call";
+        let (values, value_end) =
+            match values(&text[body..], self.whole, |rest| rest.starts_with("```")) {
+                Ok((values, used)) => (values, body + used),
+                Err(_) => match values(inner, self.whole, str::is_empty) {
+                    Ok((values, _)) => (values, body_end),
+                    Err(problem) => {
+                        let bad = shape::unreadable(inner, &problem, self.tools, tagged);
+                        return (end, bad.into_iter().collect());
+                    }
+                },
+            };
+        let (_, end) = blocks::fence_end(text, value_end);
+        (end, self.shapes(&values, tagged))
+    }
+
+    fn tag(&self, text: &str, tag: &str, body: usize) -> (usize, Vec<Shape>) {
+        let close = format!("</{tag}>");
+        let (inner_end, end, closed) = blocks::tag_end(text, tag, body);
+        let inner = &text[body..inner_end];
+        let mut lead = inner.trim_start();
+        if let Some(fenced) = lead.strip_prefix("```") {
+            let line = fenced.find('\n').unwrap_or(fenced.len());
+            lead = fenced[line..].trim_start();
+            lead = lead.trim_end().strip_suffix("```").unwrap_or(lead);
+        }
+        if lead.starts_with(['{', '[']) {
+            let whole_rest = values(
+                &text[text.len() - (text[body..].trim_start().len())..],
+                self.whole,
+                |rest| rest.starts_with(&close),
+            );
+            let lead_at_body = inner.trim_start().starts_with(['{', '[']);
+            if let (true, Ok((values, used))) = (lead_at_body, whole_rest) {
+                let value_end = text.len() - text[body..].trim_start().len() + used;
+                let end = text[value_end..]
+                    .trim_start()
+                    .strip_prefix(&close)
+                    .map_or(value_end, |rest| text.len() - rest.len());
+                return (end, self.shapes(&values, true));
+            }
+            return match values(lead, self.whole, str::is_empty) {
+                Ok((values, _)) => (end, self.shapes(&values, true)),
+                Err(problem) => (
+                    end,
+                    shape::unreadable(lead, &problem, self.tools, true)
+                        .into_iter()
+                        .collect(),
+                ),
+            };
+        }
+        if let Some((at, Block::Function { .. })) = blocks::next(inner, 0) {
+            let mut pieces = Vec::new();
+            let mut at = at;
+            while let Some((start, Block::Function { name, body })) = blocks::next(inner, at) {
+                let (next, mut found) = self.function(inner, &name, body);
+                pieces.append(&mut found);
+                at = next.max(start + 1);
+            }
+            return (end, pieces);
+        }
+        if !closed {
+            return (body, Vec::new());
+        }
+        (end, vec![self.named(inner)])
+    }
+
+    /// `name` and then the arguments, as JSON or as pairs of `<arg_key>` and `<arg_value>`.
+    fn named(&self, inner: &str) -> Shape {
+        let inner = inner.trim();
+        let name_end = inner
+            .find(|c: char| !c.is_alphanumeric() && c != '_' && c != '-' && c != '.')
+            .unwrap_or(inner.len());
+        let (name, rest) = (&inner[..name_end], inner[name_end..].trim());
+        if name.is_empty() {
+            return Shape::Bad {
+                name: None,
+                problem: format!("it is not a JSON object. {}", shape::FORM),
+            };
+        }
+        if rest.starts_with('{') {
+            return match near_json::read(rest, self.whole) {
+                Ok(value) => shape::call(name, value, self.tools, self.whole),
+                Err(problem) => shape::Shape::Bad {
+                    name: Some(name.to_owned()),
+                    problem: format!("its arguments cannot be read: {problem}"),
+                },
+            };
+        }
+        let pairs = blocks::arg_pairs(rest);
+        if rest.is_empty() || !pairs.is_empty() {
+            return shape::from_text(name, &pairs, self.tools);
+        }
+        Shape::Bad {
+            name: None,
+            problem: format!("it is not a JSON object. {}", shape::FORM),
+        }
+    }
+
+    /// `[TOOL_CALLS]` and its like: JSON, or `name[ARGS]{…}`, up to where it ends.
+    fn marker(&self, text: &str, body: usize) -> (usize, Vec<Shape>) {
+        let rest = &text[body..];
+        let lead = rest.trim_start();
+        let lead_at = text.len() - lead.len();
+        if lead.starts_with(['{', '[']) {
+            return match values(lead, self.whole, |_| true) {
+                Ok((values, used)) => (lead_at + used, self.shapes(&values, true)),
+                Err(problem) => (
+                    text.len(),
+                    shape::unreadable(lead, &problem, self.tools, true)
+                        .into_iter()
+                        .collect(),
+                ),
+            };
+        }
+        let Some((name, arguments)) = lead.split_once("[ARGS]") else {
+            return (body, Vec::new());
+        };
+        let arguments_at = text.len() - arguments.len();
+        match near_json::prefix(arguments, self.whole) {
+            Ok(prefix) => (
+                arguments_at + prefix.end,
+                vec![shape::call(name, prefix.value, self.tools, self.whole)],
+            ),
+            Err(problem) => (
+                text.len(),
+                vec![Shape::Bad {
+                    name: Some(name.trim().to_owned()),
+                    problem: format!("its arguments cannot be read: {problem}"),
+                }],
+            ),
+        }
+    }
+
+    fn function(&self, text: &str, name: &str, body: usize) -> (usize, Vec<Shape>) {
+        let (inner_end, end, closed) = blocks::function_end(text, body);
+        let inner = &text[body..inner_end];
+        if inner.trim_start().starts_with('{') {
+            let piece = match near_json::read(inner.trim(), self.whole) {
+                Ok(value) => shape::call(name, value, self.tools, self.whole),
+                Err(problem) => Shape::Bad {
+                    name: Some(name.to_owned()),
+                    problem: format!("its arguments cannot be read: {problem}"),
+                },
+            };
+            return (end, vec![piece]);
+        }
+        let parameters = blocks::parameters(inner);
+        if !closed && !self.whole {
+            let problem = "the reply reached its token limit in the middle of this call; write less in one call";
+            return (
+                end,
+                vec![Shape::Bad {
+                    name: Some(name.to_owned()),
+                    problem: problem.to_owned(),
+                }],
+            );
+        }
+        if parameters.is_empty() && !inner.trim().is_empty() {
+            let problem = format!(
+                "between <function={name}> and </function> stand neither a JSON object nor <parameter=…> blocks"
+            );
+            return (
+                end,
+                vec![Shape::Bad {
+                    name: Some(name.to_owned()),
+                    problem,
+                }],
+            );
+        }
+        (end, vec![shape::from_text(name, &parameters, self.tools)])
+    }
+
+    /// JSON that begins a line and is neither in a fence nor in a tag.
+    fn bare(&self, text: &str, start: usize) -> (usize, Vec<Shape>) {
+        match near_json::prefix(&text[start..], self.whole) {
+            Ok(prefix) => {
+                let mut end = start + prefix.end;
+                let shapes = self.shapes(&[prefix.value], false);
+                if !shapes.is_empty() {
+                    let rest = &text[end..];
+                    end += rest.len() - rest.trim_start_matches(['}', ']', ',', ';']).len();
+                }
+                (end, shapes)
+            }
+            Err(problem) => {
+                let bad = shape::unreadable(&text[start..], &problem, self.tools, false);
+                match bad {
+                    Some(bad) => (text.len(), vec![bad]),
+                    None => (start + 1, Vec::new()),
+                }
+            }
+        }
+    }
+
+    fn shapes(&self, values: &[Value], tagged: bool) -> Vec<Shape> {
+        let mut shapes = Vec::new();
+        for value in values {
+            shape::collect(value, self.tools, tagged, self.whole, &mut shapes);
+        }
+        // A list that holds calls and other things was not meant as calls, unless it is marked as such.
+        if !tagged && shapes.iter().any(|s| matches!(s, Shape::Other)) {
+            return Vec::new();
+        }
+        shapes.retain(|s| !matches!(s, Shape::Other));
+        shapes
+    }
+}
+
+/// JSON values one after the other, until `done` says so of what is left; and how much was read.
+fn values(
+    text: &str,
+    whole: bool,
+    done: impl Fn(&str) -> bool,
+) -> Result<(Vec<Value>, usize), near_json::Problem> {
+    let mut values = Vec::new();
+    let mut at = 0;
+    loop {
+        let rest = &text[at..];
+        let lead = rest.trim_start_matches(|c: char| {
+            c.is_whitespace() || (!values.is_empty() && matches!(c, ',' | ';' | '}' | ']'))
+        });
+        let lead_at = text.len() - lead.len();
+        if !values.is_empty() && (lead.is_empty() || done(lead)) && !lead.starts_with('{') {
+            return Ok((values, lead_at));
+        }
+        match near_json::prefix(lead, whole) {
+            Ok(prefix) => {
+                values.push(prefix.value);
+                at = lead_at + prefix.end;
+            }
+            Err(mut problem) => {
+                problem.at += lead_at;
+                return Err(problem);
+            }
+        }
+    }
+}
