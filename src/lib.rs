@@ -2,5 +2,6 @@
 //! reason that the issue states.
 
 pub mod error;
+pub mod issues;
 pub mod model;
 pub mod settings;

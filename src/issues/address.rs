@@ -1,0 +1,298 @@
+//! The URL of an issue: which server is asked, and for what.
+
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::settings::Address as BaseUrl;
+
+/// An issue, and the server that knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Address {
+    /// Where the API may be, first guess first, without a slash at the end.
+    pub apis: Vec<String>,
+    /// `https://github.com`: what people open and git clones from.
+    pub web: String,
+    pub owner: String,
+    pub name: String,
+    pub number: u64,
+    pub notes: Vec<String>,
+}
+
+impl Address {
+    pub fn repository(&self) -> String {
+        format!("{}/{}/{}", self.web, self.owner, self.name)
+    }
+
+    pub fn page(&self) -> String {
+        format!("{}/issues/{}", self.repository(), self.number)
+    }
+}
+
+const WEB: &str = "https://github.com";
+const API: &str = "https://api.github.com";
+const EXAMPLE: &str = "https://github.com/OWNER/NAME/issues/NUMBER";
+
+/// `None` for what is no URL. `base` is the server of the settings.
+pub(super) fn parse(named: &str, base: Option<&BaseUrl>) -> Result<Option<Address>> {
+    let named = named.trim();
+    let short = ["github.com/", "www.github.com/"];
+    let bare = short.iter().any(|host| named.starts_with(host)) && !Path::new(named).exists();
+    let (scheme, rest) = match named.split_once("://") {
+        Some((scheme, rest)) => (scheme.to_ascii_lowercase(), rest),
+        None if bare => ("https".to_owned(), named),
+        None => return Ok(None),
+    };
+    let refused = |cause: &str, hint: &str| {
+        let shown = BaseUrl::new(named);
+        Error::usage(format!("read the issue at {shown}"))
+            .cause(cause)
+            .hint(hint)
+    };
+    if scheme != "http" && scheme != "https" {
+        let cause = format!("`{scheme}:` is not an address of an issue");
+        return Err(refused(
+            &cause,
+            &format!("issues are read from {EXAMPLE}, a file, or `-`"),
+        ));
+    }
+    let rest = rest.split(['?', '#']).next().unwrap_or(rest);
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    // A name or password in front of the host is nothing that we would send.
+    let host = host.rsplit('@').next().unwrap_or(host).to_ascii_lowercase();
+    let host = host.strip_prefix("www.").unwrap_or(&host);
+    let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
+    let parts = parts
+        .strip_prefix(["api", "v3"].as_slice())
+        .unwrap_or(&parts);
+    let parts = parts.strip_prefix(["repos"].as_slice()).unwrap_or(parts);
+
+    let (owner, name, kind, number) = match parts {
+        [owner, name, kind, number, ..] => (*owner, *name, *kind, Some(*number)),
+        [owner, name, kind] => (*owner, *name, *kind, None),
+        _ => {
+            return Err(refused(
+                "it names no issue",
+                &format!("the address of an issue is {EXAMPLE}"),
+            ));
+        }
+    };
+    let number = match (kind, number.map(str::parse::<u64>)) {
+        ("issues", Some(Ok(number))) => number,
+        ("pull" | "pulls", _) => {
+            return Err(refused(
+                "it is a pull request, not an issue",
+                "give the issue that the pull request is about",
+            ));
+        }
+        ("discussions", _) => {
+            return Err(refused(
+                "it is a discussion, not an issue",
+                "save its text into a file and give the file",
+            ));
+        }
+        _ => {
+            return Err(refused(
+                "it names no issue",
+                &format!("the address of an issue is {EXAMPLE}"),
+            ));
+        }
+    };
+    for part in [owner, name] {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if !part.chars().all(fits) || part.chars().all(|c| c == '.') {
+            return Err(refused(
+                &format!("`{part}` cannot be part of a repository's name"),
+                EXAMPLE,
+            ));
+        }
+    }
+
+    let given = if host == "api.github.com" {
+        "github.com"
+    } else {
+        host
+    };
+    let mut notes = Vec::new();
+    let (apis, web) = match base {
+        Some(base) => {
+            let base_host = host_of(base.reveal());
+            if base_host == host || (base_host == "api.github.com" && given == "github.com") {
+                let web = if given == "github.com" {
+                    WEB.to_owned()
+                } else {
+                    format!("{scheme}://{host}")
+                };
+                (apis(base), web)
+            } else if given == "github.com" {
+                notes.push(format!(
+                    "{base_host} is asked for the issue, as github.base-url says"
+                ));
+                (apis(base), WEB.to_owned())
+            } else {
+                let cause = format!(
+                    "{host} is neither github.com nor {base_host}, the server in github.base-url"
+                );
+                return Err(refused(
+                    &cause,
+                    "set TESTWRIGHT_GITHUB_BASE_URL to the server of the issue",
+                ));
+            }
+        }
+        None if given == "github.com" => (vec![API.to_owned()], WEB.to_owned()),
+        None => {
+            let cause = format!("{host} is not github.com");
+            let hint =
+                format!("for GitHub Enterprise set TESTWRIGHT_GITHUB_BASE_URL={scheme}://{host}");
+            return Err(refused(&cause, &hint));
+        }
+    };
+    Ok(Some(Address {
+        apis,
+        web,
+        owner: owner.to_owned(),
+        name: name.to_owned(),
+        number,
+        notes,
+    }))
+}
+
+/// `host` or `host:port`.
+fn host_of(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    authority
+        .rsplit('@')
+        .next()
+        .unwrap_or(authority)
+        .to_ascii_lowercase()
+}
+
+/// An address with a path is that of an API. One without may be a server, which has its API under `/api/v3`.
+fn apis(base: &BaseUrl) -> Vec<String> {
+    let url = base.reveal().trim_end_matches('/');
+    let host = host_of(url);
+    let after = url.split_once("://").map_or(url, |(_, rest)| rest);
+    if host == "github.com" || host == "www.github.com" {
+        vec![API.to_owned()]
+    } else if after.contains('/') || host.starts_with("api.") {
+        vec![url.to_owned()]
+    } else {
+        vec![format!("{url}/api/v3"), url.to_owned()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use super::*;
+
+    fn parsed(named: &str, base: Option<&str>) -> (Vec<String>, String, u64) {
+        let base = base.map(BaseUrl::new);
+        let address = parse(named, base.as_ref()).unwrap().unwrap();
+        (address.apis.clone(), address.repository(), address.number)
+    }
+
+    fn is(apis: &[&str], repository: &str, number: u64) -> (Vec<String>, String, u64) {
+        (
+            apis.iter().map(|&a| a.to_owned()).collect(),
+            repository.to_owned(),
+            number,
+        )
+    }
+
+    #[test]
+    fn addresses_of_issues_are_understood() {
+        let github = is(
+            &["https://api.github.com"],
+            "https://github.com/psf/requests",
+            1723,
+        );
+        for named in [
+            "https://github.com/psf/requests/issues/1723",
+            "https://github.com/psf/requests/issues/1723#issuecomment-5",
+            "https://github.com/psf/requests/issues/1723/?x=y",
+            "https://www.github.com/psf/requests/issues/1723",
+            "http://GitHub.com/psf/requests/issues/1723",
+            "github.com/psf/requests/issues/1723",
+            "https://api.github.com/repos/psf/requests/issues/1723",
+        ] {
+            assert_eq!(parsed(named, None), github, "{named}");
+        }
+        let enterprise = "https://github.example.org/o/r/issues/7";
+        assert_eq!(
+            parsed(enterprise, Some("https://github.example.org/")),
+            is(
+                &[
+                    "https://github.example.org/api/v3",
+                    "https://github.example.org"
+                ],
+                "https://github.example.org/o/r",
+                7
+            )
+        );
+        assert_eq!(
+            parsed(enterprise, Some("https://github.example.org/api/v3/")).0,
+            ["https://github.example.org/api/v3"]
+        );
+        // A stand-in for github.com.
+        assert_eq!(
+            parsed(
+                "https://github.com/o/r/issues/7",
+                Some("http://127.0.0.1:8000/api")
+            ),
+            is(&["http://127.0.0.1:8000/api"], "https://github.com/o/r", 7)
+        );
+        for file in ["issue.md", "-", "C:/issue.md", "github.company/issue.md"] {
+            assert_eq!(parse(file, None).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn other_addresses_are_refused_with_a_hint() {
+        let refused = |named: &str, base: Option<&str>| {
+            let error = parse(named, base.map(BaseUrl::new).as_ref()).unwrap_err();
+            assert_eq!(error.exit_code(), 2);
+            error.render()
+        };
+        insta::assert_snapshot!(refused("https://github.com/psf/requests/pull/5", None), @r"
+        error: failed to read the issue at https://github.com/psf/requests/pull/5
+          cause: it is a pull request, not an issue
+          hint: give the issue that the pull request is about
+        ");
+        insta::assert_snapshot!(refused("https://github.com/psf/requests", None), @r"
+        error: failed to read the issue at https://github.com/psf/requests
+          cause: it names no issue
+          hint: the address of an issue is https://github.com/OWNER/NAME/issues/NUMBER
+        ");
+        insta::assert_snapshot!(refused("https://github.com/psf/requests/issues", None), @r"
+        error: failed to read the issue at https://github.com/psf/requests/issues
+          cause: it names no issue
+          hint: the address of an issue is https://github.com/OWNER/NAME/issues/NUMBER
+        ");
+        insta::assert_snapshot!(refused("https://github.com/a/b/issues/new", None), @r"
+        error: failed to read the issue at https://github.com/a/b/issues/new
+          cause: it names no issue
+          hint: the address of an issue is https://github.com/OWNER/NAME/issues/NUMBER
+        ");
+        insta::assert_snapshot!(refused("https://gitlab.example.org/o/r/issues/5", None), @r"
+        error: failed to read the issue at https://gitlab.example.org/o/r/issues/5
+          cause: gitlab.example.org is not github.com
+          hint: for GitHub Enterprise set TESTWRIGHT_GITHUB_BASE_URL=https://gitlab.example.org
+        ");
+        insta::assert_snapshot!(refused("https://u:pw@gitlab.example.org/o/r/issues/5", Some("https://github.example.org")), @r"
+        error: failed to read the issue at https://…@gitlab.example.org/o/r/issues/5
+          cause: gitlab.example.org is neither github.com nor github.example.org, the server in github.base-url
+          hint: set TESTWRIGHT_GITHUB_BASE_URL to the server of the issue
+        ");
+        insta::assert_snapshot!(refused("file:///etc/passwd", None), @r"
+        error: failed to read the issue at file:///etc/passwd
+          cause: `file:` is not an address of an issue
+          hint: issues are read from https://github.com/OWNER/NAME/issues/NUMBER, a file, or `-`
+        ");
+        insta::assert_snapshot!(refused("https://github.com/a/../issues/5", None), @r"
+        error: failed to read the issue at https://github.com/a/../issues/5
+          cause: `..` cannot be part of a repository's name
+          hint: https://github.com/OWNER/NAME/issues/NUMBER
+        ");
+    }
+}

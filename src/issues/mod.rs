@@ -1,0 +1,103 @@
+//! Issues come in: from GitHub, from a file, from standard input.
+//!
+//! What a run sees is [`Issue::text`]. Nothing here reads the repository; where an issue tells which one it is
+//! about, [`Issue::repository`] says so.
+
+mod address;
+mod github;
+mod text;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::settings::{Address, Secret, Settings};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Issue {
+    pub title: String,
+    pub body: String,
+    /// Oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub comments: Vec<Comment>,
+    /// URL or path; `standard input`.
+    pub origin: String,
+    /// URL to clone, where the issue tells.
+    pub repository: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Timestamp>,
+    /// What the user should know, one line each.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comment {
+    pub author: String,
+    pub created_at: Timestamp,
+    pub body: String,
+}
+
+impl Issue {
+    /// Title, body and comments as one text.
+    pub fn text(&self) -> String {
+        let mut text = format!("{}\n\n{}", self.title, self.body.trim_end());
+        for comment in &self.comments {
+            let day = comment.created_at.strftime("%Y-%m-%d");
+            let body = comment.body.trim_end();
+            text.push_str(&format!(
+                "\n\nComment by {} on {day}:\n\n{body}",
+                comment.author
+            ));
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+
+    /// Drops the comments that were written at this time or later, and notes it. `why` follows the time.
+    pub fn drop_comments_from(&mut self, time: Timestamp, why: &str) {
+        let all = self.comments.len();
+        self.comments.retain(|c| c.created_at < time);
+        let dropped = all - self.comments.len();
+        if dropped > 0 {
+            let time = time.strftime("%Y-%m-%d %H:%M UTC");
+            self.notes.push(format!(
+                "{dropped} of {all} comments are left out: written at {time} or later, {why}"
+            ));
+        }
+    }
+}
+
+/// How issues are looked up.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Comments too, as far as they are older than the fix.
+    pub comments: bool,
+    /// Only comments older than this, e.g. than the golden code patch.
+    pub before: Option<Timestamp>,
+    /// A GitHub Enterprise server, or its API.
+    pub base_url: Option<Address>,
+    /// Sent to that server (to GitHub where there is none), and nowhere else.
+    pub token: Option<Secret>,
+}
+
+impl Options {
+    pub fn from_settings(settings: &Settings, comments: bool) -> Self {
+        Options {
+            comments,
+            before: None,
+            base_url: settings.github.base_url.clone(),
+            token: settings.github_token(),
+        }
+    }
+}
+
+/// Reads an issue: the URL of a GitHub issue, a Markdown or text file, or `-`.
+pub async fn load(named: &str, options: &Options) -> Result<Issue> {
+    match address::parse(named, options.base_url.as_ref())? {
+        Some(address) => github::load(&address, options).await,
+        None => text::load(named).await,
+    }
+}

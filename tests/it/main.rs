@@ -1,0 +1,6 @@
+//! Everything that is tested across module boundaries, in one binary.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod issues;
+mod server;

@@ -1,0 +1,103 @@
+//! A real HTTP server on the loopback interface, as small as can be: one answer a connection.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+
+pub struct Request {
+    /// With its query.
+    pub path: String,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Request {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(n, _)| n == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+#[derive(Default)]
+pub struct Response {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+}
+
+impl Response {
+    pub fn json(value: serde_json::Value) -> Self {
+        Response {
+            status: 200,
+            body: value.to_string(),
+            ..Response::default()
+        }
+    }
+
+    pub fn status(status: u16) -> Self {
+        Response {
+            status,
+            body: format!("{{\"message\": \"status {status}\"}}"),
+            ..Response::default()
+        }
+    }
+
+    pub fn with(mut self, name: &str, value: impl ToString) -> Self {
+        self.headers.push((name.to_owned(), value.to_string()));
+        self
+    }
+}
+
+pub struct Server {
+    pub url: String,
+    seen: Arc<Mutex<Vec<Request>>>,
+}
+
+impl Server {
+    /// Answers until the test's process ends.
+    pub fn start(answer: impl Fn(&Request) -> Response + Send + 'static) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let server = Server {
+            url,
+            seen: seen.clone(),
+        };
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut lines = BufReader::new(stream.try_clone().unwrap())
+                    .lines()
+                    .map_while(Result::ok);
+                let Some(first) = lines.next() else { continue };
+                let path = first.split(' ').nth(1).unwrap().to_owned();
+                let headers = lines
+                    .take_while(|line| !line.is_empty())
+                    .filter_map(|line| {
+                        let (name, value) = line.split_once(": ")?;
+                        Some((name.to_lowercase(), value.to_owned()))
+                    })
+                    .collect();
+                let request = Request { path, headers };
+                let response = answer(&request);
+                seen.lock().unwrap().push(request);
+                let mut head = format!(
+                    "HTTP/1.1 {} X\r\nconnection: close\r\ncontent-length: {}\r\n",
+                    response.status,
+                    response.body.len()
+                );
+                for (name, value) in &response.headers {
+                    head.push_str(&format!("{name}: {value}\r\n"));
+                }
+                // A client that has gone away is its own affair.
+                let _ = stream.write_all(format!("{head}\r\n{}", response.body).as_bytes());
+            }
+        });
+        server
+    }
+
+    /// The requests so far, from the first.
+    pub fn seen<T>(&self, look: impl Fn(&Request) -> T) -> Vec<T> {
+        self.seen.lock().unwrap().iter().map(look).collect()
+    }
+}
