@@ -57,7 +57,10 @@ fn read(reader: impl Read, origin: &str) -> Result<Issue> {
         .read_to_end(&mut bytes)
         .map_err(|e| Error::usage(format!("read the issue in {origin}")).cause(e))?;
     if bytes.len() as u64 > MOST_BYTES {
-        return Err(too_large(origin, "more than that"));
+        return Err(too_large(
+            origin,
+            &format!("more than {}", megabytes(MOST_BYTES)),
+        ));
     }
     let mut notes = Vec::new();
     let refused = |cause: &str, hint: &str| {
@@ -92,7 +95,7 @@ fn read(reader: impl Read, origin: &str) -> Result<Issue> {
 
 fn too_large(origin: &str, size: &str) -> Error {
     Error::usage(format!("read the issue in {origin}"))
-        .cause(format!("it has {size}, and at most {} are read", megabytes(MOST_BYTES)))
+        .cause(format!("it has {size}; at most {} are read", megabytes(MOST_BYTES)))
         .hint("cut it down to what a person would read: a description, a short example, what was expected")
 }
 

@@ -91,7 +91,7 @@ fn a_huge_issue_is_refused_without_reading_it() {
     }
     insta::assert_snapshot!(refused(read(Endless(0), "standard input")), @r"
     error: failed to read the issue in standard input
-      cause: it has more than that, and at most 1.0 MiB are read
+      cause: it has more than 1.0 MiB; at most 1.0 MiB are read
       hint: cut it down to what a person would read: a description, a short example, what was expected
     ");
 
@@ -99,7 +99,7 @@ fn a_huge_issue_is_refused_without_reading_it() {
     file.as_file_mut().set_len(100 << 20).unwrap();
     let message = refused(load_now(file.path().to_str().unwrap()));
     assert!(
-        message.contains("it has 100.0 MiB, and at most 1.0 MiB are read"),
+        message.contains("it has 100.0 MiB; at most 1.0 MiB are read"),
         "{message}"
     );
     // Just at the limit it is read.
