@@ -2,8 +2,9 @@
 
 use crate::tool::AnyTool;
 use crate::tools::{
-    create_file, edit_lines, find_file, insert_function, open_file, outline, read_function, revert,
-    rewrite_function, search, show_patch,
+    create_file, describe, edit_lines, find_file, handshake, insert_function, open_file, outline,
+    read_function, revert, rewrite_function, run_pytest, run_python, search, shell, show_patch,
+    state, submit, try_fix,
 };
 
 static ALL: &[&dyn AnyTool] = &[
@@ -17,7 +18,16 @@ static ALL: &[&dyn AnyTool] = &[
     &create_file::CreateFile,
     &edit_lines::EditLines,
     &revert::Revert,
+    &run_pytest::RunPytest,
+    &run_python::RunPython,
+    &shell::Shell,
+    &try_fix::TryFix,
     &show_patch::ShowPatch,
+    &submit::Submit,
+    &handshake::Handshake,
+    &describe::Describe,
+    &state::Changes,
+    &state::Restore,
 ];
 
 /// Every tool, those of the host included.

@@ -23,7 +23,7 @@ use crate::config::Config;
 use crate::tool::ToolError;
 
 pub use output::Captured;
-pub use tree::adopt_orphans;
+pub use tree::{adopt_orphans, end_everything};
 
 /// One program at a time: what appears below this process while one runs belongs to it.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -141,10 +141,12 @@ pub fn run(command: &Command, deadline: Instant) -> Result<Finished, ToolError> 
         Some(stderr)
     };
     spawn.stdout(writer);
-    // SAFETY: setsid is async-signal-safe and touches no memory of this process.
+    // SAFETY: both are plain system calls, and touch no memory of this process.
     unsafe {
         spawn.pre_exec(|| {
             nix::unistd::setsid()?;
+            // If the toolbox itself is killed, nobody is left to look after its program.
+            nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
             Ok(())
         });
     }

@@ -1,1 +1,197 @@
 //! The toolbox: MCP on stdio for one workspace.
+//!
+//! Tools run one at a time, on a thread of their own, so that the protocol stays responsive: a ping is
+//! answered while tests run. How long a call may take is up to the caller (`testwright/deadline_ms` in the
+//! request's `_meta`, milliseconds), else up to the tool. What a tool refuses is an answer with `isError`;
+//! what is broken is a JSON-RPC error.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use rmcp::{ErrorData, ServerHandler, ServiceExt};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::list;
+use crate::process;
+use crate::tool::{Answer, AnyTool, Audience, Context, ToolError};
+use crate::workspace::Workspace;
+
+/// The name under which the server introduces itself.
+pub const NAME: &str = "testwright-toolbox";
+/// Key in a request's `_meta`: milliseconds that the call may take.
+pub const DEADLINE_KEY: &str = "testwright/deadline_ms";
+
+/// Serves until the client closes the stream, then ends what is still running.
+pub fn serve(workspace: Workspace) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(|e| e.to_string())?;
+    let server = Server {
+        jobs: start_worker(workspace),
+    };
+    let result = runtime.block_on(async {
+        let service = server
+            .serve(rmcp::transport::stdio())
+            .await
+            .map_err(|e| e.to_string())?;
+        service.waiting().await.map_err(|e| e.to_string())
+    });
+    process::end_everything();
+    // Not awaited: a thread may be blocked on reading stdin or in a tool.
+    runtime.shutdown_background();
+    result.map(drop)
+}
+
+/// Calls a tool with a deadline. A panic of a tool is a fault of ours, not the model's.
+pub fn call(
+    tool: &dyn AnyTool,
+    workspace: &mut Workspace,
+    arguments: Value,
+    time: Duration,
+) -> Result<Answer, ToolError> {
+    let mut context = Context {
+        workspace,
+        deadline: Instant::now() + time,
+    };
+    std::panic::catch_unwind(AssertUnwindSafe(|| tool.call(&mut context, arguments)))
+        .unwrap_or_else(|panic| {
+            let text = (panic.downcast_ref::<&str>().copied())
+                .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+                .unwrap_or("no message");
+            Err(ToolError::Broken(format!(
+                "the tool {} panicked: {text}",
+                tool.name()
+            )))
+        })
+}
+
+/// The tool of this name, host's tools included.
+pub fn find(name: &str) -> Result<&'static dyn AnyTool, ToolError> {
+    let known = list::all().into_iter().find(|tool| tool.name() == name);
+    known.ok_or_else(|| {
+        let mut names: Vec<&str> = list::all()
+            .iter()
+            .filter(|tool| tool.audience() == Audience::Model)
+            .map(|tool| tool.name())
+            .collect();
+        names.sort_by(|a, b| {
+            let near = |n: &str| strsim::jaro_winkler(name, n);
+            near(b).total_cmp(&near(a))
+        });
+        names.truncate(3);
+        ToolError::Refused(format!(
+            "There is no tool `{name}`. The nearest are: {}.",
+            names.join(", ")
+        ))
+    })
+}
+
+struct Job {
+    tool: &'static dyn AnyTool,
+    arguments: Value,
+    time: Duration,
+    answer: oneshot::Sender<Result<Answer, ToolError>>,
+}
+
+fn start_worker(mut workspace: Workspace) -> mpsc::Sender<Job> {
+    let (jobs, queue) = mpsc::channel::<Job>();
+    std::thread::spawn(move || {
+        for job in queue {
+            let result = call(job.tool, &mut workspace, job.arguments, job.time);
+            // Nobody waits for it any more: the client went away.
+            let _ = job.answer.send(result);
+        }
+    });
+    jobs
+}
+
+struct Server {
+    jobs: mpsc::Sender<Job>,
+}
+
+impl Server {
+    async fn answer(
+        &self,
+        name: &str,
+        arguments: Value,
+        time: Option<Duration>,
+    ) -> Result<Answer, ToolError> {
+        let tool = find(name)?;
+        let (answer, answered) = oneshot::channel();
+        let job = Job {
+            tool,
+            arguments,
+            time: time.unwrap_or(Duration::from_secs(tool.seconds())),
+            answer,
+        };
+        let gone = |_| ToolError::Broken("the thread that runs tools is gone".to_owned());
+        self.jobs.send(job).map_err(|e| gone(e.to_string()))?;
+        answered.await.map_err(|e| gone(e.to_string()))?
+    }
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new(NAME, env!("CARGO_PKG_VERSION")))
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let offered = list::all()
+            .into_iter()
+            .filter(|tool| tool.audience() == Audience::Model);
+        Ok(ListToolsResult::with_all_items(
+            offered.map(described).collect(),
+        ))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let own = request
+            .meta
+            .as_ref()
+            .and_then(|meta| meta.0.get(DEADLINE_KEY));
+        let time = own
+            .or_else(|| context.meta.0.get(DEADLINE_KEY))
+            .and_then(Value::as_u64)
+            .map(Duration::from_millis);
+        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        match self.answer(&request.name, arguments, time).await {
+            Ok(answer) => {
+                let mut result = CallToolResult::success(vec![ContentBlock::text(answer.text)]);
+                if !answer.data.is_null() {
+                    result.structured_content = Some(answer.data);
+                }
+                Ok(result.into())
+            }
+            Err(ToolError::Refused(text)) => {
+                Ok(CallToolResult::error(vec![ContentBlock::text(text)]).into())
+            }
+            Err(ToolError::Broken(text)) => Err(ErrorData::internal_error(text, None)),
+        }
+    }
+}
+
+fn described(tool: &dyn AnyTool) -> Tool {
+    let spec = tool.spec();
+    let schema = match spec.parameters {
+        Value::Object(schema) => schema,
+        _ => serde_json::Map::new(),
+    };
+    Tool::new(spec.name, spec.description, schema)
+}

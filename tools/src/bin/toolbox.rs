@@ -1,1 +1,109 @@
-fn main() {}
+//! `toolbox`: the tools for one workspace, as an MCP server on stdio.
+//!
+//!     toolbox serve --config JSON            serve until stdin closes
+//!     toolbox call NAME JSON --config JSON   one call, by hand: the text on stdout, or the data with --data
+//!     toolbox --version
+//!
+//! Exit codes: 0 done; 1 refused by the tool; 2 bad usage; 3 broken.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use testwright_tools::config::Config;
+use testwright_tools::tool::ToolError;
+use testwright_tools::workspace::Workspace;
+use testwright_tools::{process, server};
+
+const USAGE: &str = "usage: toolbox serve --config JSON
+       toolbox call NAME JSON --config JSON [--data]
+       toolbox --version";
+
+enum Failure {
+    Usage(String),
+    Tool(ToolError),
+}
+
+impl From<ToolError> for Failure {
+    fn from(error: ToolError) -> Self {
+        Failure::Tool(error)
+    }
+}
+
+fn main() -> ExitCode {
+    let result = run(std::env::args().skip(1).collect());
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Usage(what)) => {
+            eprintln!("toolbox: {what}\n{USAGE}");
+            ExitCode::from(2)
+        }
+        Err(Failure::Tool(ToolError::Refused(text))) => {
+            eprintln!("{text}");
+            ExitCode::from(1)
+        }
+        Err(Failure::Tool(ToolError::Broken(text))) => {
+            eprintln!("toolbox: {text}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+fn run(mut args: Vec<String>) -> Result<(), Failure> {
+    let config = option(&mut args, "--config")?;
+    let data = args
+        .iter()
+        .position(|a| a == "--data")
+        .map(|at| args.remove(at))
+        .is_some();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["--version" | "-V"] => print(&format!("toolbox {}", env!("CARGO_PKG_VERSION"))),
+        ["serve"] => {
+            let workspace = open(config)?;
+            server::serve(workspace).map_err(|e| ToolError::Broken(e).into())
+        }
+        ["call", name, arguments] => {
+            let arguments = serde_json::from_str(arguments)
+                .map_err(|e| Failure::Usage(format!("the arguments are not JSON: {e}")))?;
+            let tool = server::find(name)?;
+            let mut workspace = open(config)?;
+            let time = Duration::from_secs(tool.seconds());
+            let answer = server::call(tool, &mut workspace, arguments, time)?;
+            process::end_everything();
+            print(&if data {
+                format!("{:#}", answer.data)
+            } else {
+                answer.text
+            })
+        }
+        _ => Err(Failure::Usage("unknown command".to_owned())),
+    }
+}
+
+fn open(config: Option<String>) -> Result<Workspace, Failure> {
+    let json = config.ok_or_else(|| Failure::Usage("--config is missing".to_owned()))?;
+    let config: Config = serde_json::from_str(&json)
+        .map_err(|e| Failure::Usage(format!("the configuration cannot be read: {e}")))?;
+    std::fs::create_dir_all(&config.scratch).map_err(|e| {
+        let folder = config.scratch.display();
+        ToolError::Broken(format!("the folder {folder} cannot be made: {e}"))
+    })?;
+    process::adopt_orphans().map_err(|e| ToolError::Broken(e.to_string()))?;
+    Ok(Workspace::open(config)?)
+}
+
+fn option(args: &mut Vec<String>, name: &str) -> Result<Option<String>, Failure> {
+    let Some(at) = args.iter().position(|a| a == name) else {
+        return Ok(None);
+    };
+    if at + 1 == args.len() {
+        return Err(Failure::Usage(format!("{name} needs a value")));
+    }
+    args.remove(at);
+    Ok(Some(args.remove(at)))
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    writeln!(std::io::stdout(), "{text}").map_err(|e| ToolError::from(e).into())
+}

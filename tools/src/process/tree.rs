@@ -48,6 +48,24 @@ pub fn end(root: Pid) {
     }
 }
 
+/// Kills everything that this process started through [`super::run`] and everything that it adopted.
+pub fn end_everything() {
+    const NOBODY: i32 = i32::MIN;
+    for _ in 0..20 {
+        let all = processes();
+        let doomed = belonging(&all, NOBODY);
+        for (pid, process) in &doomed {
+            if !process.zombie {
+                let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
+            }
+        }
+        if is_over(&doomed) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 fn is_over(doomed: &[(i32, &Process)]) -> bool {
     doomed.iter().all(|(_, process)| process.zombie)
 }

@@ -8,6 +8,8 @@ mod events;
 pub mod report;
 mod run;
 mod stable;
+pub mod text;
 
+pub use assemble::join;
 pub use run::{Options, run};
 pub use stable::stable;

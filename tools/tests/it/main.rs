@@ -3,3 +3,4 @@
 
 mod project;
 mod runner;
+mod toolbox;

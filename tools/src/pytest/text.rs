@@ -1,0 +1,231 @@
+//! A report as a model reads it: failures first and at length, the rest in one line each, and nothing that
+//! differs from run to run (no durations).
+
+use std::fmt::Write;
+
+use super::report::{Failure, Outcome, Place, Report, TestResult};
+
+/// Failures told at length.
+const DETAILED: usize = 6;
+/// Further failures, and tests that did not fail, named in one line each.
+const LISTED: usize = 30;
+/// Characters of a message, of what a test printed, and of what pytest printed.
+const MESSAGE: usize = 2000;
+const CAPTURED: usize = 1200;
+const PRINTED: usize = 3000;
+/// Frames shown of one failure.
+const FRAMES: usize = 12;
+
+impl Outcome {
+    pub fn word(self) -> &'static str {
+        match self {
+            Outcome::Passed => "passed",
+            Outcome::Failed => "failed",
+            Outcome::Error => "error",
+            Outcome::Skipped => "skipped",
+            Outcome::Xfailed => "xfailed",
+            Outcome::Xpassed => "xpassed",
+            Outcome::Absent => "did not run",
+        }
+    }
+}
+
+/// The text of a report.
+pub fn text(report: &Report) -> String {
+    let mut out = summary(report);
+    if report.timed_out {
+        out.push_str("\nThe deadline came before the end; what ran until then is reported.");
+    }
+    let (bad, good): (Vec<&TestResult>, Vec<&TestResult>) =
+        report.tests.iter().partition(|test| is_bad(test));
+    for error in &report.collection_errors {
+        let _ = write!(out, "\n\nCOULD NOT BE COLLECTED {}", error.id);
+        failure(&mut out, &error.failure);
+    }
+    let mut told: Vec<&Failure> = report
+        .collection_errors
+        .iter()
+        .map(|e| &e.failure)
+        .collect();
+    for (index, test) in bad.iter().enumerate() {
+        let mark = test.outcome.word().to_uppercase();
+        match &test.failure {
+            Some(f) if told.contains(&f) => {
+                let _ = write!(out, "\n\n{mark} {}: as above", test.id);
+            }
+            Some(f) if index < DETAILED => {
+                let _ = write!(out, "\n\n{mark} {}", test.id);
+                failure(&mut out, f);
+                captured(&mut out, &test.captured);
+                told.push(f);
+            }
+            Some(f) if index < DETAILED + LISTED => {
+                let _ = write!(out, "\n{mark} {}: {}", test.id, one_line(f));
+            }
+            None if index < DETAILED + LISTED => {
+                let _ = write!(out, "\n{mark} {}", test.id);
+            }
+            _ => {}
+        }
+    }
+    let rest = bad.len().saturating_sub(DETAILED + LISTED);
+    if rest > 0 {
+        let _ = write!(
+            out,
+            "\n... and {rest} more that failed; run them by node id to see them."
+        );
+    }
+    if !good.is_empty() {
+        out.push('\n');
+    }
+    for test in good.iter().take(LISTED) {
+        let _ = write!(out, "\n{} {}", test.outcome.word(), test.id);
+        if test.outcome == Outcome::Skipped && !test.captured.is_empty() {
+            let _ = write!(out, " ({})", test.captured);
+        }
+    }
+    if good.len() > LISTED {
+        let _ = write!(
+            out,
+            "\n... and {} more that did not fail",
+            good.len() - LISTED
+        );
+    }
+    for id in &report.not_found {
+        let _ = write!(out, "\nnot found: {id}");
+    }
+    if report.tests.is_empty() && report.collection_errors.is_empty() && report.not_found.is_empty()
+    {
+        let _ = write!(
+            out,
+            "\npytest printed:\n{}",
+            cut(report.printed.trim(), PRINTED)
+        );
+    }
+    out
+}
+
+fn is_bad(test: &TestResult) -> bool {
+    matches!(
+        test.outcome,
+        Outcome::Failed | Outcome::Error | Outcome::Absent
+    )
+}
+
+/// `3 tests: 1 failed, 2 passed`.
+fn summary(report: &Report) -> String {
+    let all = [
+        Outcome::Failed,
+        Outcome::Error,
+        Outcome::Absent,
+        Outcome::Passed,
+        Outcome::Skipped,
+        Outcome::Xfailed,
+        Outcome::Xpassed,
+    ];
+    let mut counts: Vec<String> = all
+        .into_iter()
+        .map(|outcome| {
+            (
+                outcome,
+                report.tests.iter().filter(|t| t.outcome == outcome).count(),
+            )
+        })
+        .filter(|(_, count)| *count > 0)
+        .map(|(outcome, count)| format!("{count} {}", outcome.word()))
+        .collect();
+    if !report.collection_errors.is_empty() {
+        counts.push(format!(
+            "{} could not be collected",
+            report.collection_errors.len()
+        ));
+    }
+    if !report.not_found.is_empty() {
+        counts.push(format!("{} not found", report.not_found.len()));
+    }
+    let tests = match report.tests.len() {
+        0 => "No test ran".to_owned(),
+        1 => "1 test".to_owned(),
+        many => format!("{many} tests"),
+    };
+    if counts.is_empty() {
+        return format!("{tests}.");
+    }
+    format!("{tests}: {}", counts.join(", "))
+}
+
+/// Class, exception and the first line of the message.
+pub fn one_line(failure: &Failure) -> String {
+    let first = failure.message.lines().next().unwrap_or_default();
+    format!("{}: {}", failure.exception, cut(first, 200))
+}
+
+fn failure(out: &mut String, failure: &Failure) {
+    let kind = match failure.class {
+        super::report::FailureClass::Assertion => "an assertion of the test did not hold",
+        super::report::FailureClass::Exception => "raised by the code under test",
+        super::report::FailureClass::Error => {
+            "an error of the test itself, not of the code under test"
+        }
+    };
+    let phase = match failure.phase {
+        super::report::Phase::Collect => "while collecting: ",
+        super::report::Phase::Setup => "in setup: ",
+        super::report::Phase::Call => "",
+        super::report::Phase::Teardown => "in teardown: ",
+    };
+    let _ = write!(out, "\n  {phase}{kind}");
+    let message = cut(&failure.message, MESSAGE);
+    let _ = write!(
+        out,
+        "\n  {}: {}",
+        failure.exception,
+        indented(&message, "  ")
+    );
+    let skipped = failure.frames.len().saturating_sub(FRAMES);
+    for (index, frame) in failure.frames.iter().enumerate() {
+        // The ends of a long traceback say most.
+        if skipped > 0 && index >= FRAMES / 2 && index < FRAMES / 2 + skipped {
+            if index == FRAMES / 2 {
+                let _ = write!(out, "\n    ... {skipped} more frames ...");
+            }
+            continue;
+        }
+        let place = match frame.place {
+            Place::Test => "test",
+            Place::Source => "source",
+            Place::External => "library",
+        };
+        let _ = write!(
+            out,
+            "\n    [{place}] {}:{} in {}: {}",
+            frame.file, frame.line, frame.function, frame.code
+        );
+    }
+}
+
+fn captured(out: &mut String, captured: &str) {
+    if !captured.trim().is_empty() {
+        let text = cut(captured.trim(), CAPTURED);
+        let _ = write!(out, "\n    {}", indented(&text, "    "));
+    }
+}
+
+fn indented(text: &str, by: &str) -> String {
+    text.replace('\n', &format!("\n{by}"))
+}
+
+/// Cuts the middle out of a text that is too long, and says so.
+pub fn cut(text: &str, most: usize) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.to_owned();
+    }
+    let half = most / 2;
+    let head: String = text.chars().take(half).collect();
+    let tail: String = text.chars().skip(length - half).collect();
+    format!(
+        "{head}\n[... {} characters left out ...]\n{tail}",
+        length - 2 * half
+    )
+}

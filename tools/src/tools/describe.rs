@@ -1,0 +1,150 @@
+//! `describe`: what is good to know of a workspace before the first step. For the host's first prompt.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+use std::time::Instant;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::process::{self, Command};
+use crate::tool::{Answer, Audience, Context, Tool, ToolError};
+
+/// Folders named in the answer.
+const FOLDERS: usize = 25;
+
+pub struct Describe;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {}
+
+#[derive(Debug, Serialize)]
+struct Facts {
+    /// `None` where the interpreter did not answer.
+    python: Option<String>,
+    pytest: Option<String>,
+    files: usize,
+    test_files: usize,
+    /// Top-level folders with Python files: how many, and how many of them hold tests.
+    folders: BTreeMap<String, [usize; 2]>,
+    /// Folders that hold test files, by their number, most first.
+    test_folders: Vec<(String, usize)>,
+}
+
+impl Tool for Describe {
+    type Args = Args;
+    const NAME: &'static str = "describe";
+    const DESCRIPTION: &'static str =
+        "Versions of Python and pytest, the repository's folders, and where its tests lie.";
+    const AUDIENCE: Audience = Audience::Host;
+
+    fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Answer, ToolError> {
+        let mut facts = Facts {
+            python: None,
+            pytest: None,
+            files: 0,
+            test_files: 0,
+            folders: BTreeMap::new(),
+            test_folders: Vec::new(),
+        };
+        let mut test_folders: BTreeMap<String, usize> = BTreeMap::new();
+        for path in context.workspace.files() {
+            facts.files += 1;
+            if !path.ends_with(".py") {
+                continue;
+            }
+            let is_test = context.workspace.layout().is_test_file(&path);
+            let folder = path.rsplit_once('/').map_or(".", |(folder, _)| folder);
+            let top = folder.split('/').next().unwrap_or(folder).to_owned();
+            let count = facts.folders.entry(top).or_default();
+            count[0] += 1;
+            if is_test {
+                count[1] += 1;
+                facts.test_files += 1;
+                *test_folders.entry(folder.to_owned()).or_default() += 1;
+            }
+        }
+        facts.test_folders = test_folders.into_iter().collect();
+        facts
+            .test_folders
+            .sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        (facts.python, facts.pytest) = versions(context)?;
+        Answer::with_data(text(&facts), &facts)
+    }
+}
+
+fn versions(context: &Context<'_>) -> Result<(Option<String>, Option<String>), ToolError> {
+    let config = context.workspace.config();
+    process::make_home(&config.scratch)?;
+    let code = "import sys; print('%d.%d.%d' % sys.version_info[:3])\nimport pytest; print(pytest.__version__)";
+    let command = Command {
+        program: config.python.clone(),
+        args: vec!["-c".into(), code.into()],
+        // Not the workspace: the repository may be pytest itself, half edited.
+        directory: config.scratch.clone(),
+        env: process::environment(config),
+        stdin: Vec::new(),
+        merge: false,
+        keep: 1000,
+    };
+    let deadline = context
+        .deadline
+        .min(Instant::now() + Duration::from_secs(20));
+    // A sandbox without an interpreter still has files to look at.
+    let printed = process::run(&command, deadline)
+        .map(|f| f.stdout.text())
+        .unwrap_or_default();
+    let mut lines = printed.lines().map(str::to_owned);
+    Ok((lines.next(), lines.next()))
+}
+
+fn text(facts: &Facts) -> String {
+    let mut lines = Vec::new();
+    match (&facts.python, &facts.pytest) {
+        (Some(python), Some(pytest)) => lines.push(format!("Python {python}, pytest {pytest}.")),
+        (Some(python), None) => lines.push(format!("Python {python}; pytest is not installed.")),
+        _ => lines.push("There is no working Python interpreter.".to_owned()),
+    }
+    let folders: Vec<String> = facts
+        .folders
+        .iter()
+        .filter(|(name, _)| name.as_str() != ".")
+        .take(FOLDERS)
+        .map(|(name, count)| format!("{name}/ ({})", count[0]))
+        .collect();
+    let more = facts.folders.len().saturating_sub(FOLDERS);
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    if !folders.is_empty() {
+        lines.push(format!(
+            "Folders with Python files (how many): {}{more}.",
+            folders.join(", ")
+        ));
+    }
+    if facts.test_files == 0 {
+        lines.push("There are no test files yet.".to_owned());
+    } else {
+        let shown: Vec<String> = facts
+            .test_folders
+            .iter()
+            .take(6)
+            .map(|(folder, count)| format!("{folder}/ ({count})"))
+            .collect();
+        let rest = facts.test_folders.len().saturating_sub(6);
+        let rest = if rest > 0 {
+            format!(" and {rest} more folders")
+        } else {
+            String::new()
+        };
+        lines.push(format!(
+            "{} test files, in {}{rest}.",
+            facts.test_files,
+            shown.join(", ")
+        ));
+    }
+    lines.join("\n")
+}

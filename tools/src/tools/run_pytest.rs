@@ -1,0 +1,99 @@
+//! `run_pytest`: runs tests and says how each ended.
+
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::contribution::named_or_contributed;
+use crate::pytest::report::Report;
+use crate::pytest::{self, Options, text};
+use crate::python::{Module, flatten};
+use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::workspace::Workspace;
+
+pub struct RunPytest;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// Node ids (`tests/test_x.py::TestA::test_b`, parameters optional), test files or folders.
+    /// Default: the tests that you added or changed so far.
+    #[serde(default)]
+    tests: Vec<String>,
+    /// Run only the tests whose names match this expression (pytest's -k).
+    #[serde(default)]
+    keyword: Option<String>,
+    /// Seconds after which the run is ended.
+    #[serde(default)]
+    timeout: Option<u64>,
+}
+
+impl Tool for RunPytest {
+    type Args = Args;
+    const NAME: &'static str = "run_pytest";
+    const DESCRIPTION: &'static str = "Runs tests with pytest and tells for each how it ended; for a failure: \
+        the exception, its message, the frames in test code and in code under test, and what was printed. \
+        Without arguments it runs the tests that you added or changed.";
+    const SECONDS: u64 = 300;
+
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+        let ids = named_or_contributed(context.workspace, &args.tests)?;
+        let mut options = Options::until(deadline(context, args.timeout));
+        options.keyword = args.keyword;
+        let report = pytest::run(context.workspace, &ids, &options)?;
+        let mut shown = text::text(&report);
+        for id in &report.not_found {
+            let near = nearest(context.workspace, id);
+            if !near.is_empty() {
+                shown.push_str(&format!("\nnearest to {id}: {}", near.join(", ")));
+            }
+        }
+        Answer::with_data(shown, &report)
+    }
+}
+
+/// When a run of tests has to be over: by what the caller asked for, the configuration, and the call's own
+/// deadline.
+pub fn deadline(context: &Context<'_>, asked: Option<u64>) -> Instant {
+    let most = context.workspace.config().test_seconds;
+    let seconds = asked.unwrap_or(most).clamp(1, most.max(1));
+    context
+        .deadline
+        .min(Instant::now() + Duration::from_secs(seconds))
+}
+
+/// Node ids of functions in the same file, or paths of files, that could have been meant.
+fn nearest(workspace: &Workspace, id: &str) -> Vec<String> {
+    let Some((path, name)) = id.split_once("::") else {
+        return workspace.nearest(id);
+    };
+    let Some(source) = (workspace.resolve(path).ok()).and_then(|p| workspace.read_text(&p).ok())
+    else {
+        return workspace.nearest(path);
+    };
+    let layout = workspace.layout();
+    let outline = Module::parse(source).outline();
+    let mut names: Vec<String> = flatten(&outline)
+        .into_iter()
+        .filter(|d| layout.is_test_function(&d.name))
+        .map(|d| d.qualified.replace('.', "::"))
+        .collect();
+    let wanted = name.split('[').next().unwrap_or(name);
+    names.sort_by(|a, b| {
+        let near = |n: &str| strsim::jaro_winkler(wanted, n);
+        near(b).total_cmp(&near(a))
+    });
+    names
+        .iter()
+        .take(3)
+        .map(|n| format!("{path}::{n}"))
+        .collect()
+}
+
+/// The failing tests of a report, by id.
+pub fn failing(report: &Report) -> impl Iterator<Item = &crate::pytest::report::TestResult> {
+    use crate::pytest::report::Outcome::{Absent, Error, Failed};
+    let failed = |outcome| matches!(outcome, Failed | Error | Absent);
+    report.tests.iter().filter(move |test| failed(test.outcome))
+}

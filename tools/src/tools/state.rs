@@ -1,0 +1,99 @@
+//! `changes` and `restore`: the state of the workspace, out of the sandbox and back into one. For the host.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::tool::{Answer, Audience, Context, Tool, ToolError};
+
+/// A file that differs from the base commit.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileContent {
+    /// Relative to the workspace.
+    pub path: String,
+    /// Base64; `null` for a deleted file.
+    pub content: Option<String>,
+}
+
+pub struct Changes;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChangesArgs {}
+
+impl Tool for Changes {
+    type Args = ChangesArgs;
+    const NAME: &'static str = "changes";
+    const DESCRIPTION: &'static str =
+        "All files that differ from the base commit, with their content.";
+    const AUDIENCE: Audience = Audience::Host;
+
+    fn call(&self, context: &mut Context<'_>, _: ChangesArgs) -> Result<Answer, ToolError> {
+        let files: Vec<FileContent> = context
+            .workspace
+            .changes()?
+            .into_iter()
+            .map(|change| FileContent {
+                path: change.path,
+                content: change.now.map(|bytes| BASE64_STANDARD.encode(bytes)),
+            })
+            .collect();
+        Answer::with_data(
+            format!("{} files differ from the base commit.", files.len()),
+            &json!({ "files": files }),
+        )
+    }
+}
+
+pub struct Restore;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RestoreArgs {
+    files: Vec<FileContent>,
+}
+
+impl Tool for Restore {
+    type Args = RestoreArgs;
+    const NAME: &'static str = "restore";
+    const DESCRIPTION: &'static str = "Brings the workspace into a recorded state: exactly these files differ from the base \
+        commit afterwards.";
+    const AUDIENCE: Audience = Audience::Host;
+
+    fn call(&self, context: &mut Context<'_>, args: RestoreArgs) -> Result<Answer, ToolError> {
+        let mut wanted = Vec::new();
+        for file in args.files {
+            let content = file
+                .content
+                .map(|text| BASE64_STANDARD.decode(text))
+                .transpose()
+                .map_err(|e| {
+                    ToolError::refused(format!("The content of {} is not Base64: {e}.", file.path))
+                })?;
+            wanted.push((file.path, content));
+        }
+        let names: BTreeSet<&str> = wanted.iter().map(|(path, _)| path.as_str()).collect();
+        for change in context.workspace.changes()? {
+            if !names.contains(change.path.as_str()) {
+                context.workspace.restore(Path::new(&change.path))?;
+            }
+        }
+        for (path, content) in &wanted {
+            let relative = context.workspace.resolve(path)?;
+            match content {
+                Some(bytes) => context.workspace.write(&relative, bytes)?,
+                None if context.workspace.root().join(&relative).exists() => {
+                    context.workspace.remove(&relative)?;
+                }
+                None => {}
+            }
+        }
+        Ok(Answer::text(format!("{} files restored.", wanted.len())))
+    }
+}

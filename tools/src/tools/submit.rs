@@ -1,0 +1,174 @@
+//! `submit`: gathers the facts that the gate decides on.
+//!
+//! What cannot be part of a test patch is put back to the base commit for good, and named. Then the tests
+//! run: the changed files as they were, the changed files as they are, and what fails three times more.
+
+mod partition;
+mod runs;
+mod vacuous;
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::contribution;
+use super::run_pytest::failing;
+use crate::pytest::report::Report;
+use crate::pytest::text::one_line;
+use crate::python::Module;
+use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::tools::submission::{
+    Change, ChangedFile, ContributedTest, Problem, ProblemKind, Submission,
+};
+use crate::workspace::Changed;
+use partition::Parts;
+
+pub struct Submit;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// The sentence of the issue that the failure answers to.
+    #[serde(default)]
+    #[expect(dead_code, reason = "read by the host from the call")]
+    reason: Option<String>,
+}
+
+impl Tool for Submit {
+    type Args = Args;
+    const NAME: &'static str = "submit";
+    const DESCRIPTION: &'static str = "Hands in the tests that you added or changed, as they are in the repository now. They are \
+        checked: only test files may change, at least one test must fail on this code for the reason that the issue \
+        gives, and it must fail again when run again. What else you changed is put back. You are told what is wrong \
+        until nothing is.";
+    const SECONDS: u64 = 1200;
+
+    fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Answer, ToolError> {
+        let submission = gather(context)?;
+        Answer::with_data(summary(&submission), &submission)
+    }
+}
+
+fn gather(context: &mut Context<'_>) -> Result<Submission, ToolError> {
+    let Parts {
+        kept,
+        files,
+        mut problems,
+    } = partition::partition(context.workspace)?;
+    let contributed = contribution::of_changes(&kept, context.workspace.layout());
+    problems.extend(static_problems(&kept, &contributed));
+    let patch = context.workspace.patch(&kept);
+    let runs = runs::run(context, &kept, &contributed)?;
+    Ok(Submission {
+        patch,
+        files,
+        contributed,
+        problems,
+        before: runs.before,
+        old: runs.old,
+        reruns: runs.reruns,
+    })
+}
+
+/// What is wrong with the contributed tests as far as reading them tells.
+fn static_problems(kept: &[Changed], contributed: &[ContributedTest]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut add = |kind, text: String| problems.push(Problem { kind, text });
+    if contribution::ids(contributed).is_empty() {
+        add(
+            ProblemKind::NothingContributed,
+            "No test function was added or changed.".to_owned(),
+        );
+    }
+    for test in contributed
+        .iter()
+        .filter(|test| test.change == Change::Deleted)
+    {
+        add(
+            ProblemKind::DeletedTests,
+            format!(
+                "The existing test {} was deleted or renamed; put it back.",
+                test.id
+            ),
+        );
+    }
+    for change in kept.iter().filter(|change| change.path.ends_with(".py")) {
+        let module = |bytes: &Option<Vec<u8>>| {
+            bytes
+                .as_deref()
+                .map(|b| Module::parse(contribution::lossy(b)))
+        };
+        let (base, Some(now)) = (module(&change.base), module(&change.now)) else {
+            continue;
+        };
+        if let Some(error) = now.new_errors(base.as_ref()).first() {
+            let text = format!(
+                "{} does not parse: line {}: {}.",
+                change.path, error.line, error.what
+            );
+            add(ProblemKind::Syntax, text);
+        }
+        for found in vacuous::in_file(&change.path, base.as_ref(), &now, contributed) {
+            add(ProblemKind::Vacuous, found);
+        }
+    }
+    problems
+}
+
+fn summary(submission: &Submission) -> String {
+    let mut lines = Vec::new();
+    let present = contribution::ids(&submission.contributed);
+    lines.push(match present.len() {
+        1 => "1 contributed test.".to_owned(),
+        many => format!("{many} contributed tests."),
+    });
+    lines.extend(
+        submission
+            .problems
+            .iter()
+            .map(|problem| problem.text.clone()),
+    );
+    for test in runs::contributed_failures(&submission.old, &submission.contributed) {
+        let line = test.failure.as_ref().map(one_line).unwrap_or_default();
+        let again = submission
+            .reruns
+            .iter()
+            .filter(|rerun| fails(&rerun.report, &test.id))
+            .count();
+        let all = submission.reruns.len();
+        lines.push(format!(
+            "{} fails: {line} (again in {again} of {all} reruns)",
+            test.id
+        ));
+    }
+    for error in &submission.old.collection_errors {
+        lines.push(format!(
+            "{} could not be collected: {}",
+            error.id,
+            one_line(&error.failure)
+        ));
+    }
+    for file in submission.files.iter().filter(|file| !file.kept) {
+        let reason = file.reason.as_deref().unwrap_or("not part of the patch");
+        lines.push(format!("Put back: {}: {reason}", file.path));
+    }
+    lines.join("\n")
+}
+
+fn fails(report: &Report, id: &str) -> bool {
+    failing(report).any(|test| test.id == id)
+}
+
+fn changed_file(change: &Changed, reason: Option<String>) -> ChangedFile {
+    ChangedFile {
+        path: change.path.clone(),
+        change: change.change,
+        kept: reason.is_none(),
+        reason,
+    }
+}
+
+fn path(change: &Changed) -> &Path {
+    Path::new(&change.path)
+}

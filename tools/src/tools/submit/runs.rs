@@ -1,0 +1,188 @@
+//! The runs that a submission takes.
+
+use std::time::{Duration, Instant};
+
+use crate::pytest::report::{Outcome, Report, TestResult};
+use crate::pytest::{self, Options};
+use crate::tool::{Context, ToolError};
+use crate::tools::contribution;
+use crate::tools::run_pytest::failing;
+use crate::tools::submission::{Change, ContributedTest, Rerun};
+use crate::workspace::{Changed, Workspace};
+
+/// Tests that are run alone, each in a process of its own; further ones run together.
+const ALONE: usize = 8;
+
+pub struct Runs {
+    pub before: Option<Report>,
+    pub old: Report,
+    pub reruns: Vec<Rerun>,
+}
+
+/// Makes the runs. Each may take a share of the time that is left, so that the later ones get theirs.
+pub fn run(
+    context: &mut Context<'_>,
+    kept: &[Changed],
+    contributed: &[ContributedTest],
+) -> Result<Runs, ToolError> {
+    let ids = contribution::ids(contributed);
+    let is_test = |change: &&Changed| context.workspace.layout().is_test_file(&change.path);
+    let of_kind = |wanted: &[Change]| -> Vec<String> {
+        let files = kept
+            .iter()
+            .filter(is_test)
+            .filter(|c| wanted.contains(&c.change));
+        files.map(|change| change.path.clone()).collect()
+    };
+    let modified = of_kind(&[Change::Modified]);
+    let changed = of_kind(&[Change::Added, Change::Modified]);
+    if changed.is_empty() || ids.is_empty() {
+        return Ok(Runs {
+            before: None,
+            old: Report::default(),
+            reruns: Vec::new(),
+        });
+    }
+
+    let mut before = None;
+    if !modified.is_empty() {
+        let options = Options::until(share(context, 4));
+        before = Some(with_base(context.workspace, kept, |workspace| {
+            pytest::run(workspace, &modified, &options)
+        })?);
+    }
+    let mut options = Options::until(share(context, 3));
+    options.trace = true;
+    let mut old = pytest::run(context.workspace, &changed, &options)?;
+    if old.timed_out {
+        options.deadline = share(context, 3);
+        let of_contributed = pytest::run(context.workspace, &ids, &options)?;
+        old = without_the_rest(old, of_contributed, contributed);
+        if let Some(before) = &mut before {
+            let ran = |test: &TestResult| old.tests.iter().any(|t| t.id == test.id);
+            before.tests.retain(ran);
+        }
+    }
+    let failing = failing_ids(&old, contributed);
+    let reruns = rerun(context, &failing)?;
+    Ok(Runs {
+        before,
+        old,
+        reruns,
+    })
+}
+
+fn share(context: &Context<'_>, parts: u32) -> Instant {
+    let most = Duration::from_secs(context.workspace.config().test_seconds);
+    Instant::now() + most.min(context.left() / parts)
+}
+
+/// The files ran too long as a whole: what they showed until then, and the contributed tests on their own.
+fn without_the_rest(whole: Report, mut own: Report, contributed: &[ContributedTest]) -> Report {
+    let mut tests: Vec<TestResult> = whole
+        .tests
+        .into_iter()
+        .filter(|test| test.outcome != Outcome::Absent && !is_contributed(&test.id, contributed))
+        .collect();
+    tests.append(&mut own.tests);
+    own.tests = tests;
+    let note = "[the changed files took too long as a whole; the contributed tests were run on their own]\n";
+    own.printed.insert_str(0, note);
+    own.seconds += whole.seconds;
+    own
+}
+
+/// Runs something with the kept changes taken back, and makes them again.
+fn with_base<T>(
+    workspace: &mut Workspace,
+    kept: &[Changed],
+    work: impl FnOnce(&Workspace) -> Result<T, ToolError>,
+) -> Result<T, ToolError> {
+    let base = kept
+        .iter()
+        .try_for_each(|change| workspace.restore(super::path(change)));
+    let result = base.and_then(|()| work(workspace));
+    for change in kept {
+        if let Some(bytes) = &change.now {
+            workspace.write(super::path(change), bytes)?;
+        }
+    }
+    result
+}
+
+fn rerun(context: &Context<'_>, ids: &[String]) -> Result<Vec<Rerun>, ToolError> {
+    let mut reruns = Vec::new();
+    if ids.is_empty() {
+        return Ok(reruns);
+    }
+    for (hash_seed, order, parts) in [(1, "given", 4), (2, "reversed", 3), (3, "alone", 1)] {
+        let mut options = Options::until(share(context, parts));
+        options.hash_seed = hash_seed;
+        options.reversed = order == "reversed";
+        let report = if order == "alone" {
+            alone(context.workspace, ids, &options)?
+        } else {
+            pytest::run(context.workspace, ids, &options)?
+        };
+        reruns.push(Rerun {
+            hash_seed,
+            order: order.to_owned(),
+            report,
+        });
+    }
+    Ok(reruns)
+}
+
+fn alone(workspace: &Workspace, ids: &[String], options: &Options) -> Result<Report, ToolError> {
+    let (single, together) = ids.split_at(ids.len().min(ALONE));
+    let mut all: Option<Report> = None;
+    let groups = single
+        .chunks(1)
+        .chain(Some(together).filter(|rest| !rest.is_empty()));
+    for group in groups {
+        let report = pytest::run(workspace, group, options)?;
+        all = Some(match all {
+            Some(first) => pytest::join(first, report),
+            None => report,
+        });
+    }
+    Ok(all.unwrap_or_default())
+}
+
+/// `path::Class::function[parameters]` belongs to the contributed `path::Class::function`.
+fn is_contributed(id: &str, contributed: &[ContributedTest]) -> bool {
+    let mut present = contributed
+        .iter()
+        .filter(|test| test.change != Change::Deleted);
+    present.any(|test| {
+        id.strip_prefix(test.id.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
+    })
+}
+
+/// The contributed tests that failed.
+pub fn contributed_failures<'a>(
+    old: &'a Report,
+    contributed: &'a [ContributedTest],
+) -> impl Iterator<Item = &'a TestResult> {
+    failing(old).filter(|test| is_contributed(&test.id, contributed))
+}
+
+/// What is to fail again: the failing contributed tests, and those in modules that could not be collected.
+fn failing_ids(old: &Report, contributed: &[ContributedTest]) -> Vec<String> {
+    let mut ids: Vec<String> = contributed_failures(old, contributed)
+        .map(|test| test.id.clone())
+        .collect();
+    for error in &old.collection_errors {
+        let inside = |id: &String| {
+            id.strip_prefix(&error.id)
+                .is_some_and(|rest| rest.starts_with("::"))
+        };
+        for id in contribution::ids(contributed).into_iter().filter(inside) {
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+    }
+    ids
+}

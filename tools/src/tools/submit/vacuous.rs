@@ -1,0 +1,194 @@
+//! Marks that keep a contributed test from failing: skip and xfail. Found in the syntax tree: strings that
+//! hold tests (pytest's own tests are full of them) do not count. `skipif` and `importorskip` are left out:
+//! they depend on the machine, and a test that is skipped does not fail, which shows when it runs.
+
+use tree_sitter::Node;
+
+use crate::python::Module;
+use crate::tools::submission::{Change, ContributedTest};
+
+/// What to say of each mark that a change brought into a test file.
+pub fn in_file(
+    path: &str,
+    base: Option<&Module>,
+    now: &Module,
+    contributed: &[ContributedTest],
+) -> Vec<String> {
+    let mut found = Vec::new();
+    for test in contributed {
+        let Some(name) = test
+            .id
+            .strip_prefix(path)
+            .and_then(|rest| rest.strip_prefix("::"))
+        else {
+            continue;
+        };
+        if test.change == Change::Deleted {
+            continue;
+        }
+        let had = base
+            .map(|module| marks_of(module, name))
+            .unwrap_or_default();
+        for mark in marks_of(now, name) {
+            if !had.contains(&mark) {
+                found.push(format!(
+                    "{} has `{mark}`: then it cannot fail. Take it out.",
+                    test.id
+                ));
+            }
+        }
+    }
+    let had = base.map(module_marks).unwrap_or_default();
+    for mark in module_marks(now) {
+        if !had.contains(&mark) {
+            found.push(format!(
+                "{path} has `pytestmark` with `{mark}`: then no test in it can fail."
+            ));
+        }
+    }
+    found
+}
+
+/// Marks on a test, in its body and on the classes around it.
+fn marks_of(module: &Module, name: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for definition in module.find(name) {
+        collect(module, module.root(), &mut found, &|node| {
+            let range = node.byte_range();
+            definition.bytes.start <= range.start && range.end <= definition.bytes.end
+        });
+    }
+    // Decorators of the enclosing classes.
+    let parts: Vec<&str> = name.split("::").collect();
+    for depth in 1..parts.len() {
+        for class in module.find(&parts[..depth].join("::")) {
+            let marks = class
+                .decorators
+                .iter()
+                .filter(|d| is_mark(decorator_name(d)));
+            found.extend(marks.map(|d| decorator_name(d).to_owned()));
+        }
+    }
+    found
+}
+
+fn module_marks(module: &Module) -> Vec<String> {
+    let mut found = Vec::new();
+    let root = module.root();
+    let mut cursor = root.walk();
+    for statement in root.children(&mut cursor) {
+        if module
+            .source(statement)
+            .trim_start()
+            .starts_with("pytestmark")
+        {
+            let range = statement.byte_range();
+            collect(module, root, &mut found, &|node| {
+                range.start <= node.start_byte() && node.end_byte() <= range.end
+            });
+        }
+    }
+    found
+}
+
+/// Dotted names of marks and calls inside what `within` accepts.
+fn collect(
+    module: &Module,
+    node: Node<'_>,
+    found: &mut Vec<String>,
+    within: &dyn Fn(Node<'_>) -> bool,
+) {
+    if matches!(node.kind(), "attribute" | "identifier") && within(node) {
+        let name = module.source(node);
+        if is_mark(name) && is_used(node) {
+            found.push(name.to_owned());
+        }
+        return;
+    }
+    let mut cursor = node.walk();
+    for child in node.children(&mut cursor) {
+        collect(module, child, found, within);
+    }
+}
+
+/// A decorator, a call, or a value (in a list of marks): not the name of a parameter or a plain variable.
+fn is_used(node: Node<'_>) -> bool {
+    node.kind() == "attribute"
+        || node
+            .parent()
+            .is_some_and(|parent| matches!(parent.kind(), "decorator" | "call"))
+}
+
+fn decorator_name(source: &str) -> &str {
+    let name = source.trim_start_matches('@').trim();
+    name.split('(').next().unwrap_or(name).trim()
+}
+
+fn is_mark(name: &str) -> bool {
+    matches!(
+        name,
+        "pytest.skip"
+            | "pytest.xfail"
+            | "pytest.mark.skip"
+            | "pytest.mark.xfail"
+            | "mark.skip"
+            | "mark.xfail"
+            | "unittest.skip"
+            | "unittest.expectedFailure"
+            | "expectedFailure"
+            | "self.skipTest"
+            | "XFAIL"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::python::contributed;
+    use crate::workspace::Layout;
+
+    fn found(before: Option<&str>, after: &str) -> Vec<String> {
+        let path = "tests/test_a.py";
+        let tests = contributed(path, before, after, &Layout::default());
+        let base = before.map(Module::parse);
+        in_file(path, base.as_ref(), &Module::parse(after), &tests)
+    }
+
+    #[test]
+    fn marks_and_calls_are_found() {
+        for code in [
+            "@pytest.mark.skip\ndef test_a(): pass\n",
+            "@pytest.mark.xfail(reason='x')\ndef test_a(): pass\n",
+            "def test_a():\n    pytest.skip('x')\n",
+            "class TestA:\n    def test_a(self):\n        self.skipTest('x')\n",
+            "@unittest.skip('x')\nclass TestA:\n    def test_a(self): pass\n",
+            "@pytest.mark.parametrize('a', [pytest.param(1, marks=pytest.mark.xfail)])\ndef test_a(a): pass\n",
+            "pytestmark = [pytest.mark.skip]\ndef test_a(): pass\n",
+        ] {
+            assert_eq!(
+                found(None, code).len(),
+                1,
+                "{code}: {:?}",
+                found(None, code)
+            );
+        }
+    }
+
+    #[test]
+    fn what_was_there_strings_and_conditions_are_left_alone() {
+        let before = "@pytest.mark.xfail\ndef test_a(): assert 1\n";
+        assert!(found(Some(before), &before.replace("assert 1", "assert 2")).is_empty());
+        for code in [
+            "def test_a(testdir):\n    testdir.makepyfile('''@pytest.mark.skip\ndef test_b(): pytest.skip()''')\n",
+            "@pytest.mark.skipif(True, reason='')\ndef test_a(): pass\n",
+            "def test_a(skip): XFAIL = 1\n",
+        ] {
+            assert!(
+                found(None, code).is_empty(),
+                "{code}: {:?}",
+                found(None, code)
+            );
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! `try_fix`: changes the code under test and runs tests on the changed code.
+//!
+//! The host calls it in a copy of the sandbox that is thrown away, so nothing is put back here.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::contribution::named_or_contributed;
+use super::run_pytest::deadline;
+use crate::pytest::report::{Outcome, Report};
+use crate::pytest::{self, Options, text};
+use crate::python::{Module, flatten};
+use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::workspace::{Workspace, forward};
+
+pub struct TryFix;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// The changes that make up the fix.
+    edits: Vec<Edit>,
+    /// Tests to run with it: node ids, files or folders. Default: the tests that you added or changed.
+    #[serde(default)]
+    tests: Vec<String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Edit {
+    /// A file of the code under test.
+    path: String,
+    /// The text to replace, as it stands in the file; it must occur exactly once. Give this or `function`.
+    #[serde(default)]
+    old: Option<String>,
+    /// The function or class to replace as a whole, e.g. `Session.get`.
+    #[serde(default)]
+    function: Option<String>,
+    /// What stands there instead.
+    new: String,
+}
+
+/// For programs.
+#[derive(Debug, Serialize)]
+struct Trial<'a> {
+    /// The fix as a patch.
+    patch: String,
+    report: &'a Report,
+}
+
+impl Tool for TryFix {
+    type Args = Args;
+    const NAME: &'static str = "try_fix";
+    const DESCRIPTION: &'static str = "Applies a plausible fix to the source in a copy of the repository and runs tests there: \
+        a test that fails now and passes with a plausible fix is nearly always right. The copy is thrown away; the fix \
+        never becomes part of the patch, and your files stay as they are.";
+    const SECONDS: u64 = 300;
+
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+        if args.edits.is_empty() {
+            return Err(ToolError::refused(
+                "`edits` is empty: give at least one change to the source.",
+            ));
+        }
+        let tests = named_or_contributed(context.workspace, &args.tests)?;
+        // All of them are checked before the first is made.
+        let mut files: BTreeMap<PathBuf, String> = BTreeMap::new();
+        for edit in &args.edits {
+            apply(context.workspace, edit, &mut files)?;
+        }
+        let before = context.workspace.changes()?;
+        let mut fix = Vec::new();
+        for (path, after) in &files {
+            let shown = forward(path);
+            let was = context.workspace.read_text(path).unwrap_or_default();
+            check(&shown, &was, after)?;
+            context.workspace.write_text(path, after)?;
+            fix.push(shown);
+        }
+        // Only what the fix changes; what was changed in the same file before shows too.
+        let changes = context.workspace.changes()?;
+        let of_fix: Vec<_> = changes
+            .into_iter()
+            .filter(|c| fix.contains(&c.path))
+            .collect();
+        let patch = context.workspace.patch(&of_fix);
+        let options = Options::until(deadline(context, None));
+        let report = pytest::run(context.workspace, &tests, &options)?;
+        let mut shown = verdict(&report);
+        if before.iter().any(|change| fix.contains(&change.path)) {
+            shown.push_str(
+                "\n(A file of the fix had been changed before; that change was there too.)",
+            );
+        }
+        shown.push_str("\n\nWith the fix: ");
+        shown.push_str(&text::text(&report));
+        Answer::with_data(
+            shown,
+            &Trial {
+                patch,
+                report: &report,
+            },
+        )
+    }
+}
+
+fn verdict(report: &Report) -> String {
+    let count = |wanted| report.tests.iter().filter(|t| t.outcome == wanted).count();
+    let passed = count(Outcome::Passed);
+    if passed == report.tests.len() && passed > 0 && report.collection_errors.is_empty() {
+        "All of the tests pass with this fix.".to_owned()
+    } else if passed == 0 {
+        "None of the tests passes with this fix: the fix is incomplete, or the test asks for something else.".to_owned()
+    } else {
+        format!(
+            "{passed} of {} tests pass with this fix.",
+            report.tests.len()
+        )
+    }
+}
+
+fn apply(
+    workspace: &Workspace,
+    edit: &Edit,
+    files: &mut BTreeMap<PathBuf, String>,
+) -> Result<(), ToolError> {
+    let path = workspace.resolve(&edit.path)?;
+    let shown = forward(&path);
+    if workspace.layout().is_test_path(&shown) && !shown.contains("/testing/") {
+        return Err(ToolError::Refused(format!(
+            "`{shown}` is test code. A fix changes the code under test; change tests with the editing tools."
+        )));
+    }
+    let is_new = !workspace.root().join(&path).exists();
+    let now = match files.get(&path) {
+        Some(text) => text.clone(),
+        None if is_new => String::new(),
+        None => workspace.read_text(&path)?,
+    };
+    let after = match (&edit.old, &edit.function) {
+        (Some(old), None) if !old.is_empty() => replace_text(&shown, &now, old, &edit.new)?,
+        (None, Some(name)) => replace_definition(&shown, &now, name, &edit.new)?,
+        (None | Some(_), None) if is_new => edit.new.clone(),
+        (Some(_), Some(_)) => {
+            return Err(ToolError::refused(
+                "Give either `old` or `function` in an edit, not both.",
+            ));
+        }
+        _ => {
+            return Err(ToolError::Refused(format!(
+                "Say what to replace in `{shown}`: `old` (text that occurs once) or `function` (its name)."
+            )));
+        }
+    };
+    files.insert(path, after);
+    Ok(())
+}
+
+fn replace_text(path: &str, now: &str, old: &str, new: &str) -> Result<String, ToolError> {
+    let at: Vec<usize> = now.match_indices(old).map(|(at, _)| at).collect();
+    match at.as_slice() {
+        [_] => Ok(now.replacen(old, new, 1)),
+        [] => Err(ToolError::Refused(format!(
+            "`old` does not occur in `{path}`. It has to be the text as it stands there, indentation included.{}",
+            nearest_lines(now, old)
+        ))),
+        many => {
+            let lines: Vec<String> = many
+                .iter()
+                .take(10)
+                .map(|at| line_of(now, *at).to_string())
+                .collect();
+            Err(ToolError::Refused(format!(
+                "`old` occurs {} times in `{path}` (lines {}). Take more of the text around it.",
+                many.len(),
+                lines.join(", ")
+            )))
+        }
+    }
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text[..at].matches('\n').count() + 1
+}
+
+/// The stretch of the file that is most like the text, with line numbers.
+fn nearest_lines(now: &str, old: &str) -> String {
+    let wanted: Vec<&str> = old.lines().filter(|line| !line.trim().is_empty()).collect();
+    let lines: Vec<&str> = now.lines().collect();
+    let Some(first) = wanted.first() else {
+        return String::new();
+    };
+    let best = lines
+        .iter()
+        .enumerate()
+        .map(|(at, line)| (likeness(line.trim(), first.trim()), at))
+        .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+    match best {
+        Some((likeness, at)) if likeness > 0.5 => {
+            let shown: Vec<String> = lines
+                .iter()
+                .enumerate()
+                .skip(at)
+                .take(wanted.len().clamp(1, 8))
+                .map(|(at, line)| format!("{:>5} {line}", at + 1))
+                .collect();
+            format!(" The nearest is:\n{}", shown.join("\n"))
+        }
+        _ => String::new(),
+    }
+}
+
+/// By spelling as a whole, or by the words that a part of a line would share with it.
+fn likeness(line: &str, wanted: &str) -> f64 {
+    let words = |text: &str| -> Vec<String> {
+        let parts = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+        parts
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect()
+    };
+    let (there, asked) = (words(line), words(wanted));
+    let shared = asked.iter().filter(|word| there.contains(word)).count();
+    let part = shared as f64 / asked.len().max(1) as f64;
+    strsim::normalized_levenshtein(line, wanted).max(part)
+}
+
+fn replace_definition(path: &str, now: &str, name: &str, new: &str) -> Result<String, ToolError> {
+    let module = Module::parse(now);
+    let found = module.find(name);
+    let definition = match found.as_slice() {
+        [one] => one,
+        [] => {
+            let outline = module.outline();
+            let mut names: Vec<&str> = flatten(&outline)
+                .into_iter()
+                .map(|d| d.qualified.as_str())
+                .collect();
+            names.sort_by(|a, b| {
+                let near = |n: &str| strsim::jaro_winkler(name, n);
+                near(b).total_cmp(&near(a))
+            });
+            names.truncate(3);
+            return Err(ToolError::Refused(format!(
+                "There is no `{name}` in `{path}`. The nearest are: {}.",
+                names.join(", ")
+            )));
+        }
+        many => {
+            let lines: Vec<String> = many.iter().map(|d| d.line.to_string()).collect();
+            return Err(ToolError::Refused(format!(
+                "`{name}` is defined {} times in `{path}` (lines {}). Use `old` instead.",
+                many.len(),
+                lines.join(", ")
+            )));
+        }
+    };
+    let lines: Vec<&str> = now.split_inclusive('\n').collect();
+    // Decorators stay unless the new code brings its own.
+    let keeps_decorators = !new.trim_start().starts_with('@');
+    let first = if keeps_decorators {
+        definition.line
+    } else {
+        definition.first
+    };
+    let mut out: String = lines[..first - 1].concat();
+    out.push_str(&indented(new, definition.indent));
+    out.push_str(&lines[definition.last.min(lines.len())..].concat());
+    Ok(out)
+}
+
+/// Code with its common indentation replaced by `indent` spaces.
+fn indented(code: &str, indent: usize) -> String {
+    let code = code.trim_matches('\n').trim_end();
+    let margin = code
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| line.len() - line.trim_start().len())
+        .min()
+        .unwrap_or(0);
+    code.lines().fold(String::new(), |mut out, line| {
+        let rest = line.get(margin..).unwrap_or_default();
+        if !rest.trim().is_empty() {
+            out.push_str(&" ".repeat(indent));
+            out.push_str(rest);
+        }
+        out.push('\n');
+        out
+    })
+}
+
+fn check(path: &str, was: &str, after: &str) -> Result<(), ToolError> {
+    if !path.ends_with(".py") {
+        return Ok(());
+    }
+    let errors = Module::parse(after).new_errors(Some(&Module::parse(was)));
+    match errors.first() {
+        None => Ok(()),
+        Some(error) => Err(ToolError::Refused(format!(
+            "With this edit `{path}` does not parse: line {}: {}. Nothing was changed.",
+            error.line, error.what
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const CODE: &str = "class A:\n    @property\n    def f(self):\n        return 1\n\n    def g(self):\n        return 1\n";
+
+    fn refusal(result: Result<String, ToolError>) -> String {
+        match result.unwrap_err() {
+            ToolError::Refused(text) => text,
+            ToolError::Broken(text) => panic!("{text}"),
+        }
+    }
+
+    #[test]
+    fn a_text_is_replaced_only_where_it_occurs_once() {
+        assert!(
+            replace_text("a.py", CODE, "def g(self)", "def h(self)")
+                .unwrap()
+                .contains("def h")
+        );
+        let twice = refusal(replace_text("a.py", CODE, "return 1", "return 2"));
+        assert!(
+            twice.contains("2 times") && twice.contains("lines 4, 7"),
+            "{twice}"
+        );
+        let none = refusal(replace_text("a.py", CODE, "def gg(self):", "x"));
+        assert!(none.contains("    6     def g(self):"), "{none}");
+    }
+
+    #[test]
+    fn a_function_is_replaced_whole_and_keeps_its_decorators() {
+        let after = replace_definition(
+            "a.py",
+            CODE,
+            "A.f",
+            "def f(self):\n    # new\n    return 2\n",
+        )
+        .unwrap();
+        assert_eq!(
+            after,
+            CODE.replacen("        return 1", "        # new\n        return 2", 1)
+        );
+        let own = replace_definition(
+            "a.py",
+            CODE,
+            "A.f",
+            "    @cached\n    def f(self): return 3",
+        )
+        .unwrap();
+        assert!(
+            own.starts_with("class A:\n    @cached\n    def f(self): return 3\n\n    def g"),
+            "{own}"
+        );
+        assert!(refusal(replace_definition("a.py", CODE, "A.ff", "")).contains("nearest are: A.f"));
+    }
+
+    #[test]
+    fn a_fix_that_does_not_parse_is_refused() {
+        assert!(check("a.py", CODE, "def f(:\n").is_err());
+        assert!(check("a.txt", "", "def f(:\n").is_ok());
+    }
+}
