@@ -194,6 +194,14 @@ impl Jail {
         }
     }
 
+    /// Lets go of the socket, so that everything ends.
+    pub fn abandon(&mut self) -> Option<Leaving> {
+        self.reader.abort();
+        self.socket.get_mut().take();
+        let pid = self.keeper.get_mut().id()?;
+        Some(Leaving(nix::unistd::Pid::from_raw(pid as i32)))
+    }
+
     /// Ends every process; returns when they are gone.
     pub async fn end(&self) -> Result<()> {
         self.shared.dead.store(true, Ordering::Release);
@@ -212,9 +220,25 @@ impl Jail {
     }
 }
 
-impl Drop for Jail {
-    fn drop(&mut self) {
-        self.reader.abort();
+/// A keeper that is on its way out.
+pub struct Leaving(nix::unistd::Pid);
+
+impl Leaving {
+    /// Blocks until it has ended (its parent reaps it meanwhile), but not for ever.
+    pub fn wait(&self) {
+        let step = Duration::from_millis(20);
+        let rounds = PATIENCE.as_millis() / step.as_millis();
+        for _ in 0..rounds {
+            let stat =
+                std::fs::read_to_string(format!("/proc/{}/stat", self.0)).unwrap_or_default();
+            let state = stat
+                .rsplit_once(") ")
+                .and_then(|(_, rest)| rest.chars().next());
+            if matches!(state, None | Some('Z')) {
+                return;
+            }
+            std::thread::sleep(step);
+        }
     }
 }
 

@@ -204,6 +204,21 @@ async fn blocking<T: Send + 'static>(
         .map_err(|e| SandboxError::new(ErrorKind::System, format!("prepare a sandbox: {e}")))?
 }
 
+impl Drop for LocalSandbox {
+    /// Whoever forgets to stop it leaves no files for longer than the processes need to end.
+    fn drop(&mut self) {
+        let (ground, keeper) = (self.ground.clone(), self.jail.abandon());
+        if ground.owned.folder.exists() {
+            std::thread::spawn(move || {
+                if let Some(keeper) = keeper {
+                    keeper.wait();
+                }
+                ground.owned.remove()
+            });
+        }
+    }
+}
+
 impl LocalSandbox {
     /// Runs a file task with these bytes as its input; returns its output.
     async fn file_task(&self, task: Task, path: &Path, input: Input<'_>) -> Result<Vec<u8>> {

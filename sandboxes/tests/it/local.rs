@@ -1,12 +1,16 @@
 //! The local backend, held to what every sandbox promises, and to what only it promises.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::local::{Isolation, Local, LocalSettings};
-use testwright_sandboxes::{Backend, Start};
+use testwright_sandboxes::sandbox::{Mount, output};
+use testwright_sandboxes::{Backend, Command, Sandbox, Spec, Start};
 
 use crate::conformance::proofs::{Lacking, prove};
-use crate::conformance::{Ground, checks, hold};
+use crate::conformance::{Ground, checks, hold, host_to_be_killed};
 
 /// The interpreter that these tests use: the one that this machine has.
 fn bare() -> Start {
@@ -43,6 +47,43 @@ fn local(cache: &tempfile::TempDir, force: Isolation) -> Option<Arc<dyn Backend>
     }
 }
 
+const KILLED_HOST: &str = "TESTWRIGHT_CHECK_CACHE";
+
+/// This program again, as the host of [`host_that_is_killed`].
+fn killed_host(cache: &tempfile::TempDir, force: Isolation) -> std::process::Command {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", "local::host_that_is_killed", "--nocapture"])
+        .env(KILLED_HOST, cache.path())
+        .env("TESTWRIGHT_CHECK_ISOLATION", format!("{force:?}"));
+    command
+}
+
+/// Does something only where a check starts it for that.
+#[tokio::test(flavor = "multi_thread")]
+async fn host_that_is_killed() {
+    let Some(cache) = std::env::var_os(KILLED_HOST) else {
+        return;
+    };
+    let force = match std::env::var("TESTWRIGHT_CHECK_ISOLATION").as_deref() {
+        Ok("Namespaces") => Isolation::Namespaces,
+        _ => Isolation::Landlock,
+    };
+    let settings = LocalSettings {
+        cache: cache.into(),
+        launcher: vec![env!("CARGO_BIN_EXE_testwright-jail").into()],
+        no_isolation: false,
+        force: Some(force),
+    };
+    let ground = Ground {
+        backend: &Local::new(settings).unwrap(),
+        start: &bare(),
+        without: &[],
+        killed_host: None,
+    };
+    host_to_be_killed(ground).await;
+}
+
 fn cache() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
@@ -57,6 +98,7 @@ async fn namespaces_keep_the_promises() {
         backend: backend.as_ref(),
         start: &bare(),
         without: &[],
+        killed_host: Some(&|| killed_host(&cache, Isolation::Namespaces)),
     };
     hold(ground).await;
 }
@@ -76,6 +118,7 @@ async fn landlock_keeps_the_promises() {
         backend: backend.as_ref(),
         start: &bare(),
         without,
+        killed_host: Some(&|| killed_host(&cache, Isolation::Landlock)),
     };
     hold(ground).await;
 }
@@ -93,7 +136,14 @@ async fn prove_part(part: usize) {
         loopback: local(&cache, Isolation::Landlock),
     };
     let checks: Vec<_> = checks().into_iter().skip(part).step_by(4).collect();
-    prove(&checks, sound, &lacking, &bare()).await;
+    let force = match local(&cache, Isolation::Namespaces) {
+        Some(_) => Isolation::Namespaces,
+        None => Isolation::Landlock,
+    };
+    prove(&checks, sound, &lacking, &bare(), &|| {
+        killed_host(&cache, force)
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -114,4 +164,220 @@ async fn checks_can_fail_3() {
 #[tokio::test(flavor = "multi_thread")]
 async fn checks_can_fail_4() {
     prove_part(3).await;
+}
+
+fn spec(start: Start) -> Spec {
+    Spec {
+        start,
+        network: false,
+        root: false,
+        limits: Default::default(),
+        env: Default::default(),
+        mounts: Vec::new(),
+        purpose: "test".to_owned(),
+    }
+}
+
+async fn say(sandbox: &dyn Sandbox, script: &str) -> String {
+    let out = output(sandbox, &Command::shell(script), Duration::from_secs(60))
+        .await
+        .unwrap();
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&out.stdout),
+        String::from_utf8_lossy(&out.stderr)
+    )
+}
+
+/// Every isolation that this machine has.
+fn each(cache: &tempfile::TempDir) -> Vec<Arc<dyn Backend>> {
+    [Isolation::Namespaces, Isolation::Landlock, Isolation::None]
+        .into_iter()
+        .filter_map(|force| local(cache, force))
+        .collect()
+}
+
+/// The process outside the jail that keeps it: what it says goes to the sandbox's log.
+fn keeper(cache: &Path, sandbox: &dyn Sandbox) -> nix::unistd::Pid {
+    let log = cache
+        .join("sandboxes")
+        .join(&sandbox.facts().id)
+        .join("launcher.log");
+    let log = std::fs::canonicalize(log).unwrap();
+    let pid = std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .find_map(|entry| {
+            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+            let to_log = std::fs::read_link(entry.path().join("fd/2")).ok()? == log;
+            let parent = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+            let parent = parent
+                .rsplit_once(')')?
+                .1
+                .split_whitespace()
+                .nth(1)?
+                .to_owned();
+            (to_log && parent == std::process::id().to_string()).then_some(pid)
+        });
+    nix::unistd::Pid::from_raw(pid.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_jail_is_noticed() {
+    let cache = cache();
+    for backend in each(&cache) {
+        let sandbox = backend.start(&spec(bare())).await.unwrap();
+        let running = sandbox
+            .spawn(&Command::new(["sleep", "600"]))
+            .await
+            .unwrap();
+        sandbox.health().await.unwrap();
+        nix::sys::signal::kill(
+            keeper(cache.path(), sandbox.as_ref()),
+            nix::sys::signal::SIGKILL,
+        )
+        .unwrap();
+        let ended = tokio::time::timeout(Duration::from_secs(20), running.exit)
+            .await
+            .unwrap();
+        assert_eq!(ended.unwrap_err().kind, ErrorKind::Dead);
+        assert_eq!(sandbox.health().await.unwrap_err().kind, ErrorKind::Dead);
+        let refused = sandbox.spawn(&Command::new(["true"])).await;
+        assert_eq!(refused.err().map(|e| e.kind), Some(ErrorKind::Dead));
+        sandbox.stop().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dropped_sandbox_leaves_nothing() {
+    let cache = cache();
+    for backend in each(&cache) {
+        let sandbox = backend.start(&spec(bare())).await.unwrap();
+        let folder = cache.path().join("sandboxes").join(&sandbox.facts().id);
+        sandbox
+            .spawn(&Command::new(["sleep", "600"]))
+            .await
+            .unwrap();
+        assert!(folder.exists());
+        drop(sandbox);
+        for _ in 0..100 {
+            if !folder.exists() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert!(!folder.exists());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mounts_are_visible_and_read_only_where_asked() {
+    let cache = cache();
+    let host = tempfile::tempdir().unwrap();
+    let (read, write) = (host.path().join("read"), host.path().join("write"));
+    for folder in [&read, &write] {
+        std::fs::create_dir(folder).unwrap();
+        std::fs::write(folder.join("file"), "from the host\n").unwrap();
+    }
+    for backend in each(&cache).iter().take(2) {
+        let mut spec = spec(bare());
+        for (host, inside, read_only) in [
+            (&read, "/caches/read", true),
+            (&write, "/caches/write", false),
+        ] {
+            spec.mounts.push(Mount {
+                host: host.clone(),
+                inside: inside.into(),
+                read_only,
+            });
+        }
+        spec.env
+            .insert("CACHE".to_owned(), "/caches/write".to_owned());
+        let sandbox = backend.start(&spec).await.unwrap();
+        let said = say(
+            sandbox.as_ref(),
+            "cat \"$CACHE/file\"; echo inside > \"$CACHE/new\"",
+        )
+        .await;
+        assert_eq!(said, "from the host\n");
+        let command = Command::new(["cp", "/dev/null", "/caches/read/file"]);
+        let out = output(sandbox.as_ref(), &command, Duration::from_secs(60))
+            .await
+            .unwrap();
+        assert_ne!(out.code, 0);
+        assert_eq!(
+            std::fs::read_to_string(write.join("new")).unwrap(),
+            "inside\n"
+        );
+        std::fs::remove_file(write.join("new")).unwrap();
+        sandbox.stop().await.unwrap();
+    }
+}
+
+/// Without an own root an environment that was built elsewhere must still find this copy's modules.
+#[tokio::test(flavor = "multi_thread")]
+async fn editable_installs_lead_to_the_copy() {
+    let cache = cache();
+    for backend in each(&cache) {
+        let mut building = spec(bare());
+        building.root = true;
+        let sandbox = backend.start(&building).await.unwrap();
+        let environment = sandbox.facts().paths.environment.display().to_string();
+        let script = format!(
+            "mkdir -p src/module && echo 'here = __file__' > src/module/__init__.py &&
+             python3 -m venv --without-pip '{environment}' && cd '{environment}'/lib/python3*/site-packages &&
+             echo \"$OLDPWD/src\" > __editable__.module.pth"
+        );
+        assert_eq!(say(sandbox.as_ref(), &script).await, "");
+        sandbox.save("editable").await.unwrap();
+        sandbox.stop().await.unwrap();
+        let sandbox = backend
+            .start(&spec(Start::Saved("editable".to_owned())))
+            .await
+            .unwrap();
+        let copy = sandbox.fork().await.unwrap();
+        for one in [&sandbox, &copy] {
+            let said = say(
+                one.as_ref(),
+                "python -c 'import module; print(module.here)'",
+            )
+            .await;
+            let wanted = one.facts().paths.workspace.join("src/module/__init__.py");
+            assert_eq!(said.trim(), wanted.to_string_lossy());
+        }
+        copy.stop().await.unwrap();
+        sandbox.stop().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_isolation_it_refuses_with_a_hint_unless_told() {
+    let cache = cache();
+    // A launcher that sets no jail up stands for a machine that allows none.
+    let mut settings = LocalSettings {
+        cache: cache.path().to_owned(),
+        launcher: vec!["false".into()],
+        no_isolation: false,
+        force: None,
+    };
+    let refused = Local::new(settings.clone()).err().unwrap();
+    assert_eq!(refused.kind, ErrorKind::Unavailable);
+    assert!(refused.hint.unwrap().contains("--no-isolation"));
+    settings.no_isolation = true;
+    assert_eq!(Local::new(settings).unwrap().isolation(), Isolation::None);
+}
+
+#[tokio::test]
+async fn a_python_that_is_not_there_comes_with_a_hint() {
+    let cache = cache();
+    let Some(backend) = each(&cache).pop() else {
+        return;
+    };
+    let missing = backend.check_python("3.99").await.unwrap_err();
+    assert_eq!(missing.kind, ErrorKind::NotFound);
+    assert!(missing.hint.unwrap().contains("uv python install 3.99"));
+    assert_eq!(
+        backend.check_python("three").await.unwrap_err().kind,
+        ErrorKind::Input
+    );
 }

@@ -1,6 +1,7 @@
 //! Confinement in place, where user namespaces are forbidden: files by Landlock, the network by seccomp.
 //!
-//! Landlock does not hide that a path exists (stat works); it refuses to open, list, write or run it.
+//! Landlock does not hide that a path exists (stat works); it refuses to open, list, write or run it. Modes
+//! and times of files of the same user it does not protect, which the sandbox's facts say.
 
 use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, LandlockStatus, Ruleset, RulesetAttr,
@@ -62,7 +63,8 @@ pub fn apply(setup: &Setup) -> Result<Vec<String>, String> {
     if status.ruleset == RulesetStatus::NotEnforced {
         return Err("apply Landlock: the kernel does not have it or it is switched off".to_owned());
     }
-    let mut lacking = Vec::new();
+    let mut lacking =
+        vec!["modes and times of the user's files outside are not protected".to_owned()];
     if let LandlockStatus::Available { effective_abi, .. } = status.landlock {
         if effective_abi < ABI::V6 {
             lacking.push("signals to processes outside are not refused".to_owned());

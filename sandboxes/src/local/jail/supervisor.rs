@@ -13,7 +13,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Pid, fork};
+use nix::unistd::{ForkResult, Pid, fork, geteuid};
 
 use super::super::wire::{self, Isolation, Reply, Request, Setup, Task};
 use super::{files, ids, landlock, limits, namespaces, seccomp};
@@ -42,7 +42,7 @@ pub fn main(setup: &Setup, socket: &UnixStream, mut mapped: PipeReader, present:
 }
 
 fn confine(setup: &Setup) -> Result<Vec<String>, String> {
-    let lacking = match setup.isolation {
+    let mut lacking = match setup.isolation {
         Isolation::Namespaces => {
             let lacking = namespaces::enter(setup)?;
             ids::drop_privileges(setup.owner.map(|_| ids::INSIDE))?;
@@ -57,6 +57,9 @@ fn confine(setup: &Setup) -> Result<Vec<String>, String> {
         }
         Isolation::None => Vec::new(),
     };
+    if geteuid().is_root() {
+        lacking.push("no limit on processes, as the user is root".to_owned());
+    }
     // After the change of user, which clears it.
     prctl::set_pdeathsig(Signal::SIGKILL)
         .map_err(|e| format!("tie the supervisor to the keeper: {e}"))?;

@@ -56,6 +56,7 @@ pub enum Fault {
     StopNothing,
     AlwaysHealthy,
     CleanAll,
+    CleanNothing,
 }
 
 /// From what a sandbox was started, and the sandbox.
@@ -182,8 +183,10 @@ impl Backend for Broken {
     }
 
     async fn clean(&self) -> Result<Vec<String>> {
-        if self.fault == Fault::CleanAll {
-            self.end().await;
+        match self.fault {
+            Fault::CleanNothing => return Ok(Vec::new()),
+            Fault::CleanAll => self.end().await,
+            _ => {}
         }
         self.inner.clean().await
     }

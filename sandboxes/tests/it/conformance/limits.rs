@@ -39,21 +39,21 @@ async fn alive(sandbox: &dyn Sandbox) -> Verdict {
     expect("afterwards", (code, text.as_str()), (0, "alive"))
 }
 
-/// The limit is 1 GiB.
+/// The limit is 512 MiB.
 async fn memory(sandbox: &dyn Sandbox) -> Verdict {
-    let (code, text) = python(sandbox, "x = b'x' * (3 << 29); print('had', len(x))").await?;
-    ensure(code != 0 && !text.contains("had"), "1.5 GiB were had")?;
+    let (code, text) = python(sandbox, "x = b'x' * (3 << 28); print('had', len(x))").await?;
+    ensure(code != 0 && !text.contains("had"), "768 MiB were had")?;
     alive(sandbox).await
 }
 
 /// What is counted elsewhere: no more than four times the limit.
 async fn shared_memory(sandbox: &dyn Sandbox) -> Verdict {
     let script = "import mmap
-m = mmap.mmap(-1, 9 << 29)
-for at in range(0, 9 << 29, 1 << 24): m[at] = 1
+m = mmap.mmap(-1, 9 << 28)
+for at in range(0, 9 << 28, 1 << 24): m[at] = 1
 print('had')";
     let (code, text) = python(sandbox, script).await?;
-    ensure(code != 0 && !text.contains("had"), "4.5 GiB were had")?;
+    ensure(code != 0 && !text.contains("had"), "2.25 GiB were had")?;
     alive(sandbox).await
 }
 

@@ -7,6 +7,7 @@ mod faults;
 mod files;
 mod isolation;
 mod limits;
+mod orphans;
 mod processes;
 pub mod proofs;
 mod states;
@@ -20,6 +21,7 @@ use testwright_sandboxes::sandbox::output;
 use testwright_sandboxes::{Backend, Command, Limits, Sandbox, Spec, Start};
 
 pub use faults::{Broken, Fault};
+pub use orphans::host_to_be_killed;
 
 /// What the checks stand on.
 #[derive(Clone, Copy)]
@@ -29,6 +31,8 @@ pub struct Ground<'a> {
     pub start: &'a Start,
     /// What this backend cannot do by its nature, so that those checks are left out.
     pub without: &'a [&'a str],
+    /// Starts this test program again as a host that calls [`host_to_be_killed`] for this backend and start.
+    pub killed_host: Option<&'a (dyn Fn() -> std::process::Command + Sync)>,
 }
 
 pub struct Check {
@@ -56,6 +60,7 @@ pub fn checks() -> Vec<Check> {
     all.extend(isolation::checks());
     all.extend(limits::checks());
     all.extend(states::checks());
+    all.extend(orphans::checks());
     all
 }
 
@@ -66,7 +71,7 @@ impl Ground<'_> {
             network: false,
             root: false,
             limits: Limits {
-                memory: 1 << 30,
+                memory: 512 << 20,
                 processes: 64,
                 file_size: 64 << 20,
                 ..Limits::default()

@@ -117,11 +117,9 @@ async fn conversation(sandbox: &dyn Sandbox) -> Verdict {
         let flushed = process.stdin.flush().await;
         sent.and(flushed).map_err(|e| format!("write: {e}"))?;
         let mut back = [0; 4];
-        let read = tokio::time::timeout(
-            Duration::from_secs(10),
-            process.stdout.read_exact(&mut back),
-        )
-        .await;
+        let read =
+            tokio::time::timeout(Duration::from_secs(5), process.stdout.read_exact(&mut back))
+                .await;
         read.map_err(|_| "no answer while the input is open")?
             .map_err(|e| format!("read: {e}"))?;
         expect("answer", back, word)?;
@@ -154,7 +152,7 @@ async fn apart(sandbox: &dyn Sandbox) -> Verdict {
 
 async fn end_of_input(sandbox: &dyn Sandbox) -> Verdict {
     let (out, _) = tokio::time::timeout(
-        Duration::from_secs(20),
+        Duration::from_secs(8),
         through(sandbox, Command::new(["wc", "-c"]), b"12345"),
     )
     .await
@@ -239,12 +237,12 @@ async fn together(sandbox: &dyn Sandbox) -> Verdict {
     let temporary = sandbox.facts().paths.temporary.display().to_string();
     let script = |mine: &str, other: &str| {
         format!(
-            "cd '{temporary}' && rm -f side-{other}.old; touch side-{mine}; for i in $(seq 300); do [ -e side-{other} ] && exit 0; sleep 0.1; done; exit 1"
+            "cd '{temporary}' && rm -f side-{other}.old; touch side-{mine}; for i in $(seq 100); do [ -e side-{other} ] && exit 0; sleep 0.1; done; exit 1"
         )
     };
     let (first, second) = (script("a", "b"), script("b", "a"));
     let both = async { tokio::join!(sh(sandbox, &first), sh(sandbox, &second)) };
-    let (a, b) = tokio::time::timeout(Duration::from_secs(20), both)
+    let (a, b) = tokio::time::timeout(Duration::from_secs(8), both)
         .await
         .map_err(|_| "they wait for each other")?;
     expect("exit codes", (a?.0, b?.0), (0, 0))

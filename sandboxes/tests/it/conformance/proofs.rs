@@ -13,7 +13,13 @@ pub struct Lacking {
 }
 
 /// Runs each check of `checks` on a sandbox with its fault; panics with those that do not fail.
-pub async fn prove(checks: &[Check], sound: Arc<dyn Backend>, lacking: &Lacking, bare: &Start) {
+pub async fn prove(
+    checks: &[Check],
+    sound: Arc<dyn Backend>,
+    lacking: &Lacking,
+    bare: &Start,
+    killed_host: &(dyn Fn() -> std::process::Command + Sync),
+) {
     let mut blind = Vec::new();
     for check in checks {
         let inner = match check.fault {
@@ -30,6 +36,7 @@ pub async fn prove(checks: &[Check], sound: Arc<dyn Backend>, lacking: &Lacking,
             backend: &broken,
             start: bare,
             without: &[],
+            killed_host: Some(killed_host),
         };
         let verdict = run(check, ground).await;
         broken.end().await;

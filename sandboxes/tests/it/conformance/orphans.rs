@@ -1,0 +1,105 @@
+//! What a host leaves that was killed in the middle.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use futures::FutureExt;
+use testwright_sandboxes::Backend;
+
+use super::states::{daemon, mark, marked};
+use super::{Check, Fault, Ground, Verdict, What, ensure, sh};
+
+/// Names the mark for the host that is to be killed.
+const MARK: &str = "TESTWRIGHT_CHECK_MARK";
+
+pub fn checks() -> Vec<Check> {
+    vec![Check {
+        name: "cleaning removes what a killed host left",
+        what: What::Making(|g| killed_host(g).boxed()),
+        fault: Fault::CleanNothing,
+    }]
+}
+
+/// In a program of its own: starts a sandbox and a fork of it, with processes in them, tells their ids, waits
+/// to be killed. Does nothing in a program that is not that one.
+pub async fn host_to_be_killed(ground: Ground<'_>) {
+    let Ok(mark) = std::env::var(MARK) else {
+        return;
+    };
+    let sandbox = ground.sandbox(&ground.spec()).await.unwrap();
+    let copy = sandbox.fork().await.unwrap();
+    for one in [&sandbox, &copy] {
+        sh(one.as_ref(), &daemon(&mark)).await.unwrap();
+        println!("id {}", one.facts().id);
+    }
+    println!("id end");
+    std::future::pending::<()>().await;
+}
+
+/// Ends with the check.
+struct Host(Child);
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+async fn killed_host(ground: Ground<'_>) -> Verdict {
+    let Some(command) = ground.killed_host else {
+        return Err("no program was given".to_owned());
+    };
+    let mark = mark();
+    let mut command = command();
+    command
+        .env(MARK, &mark)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    let mut host = Host(command.spawn().map_err(|e| e.to_string())?);
+    let out = BufReader::new(host.0.stdout.take().unwrap());
+    let ids = tokio::task::spawn_blocking(move || {
+        out.lines()
+            .map_while(Result::ok)
+            .filter_map(|line| Some(line.split_once("id ")?.1.to_owned()))
+            .take_while(|id| id != "end")
+            .collect::<Vec<_>>()
+    });
+    let ids = tokio::time::timeout(Duration::from_secs(60), ids).await;
+    let ids = ids.map_err(|_| "the host does not start")?.unwrap();
+    ensure(ids.len() == 2, format!("the host says {ids:?}"))?;
+    let seen = marked(&mark);
+    ensure(
+        clean(ground).await?.is_empty() || seen == marked(&mark),
+        "cleaning ends what has an owner",
+    )?;
+    // SIGKILL, which leaves no chance to tidy up.
+    host.0.kill().map_err(|e| e.to_string())?;
+    host.0.wait().map_err(|e| e.to_string())?;
+    let mut said = Vec::new();
+    for _ in 0..50 {
+        said.extend(clean(ground).await?);
+        let all = ids
+            .iter()
+            .all(|id| said.iter().any(|line| mentions(line, id)));
+        if all && marked(&mark) == 0 {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Err(format!(
+        "of {ids:?}, it removed only {said:?}; {} processes are left",
+        marked(&mark)
+    ))
+}
+
+/// Engines shorten their ids.
+fn mentions(line: &str, id: &str) -> bool {
+    line.contains(id) || id.get(..12).is_some_and(|short| line.contains(short))
+}
+
+async fn clean(ground: Ground<'_>) -> Result<Vec<String>, String> {
+    let backend: &dyn Backend = ground.backend;
+    backend.clean().await.map_err(|e| format!("clean: {e}"))
+}
