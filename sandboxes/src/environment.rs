@@ -1,11 +1,31 @@
 //! Environments: a recipe applied to the old code, built once, cached by content.
+//!
+//! Two states are saved: `deps-…` (Python, system packages and requirements; shared by commits whose requirements
+//! are the same) and on it `env-…` (the code, its install steps, bytecode, the base archive). An environment
+//! counts as built when its record lies in the cache, which is written last; whatever is cut short before that is
+//! built again. Works with any backend, through its trait alone.
+
+mod hints;
+mod keys;
+mod layers;
+mod requirements;
+mod steps;
+#[cfg(test)]
+mod tests;
+mod verify;
+mod version;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::recipe::Recipe;
+use crate::error::{ErrorKind, SandboxError};
+use crate::recipe::{Recipe, resolution_date};
+use crate::repository::Source;
+use crate::sandbox::{Backend, Limits, Paths, Result};
 
 /// A prepared environment: a saved state of a backend, and what one needs to know to run tests in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,4 +51,174 @@ pub struct Environment {
     pub packages: Vec<String>,
     /// What the user should know, e.g. a system package that is missing.
     pub notes: Vec<String>,
+    /// Where things lay when it was built.
+    pub paths: Paths,
+    /// How many tests pytest collected; `None` if that could not be found out.
+    pub tests: Option<u64>,
+}
+
+impl Environment {
+    /// The interpreter in a sandbox started from this environment: without an own root file system, every sandbox has
+    /// its own paths.
+    pub fn python_in(&self, paths: &Paths) -> PathBuf {
+        relocate(&self.python, &self.paths.environment, &paths.environment)
+    }
+
+    /// The base archive in a sandbox started from this environment.
+    pub fn base_archive_in(&self, paths: &Paths) -> PathBuf {
+        relocate(&self.base_archive, &self.paths.store, &paths.store)
+    }
+}
+
+fn relocate(path: &Path, from: &Path, to: &Path) -> PathBuf {
+    match path.strip_prefix(from) {
+        Ok(rest) => to.join(rest),
+        Err(_) => path.to_owned(),
+    }
+}
+
+/// Where and how environments are built.
+#[derive(Debug, Clone)]
+pub struct BuildSettings {
+    /// Folder for records, logs and packages.
+    pub cache: PathBuf,
+    /// The `uv` program; default: see [`crate::uv::find`].
+    pub uv: Option<PathBuf>,
+    /// Package index instead of PyPI. User and password in it never reach a log.
+    pub index_url: Option<String>,
+    /// More package indexes.
+    pub extra_index_urls: Vec<String>,
+    /// `http_proxy` and the like, for builds alone.
+    pub proxies: BTreeMap<String, String>,
+    /// Certificates to trust, for builds alone.
+    pub ca_bundle: Option<PathBuf>,
+    /// Only packages that are in the cache.
+    pub offline: bool,
+    /// Requirements of a detected recipe that cannot be installed are left out with a note instead of failing.
+    pub keep_going: bool,
+    /// Build even if there is one already.
+    pub rebuild: bool,
+    pub limits: Limits,
+    /// Time for one step of a build.
+    pub step_deadline: Duration,
+    /// Time to collect the tests.
+    pub collect_deadline: Duration,
+}
+
+impl BuildSettings {
+    /// Proxies and certificates as the host's environment has them.
+    pub fn new(cache: impl Into<PathBuf>) -> BuildSettings {
+        let names = ["http_proxy", "https_proxy", "no_proxy", "all_proxy"];
+        let proxies = names
+            .into_iter()
+            .flat_map(|name| [name.to_owned(), name.to_uppercase()])
+            .filter_map(|name| Some((name.clone(), std::env::var(&name).ok()?)))
+            .collect();
+        let ca_bundle = std::env::var_os("SSL_CERT_FILE")
+            .map(PathBuf::from)
+            .filter(|p| p.is_file());
+        BuildSettings {
+            cache: cache.into(),
+            uv: None,
+            index_url: None,
+            extra_index_urls: Vec::new(),
+            proxies,
+            ca_bundle,
+            offline: false,
+            keep_going: true,
+            rebuild: false,
+            limits: Limits {
+                memory: 8 << 30,
+                processes: 2048,
+                file_size: 8 << 30,
+                ..Limits::default()
+            },
+            step_deadline: Duration::from_secs(1800),
+            collect_deadline: Duration::from_secs(300),
+        }
+    }
+}
+
+/// What happens during a build.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// Another process builds the same environment.
+    Waiting,
+    /// A step begins, e.g. `install requirements`.
+    Started { step: String },
+    /// A step has ended well.
+    Finished { step: String, seconds: f64 },
+}
+
+/// Receives events; called from the task that builds.
+pub type Progress<'a> = &'a (dyn Fn(Event) + Send + Sync);
+
+/// The environment of a source: from the cache, or built now.
+///
+/// Errors of kind `Build` name the step, its last lines of output and the log.
+pub async fn prepare(
+    backend: &dyn Backend,
+    source: &Source,
+    recipe: &Recipe,
+    origin: &str,
+    settings: &BuildSettings,
+    progress: Progress<'_>,
+) -> Result<Environment> {
+    let plan = keys::plan(backend, source, recipe, origin)?;
+    let folder = settings.cache.join("environments");
+    tokio::fs::create_dir_all(&folder).await?;
+    let record = folder.join(format!("{}.json", plan.environment));
+
+    let _lock = lock(&folder.join(format!("{}.lock", plan.environment)), progress).await?;
+    if !settings.rebuild
+        && let Some(environment) = read(&record).await
+        && backend.has_saved(&environment.saved).await?
+    {
+        return Ok(Environment {
+            recipe: recipe.clone(),
+            origin: origin.to_owned(),
+            cached: true,
+            ..environment
+        });
+    }
+    let begun = Instant::now();
+    let mut environment =
+        layers::build(backend, source, recipe, origin, settings, &plan, progress).await?;
+    environment.seconds = begun.elapsed().as_secs_f64();
+    write(&record, &environment).await?;
+    Ok(environment)
+}
+
+/// As of when the packages of an environment are resolved, for the record.
+pub fn resolved_as_of(recipe: &Recipe, source: &Source) -> Option<String> {
+    resolution_date(recipe, source)
+}
+
+/// Held until dropped, also by a process that dies.
+async fn lock(path: &Path, progress: Progress<'_>) -> Result<File> {
+    let file = File::create(path)?;
+    if file.try_lock().is_ok() {
+        return Ok(file);
+    }
+    progress(Event::Waiting);
+    let waited = tokio::task::spawn_blocking(move || file.lock().map(|()| file)).await;
+    match waited {
+        Ok(file) => Ok(file?),
+        Err(e) => Err(SandboxError::new(ErrorKind::System, e.to_string())),
+    }
+}
+
+async fn read(record: &Path) -> Option<Environment> {
+    let text = tokio::fs::read(record).await.ok()?;
+    // A record of another version is as good as none.
+    serde_json::from_slice(&text).ok()
+}
+
+async fn write(record: &Path, environment: &Environment) -> Result<()> {
+    let text = serde_json::to_vec_pretty(environment)
+        .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?;
+    let aside = record.with_extension("json.new");
+    tokio::fs::write(&aside, text).await?;
+    tokio::fs::rename(&aside, record).await?;
+    Ok(())
 }

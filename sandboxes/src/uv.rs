@@ -1,1 +1,150 @@
-//! uv
+//! Finds `uv`, which installs packages; it is copied into sandboxes, so it must be the program itself.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::Result;
+
+/// The first that has all the options we use.
+const OLDEST: [u32; 2] = [0, 9];
+
+/// In this order: `given` (a setting), the variable `TESTWRIGHT_UV`, the PATH, the `uv` package of the host's Python,
+/// and one installed by pip into the cache (if `may_install`). Blocks.
+pub fn find(given: Option<&Path>, cache: &Path, may_install: bool) -> Result<PathBuf> {
+    let variable = std::env::var_os("TESTWRIGHT_UV").map(PathBuf::from);
+    if let Some(path) = given.map(Path::to_owned).or(variable) {
+        return check(&path).map_err(|reason| {
+            SandboxError::new(
+                ErrorKind::Input,
+                format!("{} cannot be used: {reason}", path.display()),
+            )
+        });
+    }
+    let mut reasons = Vec::new();
+    let installed = cache.join("uv-program");
+    let candidates = on_path("uv")
+        .into_iter()
+        .chain(from_python())
+        .chain([installed.join("bin/uv")]);
+    for path in candidates {
+        match check(&path) {
+            Ok(path) => return Ok(path),
+            Err(reason) if path.exists() => reasons.push(format!("{}: {reason}", path.display())),
+            Err(_) => {}
+        }
+    }
+    if may_install {
+        match install(&installed) {
+            Ok(path) => return Ok(path),
+            Err(reason) => reasons.push(reason),
+        }
+    }
+    let reasons = if reasons.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", reasons.join("; "))
+    };
+    Err(SandboxError::new(
+        ErrorKind::Unavailable,
+        format!("uv, which installs packages, was not found{reasons}"),
+    )
+    .hint("`pip install uv`, or name the program in TESTWRIGHT_UV"))
+}
+
+/// The resolved path of a program that is new enough.
+fn check(path: &Path) -> std::result::Result<PathBuf, String> {
+    let path = path.canonicalize().map_err(|e| e.to_string())?;
+    let mut magic = [0; 4];
+    std::fs::File::open(&path)
+        .and_then(|mut f| f.read_exact(&mut magic))
+        .map_err(|e| e.to_string())?;
+    // A script (such as pyenv's) would look for the program where there is none.
+    if magic != *b"\x7fELF" {
+        return Err("a script, not the program itself".to_owned());
+    }
+    let said = said(Command::new(&path).arg("--version")).ok_or("it does not run")?;
+    let numbers: Vec<u32> = said
+        .split_whitespace()
+        .nth(1)
+        .unwrap_or_default()
+        .split('.')
+        .map_while(|n| n.parse().ok())
+        .collect();
+    if numbers.as_slice() < OLDEST.as_slice() {
+        return Err(format!("{said} is older than {}.{}", OLDEST[0], OLDEST[1]));
+    }
+    Ok(path)
+}
+
+fn on_path(name: &str) -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .filter(|p| p.is_file())
+        .collect()
+}
+
+fn from_python() -> Option<PathBuf> {
+    let code = "import uv; print(uv.find_uv_bin())";
+    said(Command::new("python3").args(["-c", code])).map(PathBuf::from)
+}
+
+fn said(command: &mut Command) -> Option<String> {
+    let output = command.stdin(Stdio::null()).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    (output.status.success() && !text.is_empty()).then_some(text)
+}
+
+/// pip, with whatever index and proxies the host's pip is set up for.
+fn install(folder: &Path) -> std::result::Result<PathBuf, String> {
+    let parent = folder.parent().unwrap_or(folder);
+    std::fs::create_dir_all(parent).map_err(|e| e.to_string())?;
+    // Written aside, so that an interrupted installation is no program.
+    let aside = tempfile::tempdir_in(parent).map_err(|e| e.to_string())?;
+    let output = Command::new("python3")
+        .args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-deps",
+            "--target",
+        ])
+        .arg(aside.path())
+        .arg("uv")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("python3: {e}"))?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        return Err(format!(
+            "pip: {}",
+            text.trim().lines().last().unwrap_or_default()
+        ));
+    }
+    let aside = aside.keep();
+    if folder.exists() {
+        let _ = std::fs::remove_dir_all(folder);
+    }
+    std::fs::rename(&aside, folder).map_err(|e| e.to_string())?;
+    check(&folder.join("bin/uv"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn scripts_are_not_the_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("uv");
+        std::fs::write(&script, "#!/bin/sh\necho uv 9.9.9\n").unwrap();
+        let error = find(Some(&script), folder.path(), false).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Input);
+        assert!(error.message.contains("script"), "{}", error.message);
+    }
+}

@@ -1,0 +1,100 @@
+//! What the user can do about a step that failed, from the words of its output.
+
+/// Words, and what helps where they turn up. The first that fits counts.
+const KNOWN: [(&[&str], &str); 13] = [
+    (
+        &["missing an upload date"],
+        "the package index tells no upload dates: set exclude-newer = \"never\" in the recipe",
+    ),
+    (
+        &["was filtered by `exclude-newer`"],
+        "a package is newer than the date as of which packages are resolved: set exclude-newer in the recipe to a later date, \
+         or bound the requirement",
+    ),
+    (
+        &["fatal error: Python.h: No such file"],
+        "the headers of this Python are missing: name a Debian package such as python3-dev in system-packages, or choose \
+         a Python that has them",
+    ),
+    (
+        &[
+            "error: command 'gcc' failed: No such file",
+            "unable to execute 'gcc'",
+            "unable to execute 'cc'",
+            "gcc: not found",
+        ],
+        "a C compiler is missing: add \"build-essential\" to system-packages in the recipe",
+    ),
+    (
+        &["fatal error: "],
+        "a C header is missing: name the Debian package that has it in system-packages",
+    ),
+    (
+        &["pg_config executable not found"],
+        "add \"libpq-dev\" to system-packages in the recipe",
+    ),
+    (
+        &[
+            "use_2to3 is invalid",
+            "invalid command 'develop'",
+            "cannot import name 'Feature' from 'setuptools'",
+        ],
+        "the code is too old for this setuptools: set build-constraints = [\"setuptools<58\"] in the recipe",
+    ),
+    (
+        &[
+            "unable to get local issuer certificate",
+            "invalid peer certificate",
+            "CERTIFICATE_VERIFY_FAILED",
+            "UnknownIssuer",
+        ],
+        "a certificate is not trusted: name your CA bundle in SSL_CERT_FILE",
+    ),
+    (
+        &[
+            "error sending request",
+            "dns error",
+            "failed to lookup address",
+            "Temporary failure in name resolution",
+            "Connection refused",
+            "tunnel error",
+        ],
+        "the package index cannot be reached: check the network, the proxy variables (https_proxy) or the index in the settings",
+    ),
+    (
+        &[
+            "Network connectivity is disabled",
+            "needs to be downloaded from a registry",
+        ],
+        "a package is not in the cache: build once without --offline",
+    ),
+    (
+        &[
+            "git: not found",
+            "git: command not found",
+            "unable to find git",
+        ],
+        "git is missing in the sandbox: add \"git\" to system-packages in the recipe",
+    ),
+    (
+        &["No space left on device"],
+        "make room on the disk, or set another cache folder",
+    ),
+    (
+        &[
+            "No solution found when resolving",
+            "No matching distribution",
+        ],
+        "requirements contradict each other, or need another Python: set python, requirements or exclude-newer in \
+         [environment] of testwright.toml",
+    ),
+];
+
+const ELSE: &str = "set what is missing in [environment] of testwright.toml, e.g. requirements, system-packages or python";
+
+pub(super) fn hint(output: &str) -> &'static str {
+    KNOWN
+        .iter()
+        .find(|(signs, _)| signs.iter().any(|sign| output.contains(sign)))
+        .map_or(ELSE, |(_, hint)| hint)
+}

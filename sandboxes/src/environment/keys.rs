@@ -1,0 +1,80 @@
+//! The names under which layers are saved: digests of everything that they are made from.
+
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::{requirements, version};
+use crate::recipe::{Recipe, resolution_date};
+use crate::repository::{Source, Tree};
+use crate::sandbox::{Backend, Result};
+
+/// Raised whenever the way in which environments are built changes.
+const FORMAT: u32 = 1;
+
+/// What is to be built.
+pub(super) struct Plan {
+    pub dependencies: String,
+    pub environment: String,
+    /// As of when packages are resolved.
+    pub date: Option<String>,
+    pub requirements: requirements::Requirements,
+    pub version: version::Version,
+    /// The recipe was found by looking at the repository, so parts of it may be wrong.
+    pub guessed: bool,
+}
+
+pub(super) fn plan(
+    backend: &dyn Backend,
+    source: &Source,
+    recipe: &Recipe,
+    origin: &str,
+) -> Result<Plan> {
+    let tree: Tree = source.tree()?;
+    let date = resolution_date(recipe, source);
+    let requirements = requirements::gather(recipe, &tree, date.as_deref())?;
+    let version = version::from_git(source, &tree)?;
+    let dependencies = name(
+        "deps",
+        &json!({
+            "format": FORMAT,
+            "layout": backend.layout(),
+            "python": recipe.python,
+            "image": recipe.image,
+            "interpreter": recipe.interpreter,
+            "system": recipe.system_packages,
+            "requirements": requirements.lines,
+            "constraints": requirements.constraints,
+            "build": requirements.build_constraints,
+            "prereleases": recipe.prereleases,
+            "date": date,
+            "env": recipe.env,
+        }),
+    );
+    let environment = name(
+        "env",
+        &json!({
+            "dependencies": dependencies,
+            "source": source.digest,
+            "before": recipe.before_install,
+            "install": recipe.install,
+            "after": recipe.after_install,
+            "git": recipe.git,
+            "version": version.version,
+            "options": recipe.runner.options,
+        }),
+    );
+    Ok(Plan {
+        dependencies,
+        environment,
+        date,
+        requirements,
+        version,
+        guessed: origin.contains("detected"),
+    })
+}
+
+fn name(kind: &str, content: &serde_json::Value) -> String {
+    let digest = Sha256::digest(content.to_string().as_bytes());
+    let digits: String = digest.iter().take(10).map(|b| format!("{b:02x}")).collect();
+    format!("{kind}-{digits}")
+}

@@ -1,0 +1,208 @@
+//! Running the steps of a build in a sandbox: everything that they print goes to the log on the host.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use super::{Event, Progress, hints};
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::{Command, Process, Result, Sandbox};
+
+/// The log of one build.
+pub(super) struct Log {
+    pub path: PathBuf,
+    file: Mutex<std::fs::File>,
+    /// Passwords that the log must not hold.
+    secrets: Vec<String>,
+}
+
+impl Log {
+    pub fn create(path: PathBuf, secrets: Vec<String>) -> Result<Log> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let file = Mutex::new(std::fs::File::create(&path)?);
+        Ok(Log {
+            path,
+            file,
+            secrets,
+        })
+    }
+
+    pub fn line(&self, text: &str) {
+        let mut text = text.to_owned();
+        for secret in &self.secrets {
+            text = text.replace(secret, "***");
+        }
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        // A log that cannot be written must not end the build.
+        let _ = writeln!(file, "{text}");
+    }
+}
+
+/// What a step printed, and how it ended.
+pub(super) struct Printed {
+    pub code: i32,
+    pub text: String,
+}
+
+/// Runs steps in one sandbox.
+pub(super) struct Steps<'a> {
+    pub sandbox: &'a dyn Sandbox,
+    pub log: &'a Log,
+    pub progress: Progress<'a>,
+    pub env: BTreeMap<String, String>,
+    pub deadline: Duration,
+}
+
+impl Steps<'_> {
+    /// A step that must end with exit code 0.
+    pub async fn run(&self, step: &str, command: &Command) -> Result<String> {
+        let printed = self.attempt(step, command).await?;
+        if printed.code == 0 {
+            return Ok(printed.text);
+        }
+        Err(self.failed(step, &printed))
+    }
+
+    pub async fn shell(&self, step: &str, script: &str) -> Result<String> {
+        self.run(step, &Command::shell(script)).await
+    }
+
+    /// A step, however it ends.
+    pub async fn attempt(&self, step: &str, command: &Command) -> Result<Printed> {
+        (self.progress)(Event::Started {
+            step: step.to_owned(),
+        });
+        let begun = Instant::now();
+        self.log.line(&format!("== {step}\n$ {}", shown(command)));
+        let mut command = command.clone();
+        for (name, value) in &self.env {
+            command
+                .env
+                .entry(name.clone())
+                .or_insert_with(|| value.clone());
+        }
+        let work = self.stream(&command);
+        let printed = match tokio::time::timeout(self.deadline, work).await {
+            Ok(printed) => printed?,
+            Err(_) => {
+                let seconds = self.deadline.as_secs();
+                self.log
+                    .line(&format!("== {step}: not done after {seconds} s"));
+                return Err(self.error(format!("`{step}` did not end within {seconds} s"), ""));
+            }
+        };
+        let seconds = begun.elapsed().as_secs_f64();
+        self.log.line(&format!(
+            "== {step}: exit code {}, {seconds:.1} s\n",
+            printed.code
+        ));
+        if printed.code == 0 {
+            (self.progress)(Event::Finished {
+                step: step.to_owned(),
+                seconds,
+            });
+        }
+        Ok(printed)
+    }
+
+    /// The error for a step that ended badly: its last lines, where the log is, and what may help.
+    pub fn failed(&self, step: &str, printed: &Printed) -> SandboxError {
+        self.error(
+            format!("`{step}` ended with exit code {}", printed.code),
+            &printed.text,
+        )
+    }
+
+    fn error(&self, what: String, text: &str) -> SandboxError {
+        let lines: Vec<_> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+        let tail: String = lines[lines.len().saturating_sub(12)..]
+            .iter()
+            .map(|l| format!("\n    {l}"))
+            .collect();
+        let log = self.log.path.display();
+        SandboxError::new(
+            ErrorKind::Build,
+            format!("build the environment: {what}{tail}\n  the whole log: {log}"),
+        )
+        .hint(hints::hint(text))
+    }
+
+    async fn stream(&self, command: &Command) -> Result<Printed> {
+        let Process {
+            stdin,
+            stdout,
+            stderr,
+            exit,
+        } = self.sandbox.spawn(command).await?;
+        drop(stdin);
+        let text = Mutex::new(String::new());
+        let (out, err) = tokio::join!(self.lines(stdout, &text), self.lines(stderr, &text));
+        out?;
+        err?;
+        Ok(Printed {
+            code: exit.await?,
+            text: text.into_inner().unwrap_or_else(PoisonError::into_inner),
+        })
+    }
+
+    /// Copies whole lines to the log and to `text`.
+    async fn lines(&self, mut from: impl AsyncRead + Unpin, text: &Mutex<String>) -> Result<()> {
+        let mut pending = Vec::new();
+        let mut buffer = vec![0; 1 << 14];
+        loop {
+            let count = from.read(&mut buffer).await?;
+            pending.extend_from_slice(&buffer[..count]);
+            let end = if count == 0 {
+                pending.len()
+            } else {
+                pending
+                    .iter()
+                    .rposition(|b| *b == b'\n')
+                    .map_or(0, |at| at + 1)
+            };
+            if end > 0 {
+                let whole = String::from_utf8_lossy(&pending[..end]).into_owned();
+                pending.drain(..end);
+                self.log.line(whole.trim_end_matches('\n'));
+                let mut text = text.lock().unwrap_or_else(PoisonError::into_inner);
+                text.push_str(&whole);
+                // The end is what tells why; a build that prints without end must not fill the memory.
+                if text.len() > 4 << 20 {
+                    let cut = text.len() - (2 << 20);
+                    let cut = (cut..text.len())
+                        .find(|i| text.is_char_boundary(*i))
+                        .unwrap_or(0);
+                    text.drain(..cut);
+                }
+            }
+            if count == 0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn shown(command: &Command) -> String {
+    match command.argv.as_slice() {
+        [sh, c, script] if sh == "sh" && c == "-c" => script.clone(),
+        argv => argv.join(" "),
+    }
+}
+
+/// User and password in an address.
+pub(super) fn secret(url: &str) -> Option<String> {
+    let authority = url.split_once("://")?.1.split('/').next()?;
+    authority
+        .rsplit_once('@')
+        .map(|(login, _)| login.to_owned())
+}
+
+pub(super) fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
