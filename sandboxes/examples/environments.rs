@@ -1,0 +1,235 @@
+//! Builds the environments of benchmark instances with the local backend and runs their golden tests in them.
+//!
+//!     cargo run -p testwright-sandboxes --example environments -- --mirrors DIR --cache DIR [--only WORD]…
+//!         [--detect] [--no-tests] [--python X.Y] FILE.jsonl…
+//!
+//! DIR of mirrors holds `OWNER+NAME/repo`. One line an instance: seconds, tests collected, how many contributed tests
+//! fail on the old code and how many of those pass with the code patch.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use testwright_sandboxes::environment::{BuildSettings, Environment, Event, prepare};
+use testwright_sandboxes::local::{Local, LocalSettings, jail_main};
+use testwright_sandboxes::recipe::{Overrides, available_pythons, find};
+use testwright_sandboxes::repository::{OpenOptions, open};
+use testwright_sandboxes::sandbox::output;
+use testwright_sandboxes::{Backend, Command, Limits, Sandbox, Spec, Start};
+
+#[derive(Default)]
+struct Arguments {
+    mirrors: PathBuf,
+    cache: PathBuf,
+    only: Vec<String>,
+    detect: bool,
+    no_tests: bool,
+    python: Option<String>,
+    files: Vec<PathBuf>,
+}
+
+fn arguments() -> Arguments {
+    let mut all = Arguments::default();
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--mirrors" => all.mirrors = words.next().unwrap().into(),
+            "--cache" => all.cache = words.next().unwrap().into(),
+            "--only" => all.only.push(words.next().unwrap()),
+            "--python" => all.python = words.next(),
+            "--detect" => all.detect = true,
+            "--no-tests" => all.no_tests = true,
+            file => all.files.push(file.into()),
+        }
+    }
+    all
+}
+
+fn main() {
+    if std::env::args().nth(1).as_deref() == Some("jail") {
+        jail_main();
+    }
+    tokio::runtime::Runtime::new()
+        .unwrap()
+        .block_on(run(arguments()));
+}
+
+async fn run(arguments: Arguments) {
+    let backend = Local::new(LocalSettings {
+        cache: arguments.cache.join("local"),
+        launcher: vec![std::env::current_exe().unwrap().into(), "jail".into()],
+        ..LocalSettings::default()
+    })
+    .unwrap();
+    let pythons = available_pythons(&backend).await;
+    let mut seen = BTreeSet::new();
+    for file in &arguments.files {
+        for line in std::fs::read_to_string(file).unwrap().lines() {
+            let instance: serde_json::Value = serde_json::from_str(line).unwrap();
+            let id = instance["instance_id"].as_str().unwrap().to_owned();
+            let wanted =
+                arguments.only.is_empty() || arguments.only.iter().any(|o| id.contains(o.as_str()));
+            if wanted && seen.insert(id.clone()) {
+                let told = match one(&backend, &arguments, &pythons, &instance).await {
+                    Ok(Some(told)) => told,
+                    Ok(None) => continue,
+                    Err(error) => format!("FAILED {error}"),
+                };
+                println!("{id}: {told}");
+            }
+        }
+    }
+}
+
+type Failed = Box<dyn std::error::Error>;
+
+async fn one(
+    backend: &Local,
+    arguments: &Arguments,
+    pythons: &[String],
+    instance: &serde_json::Value,
+) -> Result<Option<String>, Failed> {
+    let text = |key: &str| instance[key].as_str().unwrap_or_default().to_owned();
+    let mirror = arguments
+        .mirrors
+        .join(text("repo").replace('/', "+"))
+        .join("repo");
+    if !mirror.is_dir() {
+        return Ok(None);
+    }
+    let begun = Instant::now();
+    let commit = text("base_commit");
+    let options = OpenOptions::default();
+    let source = open(
+        mirror.to_str().unwrap(),
+        Some(&commit),
+        &arguments.cache,
+        &options,
+    )?
+    .source()?;
+    let read = begun.elapsed();
+    let overrides = Overrides {
+        no_built_in: arguments.detect,
+        pythons: pythons.to_vec(),
+        python: arguments.python.clone(),
+        ..Overrides::default()
+    };
+    let (recipe, origin) = find(&source, &overrides)?;
+    let settings = BuildSettings::new(&arguments.cache);
+    let quiet = |event: Event| {
+        if let Event::Finished { step, seconds } = event
+            && seconds > 5.0
+        {
+            eprintln!("    {step}: {seconds:.1} s");
+        }
+    };
+    let environment = prepare(backend, &source, &recipe, &origin, &settings, &quiet).await?;
+    let mut told = format!(
+        "{origin}, Python {}, source {:.2} s, build {:.1} s{}, {} tests",
+        recipe.python.as_deref().unwrap_or("?"),
+        read.as_secs_f64(),
+        environment.seconds,
+        if environment.cached { " (cached)" } else { "" },
+        environment.tests.map_or("?".to_owned(), |n| n.to_string()),
+    );
+    if !arguments.no_tests {
+        told.push_str(&golden(backend, &environment, &text("test_patch"), &text("patch")).await?);
+    }
+    for note in &environment.notes {
+        told.push_str(&format!("\n    note: {note}"));
+    }
+    Ok(Some(told))
+}
+
+/// Runs the files of the golden test on the old code, then with the code patch.
+async fn golden(
+    backend: &dyn Backend,
+    environment: &Environment,
+    test_patch: &str,
+    code_patch: &str,
+) -> Result<String, Failed> {
+    let spec = Spec {
+        start: Start::Saved(environment.saved.clone()),
+        network: false,
+        root: false,
+        limits: Limits::default(),
+        env: environment.env.clone(),
+        mounts: Vec::new(),
+        purpose: "golden".to_owned(),
+    };
+    let begun = Instant::now();
+    let sandbox = backend.start(&spec).await?;
+    let started = begun.elapsed();
+    let files: Vec<String> = test_patch
+        .lines()
+        .filter_map(|l| l.strip_prefix("+++ b/"))
+        .filter(|p| p.ends_with(".py") && p.contains("test"))
+        .map(str::to_owned)
+        .collect();
+    apply(sandbox.as_ref(), test_patch).await?;
+    let old = outcomes(sandbox.as_ref(), environment, &files).await?;
+    apply(sandbox.as_ref(), code_patch).await?;
+    let new = outcomes(sandbox.as_ref(), environment, &files).await?;
+    sandbox.stop().await?;
+    let count = |outcomes: &BTreeMap<String, String>, wanted: &str| {
+        outcomes.values().filter(|o| *o == wanted).count()
+    };
+    let turned = old
+        .iter()
+        .filter(|(id, o)| *o != "PASSED" && new.get(*id).is_some_and(|o| o == "PASSED"));
+    let fresh = new
+        .iter()
+        .filter(|(id, o)| *o == "PASSED" && !old.contains_key(*id));
+    Ok(format!(
+        ", start {:.2} s; old: {} passed {} failed {} errors; fail to pass: {} (absent before: {})",
+        started.as_secs_f64(),
+        count(&old, "PASSED"),
+        count(&old, "FAILED"),
+        count(&old, "ERROR"),
+        turned.count(),
+        fresh.count(),
+    ))
+}
+
+async fn apply(sandbox: &dyn Sandbox, patch: &str) -> Result<(), Failed> {
+    let path = Path::new("/tmp/x.patch");
+    sandbox.upload(path, patch.as_bytes(), 0o644).await?;
+    let said = output(
+        sandbox,
+        &Command::new(["git", "apply", "/tmp/x.patch"]),
+        Duration::from_secs(60),
+    )
+    .await?;
+    match said.code {
+        0 => Ok(()),
+        _ => Err(String::from_utf8_lossy(&said.stderr).into_owned().into()),
+    }
+}
+
+async fn outcomes(
+    sandbox: &dyn Sandbox,
+    environment: &Environment,
+    files: &[String],
+) -> Result<BTreeMap<String, String>, Failed> {
+    let python = environment.python.to_string_lossy().into_owned();
+    let mut argv: Vec<String> = vec![python, "-m".into(), "pytest".into()];
+    argv.extend(environment.recipe.runner.options.clone());
+    argv.extend(["-rA", "--tb=no", "-q", "-p", "no:cacheprovider"].map(str::to_owned));
+    argv.extend(files.iter().cloned());
+    let said = output(sandbox, &Command::new(argv), Duration::from_secs(900)).await?;
+    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    let mut outcomes = BTreeMap::new();
+    for line in text.lines() {
+        for word in ["PASSED", "FAILED", "ERROR"] {
+            if let Some(id) = line.strip_prefix(&format!("{word} ")) {
+                let id = id.split(" - ").next().unwrap_or(id).to_owned();
+                outcomes.insert(id, word.to_owned());
+            }
+        }
+    }
+    if outcomes.is_empty() {
+        eprintln!("{text}\n{}", String::from_utf8_lossy(&said.stderr));
+    }
+    Ok(outcomes)
+}
