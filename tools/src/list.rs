@@ -34,3 +34,35 @@ static ALL: &[&dyn AnyTool] = &[
 pub fn all() -> Vec<&'static dyn AnyTool> {
     ALL.to_vec()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+    use crate::tool::Audience;
+
+    #[test]
+    fn the_list_as_a_model_sees_it() {
+        let specs: Vec<_> = all()
+            .into_iter()
+            .filter(|t| t.audience() == Audience::Model)
+            .map(|t| t.spec())
+            .collect();
+        insta::assert_snapshot!(serde_json::to_string_pretty(&specs).unwrap());
+    }
+
+    #[test]
+    fn names_are_unique_and_every_field_is_described() {
+        let mut names = std::collections::HashSet::new();
+        for tool in all() {
+            let spec = tool.spec();
+            assert!(names.insert(spec.name.clone()), "{} twice", spec.name);
+            assert!(!spec.description.is_empty() && !spec.description.contains("  "), "{}", spec.name);
+            assert_eq!(spec.parameters["type"], "object");
+            for (field, schema) in spec.parameters["properties"].as_object().unwrap() {
+                assert!(schema["description"].is_string(), "{}.{field}", spec.name);
+            }
+        }
+    }
+}

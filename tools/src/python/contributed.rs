@@ -22,7 +22,7 @@ pub fn contributed(
     after: &str,
     layout: &Layout,
 ) -> Vec<ContributedTest> {
-    let is_support = path.ends_with("conftest.py") || path.ends_with("__init__.py");
+    let is_support = matches!(path.rsplit('/').next(), Some("conftest.py" | "__init__.py"));
     if !path.ends_with(".py") || is_support || !layout.is_test_path(path) {
         return Vec::new();
     }

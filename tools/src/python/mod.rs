@@ -11,6 +11,7 @@ mod imports;
 mod module;
 mod names;
 mod resolve;
+mod scopes;
 mod tokens;
 
 pub use contributed::contributed;
@@ -19,3 +20,4 @@ pub use imports::{Binding, Import};
 pub use module::{Module, SyntaxError};
 pub use names::{Undefined, new_undefined_names, undefined_names};
 pub use resolve::{Found, module_name, suggest};
+pub use scopes::{Scope, scopes};

@@ -159,7 +159,7 @@ impl<'m> Walk<'m> {
                     });
                 }
             }
-            "type" | "comment" | "ERROR" | "nonlocal_statement" | "future_import_statement" => {}
+            "type" | "comment" | "ERROR" | "nonlocal_statement" => {}
             "function_definition" | "lambda" => self.function(node, scope),
             "class_definition" => {
                 if let Some(name) = node.child_by_field_name("name") {
@@ -219,7 +219,9 @@ impl<'m> Walk<'m> {
                     }
                 }
             }
-            "import_statement" | "import_from_statement" => self.import(node, scope),
+            "import_statement" | "import_from_statement" | "future_import_statement" => {
+                self.import(node, scope)
+            }
             "global_statement" => {
                 for name in self.children(node) {
                     self.declare(self.text(name), 0);
@@ -469,7 +471,7 @@ mod tests {
             "lambda x, *y, z=1, **k: (x, y, z, k)\n",
             "def outer():\n    v = 1\n    def inner():\n        nonlocal v\n        v = 2\n    return inner\n",
             "x = y = 1\n[a, b] = x, y\n(c, d) = a, b\nprint(c, d)\n",
-            "import os\ndel os\nprint(__file__, __name__, WindowsError, unicode)\n",
+            "from __future__ import division\nimport os\ndel os, division\nprint(__file__, __name__, WindowsError, unicode)\n",
             "async def f():\n    async for x in y():\n        async with x as z:\n            await z\ndef y(): pass\n",
             "{k: v for k, v in {}.items() if k}\n{a for a in []}\nlist(b for c in [] for b in c)\n",
             "x: int\ndef f(): return x\nx = 1\n",

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::window::{count, cut};
-use crate::python::{Module, in_function};
+use crate::python::{Scope, scopes};
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
 use scan::FileMatches;
@@ -172,7 +172,7 @@ fn answer(root: &Path, args: &Args, found: &[FileMatches]) -> Result<Answer, Too
         for line in file.lines.iter().take(most) {
             let around = usize::try_from(line.number)
                 .ok()
-                .and_then(|n| in_function(&outline, n))
+                .and_then(|n| Scope::around(&outline, n))
                 .map(|d| d.qualified.clone());
             let bracket = around
                 .as_ref()
@@ -228,12 +228,12 @@ fn answer(root: &Path, args: &Args, found: &[FileMatches]) -> Result<Answer, Too
     )
 }
 
-fn outline(root: &Path, path: &str) -> Vec<crate::python::Definition> {
+fn outline(root: &Path, path: &str) -> Vec<Scope> {
     if !path.ends_with(".py") {
         return Vec::new();
     }
     std::fs::read_to_string(root.join(path))
-        .map(|text| Module::parse(text).outline())
+        .map(|text| scopes(&text))
         .unwrap_or_default()
 }
 

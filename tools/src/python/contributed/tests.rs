@@ -166,6 +166,10 @@ fn added_and_deleted_tests() {
     );
     assert!(contributed("src/a.py", None, FILE, &Layout::default()).is_empty());
     assert!(contributed("tests/conftest.py", None, FILE, &Layout::default()).is_empty());
+    assert_eq!(
+        contributed("tests/test_conftest.py", None, FILE, &Layout::default()).len(),
+        4
+    );
 }
 
 #[test]

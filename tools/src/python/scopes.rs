@@ -1,0 +1,220 @@
+//! Which function a line belongs to, found without parsing.
+//!
+//! `search` asks this of many files at once, where parsing would cost more than searching. One pass
+//! over the bytes, which knows strings, brackets and indentation, gives what [`super::Module::outline`] gives
+//! for files that parse.
+
+/// A class or function. Lines are counted from 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scope {
+    pub qualified: String,
+    /// First line, decorators included.
+    pub first: usize,
+    pub last: usize,
+}
+
+impl Scope {
+    /// The innermost scope around a line.
+    pub fn around(scopes: &[Scope], line: usize) -> Option<&Scope> {
+        scopes.iter().rfind(|s| s.first <= line && line <= s.last)
+    }
+}
+
+struct Open {
+    indent: usize,
+    at: usize,
+}
+
+/// All scopes of a file, in the order in which they begin.
+pub fn scopes(text: &str) -> Vec<Scope> {
+    let bytes = text.as_bytes();
+    let mut found: Vec<Scope> = Vec::new();
+    let mut open: Vec<Open> = Vec::new();
+    let mut decorated: Option<usize> = None;
+    let (mut at, mut line) = (0, 1);
+    while at < bytes.len() {
+        let start = at;
+        while at < bytes.len() && matches!(bytes[at], b' ' | b'\t' | b'\x0c') {
+            at += 1;
+        }
+        let first = line;
+        if at >= bytes.len() || matches!(bytes[at], b'\n' | b'\r' | b'#') {
+            if bytes.get(at) == Some(&b'#') {
+                // A comment below the last statement belongs where it is indented to.
+                for scope in open.iter().filter(|o| o.indent < at - start) {
+                    found[scope.at].last = line;
+                }
+            }
+            at = skip_line(bytes, at);
+            line += 1;
+            continue;
+        }
+        let indent = at - start;
+        while open.last().is_some_and(|o| o.indent >= indent) {
+            open.pop();
+        }
+        let head = &text[at..];
+        let end = logical_line(bytes, at);
+        let lines = bytes[at..end].iter().filter(|&&b| b == b'\n').count();
+        let ends_at = if bytes.get(end.wrapping_sub(1)) == Some(&b'\n') {
+            line + lines - 1
+        } else {
+            line + lines
+        };
+        for scope in &open {
+            found[scope.at].last = ends_at;
+        }
+        if let Some(name) = defined(head) {
+            let qualified = match open.last() {
+                Some(outer) => format!("{}.{name}", found[outer.at].qualified),
+                None => name.to_owned(),
+            };
+            open.push(Open {
+                indent,
+                at: found.len(),
+            });
+            found.push(Scope {
+                qualified,
+                first: decorated.take().unwrap_or(first),
+                last: ends_at,
+            });
+        } else if head.starts_with('@') {
+            decorated.get_or_insert(first);
+        } else {
+            decorated = None;
+        }
+        at = end;
+        line += lines;
+    }
+    found
+}
+
+/// The name that `def`, `async def` or `class` at the start of the text defines.
+fn defined(head: &str) -> Option<&str> {
+    let rest = match head.strip_prefix("async") {
+        Some(rest) if rest.starts_with([' ', '\t']) => rest.trim_start(),
+        _ => head,
+    };
+    let rest = rest
+        .strip_prefix("def")
+        .or_else(|| head.strip_prefix("class"))?;
+    if !rest.starts_with([' ', '\t']) {
+        return None;
+    }
+    let rest = rest.trim_start_matches([' ', '\t']);
+    let end = rest
+        .find(|c: char| !c.is_alphanumeric() && c != '_')
+        .unwrap_or(rest.len());
+    (end > 0).then(|| &rest[..end])
+}
+
+fn skip_line(bytes: &[u8], at: usize) -> usize {
+    bytes[at..]
+        .iter()
+        .position(|&b| b == b'\n')
+        .map_or(bytes.len(), |n| at + n + 1)
+}
+
+/// The end of the logical line: over brackets, strings and backslashes.
+fn logical_line(bytes: &[u8], mut at: usize) -> usize {
+    let mut depth = 0_usize;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\n' if depth == 0 => return at + 1,
+            b'#' => {
+                at += bytes[at..]
+                    .iter()
+                    .position(|&b| b == b'\n')
+                    .unwrap_or(bytes.len() - at);
+                continue;
+            }
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            b'\\' => {
+                // A backslash joins lines, also with a carriage return between.
+                at += 1 + usize::from(bytes.get(at + 1) == Some(&b'\r'));
+            }
+            quote @ (b'"' | b'\'') => {
+                at = string_end(bytes, at, quote);
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    bytes.len()
+}
+
+/// The place after a string that begins at `at`. An unclosed string of one line ends with the line.
+fn string_end(bytes: &[u8], at: usize, quote: u8) -> usize {
+    let triple = bytes[at..].starts_with(&[quote; 3]);
+    let mut here = at + if triple { 3 } else { 1 };
+    while here < bytes.len() {
+        match bytes[here] {
+            b'\\' => {
+                here += 1 + usize::from(
+                    bytes.get(here + 1) == Some(&b'\r') && bytes.get(here + 2) == Some(&b'\n'),
+                )
+            }
+            b'\n' if !triple => return here,
+            b if b == quote && (!triple || bytes[here..].starts_with(&[quote; 3])) => {
+                return here + if triple { 3 } else { 1 };
+            }
+            _ => {}
+        }
+        here += 1;
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+    use crate::python::{Module, flatten};
+
+    #[test]
+    fn the_same_as_by_parsing() {
+        for text in [
+            "import a\n\n@deco(\n    1)\n# why\n@other\nclass A(B):\n    '''Docs\ndef no(): pass\n'''\n    x = [\n1,\n]\n\n    def f(self,\n  b=1):\n        s = 'it\\'s' + \"#\"\n        def inner(): return 1\n        return s\n    # a comment\n    async def g(self): pass\n\n# after\ndef last():\n    if a: \\\n  b\n    return (1,\n2)\n",
+            "class A: pass\nclass B:\n\tdef f(self):\n\t\tpass\n",
+            "def f():\r\n    x = '''a\r\n'''\r\n    return x\r\n\r\ny = 1\r\n",
+            "def f():\n    return r'\\'\ndef g():\n    return 1",
+            "classy = 1\ndefine = 2\nif a:\n    def f():\n        pass\nelse:\n    def f():\n        pass\n",
+            "def f[T](x: T): pass\nclass C[T]: pass\n",
+        ] {
+            let module = Module::parse(text);
+            let outline = module.outline();
+            let expected: Vec<Scope> = flatten(&outline)
+                .into_iter()
+                .map(|d| Scope {
+                    qualified: d.qualified.clone(),
+                    first: d.first,
+                    last: d.last,
+                })
+                .collect();
+            if module.errors().is_empty() {
+                assert_eq!(scopes(text), expected, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn broken_code_ends() {
+        for text in [
+            "def f(\n",
+            "'''",
+            "x = 'a\ndef f(): pass",
+            "def",
+            "\\",
+            "@",
+            "class A(",
+            "\"\\",
+        ] {
+            scopes(text);
+        }
+        let found = scopes("x = 'a\ndef f(): pass\n");
+        assert_eq!(Scope::around(&found, 2).unwrap().qualified, "f");
+    }
+}
