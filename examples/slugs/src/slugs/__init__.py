@@ -1,0 +1,8 @@
+"""Titles become names for files and addresses."""
+
+from .letters import to_ascii
+from .slug import slugify
+from .unique import Slugger
+
+__all__ = ["Slugger", "slugify", "to_ascii"]
+__version__ = "0.3.0"

@@ -1,0 +1,25 @@
+"""Slugs that do not collide."""
+
+from .slug import slugify
+
+
+class Slugger:
+    """Makes slugs that are different from all that it made before.
+
+    >>> slugger = Slugger()
+    >>> slugger("News"), slugger("News")
+    ('news', 'news-2')
+    """
+
+    def __init__(self, separator="-"):
+        self.separator = separator
+        self.taken = set()
+
+    def __call__(self, text):
+        slug = base = slugify(text, separator=self.separator)
+        number = 1
+        while slug in self.taken:
+            number += 1
+            slug = "{}{}{}".format(base, self.separator, number)
+        self.taken.add(slug)
+        return slug
