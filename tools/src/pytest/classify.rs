@@ -65,7 +65,7 @@ impl Classifier<'_> {
                 place: self.place(frame),
             })
             .collect();
-        let mut message = stable(&raw.message, self.root);
+        let mut message = stable(&without_hints(&raw.message), self.root);
         if message.is_empty()
             && raw.is("AssertionError")
             && let Some(frame) = frames.last()
@@ -146,6 +146,18 @@ impl RawFailure {
     }
 }
 
+/// Without pytest's advice on its own command line, which readers of the message do not have.
+fn without_hints(message: &str) -> String {
+    static HINTS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let more = r"\n\s*\n\s*Use -v+ to get (?:the full|more) diff|\n\s*Use -v+ to get (?:the full|more) diff";
+        Regex::new(&format!(r"{more}|, use '?-vv'? to show")).ok()
+    });
+    match HINTS.as_ref() {
+        Some(hints) => hints.replace_all(message, "").into_owned(),
+        None => message.to_owned(),
+    }
+}
+
 fn missing_name(raw: &RawFailure) -> Option<String> {
     let named = MISSING.iter().find_map(|(kind, pattern)| {
         let found = pattern.captures(&raw.message).filter(|_| raw.is(kind))?;
@@ -158,4 +170,65 @@ fn missing_name(raw: &RawFailure) -> Option<String> {
             .filter(|_| kinds.iter().any(|kind| raw.is(kind)))
     };
     named.or_else(by_attribute)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_pattern_compiles() {
+        assert_eq!(MISSING.len(), 7);
+    }
+
+    #[test]
+    fn names_are_found_in_the_messages_of_old_and_new_pythons() {
+        for (kind, message, name) in [
+            ("ImportError", "cannot import name 'third'", "third"),
+            (
+                "ImportError",
+                "cannot import name 'third' from 'pkg' (/w/pkg/__init__.py)",
+                "third",
+            ),
+            ("ImportError", "No module named 'pkg.sub'", "pkg.sub"),
+            (
+                "AttributeError",
+                "module 'pkg' has no attribute 'quarter'",
+                "quarter",
+            ),
+            ("NameError", "name 'half' is not defined", "half"),
+            (
+                "TypeError",
+                "half() got an unexpected keyword argument 'up'",
+                "up",
+            ),
+            (
+                "TypeError",
+                "half() missing 1 required positional argument: 'n'",
+                "n",
+            ),
+        ] {
+            let raw = RawFailure {
+                kinds: vec![kind.to_owned()],
+                message: message.to_owned(),
+                ..RawFailure::default()
+            };
+            assert_eq!(missing_name(&raw).as_deref(), Some(name), "{message}");
+        }
+    }
+
+    #[test]
+    fn advice_of_pytest_is_taken_out() {
+        let message = "assert [1] == [2]\n  At index 0 diff: 1 != 2\n  \n  Use -v to get more diff";
+        assert_eq!(
+            without_hints(message),
+            "assert [1] == [2]\n  At index 0 diff: 1 != 2"
+        );
+        let cut = "...Full output truncated (3 lines hidden), use '-vv' to show";
+        assert_eq!(
+            without_hints(cut),
+            "...Full output truncated (3 lines hidden)"
+        );
+    }
 }

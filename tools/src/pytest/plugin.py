@@ -430,7 +430,7 @@ def pytest_collection_finish(session):
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item):
     _emit("start", id=_id(item))
-    if _TRACER is not None:
+    if _TRACER is not None and any(_is_asked(_id(item), t) for t in _SETTINGS["trace"]):
         item._testwright_traced = True
         _TRACER.begin()
     yield

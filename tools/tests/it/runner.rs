@@ -515,7 +515,9 @@ def test_d(): assert pkg.half(2) == 2
     let report = project.run_with(&["tests/test_a.py"], |o| {
         o.hash_seed = 5;
         o.reversed = true;
-        o.trace = true;
+        o.trace = ["a", "b", "c"]
+            .map(|n| format!("tests/test_a.py::test_{n}"))
+            .to_vec();
     });
     let got: Vec<(&str, &[String])> = report
         .tests
@@ -524,7 +526,7 @@ def test_d(): assert pkg.half(2) == 2
         .collect();
     let source = ["pkg/__init__.py".to_owned()];
     let expected: [(&str, &[String]); 4] = [
-        ("test_d", &source),
+        ("test_d", &[]),
         ("test_c", &source),
         ("test_b", &[]),
         ("test_a", &source),

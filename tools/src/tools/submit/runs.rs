@@ -52,7 +52,7 @@ pub fn run(
         })?);
     }
     let mut options = Options::until(share(context, 3));
-    options.trace = true;
+    options.trace.clone_from(&ids);
     let mut old = pytest::run(context.workspace, &changed, &options)?;
     if old.timed_out {
         options.deadline = share(context, 3);
