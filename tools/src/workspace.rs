@@ -230,9 +230,10 @@ impl Workspace {
         Ok(())
     }
 
-    /// Removes a file; a folder that this leaves empty and that the base commit did not have goes too.
+    /// Removes a file (of a link: the link); a folder that this leaves empty and that the base commit did not
+    /// have goes too.
     pub fn remove(&mut self, relative: &Path) -> Result<(), ToolError> {
-        let relative = self.again(relative)?;
+        let relative = self.entry(relative)?;
         let shown = forward(&relative);
         let whole = self.root.join(&relative);
         let data = fs::symlink_metadata(&whole).map_err(|e| refuse_missing(&shown, &e))?;
@@ -267,6 +268,7 @@ impl Workspace {
                 forward(relative)
             )));
         }
+        let relative = &self.entry(relative)?;
         let Some(entry) = self.base.entry(relative) else {
             return self.remove(relative);
         };
@@ -318,6 +320,17 @@ impl Workspace {
         match relative.to_str() {
             Some(text) => self.resolve(text),
             None => Err(ToolError::refused("The path is not UTF-8.")),
+        }
+    }
+
+    /// The path of a folder's entry: links are followed on the way to it, but not the entry itself.
+    fn entry(&self, relative: &Path) -> Result<PathBuf, ToolError> {
+        match (relative.parent(), relative.file_name()) {
+            (Some(folder), Some(name)) if !folder.as_os_str().is_empty() => {
+                Ok(self.again(folder)?.join(name))
+            }
+            (_, Some(name)) => Ok(PathBuf::from(name)),
+            _ => self.again(relative),
         }
     }
 

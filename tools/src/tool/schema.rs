@@ -46,6 +46,12 @@ fn clean(value: &mut Value, is_schema: bool) {
         for key in ["title", "$schema", "format"] {
             object.remove(key);
         }
+        // Line ends inside a paragraph are those of the source.
+        if let Some(Value::String(text)) = object.get_mut("description") {
+            let paragraphs: Vec<String> =
+                text.split("\n\n").map(|p| p.replace('\n', " ")).collect();
+            *text = paragraphs.join("\n\n");
+        }
         if object.get("default").is_some_and(Value::is_null) {
             object.remove("default");
         }

@@ -30,8 +30,10 @@ impl Tool for Revert {
         let workspace = &mut *context.workspace;
         let mut changes = workspace.changes()?;
         if let Some(path) = &args.path {
-            let relative = match Path::new(path).is_symlink() {
-                true => path.clone(),
+            let given = path.trim_start_matches("./").trim_end_matches('/');
+            // A link is named by itself, not by what it leads to.
+            let relative = match changes.iter().any(|c| c.path == given) {
+                true => given.to_owned(),
                 false => forward(&workspace.resolve(path)?),
             };
             let inside = format!("{relative}/");

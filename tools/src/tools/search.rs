@@ -176,6 +176,7 @@ fn answer(root: &Path, args: &Args, found: &[FileMatches]) -> Result<Answer, Too
                 .map(|d| d.qualified.clone());
             let bracket = around
                 .as_ref()
+                .filter(|n| !line.text.starts_with(&format!("def {n}(")))
                 .map(|n| format!("  [{n}]"))
                 .unwrap_or_default();
             text.push_str(&format!(

@@ -115,8 +115,33 @@ fn a_write_through_a_link_out_is_refused() {
     symlink(&secret, f.root().join("out.py")).unwrap();
     refusal(f.workspace.write(Path::new("out.py"), b"new"));
     refusal(f.workspace.read(Path::new("out.py")));
-    refusal(f.workspace.remove(Path::new("out.py")));
+    f.workspace.remove(Path::new("out.py")).unwrap();
+    assert!(!f.root().join("out.py").is_symlink());
     assert_eq!(fs::read(&secret).unwrap(), b"old");
+}
+
+#[test]
+fn links_are_removed_and_restored_themselves() {
+    let mut f = Fixture::with(&[("a.py", b"a\n"), ("real/b.py", b"b\n")], |_| {});
+    let root = f.root();
+    symlink("a.py", root.join("new_link.py")).unwrap();
+    f.workspace.restore(Path::new("new_link.py")).unwrap();
+    assert!(!root.join("new_link.py").is_symlink() && root.join("a.py").exists());
+    // A tracked file that became a link out of the workspace.
+    let outside = f.folder.path().join("outside");
+    fs::write(&outside, "secret").unwrap();
+    fs::remove_file(root.join("a.py")).unwrap();
+    symlink(&outside, root.join("a.py")).unwrap();
+    assert_eq!(f.changed(), [("a.py".to_owned(), Change::Modified)]);
+    f.workspace.restore(Path::new("a.py")).unwrap();
+    assert_eq!(fs::read(root.join("a.py")).unwrap(), b"a\n");
+    assert_eq!(fs::read(&outside).unwrap(), b"secret");
+    // A folder that became one.
+    fs::rename(root.join("real"), f.folder.path().join("moved")).unwrap();
+    symlink(f.folder.path().join("moved"), root.join("real")).unwrap();
+    refusal(f.workspace.restore(Path::new("real/b.py")));
+    refusal(f.workspace.remove(Path::new("real/b.py")));
+    assert!(f.folder.path().join("moved/b.py").exists());
 }
 
 #[test]
