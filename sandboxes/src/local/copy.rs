@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use nix::dir::{Dir, Type};
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2, readlinkat};
 use nix::sys::stat::{
-    FileStat, Mode, SFlag, UtimensatFlags, fchmod, fstat, fstatat, futimens, mkdirat, utimensat,
+    FileStat, Mode, SFlag, UtimensatFlags, fchmod, fstat, fstatat, futimens, mkdirat, mknodat,
+    utimensat,
 };
 use nix::sys::time::TimeSpec;
 use nix::unistd::{Gid, Uid, fchown, fchownat, linkat, symlinkat};
@@ -140,10 +141,18 @@ impl TreeCopy {
                 }
                 Type::File => self.file(&from, &to, name)?,
                 Type::Symlink => self.link(&from, &to, name)?,
+                // An overlay's mark that a file of the layer below is gone.
+                Type::CharacterDevice => {
+                    let found = fstatat(&from, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+                    if found.st_rdev == 0 {
+                        mknodat(&to, name, SFlag::S_IFCHR, Mode::empty(), 0)?;
+                    }
+                }
                 // Sockets and pipes belong to processes, which are not copied.
                 _ => {}
             }
         }
+        copy_opaque(&from, &to)?;
         let found = fstat(&from)?;
         self.finish(&to, &found)?;
         Ok(folders)
@@ -195,6 +204,39 @@ impl TreeCopy {
         let (access, change) = times(like);
         futimens(target, &access, &change)?;
         Ok(())
+    }
+}
+
+/// An overlay's mark that a folder hides the one below it.
+fn copy_opaque(from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
+    const NAME: &std::ffi::CStr = c"user.overlay.opaque";
+    let mut value = [0u8; 8];
+    // SAFETY: the name is a C string and the buffer has the length that is given.
+    let length = unsafe {
+        libc::fgetxattr(
+            from.as_raw_fd(),
+            NAME.as_ptr(),
+            value.as_mut_ptr().cast(),
+            value.len(),
+        )
+    };
+    let Ok(length) = usize::try_from(length) else {
+        return Ok(());
+    };
+    // SAFETY: as above; no more than `length` bytes are read.
+    let result = unsafe {
+        libc::fsetxattr(
+            to.as_raw_fd(),
+            NAME.as_ptr(),
+            value.as_ptr().cast(),
+            length,
+            0,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
     }
 }
 

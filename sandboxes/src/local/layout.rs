@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 
 use super::Inner;
 use super::sandbox::Ground;
-use super::wire::{Bind, Isolation};
+use super::wire::{Bind, Isolation, Overlay};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Paths, Result, Spec};
 
 pub struct Layout {
     pub binds: Vec<Bind>,
+    pub overlay: Option<Overlay>,
     pub paths: Paths,
     pub home: PathBuf,
     pub env: BTreeMap<String, String>,
@@ -47,11 +48,18 @@ pub fn layout(inner: &Inner, spec: &Spec, ground: &Ground) -> Result<Layout> {
         writable,
     };
     let mut binds = vec![
-        bind(&folder.join("workspace"), &paths.workspace, true),
         bind(&folder.join("tmp"), &paths.temporary, true),
         bind(&folder.join("home"), &home, true),
         bind(&folder.join("store"), &paths.store, spec.root),
     ];
+    let overlay = ground.overlaid(inner, spec).map(|lower| Overlay {
+        lower,
+        upper: folder.join("upper"),
+        work: folder.join("work"),
+    });
+    if overlay.is_none() {
+        binds.push(bind(&folder.join("workspace"), &paths.workspace, true));
+    }
     if let Some(shared) = ground.shares_environment(spec) {
         binds.push(bind(&shared, &paths.environment, false));
     }
@@ -75,6 +83,7 @@ pub fn layout(inner: &Inner, spec: &Spec, ground: &Ground) -> Result<Layout> {
     let env = environment(inner, spec, ground, &paths, &home);
     Ok(Layout {
         binds,
+        overlay,
         paths,
         home,
         env,

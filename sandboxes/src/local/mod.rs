@@ -52,6 +52,7 @@ pub struct Inner {
     cache: Cache,
     launcher: Vec<OsString>,
     isolation: Isolation,
+    overlay: bool,
     owner: Option<u32>,
     interpreters: Mutex<HashMap<String, Interpreter>>,
 }
@@ -76,13 +77,14 @@ impl Local {
     /// Finds out which isolation can be had (starts a launcher for each that is tried).
     pub fn new(settings: LocalSettings) -> Result<Local> {
         let cache = Cache::open(&settings.cache)?;
-        let isolation = probe::choose(&settings, &cache)?;
+        let (isolation, overlay) = probe::choose(&settings, &cache)?;
         let root = nix::unistd::geteuid().is_root();
         Ok(Local {
             inner: Arc::new(Inner {
                 cache,
                 launcher: settings.launcher,
                 isolation,
+                overlay,
                 owner: (root && isolation == Isolation::Namespaces).then_some(NOBODY_ELSE),
                 interpreters: Mutex::default(),
             }),

@@ -6,26 +6,30 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::states::Cache;
-use super::wire::{self, Isolation, Reply, Setup};
+use super::wire::{self, Isolation, Overlay, Reply, Setup};
 use super::{LocalSettings, NOBODY_ELSE};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Limits, Paths, Result};
 
-pub fn choose(settings: &LocalSettings, cache: &Cache) -> Result<Isolation> {
+/// The isolation, and whether saved workspaces can be overlaid instead of copied.
+pub fn choose(settings: &LocalSettings, cache: &Cache) -> Result<(Isolation, bool)> {
     let wanted = match settings.force {
-        Some(Isolation::None) => return Ok(Isolation::None),
+        Some(Isolation::None) => return Ok((Isolation::None, false)),
         Some(one) => vec![one],
         None => vec![Isolation::Namespaces, Isolation::Landlock],
     };
     let mut reasons = Vec::new();
     for isolation in wanted {
-        match attempt(settings, cache, isolation) {
-            Ok(()) => return Ok(isolation),
+        if isolation == Isolation::Namespaces && attempt(settings, cache, isolation, true).is_ok() {
+            return Ok((isolation, true));
+        }
+        match attempt(settings, cache, isolation, false) {
+            Ok(()) => return Ok((isolation, false)),
             Err(e) => reasons.push(format!("{isolation:?}: {e}").to_lowercase()),
         }
     }
     if settings.no_isolation && settings.force.is_none() {
-        return Ok(Isolation::None);
+        return Ok((Isolation::None, false));
     }
     let message = format!("isolate processes on this machine ({})", reasons.join("; "));
     Err(SandboxError::new(ErrorKind::Unavailable, message).hint(
@@ -34,24 +38,41 @@ pub fn choose(settings: &LocalSettings, cache: &Cache) -> Result<Isolation> {
     ))
 }
 
-fn attempt(settings: &LocalSettings, cache: &Cache, isolation: Isolation) -> Result<()> {
+fn attempt(
+    settings: &LocalSettings,
+    cache: &Cache,
+    isolation: Isolation,
+    overlay: bool,
+) -> Result<()> {
     let trial = cache.new_sandbox("probe")?;
-    let result = set_up(settings, &trial.folder, isolation);
+    let result = set_up(settings, &trial.folder, isolation, overlay);
     let removed = trial.remove();
     result.and(removed)
 }
 
-fn set_up(settings: &LocalSettings, folder: &std::path::Path, isolation: Isolation) -> Result<()> {
+fn set_up(
+    settings: &LocalSettings,
+    folder: &std::path::Path,
+    isolation: Isolation,
+    overlay: bool,
+) -> Result<()> {
     let here = |name: &str| folder.join(name);
-    std::fs::create_dir(here("root"))?;
+    for name in ["root", "lower", "upper", "work"] {
+        std::fs::create_dir(here(name))?;
+    }
     let root = nix::unistd::geteuid().is_root();
     let setup = Setup {
         isolation,
         network: false,
         root: here("root"),
         binds: Vec::new(),
+        overlay: overlay.then(|| Overlay {
+            lower: here("lower"),
+            upper: here("upper"),
+            work: here("work"),
+        }),
         paths: Paths {
-            workspace: here("root"),
+            workspace: "/testbed".into(),
             environment: here("root"),
             store: here("root"),
             temporary: here("root"),

@@ -43,6 +43,14 @@ impl Ground {
     }
 }
 
+impl Ground {
+    /// The saved workspace below the changes, where it is overlaid and not copied.
+    pub fn overlaid(&self, inner: &Inner, spec: &Spec) -> Option<PathBuf> {
+        let lower = self.state.as_ref()?.folder.join("workspace");
+        (inner.overlay && !spec.root).then_some(lower)
+    }
+}
+
 /// A sandbox whose files come from `spec.start`.
 pub async fn start(inner: Arc<Inner>, spec: &Spec) -> Result<LocalSandbox> {
     let (for_files, wanted) = (inner.clone(), spec.clone());
@@ -98,7 +106,14 @@ fn fill(
     let owner = inner.owner;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
     fs::create_dir(folder.join("root"))?;
+    let overlaid = ground.overlaid(inner, spec);
+    if let Some(lower) = &overlaid {
+        fill_overlay(lower, folder, from, owner)?;
+    }
     for (name, mode) in [("workspace", 0o755), ("tmp", 0o1777), ("home", 0o755)] {
+        if name == "workspace" && overlaid.is_some() {
+            continue;
+        }
         let (source, target) = (from.map(|from| from.join(name)), folder.join(name));
         match source.filter(|source| source.is_dir()) {
             Some(source) => {
@@ -150,6 +165,34 @@ fn fill(
     Ok(())
 }
 
+/// The changes on top of `lower`: none yet, or for a fork those of its original.
+fn fill_overlay(
+    lower: &Path,
+    folder: &Path,
+    from: Option<&Path>,
+    owner: Option<u32>,
+) -> Result<()> {
+    let (upper, work) = (folder.join("upper"), folder.join("work"));
+    match from
+        .map(|from| from.join("upper"))
+        .filter(|changes| changes.is_dir())
+    {
+        Some(changes) => {
+            copy_tree(&changes, &upper, Files::Copy, owner).map_err(about("copy", &changes))?
+        }
+        None => {
+            let like = fs::metadata(lower)?;
+            fs::create_dir(&upper)?;
+            fs::set_permissions(&upper, like.permissions())?;
+            chown(&upper, owner, owner)?;
+            let times = fs::FileTimes::new().set_modified(like.modified()?);
+            fs::File::open(&upper)?.set_times(times)?;
+        }
+    }
+    fs::create_dir(&work)?;
+    Ok(chown(&work, owner, owner)?)
+}
+
 fn copy_file(source: &Path, target: &Path, owner: Option<u32>) -> Result<()> {
     let times = fs::metadata(source)?;
     fs::copy(source, target)?;
@@ -168,6 +211,7 @@ async fn enter(inner: Arc<Inner>, spec: Spec, ground: Ground) -> Result<LocalSan
         network: spec.network,
         root: folder.join("root"),
         binds: layout.binds,
+        overlay: layout.overlay,
         paths: layout.paths.clone(),
         home: layout.home,
         owner: inner.owner,
@@ -256,6 +300,25 @@ impl LocalSandbox {
         }
     }
 
+    /// The workspace as only the jail sees it.
+    async fn pack(&self) -> Result<fs::File> {
+        let folder = self.facts.paths.workspace.clone();
+        let process = self.jail.start(Task::Pack { folder }).await?;
+        drop(process.stdin);
+        let mut archive = process.stdout;
+        let file = tempfile::tempfile_in(&self.ground.owned.folder)?;
+        let mut target = tokio::fs::File::from_std(file.try_clone()?);
+        tokio::io::copy(&mut archive, &mut target).await?;
+        target.flush().await?;
+        match process.exit.await? {
+            0 => Ok(file),
+            code => {
+                let text = format!("pack the workspace: ended with code {code}");
+                Err(SandboxError::new(ErrorKind::System, text))
+            }
+        }
+    }
+
     /// Tools may not write to the store, the host may. Nobody inside can change the folders on the way.
     fn upload_to_store(&self, relative: &Path, content: &[u8], mode: u32) -> Result<()> {
         let refused = |why: &str| {
@@ -294,6 +357,18 @@ impl LocalSandbox {
         aside.persist(folder.join(last)).map_err(|e| e.error)?;
         Ok(())
     }
+}
+
+/// The archive was made inside, so its paths and links are not trusted: the crate keeps them in the folder.
+fn unpack_saved(mut archive: fs::File, folder: &Path, owner: Option<u32>) -> Result<()> {
+    std::io::Seek::rewind(&mut archive)?;
+    let aside = folder.with_extension("unpacked");
+    fs::create_dir(&aside)?;
+    let mut archive = tar::Archive::new(std::io::BufReader::new(archive));
+    archive.set_preserve_permissions(true);
+    archive.unpack(&aside)?;
+    copy_tree(&aside, folder, Files::Copy, owner)?;
+    Ok(super::copy::remove_tree(&aside)?)
 }
 
 enum Input<'a> {
@@ -405,17 +480,27 @@ impl Sandbox for LocalSandbox {
         };
         let shared = ground.shares_environment(&self.spec);
         let spec = self.spec.clone();
+        let packed = match ground.overlaid(&inner, &spec) {
+            Some(_) => Some(self.pack().await?),
+            None => None,
+        };
         blocking(move || {
             inner.cache.save(&name, &state, |folder| {
                 let from = &ground.owned.folder;
                 let copy = |source: &Path, target: &Path, files| {
                     copy_tree(source, target, files, None).map_err(about("copy", source))
                 };
-                copy(
-                    &from.join("workspace"),
-                    &folder.join("workspace"),
-                    Files::Copy,
-                )?;
+                let workspace = folder.join("workspace");
+                match packed {
+                    Some(archive) => unpack_saved(archive, &workspace, inner.owner)?,
+                    None => copy_tree(
+                        &from.join("workspace"),
+                        &workspace,
+                        Files::Copy,
+                        inner.owner,
+                    )
+                    .map_err(about("copy", from))?,
+                }
                 let store = folder.join("store");
                 fs::create_dir(&store)?;
                 for entry in fs::read_dir(from.join("store"))? {

@@ -30,6 +30,8 @@ pub struct Setup {
     /// Where the own root is mounted (an empty folder, `Namespaces` only).
     pub root: PathBuf,
     pub binds: Vec<Bind>,
+    /// The workspace as changes on top of a saved state.
+    pub overlay: Option<Overlay>,
     pub paths: Paths,
     pub home: PathBuf,
     /// The host's user and group that own what is written inside.
@@ -45,6 +47,14 @@ pub struct Bind {
     pub host: PathBuf,
     pub inside: PathBuf,
     pub writable: bool,
+}
+
+/// Host folders of an overlay that is seen as the workspace.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Overlay {
+    pub lower: PathBuf,
+    pub upper: PathBuf,
+    pub work: PathBuf,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -69,6 +79,10 @@ pub enum Task {
     },
     /// Standard input is a tar archive.
     Unpack {
+        folder: PathBuf,
+    },
+    /// The folder goes to standard output as a tar archive.
+    Pack {
         folder: PathBuf,
     },
     /// The file goes to standard output.

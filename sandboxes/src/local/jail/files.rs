@@ -80,3 +80,15 @@ pub fn download(path: &Path) -> Result<i32, Ending> {
     out.flush().map_err(&failed)?;
     Ok(0)
 }
+
+pub fn pack(folder: &Path) -> Result<i32, Ending> {
+    let failed = ending("pack", folder);
+    let mut archive = tar::Builder::new(io::BufWriter::with_capacity(1 << 18, io::stdout().lock()));
+    archive.follow_symlinks(false);
+    archive.append_dir_all(".", folder).map_err(&failed)?;
+    archive
+        .into_inner()
+        .and_then(|mut out| out.flush())
+        .map_err(&failed)?;
+    Ok(0)
+}

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root, sethostname};
 
-use super::super::wire::{Bind, Setup};
+use super::super::wire::{Bind, Overlay, Setup};
 use super::ids::INSIDE;
 
 /// Where programs and libraries are.
@@ -81,6 +81,9 @@ pub fn enter(setup: &Setup) -> Result<Vec<String>, String> {
     }
     for entry in &setup.binds {
         bind(root, entry)?;
+    }
+    if let Some(overlay) = &setup.overlay {
+        overlay_workspace(&below(root, &setup.paths.workspace), overlay)?;
     }
     chdir(root).map_err(|e| format!("enter the new root: {e}"))?;
     pivot_root(".", ".").map_err(|e| format!("change the root: {e}"))?;
@@ -242,6 +245,33 @@ fn bind(root: &Path, entry: &Bind) -> Result<(), String> {
     } else {
         set_read_only(&inside, true)
     }
+}
+
+fn overlay_workspace(inside: &Path, overlay: &Overlay) -> Result<(), String> {
+    let folder = |path: &Path| {
+        let text = path.to_string_lossy();
+        // They would end the path in the list of options.
+        let fits = !text.contains([',', ':', '\\']);
+        if fits {
+            Ok(text.into_owned())
+        } else {
+            Err(format!("overlay {text}: its name"))
+        }
+    };
+    let (lower, upper, work) = (
+        folder(&overlay.lower)?,
+        folder(&overlay.upper)?,
+        folder(&overlay.work)?,
+    );
+    let options = format!("lowerdir={lower},upperdir={upper},workdir={work},userxattr");
+    make_folder(inside)?;
+    mount_new(
+        "overlay",
+        inside,
+        "overlay",
+        MsFlags::MS_NOSUID | MsFlags::MS_NODEV,
+        &options,
+    )
 }
 
 #[repr(C)]

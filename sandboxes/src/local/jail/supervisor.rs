@@ -209,6 +209,7 @@ fn become_task(setup: &Setup, task: &Task, present: u64) -> Result<i32, Ending> 
         }
         Task::Upload { path, mode } => files::upload(path, *mode),
         Task::Unpack { folder } => files::unpack(folder),
+        Task::Pack { folder } => files::pack(folder),
         Task::Download { path } => files::download(path),
     }
 }

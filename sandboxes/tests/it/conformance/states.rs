@@ -21,6 +21,11 @@ pub fn checks() -> Vec<Check> {
             fault: Fault::ForkIsSame,
         },
         Check {
+            name: "a fork and a second state have what was changed, removed and replaced",
+            what: What::Making(|g| fork_of_saved(g).boxed()),
+            fault: Fault::ForkIsFresh,
+        },
+        Check {
             name: "a saved state comes back",
             what: What::Making(|g| saved(g).boxed()),
             fault: Fault::SavedIsFresh,
@@ -214,6 +219,39 @@ async fn saved(ground: Ground<'_>) -> Verdict {
     .await;
     remove(ground, &name).await?;
     verdict
+}
+
+async fn fork_of_saved(ground: Ground<'_>) -> Verdict {
+    let (name, second) = (name("layers"), name("second"));
+    let mut spec = ground.spec();
+    spec.root = true;
+    let sandbox = ground.sandbox(&spec).await?;
+    let made = "mkdir -p kept gone replaced/sub; touch kept/a kept/b gone/c replaced/d replaced/sub/e; echo old > file";
+    sh(sandbox.as_ref(), made).await?;
+    let done = sandbox.save(&name).await;
+    stop(sandbox).await?;
+    done.map_err(|e| format!("save: {e}"))?;
+    let sandbox = from_saved(ground, &name).await?;
+    let changed = "rm kept/a; rm -r gone replaced; mkdir replaced; touch replaced/f; echo new > file; ln -s file link";
+    let (code, text) = sh(sandbox.as_ref(), changed).await?;
+    expect("what a change says", (code, text.as_str()), (0, ""))?;
+    let wanted = "./file\n./kept\n./kept/b\n./link\n./replaced\n./replaced/f\nnew\n";
+    let seen = "find . -mindepth 1 | sort; cat link";
+    let copy = fork(sandbox.as_ref()).await?;
+    let (_, forked) = sh(copy.as_ref(), seen).await?;
+    expect("files of the fork", forked.as_str(), wanted)?;
+    stop(copy).await?;
+    sandbox
+        .save(&second)
+        .await
+        .map_err(|e| format!("save again: {e}"))?;
+    stop(sandbox).await?;
+    remove(ground, &name).await?;
+    let again = from_saved(ground, &second).await?;
+    let (_, text) = sh(again.as_ref(), seen).await?;
+    stop(again).await?;
+    remove(ground, &second).await?;
+    expect("files of the second state", text.as_str(), wanted)
 }
 
 async fn saved_stays(ground: Ground<'_>) -> Verdict {
