@@ -218,7 +218,7 @@ fn member_indent(module: &Module, class: &Definition) -> usize {
     // A body on the line of `class` tells nothing.
     match class.first == class.last || column > class.indent + 8 {
         true => class.indent + 4,
-        false => class.children.first().map_or(column, |c| c.indent),
+        false => column,
     }
 }
 

@@ -101,3 +101,48 @@ impl Module {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+    use crate::python::{contributed, edit, flatten, scopes, undefined_names};
+    use crate::workspace::Layout;
+
+    const FILE: &str = "from a import (b, c as d)\nimport e.f\n\n@b(\n    1,\n)\nclass TestA(B):\n    '''Döcs'''\n    x: int = 1\n\n    \
+        def test_a(self, *y, z=lambda: 1):\n        match y:\n            case [p, *q] if p: return f'{p!r:>{q}}'\n        with a as (g, h): pass\n\n\
+        if x:\n    async def f(): yield\nelse:\n    print >>f, 'x'\n";
+
+    #[test]
+    fn no_prefix_of_a_file_breaks_anything() {
+        for at in (0..=FILE.len()).filter(|&at| FILE.is_char_boundary(at)) {
+            let text = &FILE[..at];
+            let module = Module::parse(text);
+            let outline = module.outline();
+            for definition in flatten(&outline) {
+                assert!(definition.first <= definition.line && definition.line <= definition.last);
+                let code = edit::Code::read("def new(): pass").unwrap();
+                edit::insert(&module, &code, edit::Spot::After(definition));
+                edit::insert(&module, &code, edit::Spot::In(definition));
+                edit::replace(&module, definition, &code);
+            }
+            undefined_names(&module);
+            scopes(text);
+            module.imports();
+            let _ = edit::Code::read(text);
+            contributed("tests/test_a.py", Some(FILE), text, &Layout::default());
+        }
+    }
+
+    #[test]
+    fn only_new_errors_count() {
+        let old = Module::parse("print 'a' if\nx = 1\n");
+        let moved = Module::parse("y = 2\nprint 'a' if\nx = 1\n");
+        let worse = Module::parse("print 'a' if\nx = 1\ndef f(:\n    pass\n");
+        assert!(!old.errors().is_empty());
+        assert_eq!(moved.new_errors(Some(&old)), []);
+        assert!(!worse.new_errors(Some(&old)).is_empty());
+        assert_eq!(Module::parse("def f(:\n    pass\n").errors()[0].line, 1);
+    }
+}

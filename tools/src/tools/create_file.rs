@@ -74,7 +74,7 @@ mod tests {
         );
         assert_eq!(
             made,
-            "Made n/b.py, 2 lines.\nIt uses names that are defined nowhere:\n`pytest` (line 1): `import pytest`\n"
+            "Made n/b.py, 2 lines.\nIt uses names that are defined nowhere:\n`pytest` in `pytest`: `import pytest`\n"
         );
         assert_eq!(f.read("n/b.py"), "pytest\ny = 1\n");
         assert!(

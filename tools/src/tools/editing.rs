@@ -55,7 +55,12 @@ pub fn undefined(workspace: &Workspace, before: Option<&Module>, after: &Module)
             .into_iter()
             .map(|f| format!("`{}`", f.statement))
             .collect();
-        out.push_str(&format!("`{}` (line {})", name.name, name.line));
+        let line = after.text().lines().nth(name.line - 1).unwrap_or_default();
+        out.push_str(&format!(
+            "`{}` in `{}`",
+            name.name,
+            super::window::cut(line.trim(), 80)
+        ));
         if !found.is_empty() {
             out.push_str(&format!(": {}", found.join(" or ")));
         }

@@ -91,6 +91,16 @@ impl Tool for InsertFunction {
                 )));
             }
         }
+        if let Place::In(class) = &place {
+            let head = module.text().get(..class.body.start).unwrap_or_default();
+            let start = head.rsplit('\n').next().unwrap_or_default();
+            if !start.trim().is_empty() {
+                return Err(ToolError::Refused(format!(
+                    "Not written: the body of `{}` stands on the line of `class`; replace the class by `rewrite_function`.",
+                    class.qualified
+                )));
+            }
+        }
         let edited = insert(&module, &code, place.spot());
         let after = Module::parse(edited.text.clone());
         editing::check(workspace, &shown, before.as_ref(), &after)?;

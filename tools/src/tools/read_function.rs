@@ -293,9 +293,10 @@ fn used_imports(module: &Module, found: &[Definition]) -> Vec<String> {
         );
     }
     let inside = |line: usize| found.iter().any(|d| d.first <= line && line <= d.last);
+    let outline = module.outline();
     let mut used = Vec::new();
     for import in module.imports().into_iter().filter(|i| !inside(i.first)) {
-        let outer = crate::python::in_function(&module.outline(), import.first).is_some();
+        let outer = crate::python::in_function(&outline, import.first).is_some();
         for binding in import.bindings {
             let statement = binding.statement();
             let wanted = words.contains(binding.local.as_str()) || binding.name == "*";

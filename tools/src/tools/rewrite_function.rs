@@ -147,7 +147,7 @@ mod tests {
             )
         };
         assert!(refuse("t.py", "T.g", "def g(): pass").contains("T.f"));
-        assert!(refuse("t.py", "T.f", "def f(self):\n    nope()").contains("`nope` (line 5)"));
+        assert!(refuse("t.py", "T.f", "def f(self):\n    nope()").contains("`nope` in `nope()`"));
         assert!(refuse("t.py", "T.f", "def f(self:\n    pass").contains("does not parse"));
         assert!(refuse("t.py", "T.f", "pass").contains("complete function"));
         assert!(refuse("two.py", "f", "def f(): 3").contains("lines 1, 2"));

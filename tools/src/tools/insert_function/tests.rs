@@ -14,6 +14,7 @@ fn fixture() -> Fixture {
         ("pkg/__init__.py", b"from .core import Thing\n"),
         ("pkg/core.py", b"class Thing: pass\n"),
         ("tests/test_b.py", b"import pytest\n"),
+        ("tests/short.py", b"class A: x = 1\n"),
     ])
 }
 
@@ -87,11 +88,11 @@ fn refusals_say_why_and_leave_the_file() {
     };
     let text = refuse(json!({}));
     assert!(
-        text.contains("`Thing` (line 15): `from pkg import Thing`"),
+        text.contains("`Thing` in `Thing(pytest)`: `from pkg import Thing`"),
         "{text}"
     );
     assert!(
-        text.contains("`pytest` (line 15): `import pytest`"),
+        text.contains("`pytest` in `Thing(pytest)`: `import pytest`"),
         "{text}"
     );
     assert!(refuse(json!({"code": "def f(:\n  pass"})).contains("does not parse"));
@@ -103,5 +104,10 @@ fn refusals_say_why_and_leave_the_file() {
     assert!(refuse(json!({"imports": ["from x import helper"]})).contains("take its place"));
     assert!(refuse(json!({"path": "x.txt"})).contains("no Python file"));
     assert!(refuse(json!({"path": "/etc/x.py"})).contains("outside"));
+    let short = json!({"path": "tests/short.py", "code": "def f(self): pass", "class": "A"});
+    assert!(
+        f.refusal("insert_function", short)
+            .contains("on the line of `class`")
+    );
     assert!(f.workspace.changes().unwrap().is_empty());
 }
