@@ -1,10 +1,10 @@
 //! Builds the environments of benchmark instances with the local backend and runs their golden tests in them.
 //!
 //!     cargo run -p testwright-sandboxes --example environments -- --mirrors DIR --cache DIR [--only WORD]…
-//!         [--detect] [--no-tests] [--python X.Y] FILE.jsonl…
+//!         [--detect] [--no-tests] [--python X.Y] [--run SCRIPT] FILE.jsonl…
 //!
 //! DIR of mirrors holds `OWNER+NAME/repo`. One line an instance: seconds, tests collected, how many contributed tests
-//! fail on the old code and how many of those pass with the code patch.
+//! fail on the old code and how many of those pass with the code patch. With `--run`, a shell script instead.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +26,7 @@ struct Arguments {
     detect: bool,
     no_tests: bool,
     python: Option<String>,
+    script: Option<String>,
     files: Vec<PathBuf>,
 }
 
@@ -38,6 +39,7 @@ fn arguments() -> Arguments {
             "--cache" => all.cache = words.next().unwrap().into(),
             "--only" => all.only.push(words.next().unwrap()),
             "--python" => all.python = words.next(),
+            "--run" => all.script = words.next(),
             "--detect" => all.detect = true,
             "--no-tests" => all.no_tests = true,
             file => all.files.push(file.into()),
@@ -133,13 +135,54 @@ async fn one(
         if environment.cached { " (cached)" } else { "" },
         environment.tests.map_or("?".to_owned(), |n| n.to_string()),
     );
-    if !arguments.no_tests {
-        told.push_str(&golden(backend, &environment, &text("test_patch"), &text("patch")).await?);
+    if let Some(script) = &arguments.script {
+        let sandbox = backend.start(&tools(&environment)).await?;
+        apply(sandbox.as_ref(), &text("test_patch")).await?;
+        let said = output(
+            sandbox.as_ref(),
+            &Command::shell(script.clone()),
+            Duration::from_secs(900),
+        )
+        .await?;
+        sandbox.stop().await?;
+        let said = [said.stdout, said.stderr].concat();
+        told.push_str(&format!("\n{}", String::from_utf8_lossy(&said)));
+    } else if !arguments.no_tests {
+        let list = |key: &str| -> BTreeSet<String> {
+            // A list, or a list written as a string.
+            let value = &instance[key];
+            let parsed = value.as_str().and_then(|t| serde_json::from_str(t).ok());
+            serde_json::from_value(parsed.unwrap_or_else(|| value.clone())).unwrap_or_default()
+        };
+        let published = (list("FAIL_TO_PASS"), list("PASS_TO_PASS"));
+        told.push_str(
+            &golden(
+                backend,
+                &environment,
+                &text("test_patch"),
+                &text("patch"),
+                &published,
+            )
+            .await?,
+        );
     }
     for note in &environment.notes {
         told.push_str(&format!("\n    note: {note}"));
     }
     Ok(Some(told))
+}
+
+/// As tools run: no network, not root.
+fn tools(environment: &Environment) -> Spec {
+    Spec {
+        start: Start::Saved(environment.saved.clone()),
+        network: false,
+        root: false,
+        limits: Limits::default(),
+        env: environment.env.clone(),
+        mounts: Vec::new(),
+        purpose: "golden".to_owned(),
+    }
 }
 
 /// Runs the files of the golden test on the old code, then with the code patch.
@@ -148,18 +191,10 @@ async fn golden(
     environment: &Environment,
     test_patch: &str,
     code_patch: &str,
+    (fail_to_pass, pass_to_pass): &(BTreeSet<String>, BTreeSet<String>),
 ) -> Result<String, Failed> {
-    let spec = Spec {
-        start: Start::Saved(environment.saved.clone()),
-        network: false,
-        root: false,
-        limits: Limits::default(),
-        env: environment.env.clone(),
-        mounts: Vec::new(),
-        purpose: "golden".to_owned(),
-    };
     let begun = Instant::now();
-    let sandbox = backend.start(&spec).await?;
+    let sandbox = backend.start(&tools(environment)).await?;
     let started = begun.elapsed();
     let files: Vec<String> = test_patch
         .lines()
@@ -181,8 +216,27 @@ async fn golden(
     let fresh = new
         .iter()
         .filter(|(id, o)| *o == "PASSED" && !old.contains_key(*id));
+    let green = |ids: &BTreeSet<String>| {
+        ids.iter()
+            .filter(|id| new.get(*id).is_some_and(|o| o == "PASSED"))
+            .count()
+    };
+    let mut published = String::new();
+    if !fail_to_pass.is_empty() {
+        let red = fail_to_pass
+            .iter()
+            .filter(|id| old.get(*id).is_none_or(|o| o != "PASSED"))
+            .count();
+        published = format!(
+            "; published: of {} F2P {red} red before, {} green after; of {} P2P {} green after",
+            fail_to_pass.len(),
+            green(fail_to_pass),
+            pass_to_pass.len(),
+            green(pass_to_pass),
+        );
+    }
     Ok(format!(
-        ", start {:.2} s; old: {} passed {} failed {} errors; fail to pass: {} (absent before: {})",
+        ", start {:.2} s; old: {} passed {} failed {} errors; fail to pass: {} (absent before: {}){published}",
         started.as_secs_f64(),
         count(&old, "PASSED"),
         count(&old, "FAILED"),

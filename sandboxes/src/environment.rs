@@ -5,13 +5,13 @@
 //! counts as built when its record lies in the cache, which is written last; whatever is cut short before that is
 //! built again. Works with any backend, through its trait alone.
 
+mod bench;
 mod hints;
+mod install;
 mod keys;
 mod layers;
 mod requirements;
 mod steps;
-#[cfg(test)]
-mod tests;
 mod verify;
 mod version;
 

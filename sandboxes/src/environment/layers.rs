@@ -1,41 +1,29 @@
 //! The two layers of an environment, step by step.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
+use super::bench::Bench;
 use super::keys::Plan;
 use super::steps::{Log, Steps, secret, text};
 use super::{BuildSettings, Environment, Progress, lock, verify};
 use crate::error::{ErrorKind, SandboxError};
 use crate::recipe::Recipe;
 use crate::repository::Source;
-use crate::sandbox::{Backend, Command, Mount, Paths, Result, Sandbox, Spec, Start, output};
+use crate::sandbox::{Backend, Command, Result, Start, output};
 use crate::uv;
 
-/// Where uv's cache of packages is mounted in sandboxes that build.
-const PACKAGES: &str = "/opt/testwright-packages";
-
 /// What all steps of a build need.
-struct Build<'a> {
-    backend: &'a dyn Backend,
-    source: &'a Source,
-    recipe: &'a Recipe,
-    settings: &'a BuildSettings,
-    plan: &'a Plan,
-    progress: Progress<'a>,
-    log: &'a Log,
-    uv: Vec<u8>,
-}
-
-/// A sandbox that was made ready for building.
-struct Bench {
-    sandbox: Box<dyn Sandbox>,
-    paths: Paths,
-    env: BTreeMap<String, String>,
-    /// Files for the build alone.
-    tools: PathBuf,
-    python: String,
+pub(super) struct Build<'a> {
+    pub backend: &'a dyn Backend,
+    pub source: &'a Source,
+    pub recipe: &'a Recipe,
+    pub settings: &'a BuildSettings,
+    pub plan: &'a Plan,
+    pub progress: Progress<'a>,
+    pub log: &'a Log,
+    pub uv: PathBuf,
 }
 
 pub(super) async fn build(
@@ -76,7 +64,7 @@ pub(super) async fn build(
         plan,
         progress,
         log: &log,
-        uv: tokio::fs::read(uv).await?,
+        uv,
     };
     let mut notes = build.dependencies().await?;
     let mut environment = build.environment(origin).await?;
@@ -330,126 +318,6 @@ impl<'a> Build<'a> {
         Ok(())
     }
 
-    /// `uv pip install` of the package, and two ways out: a version that was meant for another package, and build
-    /// tools that know no editable installs.
-    async fn install_package(
-        &self,
-        bench: &Bench,
-        steps: &Steps<'_>,
-        install: &[String],
-    ) -> Result<()> {
-        let step = "install the package";
-        let mut command = self.install_command(bench, install);
-        command.env.extend(self.plan.version.variables(true));
-        let mut printed = steps.attempt(step, &command).await?;
-        let mismatch = printed.text.contains("does not match given version");
-        if printed.code != 0 && mismatch && self.plan.version.variable.is_some() {
-            let mut command = self.install_command(bench, install);
-            command.env.extend(self.plan.version.variables(false));
-            printed = steps.attempt(step, &command).await?;
-        }
-        let editable = install.iter().position(|a| a == "-e" || a == "--editable");
-        let refused =
-            printed.text.contains("build_editable") && printed.text.contains("has no attribute");
-        if printed.code != 0
-            && refused
-            && let Some(at) = editable
-        {
-            return self.develop(bench, steps, install, at).await;
-        }
-        if printed.code != 0 {
-            return Err(steps.failed(step, &printed));
-        }
-        Ok(())
-    }
-
-    /// An editable install without the build tool's help: installed as it is for the sake of what it depends on, then
-    /// replaced by a link as `setup.py develop` makes it.
-    async fn develop(
-        &self,
-        bench: &Bench,
-        steps: &Steps<'_>,
-        install: &[String],
-        editable: usize,
-    ) -> Result<()> {
-        let mut plain = install.to_vec();
-        plain.remove(editable);
-        let before = bench.packages().await?;
-        let mut command = self.install_command(bench, &plain);
-        command.env.extend(self.plan.version.variables(true));
-        steps
-            .run("install what the package depends on", &command)
-            .await?;
-        let name = steps
-            .shell(
-                "ask for the package's name",
-                "python setup.py --quiet --name 2>/dev/null | tail -n 1",
-            )
-            .await?;
-        let name = super::requirements::name(name.trim());
-        if !before.iter().any(|p| p.starts_with(&format!("{name}=="))) {
-            steps
-                .run(
-                    "remove the copy",
-                    &bench.uv(["pip", "uninstall", "--python", &bench.python, &name]),
-                )
-                .await?;
-        }
-        let mut command = Command::new(["python", "setup.py", "--quiet", "develop", "--no-deps"]);
-        command.env.extend(self.plan.version.variables(true));
-        steps.run("link the package", &command).await?;
-        Ok(())
-    }
-
-    fn install_command(&self, bench: &Bench, what: &[String]) -> Command {
-        let mut arguments: Vec<String> = [
-            "pip",
-            "install",
-            "--compile-bytecode",
-            "--python",
-            &bench.python,
-        ]
-        .map(str::to_owned)
-        .to_vec();
-        if let Some(date) = &self.plan.date {
-            arguments.push(format!("--exclude-newer={date}"));
-            arguments.extend(self.plan.requirements.exempt.iter().cloned());
-        }
-        if self.recipe.prereleases {
-            arguments.push("--prerelease=allow".to_owned());
-        }
-        if !self.plan.requirements.build_constraints.is_empty() {
-            arguments.push(format!(
-                "--build-constraints={}",
-                text(&bench.tools.join("build.txt"))
-            ));
-        }
-        if !self.plan.requirements.constraints.is_empty() {
-            arguments.push(format!(
-                "--constraints={}",
-                text(&bench.tools.join("constraints.txt"))
-            ));
-        }
-        if self.settings.offline {
-            arguments.push("--offline".to_owned());
-        }
-        arguments.extend(what.iter().cloned());
-        bench.uv(arguments)
-    }
-
-    /// Installs requirement lines, by way of a file.
-    async fn install(&self, bench: &Bench, lines: &[String]) -> Result<Command> {
-        let file = bench.tools.join("requirements.txt");
-        let content = lines.join("\n") + "\n";
-        self.log
-            .line(&format!("-- requirements.txt\n{}", content.trim_end()));
-        bench
-            .sandbox
-            .upload(&file, content.as_bytes(), 0o644)
-            .await?;
-        Ok(self.install_command(bench, &["-r".to_owned(), text(&file)]))
-    }
-
     /// Bytecode that is checked by content: a file that is changed within a second and keeps its size is never taken
     /// for the old one.
     async fn compile(&self, bench: &Bench, steps: &Steps<'_>) -> Result<()> {
@@ -471,136 +339,16 @@ impl<'a> Build<'a> {
         Ok(())
     }
 
-    async fn bench(&self, start: Start) -> Result<Bench> {
-        let packages = self.settings.cache.join("packages");
-        tokio::fs::create_dir_all(&packages).await?;
-        let spec = Spec {
-            start,
-            network: !self.settings.offline,
-            root: true,
-            limits: self.settings.limits.clone(),
-            env: self.recipe.env.clone(),
-            mounts: vec![Mount {
-                host: packages,
-                inside: PathBuf::from(PACKAGES),
-                read_only: false,
-            }],
-            purpose: "build".to_owned(),
-        };
-        let sandbox = self.backend.start(&spec).await?;
-        match self.equip(sandbox.as_ref()).await {
-            Ok((paths, tools, env, python)) => Ok(Bench {
-                sandbox,
-                paths,
-                env,
-                tools,
-                python,
-            }),
-            Err(error) => {
-                let _ = sandbox.stop().await;
-                Err(error)
-            }
-        }
-    }
-
-    /// Puts uv, certificates and constraints there, and finds out where things are.
-    async fn equip(
-        &self,
-        sandbox: &dyn Sandbox,
-    ) -> Result<(Paths, PathBuf, BTreeMap<String, String>, String)> {
-        let paths = sandbox.facts().paths.clone();
-        let tools = paths.store.join("build");
-        sandbox.upload(&tools.join("uv"), &self.uv, 0o755).await?;
-        let requirements = &self.plan.requirements;
-        for (name, lines) in [
-            ("build.txt", &requirements.build_constraints),
-            ("constraints.txt", &requirements.constraints),
-        ] {
-            if !lines.is_empty() {
-                let content = lines.join("\n") + "\n";
-                sandbox
-                    .upload(&tools.join(name), content.as_bytes(), 0o644)
-                    .await?;
-            }
-        }
-        let mut env = self.settings.proxies.clone();
-        if let Some(bundle) = &self.settings.ca_bundle {
-            let inside = tools.join("ca.pem");
-            sandbox
-                .upload(&inside, &tokio::fs::read(bundle).await?, 0o644)
-                .await?;
-            for name in [
-                "SSL_CERT_FILE",
-                "PIP_CERT",
-                "REQUESTS_CA_BUNDLE",
-                "CURL_CA_BUNDLE",
-            ] {
-                env.insert(name.to_owned(), text(&inside));
-            }
-        }
-        let probe = format!(
-            "printf '%s\\n' \"$PATH\"; [ -w {PACKAGES} ] && echo {PACKAGES} || echo; command -v python || echo"
-        );
-        let said = output(sandbox, &Command::shell(probe), Duration::from_secs(60)).await?;
-        let said = String::from_utf8_lossy(&said.stdout).into_owned();
-        let mut lines = said.lines();
-        let path = lines.next().unwrap_or_default().to_owned();
-        let packages = match lines.next() {
-            Some(mounted) if !mounted.is_empty() => mounted.to_owned(),
-            _ => text(&tools.join("packages")),
-        };
-        let python = match (&self.recipe.image, &self.recipe.interpreter) {
-            (None, _) => text(&paths.environment.join("bin/python")),
-            (Some(_), Some(interpreter)) => interpreter.clone(),
-            (Some(image), None) => lines
-                .next()
-                .filter(|p| !p.is_empty())
-                .map(str::to_owned)
-                .ok_or_else(|| {
-                    SandboxError::new(
-                        ErrorKind::Input,
-                        format!("the image {image} has no `python` on its PATH"),
-                    )
-                    .hint("name it with interpreter = \"/path/to/python\" in [environment]")
-                })?,
-        };
-        let bin = Path::new(&python).parent().map(text).unwrap_or_default();
-        let path = if path.split(':').any(|p| p == bin) {
-            path
-        } else {
-            format!("{bin}:{path}")
-        };
-        let fixed = [
-            ("PATH", path.as_str()),
-            ("UV_CACHE_DIR", packages.as_str()),
-            ("UV_LINK_MODE", "copy"),
-            ("UV_NO_CONFIG", "1"),
-            ("UV_NO_PROGRESS", "1"),
-            ("UV_PYTHON_DOWNLOADS", "never"),
-            ("UV_CONCURRENT_BUILDS", "2"),
-            ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
-            ("PYTHONDONTWRITEBYTECODE", "1"),
-            // Steps run as root, the workspace belongs to the user that tools run as.
-            ("GIT_CONFIG_COUNT", "1"),
-            ("GIT_CONFIG_KEY_0", "safe.directory"),
-            ("GIT_CONFIG_VALUE_0", "*"),
-        ];
-        env.extend(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        if self.recipe.image.is_none() {
-            env.insert("VIRTUAL_ENV".to_owned(), text(&paths.environment));
-        }
-        if let Some(url) = &self.settings.index_url {
-            env.insert("UV_DEFAULT_INDEX".to_owned(), url.clone());
-            env.insert("PIP_INDEX_URL".to_owned(), url.clone());
-        }
-        if !self.settings.extra_index_urls.is_empty() {
-            env.insert(
-                "UV_INDEX".to_owned(),
-                self.settings.extra_index_urls.join(" "),
-            );
-        }
-        env.extend(self.recipe.env.clone());
-        Ok((paths, tools, env, python))
+    /// What a backend does counts too: it is in the log with its time.
+    pub async fn timed<T>(&self, what: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let begun = Instant::now();
+        let done = work.await;
+        let ended = if done.is_ok() { "" } else { " (failed)" };
+        self.log.line(&format!(
+            "-- {what}{ended}: {:.1} s",
+            begun.elapsed().as_secs_f64()
+        ));
+        done
     }
 
     fn steps<'b>(&'b self, bench: &'b Bench) -> Steps<'b> {
@@ -630,7 +378,10 @@ impl<'a> Build<'a> {
             Ok(value) => {
                 let clean = Command::new(["rm", "-rf", &text(&bench.tools)]);
                 match output(bench.sandbox.as_ref(), &clean, Duration::from_secs(120)).await {
-                    Ok(_) => bench.sandbox.save(name).await.map(|()| value),
+                    Ok(_) => self
+                        .timed("save the state", bench.sandbox.save(name))
+                        .await
+                        .map(|()| value),
                     Err(error) => Err(error),
                 }
             }
@@ -640,36 +391,6 @@ impl<'a> Build<'a> {
         let value = done?;
         stopped?;
         Ok(value)
-    }
-}
-
-impl Bench {
-    fn uv<S: Into<String>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
-        let program = text(&self.tools.join("uv"));
-        Command::new(std::iter::once(program).chain(arguments.into_iter().map(Into::into)))
-    }
-
-    /// `name==version` of everything that is installed.
-    async fn packages(&self) -> Result<Vec<String>> {
-        let mut command = self.uv([
-            "pip",
-            "list",
-            "--quiet",
-            "--format=freeze",
-            "--python",
-            &self.python,
-        ]);
-        command.env = self.env.clone();
-        let said = output(self.sandbox.as_ref(), &command, Duration::from_secs(120)).await?;
-        let said = String::from_utf8_lossy(&said.stdout).into_owned();
-        let mut packages: Vec<_> = said
-            .lines()
-            .map(str::trim)
-            .filter(|l| l.contains("=="))
-            .map(str::to_owned)
-            .collect();
-        packages.sort();
-        Ok(packages)
     }
 }
 

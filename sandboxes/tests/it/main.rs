@@ -4,4 +4,6 @@
 
 mod conformance;
 #[cfg(target_os = "linux")]
+mod environment;
+#[cfg(target_os = "linux")]
 mod local;

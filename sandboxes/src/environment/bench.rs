@@ -1,0 +1,243 @@
+//! A sandbox made ready for building: uv and its cache of packages, certificates, indexes, proxies.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use super::layers::Build;
+use super::steps::text;
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::{Command, Mount, Paths, Result, Sandbox, Spec, Start, output};
+
+/// Where uv's cache of packages is mounted in sandboxes that build.
+const PACKAGES: &str = "/opt/testwright-packages";
+
+/// Where uv itself is mounted.
+const PROGRAM: &str = "/opt/testwright-uv";
+
+/// A sandbox that was made ready for building.
+pub(super) struct Bench {
+    pub sandbox: Box<dyn Sandbox>,
+    pub paths: Paths,
+    pub env: BTreeMap<String, String>,
+    /// Files for the build alone.
+    pub tools: PathBuf,
+    pub uv: String,
+    pub python: String,
+}
+
+/// What was found out about a sandbox.
+struct Found {
+    paths: Paths,
+    env: BTreeMap<String, String>,
+    tools: PathBuf,
+    uv: String,
+    python: String,
+}
+
+impl Build<'_> {
+    pub async fn bench(&self, start: Start) -> Result<Bench> {
+        let packages = self.settings.cache.join("packages");
+        tokio::fs::create_dir_all(&packages).await?;
+        let program = self.program().await?;
+        let mount = |host: PathBuf, inside: &str, read_only| Mount {
+            host,
+            inside: PathBuf::from(inside),
+            read_only,
+        };
+        let spec = Spec {
+            start,
+            network: !self.settings.offline,
+            root: true,
+            limits: self.settings.limits.clone(),
+            env: self.recipe.env.clone(),
+            mounts: vec![
+                mount(packages, PACKAGES, false),
+                mount(program, PROGRAM, true),
+            ],
+            purpose: "build".to_owned(),
+        };
+        let sandbox = self
+            .timed("start a sandbox", self.backend.start(&spec))
+            .await?;
+        match self.equip(sandbox.as_ref()).await {
+            Ok(found) => Ok(Bench {
+                sandbox,
+                paths: found.paths,
+                env: found.env,
+                tools: found.tools,
+                uv: found.uv,
+                python: found.python,
+            }),
+            Err(error) => {
+                let _ = sandbox.stop().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// A folder with uv alone in it, to be mounted.
+    async fn program(&self) -> Result<PathBuf> {
+        let metadata = tokio::fs::metadata(&self.uv).await?;
+        let changed = metadata
+            .modified()
+            .ok()
+            .and_then(|t| t.duration_since(UNIX_EPOCH).ok());
+        let key = format!(
+            "uv-{}-{}",
+            metadata.len(),
+            changed.map_or(0, |d| d.as_secs())
+        );
+        let folder = self.settings.cache.join("programs").join(key);
+        let target = folder.join("uv");
+        if !tokio::fs::try_exists(&target).await? {
+            tokio::fs::create_dir_all(&folder).await?;
+            let aside = folder.join(format!("uv-{}", std::process::id()));
+            tokio::fs::copy(&self.uv, &aside).await?;
+            tokio::fs::rename(&aside, &target).await?;
+        }
+        Ok(folder)
+    }
+
+    /// Finds out where things are, and puts there what is missing.
+    async fn equip(&self, sandbox: &dyn Sandbox) -> Result<Found> {
+        let paths = sandbox.facts().paths.clone();
+        let tools = paths.store.join("build");
+        let requirements = &self.plan.requirements;
+        for (name, lines) in [
+            ("build.txt", &requirements.build_constraints),
+            ("constraints.txt", &requirements.constraints),
+        ] {
+            if !lines.is_empty() {
+                let content = lines.join("\n") + "\n";
+                sandbox
+                    .upload(&tools.join(name), content.as_bytes(), 0o644)
+                    .await?;
+            }
+        }
+        let mut env = self.settings.proxies.clone();
+        if let Some(bundle) = &self.settings.ca_bundle {
+            let inside = tools.join("ca.pem");
+            sandbox
+                .upload(&inside, &tokio::fs::read(bundle).await?, 0o644)
+                .await?;
+            for name in [
+                "SSL_CERT_FILE",
+                "PIP_CERT",
+                "REQUESTS_CA_BUNDLE",
+                "CURL_CA_BUNDLE",
+            ] {
+                env.insert(name.to_owned(), text(&inside));
+            }
+        }
+        let mut probe = Command::shell(
+            "echo \"$PATH\"; [ -w \"$PACKAGES\" ] && echo \"$PACKAGES\" || echo; \
+             [ -x \"$PROGRAM\" ] && echo \"$PROGRAM\" || echo; command -v python || echo",
+        );
+        // As variables, because a backend may have mounts elsewhere, and says so in them.
+        probe.env.insert("PACKAGES".to_owned(), PACKAGES.to_owned());
+        probe
+            .env
+            .insert("PROGRAM".to_owned(), format!("{PROGRAM}/uv"));
+        let said = output(sandbox, &probe, Duration::from_secs(60)).await?;
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        let mut lines = said.lines().map(str::to_owned);
+        let path = lines.next().unwrap_or_default();
+        let mut mounted = || lines.next().filter(|l| !l.is_empty());
+        // A remote engine has no mounts.
+        let packages = mounted().unwrap_or_else(|| text(&tools.join("packages")));
+        let uv = match mounted() {
+            Some(uv) => uv,
+            None => {
+                let uv = tools.join("uv");
+                sandbox
+                    .upload(&uv, &tokio::fs::read(&self.uv).await?, 0o755)
+                    .await?;
+                text(&uv)
+            }
+        };
+        let python = match (&self.recipe.image, &self.recipe.interpreter) {
+            (None, _) => text(&paths.environment.join("bin/python")),
+            (Some(_), Some(interpreter)) => interpreter.clone(),
+            (Some(image), None) => mounted().ok_or_else(|| {
+                SandboxError::new(
+                    ErrorKind::Input,
+                    format!("the image {image} has no `python` on its PATH"),
+                )
+                .hint("name it with interpreter = \"/path/to/python\" in [environment]")
+            })?,
+        };
+        let bin = Path::new(&python).parent().map(text).unwrap_or_default();
+        let path = if path.split(':').any(|p| p == bin) {
+            path
+        } else {
+            format!("{bin}:{path}")
+        };
+        let fixed = [
+            ("PATH", path.as_str()),
+            ("UV_CACHE_DIR", packages.as_str()),
+            ("UV_LINK_MODE", "copy"),
+            ("UV_NO_CONFIG", "1"),
+            ("UV_NO_PROGRESS", "1"),
+            ("UV_PYTHON_DOWNLOADS", "never"),
+            ("UV_CONCURRENT_BUILDS", "2"),
+            ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
+            ("PYTHONDONTWRITEBYTECODE", "1"),
+            // Steps run as root, the workspace belongs to the user that tools run as.
+            ("GIT_CONFIG_COUNT", "1"),
+            ("GIT_CONFIG_KEY_0", "safe.directory"),
+            ("GIT_CONFIG_VALUE_0", "*"),
+        ];
+        env.extend(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        if self.recipe.image.is_none() {
+            env.insert("VIRTUAL_ENV".to_owned(), text(&paths.environment));
+        }
+        if let Some(url) = &self.settings.index_url {
+            env.insert("UV_DEFAULT_INDEX".to_owned(), url.clone());
+            env.insert("PIP_INDEX_URL".to_owned(), url.clone());
+        }
+        if !self.settings.extra_index_urls.is_empty() {
+            env.insert(
+                "UV_INDEX".to_owned(),
+                self.settings.extra_index_urls.join(" "),
+            );
+        }
+        env.extend(self.recipe.env.clone());
+        Ok(Found {
+            paths,
+            env,
+            tools,
+            uv,
+            python,
+        })
+    }
+}
+
+impl Bench {
+    pub fn uv<S: Into<String>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
+        Command::new(std::iter::once(self.uv.clone()).chain(arguments.into_iter().map(Into::into)))
+    }
+
+    /// `name==version` of everything that is installed.
+    pub async fn packages(&self) -> Result<Vec<String>> {
+        let mut command = self.uv([
+            "pip",
+            "list",
+            "--quiet",
+            "--format=freeze",
+            "--python",
+            &self.python,
+        ]);
+        command.env = self.env.clone();
+        let said = output(self.sandbox.as_ref(), &command, Duration::from_secs(120)).await?;
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        let mut packages: Vec<_> = said
+            .lines()
+            .map(str::trim)
+            .filter(|l| l.contains("=="))
+            .map(str::to_owned)
+            .collect();
+        packages.sort();
+        Ok(packages)
+    }
+}

@@ -1,0 +1,129 @@
+//! `uv pip install`, with all that makes old packages installable.
+
+use super::bench::Bench;
+use super::layers::Build;
+use super::requirements::name;
+use super::steps::{Steps, text};
+use crate::sandbox::{Command, Result};
+
+impl Build<'_> {
+    /// `uv pip install` of the package, and two ways out: a version that was meant for another package, and build
+    /// tools that know no editable installs.
+    pub(super) async fn install_package(
+        &self,
+        bench: &Bench,
+        steps: &Steps<'_>,
+        install: &[String],
+    ) -> Result<()> {
+        let step = "install the package";
+        let mut command = self.install_command(bench, install);
+        command.env.extend(self.plan.version.variables(true));
+        let mut printed = steps.attempt(step, &command).await?;
+        let mismatch = printed.text.contains("does not match given version");
+        if printed.code != 0 && mismatch && self.plan.version.variable.is_some() {
+            let mut command = self.install_command(bench, install);
+            command.env.extend(self.plan.version.variables(false));
+            printed = steps.attempt(step, &command).await?;
+        }
+        let editable = install.iter().position(|a| a == "-e" || a == "--editable");
+        let refused =
+            printed.text.contains("build_editable") && printed.text.contains("has no attribute");
+        if printed.code != 0
+            && refused
+            && let Some(at) = editable
+        {
+            return self.develop(bench, steps, install, at).await;
+        }
+        if printed.code != 0 {
+            return Err(steps.failed(step, &printed));
+        }
+        Ok(())
+    }
+
+    /// An editable install without the build tool's help: installed as it is for the sake of what it depends on, then
+    /// replaced by a link as `setup.py develop` makes it.
+    async fn develop(
+        &self,
+        bench: &Bench,
+        steps: &Steps<'_>,
+        install: &[String],
+        editable: usize,
+    ) -> Result<()> {
+        let mut plain = install.to_vec();
+        plain.remove(editable);
+        let before = bench.packages().await?;
+        let mut command = self.install_command(bench, &plain);
+        command.env.extend(self.plan.version.variables(true));
+        steps
+            .run("install what the package depends on", &command)
+            .await?;
+        let said = steps
+            .shell(
+                "ask for the package's name",
+                "python setup.py --quiet --name 2>/dev/null | tail -n 1",
+            )
+            .await?;
+        let name = name(said.trim());
+        if !before.iter().any(|p| p.starts_with(&format!("{name}=="))) {
+            steps
+                .run(
+                    "remove the copy",
+                    &bench.uv(["pip", "uninstall", "--python", &bench.python, &name]),
+                )
+                .await?;
+        }
+        let mut command = Command::new(["python", "setup.py", "--quiet", "develop", "--no-deps"]);
+        command.env.extend(self.plan.version.variables(true));
+        steps.run("link the package", &command).await?;
+        Ok(())
+    }
+
+    pub(super) fn install_command(&self, bench: &Bench, what: &[String]) -> Command {
+        let mut arguments: Vec<String> = [
+            "pip",
+            "install",
+            "--compile-bytecode",
+            "--python",
+            &bench.python,
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        if let Some(date) = &self.plan.date {
+            arguments.push(format!("--exclude-newer={date}"));
+            arguments.extend(self.plan.requirements.exempt.iter().cloned());
+        }
+        if self.recipe.prereleases {
+            arguments.push("--prerelease=allow".to_owned());
+        }
+        if !self.plan.requirements.build_constraints.is_empty() {
+            arguments.push(format!(
+                "--build-constraints={}",
+                text(&bench.tools.join("build.txt"))
+            ));
+        }
+        if !self.plan.requirements.constraints.is_empty() {
+            arguments.push(format!(
+                "--constraints={}",
+                text(&bench.tools.join("constraints.txt"))
+            ));
+        }
+        if self.settings.offline {
+            arguments.push("--offline".to_owned());
+        }
+        arguments.extend(what.iter().cloned());
+        bench.uv(arguments)
+    }
+
+    /// Installs requirement lines, by way of a file.
+    pub(super) async fn install(&self, bench: &Bench, lines: &[String]) -> Result<Command> {
+        let file = bench.tools.join("requirements.txt");
+        let content = lines.join("\n") + "\n";
+        self.log
+            .line(&format!("-- requirements.txt\n{}", content.trim_end()));
+        bench
+            .sandbox
+            .upload(&file, content.as_bytes(), 0o644)
+            .await?;
+        Ok(self.install_command(bench, &["-r".to_owned(), text(&file)]))
+    }
+}

@@ -1,0 +1,478 @@
+//! Environments, built by the local backend from packages that lie in a folder: no network is needed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use testwright_sandboxes::environment::{BuildSettings, Environment, Event, prepare};
+use testwright_sandboxes::error::ErrorKind;
+use testwright_sandboxes::local::{Local, LocalSettings};
+use testwright_sandboxes::recipe::Recipe;
+use testwright_sandboxes::repository::{OpenOptions, Source, open};
+use testwright_sandboxes::sandbox::output;
+use testwright_sandboxes::{Backend, Command, Limits, Sandbox, SandboxError, Spec, Start};
+
+/// A backend that finds editable installs without any package: it lies in the repository itself.
+const BUILD_BACKEND: &str = r#"
+import os, pathlib, zipfile
+def _wheel(folder, version):
+    name = f"thing-{version}-py3-none-any.whl"
+    info = f"thing-{version}.dist-info"
+    with zipfile.ZipFile(os.path.join(folder, name), "w") as z:
+        z.writestr("thing.pth", os.getcwd() + "\n")
+        z.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: thing\nVersion: {version}\n")
+        z.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        z.writestr(f"{info}/RECORD", "")
+    return name
+def build_editable(folder, config=None, metadata=None):
+    pathlib.Path("generated.txt").write_text(os.environ.get("GENERATED", "yes"))
+    pathlib.Path("tracked.txt").write_text("changed by the build")
+    return _wheel(folder, os.environ.get("SETUPTOOLS_SCM_PRETEND_VERSION_FOR_THING", "0"))
+build_wheel = build_editable
+"#;
+
+const PYPROJECT: &str = "[project]\nname = \"thing\"\ndynamic = [\"version\"]\n\
+                         [build-system]\nrequires = []\nbuild-backend = \"backend\"\nbackend-path = [\".\"]\n\
+                         # setuptools_scm\n";
+
+/// As much of pytest as collecting needs: one test for each `def test_`, errors for files that do not compile.
+const PYTEST: &str = r#"
+import pathlib, sys
+if "--strange" in sys.argv:
+    sys.exit("error: unrecognized arguments: --strange")
+good, bad = [], []
+for path in sorted(pathlib.Path(".").rglob("test_*.py")):
+    try:
+        compile(path.read_text(), str(path), "exec")
+        good.append(f"{path}: {path.read_text().count('def test_')}")
+    except SyntaxError:
+        bad.append(f"____ ERROR collecting {path} ____")
+print("\n".join(good + bad))
+sys.exit(2 if bad else 0 if good else 5)
+"#;
+
+struct Place {
+    folder: tempfile::TempDir,
+    backend: Local,
+}
+
+impl Place {
+    /// `None` where this machine has no isolation, or no uv.
+    fn new() -> Option<Place> {
+        let folder = tempfile::tempdir().unwrap();
+        if let Err(e) = testwright_sandboxes::uv::find(None, folder.path(), false) {
+            eprintln!("skipped: {e}");
+            return None;
+        }
+        let backend = Local::new(LocalSettings {
+            cache: folder.path().join("local"),
+            launcher: vec![env!("CARGO_BIN_EXE_testwright-jail").into()],
+            ..LocalSettings::default()
+        });
+        let backend = match backend {
+            Ok(backend) => backend,
+            Err(e) => {
+                eprintln!("skipped: {e}");
+                return None;
+            }
+        };
+        let place = Place { folder, backend };
+        place.write("pyproject.toml", PYPROJECT);
+        place.write("backend.py", BUILD_BACKEND);
+        place.write("thing/__init__.py", "value = 1\n");
+        place.write(
+            "tests/test_a.py",
+            "def test_a(): pass\ndef test_b(): pass\n",
+        );
+        place.write("tracked.txt", "as committed");
+        place.wheel("pytest", "7.0", PYTEST);
+        place.wheel("extra", "1.0", "");
+        place.wheel("extra", "2.0", "");
+        place.git(&["init", "-q"]);
+        Some(place)
+    }
+
+    fn write(&self, path: &str, content: &str) {
+        let path = self.work().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    fn wheels(&self) -> PathBuf {
+        self.folder.path().join("cache/packages/wheels")
+    }
+
+    /// A package of one module that can be run with `-m`.
+    fn wheel(&self, name: &str, version: &str, code: &str) {
+        let folder = self.folder.path().join(format!("{name}-{version}"));
+        let info = folder.join(format!("{name}-{version}.dist-info"));
+        std::fs::create_dir_all(&info).unwrap();
+        std::fs::write(folder.join(format!("{name}.py")), code).unwrap();
+        let metadata = format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n");
+        std::fs::write(info.join("METADATA"), metadata).unwrap();
+        let wheel = "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n";
+        std::fs::write(info.join("WHEEL"), wheel).unwrap();
+        std::fs::write(info.join("RECORD"), "").unwrap();
+        std::fs::create_dir_all(self.wheels()).unwrap();
+        let file = self
+            .wheels()
+            .join(format!("{name}-{version}-py3-none-any.whl"));
+        let said = std::process::Command::new("python3")
+            .args(["-m", "zipfile", "-c"])
+            .args([file, folder.join(format!("{name}.py")), info])
+            .output()
+            .unwrap();
+        assert!(said.status.success(), "{said:?}");
+    }
+
+    fn git(&self, arguments: &[&str]) {
+        let said = std::process::Command::new("git")
+            .current_dir(self.work())
+            .args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(said.status.success(), "{said:?}");
+    }
+
+    /// Commits what is there, and reads it.
+    fn source(&self) -> Source {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "--allow-empty", "-m", "x"]);
+        let cache = self.folder.path().join("cache");
+        let repository = open(
+            self.work().to_str().unwrap(),
+            None,
+            &cache,
+            &OpenOptions::default(),
+        )
+        .unwrap();
+        repository.source().unwrap()
+    }
+
+    fn settings(&self) -> BuildSettings {
+        BuildSettings {
+            offline: true,
+            step_deadline: Duration::from_secs(120),
+            ..BuildSettings::new(self.folder.path().join("cache"))
+        }
+    }
+
+    async fn build(&self, source: &Source, recipe: &Recipe) -> Result<Environment, SandboxError> {
+        self.tell(source, recipe, "a test").await.0
+    }
+
+    /// The result, and the steps that were taken.
+    async fn tell(
+        &self,
+        source: &Source,
+        recipe: &Recipe,
+        origin: &str,
+    ) -> (Result<Environment, SandboxError>, Vec<String>) {
+        let steps = Mutex::new(Vec::new());
+        let progress = |event: Event| {
+            if let Event::Started { step } = event {
+                steps.lock().unwrap().push(step);
+            }
+        };
+        let result = prepare(
+            &self.backend,
+            source,
+            recipe,
+            origin,
+            &self.settings(),
+            &progress,
+        )
+        .await;
+        (result, steps.into_inner().unwrap())
+    }
+
+    async fn sandbox(&self, environment: &Environment) -> Box<dyn Sandbox> {
+        let spec = Spec {
+            start: Start::Saved(environment.saved.clone()),
+            network: false,
+            root: false,
+            limits: Limits::default(),
+            env: environment.env.clone(),
+            mounts: Vec::new(),
+            purpose: "test".to_owned(),
+        };
+        self.backend.start(&spec).await.unwrap()
+    }
+}
+
+async fn shell(sandbox: &dyn Sandbox, script: &str) -> String {
+    let said = output(sandbox, &Command::shell(script), Duration::from_secs(60))
+        .await
+        .unwrap();
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&said.stdout),
+        String::from_utf8_lossy(&said.stderr)
+    )
+}
+
+fn recipe() -> Recipe {
+    let version = std::process::Command::new("python3")
+        .args(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
+        .output()
+        .unwrap();
+    Recipe {
+        python: Some(String::from_utf8(version.stdout).unwrap().trim().to_owned()),
+        // As a requirement of their own, setuptools and wheel are not added.
+        requirements: vec![
+            "pytest".into(),
+            "extra<2".into(),
+            "setuptools; python_version < '3'".into(),
+            "wheel; python_version < '3'".into(),
+        ],
+        exclude_newer: Some("never".to_owned()),
+        env: [
+            (
+                "UV_FIND_LINKS".to_owned(),
+                "/opt/testwright-packages/wheels".to_owned(),
+            ),
+            ("UV_NO_INDEX".to_owned(), "1".to_owned()),
+        ]
+        .into(),
+        ..Recipe::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_environment_is_built_once_and_holds_the_old_code() {
+    let Some(place) = Place::new() else { return };
+    place.source();
+    place.git(&["tag", "v3.1"]);
+    let source = place.source();
+    let mut recipe = recipe();
+    recipe
+        .before_install
+        .push("echo before > before.txt".to_owned());
+    recipe
+        .after_install
+        .push("cp generated.txt after.txt".to_owned());
+    recipe
+        .env
+        .insert("GENERATED".to_owned(), "by the recipe".to_owned());
+    let built = place.build(&source, &recipe).await.unwrap();
+    assert!(!built.cached && built.seconds > 0.0);
+    assert_eq!(built.tests, Some(2));
+    assert_eq!(built.notes, Vec::<String>::new());
+    assert_eq!(
+        built.packages,
+        ["extra==1.0", "pytest==7.0", "thing==3.2.dev1"]
+    );
+    let log = std::fs::read_to_string(&built.log).unwrap();
+    for step in [
+        "install the requirements",
+        "install the package",
+        "before the installation",
+        "collect the tests",
+    ] {
+        assert!(log.contains(&format!("== {step}")), "{step}\n{log}");
+    }
+
+    let sandbox = place.sandbox(&built).await;
+    let paths = sandbox.facts().paths.clone();
+    let python = built.python_in(&paths).display().to_string();
+    let said = shell(
+        sandbox.as_ref(),
+        &format!("cd / && {python} -c 'import thing; print(thing.__file__, thing.value)'"),
+    )
+    .await;
+    assert_eq!(
+        said.trim(),
+        format!("{}/thing/__init__.py 1", paths.workspace.display())
+    );
+    let said = shell(
+        sandbox.as_ref(),
+        "cat tracked.txt generated.txt before.txt after.txt; ls thing/__pycache__ | wc -l",
+    )
+    .await;
+    assert_eq!(
+        said, "as committedby the recipebefore\nby the recipe1\n",
+        "tracked files are as committed"
+    );
+    let base = sandbox
+        .download(&built.base_archive_in(&paths))
+        .await
+        .unwrap();
+    assert_eq!(base, std::fs::read(&source.archive).unwrap());
+    // A change within the second that keeps the size is seen.
+    let stale = format!(
+        "touch -r thing/__init__.py m && echo 'value = 2' > thing/__init__.py && touch -r m thing/__init__.py && {python} -c 'import thing; print(thing.value)'"
+    );
+    assert_eq!(shell(sandbox.as_ref(), &stale).await, "2\n");
+    sandbox.stop().await.unwrap();
+
+    let (again, steps) = place.tell(&source, &recipe, "another").await;
+    let again = again.unwrap();
+    assert!(again.cached && steps.is_empty(), "{steps:?}");
+    assert_eq!(
+        (again.saved.as_str(), again.origin.as_str()),
+        (built.saved.as_str(), "another")
+    );
+
+    // Other code with the same requirements begins at their layer.
+    place.write("thing/more.py", "");
+    let other = place.source();
+    let (other, steps) = place.tell(&other, &recipe, "a test").await;
+    assert_ne!(other.unwrap().saved, built.saved);
+    assert!(
+        !steps.contains(&"install the requirements".to_owned()),
+        "{steps:?}"
+    );
+    assert!(
+        steps.contains(&"install the package".to_owned()),
+        "{steps:?}"
+    );
+    // Other requirements do not.
+    recipe.requirements[1] = "extra".to_owned();
+    let (other, steps) = place.tell(&source, &recipe, "a test").await;
+    assert!(other.unwrap().packages.contains(&"extra==2.0".to_owned()));
+    assert!(
+        steps.contains(&"install the requirements".to_owned()),
+        "{steps:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failing_step_is_named_with_its_output_and_log() {
+    let Some(place) = Place::new() else { return };
+    let source = place.source();
+    let mut failing = recipe();
+    failing
+        .before_install
+        .push("echo fatal error: Python.h: No such file; exit 7".to_owned());
+    let error = place.build(&source, &failing).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Build);
+    assert!(
+        error.message.contains("exit code 7")
+            && error.message.contains("\n    fatal error: Python.h"),
+        "{error}"
+    );
+    let log = error
+        .message
+        .lines()
+        .last()
+        .unwrap()
+        .rsplit(": ")
+        .next()
+        .unwrap()
+        .to_owned();
+    assert!(std::fs::read_to_string(log).unwrap().contains("Python.h"));
+    assert!(error.hint.unwrap().contains("python3-dev"));
+    // Nothing is left that looks finished.
+    assert!(place.build(&source, &failing).await.is_err());
+    assert!(place.build(&source, &recipe()).await.is_ok());
+
+    let mut missing = recipe();
+    missing.requirements.push("nowhere>=1".to_owned());
+    let error = place.build(&source, &missing).await.unwrap_err();
+    assert!(
+        error.message.contains("install the requirements") && error.message.contains("nowhere"),
+        "{error}"
+    );
+    // What was only guessed is left out.
+    let (built, _) = place.tell(&source, &missing, "detected from tox.ini").await;
+    assert_eq!(
+        built.unwrap().notes,
+        ["requirement nowhere>=1 cannot be installed and was left out"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_collected_is_told() {
+    let Some(place) = Place::new() else { return };
+    place.write("tests/test_broken.py", "def test_(:\n");
+    let built = place.build(&place.source(), &recipe()).await.unwrap();
+    assert_eq!(built.tests, Some(2));
+    assert_eq!(
+        built.notes,
+        ["1 file with tests cannot be collected: tests/test_broken.py"]
+    );
+
+    std::fs::remove_dir_all(place.work().join("tests")).unwrap();
+    let built = place.build(&place.source(), &recipe()).await.unwrap();
+    assert_eq!(
+        built.notes,
+        ["the repository has no tests that pytest finds"]
+    );
+
+    let mut strange = recipe();
+    strange.runner.options.push("--strange".to_owned());
+    let error = place.build(&place.source(), &strange).await.unwrap_err();
+    assert!(
+        error.message.contains("unrecognized arguments: --strange"),
+        "{error}"
+    );
+    // Its state is not left to be found.
+    assert!(place.build(&place.source(), &strange).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_of_one_commit_answers_git() {
+    let Some(place) = Place::new() else { return };
+    place.source();
+    place.git(&["tag", "v3.1"]);
+    let source = place.source();
+    let mut recipe = recipe();
+    recipe.git = true;
+    recipe.after_install.push(
+        "git describe --tags > described.txt; git log --oneline | wc -l >> described.txt"
+            .to_owned(),
+    );
+    let built = place.build(&source, &recipe).await.unwrap();
+    let sandbox = place.sandbox(&built).await;
+    assert_eq!(
+        shell(sandbox.as_ref(), "cat described.txt").await,
+        "v3.1\n1\n"
+    );
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_at_a_time_build_once() {
+    let Some(place) = Place::new() else { return };
+    let source = place.source();
+    let recipe = recipe();
+    let (one, two) = tokio::join!(place.build(&source, &recipe), place.build(&source, &recipe));
+    assert_eq!(
+        usize::from(one.unwrap().cached) + usize::from(two.unwrap().cached),
+        1
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_installed_copy_of_the_code_is_told() {
+    let Some(place) = Place::new() else { return };
+    place.write("extra/__init__.py", "");
+    place.write("extra.md", "");
+    let mut copied = recipe();
+    let site = "$(python -c 'import sysconfig; print(sysconfig.get_paths()[\"purelib\"])')";
+    copied.after_install.push(format!("cp -r extra {site}/"));
+    let built = place.build(&place.source(), &copied).await.unwrap();
+    assert_eq!(
+        built.notes,
+        ["the installed packages hold a copy of `extra`, which is not the code under test"]
+    );
+}
+
+/// A record without its state, and a state without its record, are both as nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn half_of_an_environment_is_none() {
+    let Some(place) = Place::new() else { return };
+    let source = place.source();
+    let built = place.build(&source, &recipe()).await.unwrap();
+    place.backend.remove_saved(&built.saved).await.unwrap();
+    assert!(!place.build(&source, &recipe()).await.unwrap().cached);
+    let records: &Path = &place.folder.path().join("cache/environments");
+    std::fs::remove_file(records.join(format!("{}.json", built.saved))).unwrap();
+    assert!(!place.build(&source, &recipe()).await.unwrap().cached);
+    assert!(place.build(&source, &recipe()).await.unwrap().cached);
+}
