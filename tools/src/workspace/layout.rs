@@ -68,10 +68,17 @@ impl Layout {
         }
     }
 
-    /// pytest would collect tests from it: its name fits `python_files`, or pytest's defaults.
+    /// pytest would collect tests from it: its name fits `python_files`, or pytest's defaults. Where `testpaths`
+    /// says where tests lie, modules elsewhere with such names (`pylint/testutils/unittest_linter.py`) are
+    /// none, except in folders that are named for tests.
     pub fn is_test_file(&self, path: &str) -> bool {
         let name = name(path);
         if !name.ends_with(".py") || name == "conftest.py" || name == "__init__.py" {
+            return false;
+        }
+        let is_elsewhere =
+            !self.folders.is_empty() && path.contains('/') && !self.is_below_testpaths(path);
+        if is_elsewhere && !self.in_test_folder(path) {
             return false;
         }
         name.starts_with("test_")
@@ -81,6 +88,7 @@ impl Layout {
                 Some(glob) if pattern.contains('/') => {
                     glob.is_match(path) || glob.is_match(format!("/{path}"))
                 }
+                // `*.py` would make every module a test.
                 Some(glob) => {
                     glob.is_match(name) && (name.contains("test") || self.in_test_folder(path))
                 }
@@ -94,7 +102,8 @@ impl Layout {
         let name = name(path);
         name.ends_with(".py")
             && !self.is_test_file(path)
-            && (name == "conftest.py" || name == "testing.py" || self.in_test_folder(path))
+            && (matches!(name, "conftest.py" | "testing.py" | "_testing.py")
+                || self.in_test_folder(path))
     }
 
     /// It may be part of a test patch: a test file, `conftest.py`, or anything in a folder of tests (data
@@ -112,6 +121,12 @@ impl Layout {
                 .folders
                 .iter()
                 .any(|f| name(f).contains("test") && Path::new(path).starts_with(f) && path != f)
+    }
+
+    fn is_below_testpaths(&self, path: &str) -> bool {
+        self.folders
+            .iter()
+            .any(|f| f == "." || Path::new(path).starts_with(f))
     }
 
     /// The folders of `testpaths`.

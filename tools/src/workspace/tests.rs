@@ -409,6 +409,19 @@ fn test_files_by_configuration() {
         );
         assert_eq!(l.folders(), ["spec"]);
     }
+    let pylint = layout(&[(
+        "setup.cfg",
+        "[tool:pytest]\ntestpaths = tests\npython_files = *test_*.py\n",
+    )]);
+    assert!(
+        pylint.is_test_file("tests/unittest_lint.py")
+            && pylint.is_test_file("examples/tests/test_a.py")
+    );
+    assert!(pylint.is_test_file("test_root.py"));
+    assert!(
+        !pylint.is_test_file("pylint/testutils/unittest_linter.py")
+            && !pylint.is_test_file("pylint/x/test_file.py")
+    );
     // A broken file is as none.
     assert!(layout(&[("pyproject.toml", "[tool.pytest\n")]).is_test_file("test_a.py"));
 }
