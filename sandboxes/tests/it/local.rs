@@ -381,3 +381,55 @@ async fn a_python_that_is_not_there_comes_with_a_hint() {
         ErrorKind::Input
     );
 }
+
+#[tokio::test]
+async fn the_best_isolation_is_chosen() {
+    let cache = cache();
+    let forced = [Isolation::Namespaces, Isolation::Landlock]
+        .into_iter()
+        .find(|force| local(&cache, *force).is_some());
+    let mut settings = settings(&cache, Isolation::None);
+    settings.force = None;
+    assert_eq!(
+        Local::new(settings).ok().map(|local| local.isolation()),
+        forced
+    );
+}
+
+/// As when the new code needs its install step again, which the old code must not see.
+#[tokio::test(flavor = "multi_thread")]
+async fn building_on_a_saved_state_leaves_it_as_it_is() {
+    let cache = cache();
+    for backend in each(&cache) {
+        let mut building = spec(bare());
+        building.root = true;
+        let sandbox = backend.start(&building).await.unwrap();
+        let environment = sandbox.facts().paths.environment.display().to_string();
+        let made = say(
+            sandbox.as_ref(),
+            &format!("mkdir '{environment}' && echo first > '{environment}/file'"),
+        )
+        .await;
+        assert_eq!(made, "");
+        sandbox.save("first").await.unwrap();
+        sandbox.stop().await.unwrap();
+        building.start = Start::Saved("first".to_owned());
+        let sandbox = backend.start(&building).await.unwrap();
+        let environment = sandbox.facts().paths.environment.display().to_string();
+        let changed =
+            format!("echo second > '{environment}/file'; touch new; cat '{environment}/file'");
+        assert_eq!(say(sandbox.as_ref(), &changed).await, "second\n");
+        sandbox.save("second").await.unwrap();
+        sandbox.stop().await.unwrap();
+        for name in ["first", "second"] {
+            let sandbox = backend
+                .start(&spec(Start::Saved(name.to_owned())))
+                .await
+                .unwrap();
+            let file = sandbox.facts().paths.environment.join("file");
+            let content = sandbox.download(&file).await.unwrap();
+            assert_eq!(String::from_utf8_lossy(&content).trim(), name);
+            sandbox.stop().await.unwrap();
+        }
+    }
+}
