@@ -21,6 +21,9 @@ use shape::Shape;
 /// Longest piece of a malformed call that is kept, in bytes.
 const KEPT: usize = 4000;
 
+/// Most blocks that are looked into: a model that repeats itself for ever is not worth more.
+const BLOCKS: usize = 500;
+
 /// What a reply's text held.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TextCalls {
@@ -43,7 +46,14 @@ pub fn read(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
     let mut kept: Vec<&str> = Vec::new();
     let mut from = 0;
     let mut at = 0;
+    let mut left = BLOCKS;
     while let Some((start, block)) = blocks::next(text, at) {
+        if !matches!(block, Block::Bracket) {
+            left -= 1;
+        }
+        if left == 0 {
+            break;
+        }
         if matches!(block, Block::InventedAnswer) {
             if found.calls.is_empty() {
                 at = start + 1;

@@ -340,6 +340,13 @@ static ARGUMENTS: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the pattern of arguments")
 });
 
+fn beginning(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len()))
+        .rev()
+        .find(|&i| text.is_char_boundary(i));
+    &text[..end.unwrap_or(0)]
+}
+
 /// What is said of a text that is no JSON; `None` where it does not look like a call.
 pub(super) fn unreadable(
     text: &str,
@@ -347,12 +354,13 @@ pub(super) fn unreadable(
     tools: &[ToolSpec],
     tagged: bool,
 ) -> Option<Shape> {
+    let head = beginning(text, 4000);
     let name = NAME
-        .captures(text)
+        .captures(beginning(head, 300))
         .and_then(|c| c.get(1))
         .map(|m| m.as_str().trim().to_owned());
     let is_known = name.as_deref().is_some_and(|n| known(n, tools).is_ok());
-    let like_a_call = tagged || (is_known && ARGUMENTS.is_match(text));
+    let like_a_call = tagged || (is_known && ARGUMENTS.is_match(head));
     if !like_a_call {
         return None;
     }
