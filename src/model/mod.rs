@@ -4,10 +4,13 @@
 //! model that needs no key (`snippet`), and record/replay (`cassette`). Wrappers that are models themselves:
 //! `retry`. Text-form tool calls are read by `text_calls`. Dollars come from a table (`price`).
 
+pub mod cassette;
 pub mod history;
 pub mod message;
 pub mod near_json;
 pub mod openai;
+pub mod price;
+pub mod provider;
 pub mod retry;
 pub mod snippet;
 pub mod text_calls;
@@ -41,6 +44,13 @@ pub struct Reply {
     pub malformed: Vec<Malformed>,
     pub usage: Usage,
     pub finish: Finish,
+    /// Calls that failed and were repeated before this reply came.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed_tries: u32,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -120,7 +120,10 @@ impl Model for Retry {
         let mut attempt = 1;
         loop {
             let error = match self.inner.complete(request).await {
-                Ok(reply) => return Ok(reply),
+                Ok(mut reply) => {
+                    reply.failed_tries += attempt - 1;
+                    return Ok(reply);
+                }
                 Err(error) => error,
             };
             self.failed.fetch_add(1, Ordering::Relaxed);

@@ -65,7 +65,7 @@ fn seeded(seed: u64) -> RetrySettings {
 async fn waits_grow_up_to_a_limit_and_depend_on_the_seed_alone() {
     let errors = || vec![transient(None); 7];
     let (result, waits) = run(errors(), seeded(1)).await;
-    assert!(result.is_ok());
+    assert_eq!(result.map(|r| r.failed_tries), Ok(7));
     assert_eq!(waits.len(), 7);
     for (i, wait) in waits.iter().enumerate() {
         let full = f64::from(1u32 << i).min(60.0);

@@ -1,0 +1,79 @@
+//! A request's digest, and where two requests begin to differ.
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::Request;
+
+/// SHA-256 over the request's canonical JSON (keys sorted, no white space), in hexadecimal.
+pub fn digest(request: &Request) -> String {
+    let hash = Sha256::digest(canonical(&as_value(request)).as_bytes());
+    hash.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+pub(super) fn as_value(request: &Request) -> Value {
+    // Strings, numbers, lists and maps with keys of text: there is nothing that could fail.
+    serde_json::to_value(request).unwrap_or(Value::Null)
+}
+
+fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_by_key(|(key, _)| *key);
+            let parts: Vec<String> = entries
+                .into_iter()
+                .map(|(k, v)| format!("{}:{}", Value::String(k.clone()), canonical(v)))
+                .collect();
+            format!("{{{}}}", parts.join(","))
+        }
+        Value::Array(items) => {
+            let parts: Vec<String> = items.iter().map(canonical).collect();
+            format!("[{}]", parts.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The first place where two values differ, as a JSON pointer, with what stands there in each.
+pub(super) fn difference(old: &Value, new: &Value, path: &str) -> Option<String> {
+    match (old, new) {
+        (Value::Object(a), Value::Object(b)) => {
+            let at = |key: &str| format!("{path}/{key}");
+            let changed = a.iter().find_map(|(key, x)| match b.get(key) {
+                Some(y) => difference(x, y, &at(key)),
+                None => Some(format!("{} is recorded, but absent now", at(key))),
+            });
+            changed.or_else(|| {
+                let added = b.keys().find(|key| !a.contains_key(*key))?;
+                Some(format!("{} is new", at(added)))
+            })
+        }
+        (Value::Array(a), Value::Array(b)) => {
+            let pairs = a.iter().zip(b).enumerate();
+            let changed = pairs
+                .filter_map(|(i, (x, y))| difference(x, y, &format!("{path}/{i}")))
+                .next();
+            changed.or_else(|| {
+                (a.len() != b.len())
+                    .then(|| format!("{path}: {} entries are recorded, now {}", a.len(), b.len()))
+            })
+        }
+        (Value::String(a), Value::String(b)) if a != b => {
+            let same = a.chars().zip(b.chars()).take_while(|(x, y)| x == y).count();
+            let line = a.chars().take(same).filter(|c| *c == '\n').count() + 1;
+            Some(format!(
+                "{path}, line {line}: recorded {:?}, now {:?}",
+                around(a, same),
+                around(b, same)
+            ))
+        }
+        _ if old == new => None,
+        _ => Some(format!("{path}: recorded {old}, now {new}")),
+    }
+}
+
+/// A few words around a character.
+fn around(text: &str, at: usize) -> String {
+    text.chars().skip(at.saturating_sub(20)).take(60).collect()
+}

@@ -1,0 +1,293 @@
+//! From `--model NAME` and the settings to a model that can be asked.
+//!
+//! `snippet` · `replay:FILE` (`replay-by-order:FILE`) · `azure/DEPLOYMENT` · `openai/NAME` or plain `NAME`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use secrecy::SecretString;
+
+use super::Model;
+use super::cassette::{Recorder, Replayer};
+use super::openai::{Azure, OPENAI_BASE_URL, OpenAi, OpenAiSettings};
+use super::price::{Priced, Prices};
+use super::retry::{Retry, RetrySettings, Wait};
+use crate::error::{Error, Result};
+use crate::settings::Settings;
+
+#[derive(Debug, Clone)]
+pub enum Provider {
+    /// The rule-based model.
+    Snippet,
+    Replay {
+        file: PathBuf,
+        lenient: bool,
+    },
+    OpenAi(Box<OpenAiSettings>),
+}
+
+/// Where the value of an environment variable is looked up.
+pub type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Told of each wait.
+pub type OnWait = Box<dyn Fn(&Wait) + Send + Sync>;
+
+/// What surrounds a model.
+#[derive(Default)]
+pub struct Around {
+    pub retry: RetrySettings,
+    /// Called before each wait for another try.
+    pub on_wait: Option<OnWait>,
+    /// Where all exchanges are recorded.
+    pub record: Option<PathBuf>,
+}
+
+const AZURE_KEY: &str = "AZURE_OPENAI_API_KEY";
+/// Azure's version where none is given: the latest one that is not a preview.
+const AZURE_VERSION: &str = "2024-10-21";
+
+impl Provider {
+    /// Which model `name` means.
+    ///
+    /// # Errors
+    /// A usage error where a key, an address or a file is missing, with what to set.
+    pub fn new(name: &str, settings: &Settings, variable: Variable<'_>) -> Result<Provider> {
+        let name = name.trim();
+        if name == "snippet" {
+            return Ok(Provider::Snippet);
+        }
+        for (prefix, lenient) in [("replay:", false), ("replay-by-order:", true)] {
+            if let Some(file) = name.strip_prefix(prefix) {
+                let file = PathBuf::from(file);
+                if !file.is_file() {
+                    return Err(Error::usage("replay a recording")
+                        .cause(format!("{} is not a file", file.display())));
+                }
+                return Ok(Provider::Replay { file, lenient });
+            }
+        }
+        let model = name.strip_prefix("openai/").unwrap_or(name);
+        if model.is_empty() || model == "azure/" {
+            return Err(Error::usage("choose a model")
+                .cause(format!("\"{name}\" names none"))
+                .hint("for example --model gpt-5-mini"));
+        }
+        let set = |name: &str| variable(name).filter(|v| !v.trim().is_empty());
+        let base_url = settings
+            .model
+            .base_url
+            .as_ref()
+            .map(|a| a.reveal().to_owned());
+        let key = settings.model_key().map(|k| k.reveal().to_owned());
+        let azure_name = model.strip_prefix("azure/");
+        let azure_by_variables =
+            base_url.is_none() && key.is_none() && set("AZURE_OPENAI_ENDPOINT").is_some();
+        let is_azure = settings.model.azure_deployment.is_some()
+            || settings.model.azure_api_version.is_some()
+            || azure_name.is_some()
+            || azure_by_variables;
+        let mut openai = OpenAiSettings {
+            temperature: settings.model.temperature,
+            max_tokens: settings.model.max_tokens,
+            stream: settings.model.stream,
+            timeout: Duration::from_secs(settings.model.timeout_seconds),
+            tools_in_text: settings.model.text_calls,
+            key_variable: settings.model.api_key_env.clone(),
+            ca_bundle: settings.build.ca_bundle.clone(),
+            ..OpenAiSettings::new(azure_name.unwrap_or(model))
+        };
+        let key = if is_azure {
+            if settings.model_key().is_none() || set(AZURE_KEY).is_some() {
+                AZURE_KEY.clone_into(&mut openai.key_variable);
+            }
+            openai.base_url = base_url
+                .or_else(|| set("AZURE_OPENAI_ENDPOINT"))
+                .ok_or_else(|| {
+                    Error::usage("reach Azure")
+                        .cause("the resource's address is not set")
+                        .hint("set AZURE_OPENAI_ENDPOINT or model.base-url, like https://NAME.openai.azure.com")
+                })?;
+            let deployment = settings
+                .model
+                .azure_deployment
+                .clone()
+                .or_else(|| azure_name.map(str::to_owned))
+                .or_else(|| set("AZURE_OPENAI_DEPLOYMENT"))
+                .unwrap_or_else(|| model.to_owned());
+            let api_version = settings
+                .model
+                .azure_api_version
+                .clone()
+                .or_else(|| set("AZURE_OPENAI_API_VERSION"))
+                .or_else(|| set("OPENAI_API_VERSION"))
+                .unwrap_or_else(|| AZURE_VERSION.to_owned());
+            openai.azure = Some(Azure {
+                deployment,
+                api_version,
+            });
+            set(AZURE_KEY).or(key)
+        } else {
+            openai.base_url = base_url.unwrap_or_else(|| OPENAI_BASE_URL.to_owned());
+            key
+        };
+        // Servers of one's own often want no key; these two always do.
+        let needs_key = is_azure || openai.base_url.trim_end_matches('/') == OPENAI_BASE_URL;
+        if key.is_none() && needs_key {
+            return Err(Error::usage(format!("reach the model `{name}`"))
+                .cause(format!("{} is not set", openai.key_variable))
+                .hint(format!(
+                    "set {}; or name a server of your own (OPENAI_BASE_URL or model.base-url); or use --model snippet, which needs no key",
+                    openai.key_variable
+                )));
+        }
+        openai.api_key = key.map(SecretString::from);
+        Ok(Provider::OpenAi(Box::new(openai)))
+    }
+
+    /// The model, with retries, prices and the record around it. `snippet` makes the rule-based one.
+    pub fn open(
+        self,
+        prices: Prices,
+        around: Around,
+        snippet: impl FnOnce() -> Box<dyn Model>,
+    ) -> Result<Box<dyn Model>> {
+        let model: Box<dyn Model> = match self {
+            Provider::Snippet => snippet(),
+            Provider::Replay { file, lenient } => Box::new(replayer(&file, lenient)?),
+            Provider::OpenAi(settings) => {
+                let client = OpenAi::new(*settings).map_err(|e| Error {
+                    kind: crate::error::Kind::Usage,
+                    ..Error::from(e)
+                })?;
+                let mut retry = Retry::new(Box::new(client), around.retry);
+                if let Some(tell) = around.on_wait {
+                    retry = retry.on_wait(tell);
+                }
+                Box::new(Priced::new(Box::new(retry), prices))
+            }
+        };
+        match around.record {
+            None => Ok(model),
+            Some(path) => {
+                let what = format!("record model traffic in {}", path.display());
+                let recorder = Recorder::new(model, &path).map_err(|e| Error::io(what, &e))?;
+                Ok(Box::new(recorder))
+            }
+        }
+    }
+}
+
+fn replayer(file: &Path, lenient: bool) -> Result<Replayer> {
+    Replayer::open(file, lenient).map_err(|e| match e.kind() {
+        std::io::ErrorKind::InvalidData => Error::usage("replay a recording").cause(e),
+        _ => Error::io(format!("read the recording {}", file.display()), &e),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use secrecy::ExposeSecret;
+
+    use super::*;
+    use crate::settings::{Settings, Sources};
+
+    fn provider(name: &str, variables: &[(&str, &str)]) -> Result<Provider> {
+        let variables: std::collections::BTreeMap<String, String> = variables
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect();
+        let sources = Sources {
+            variables: variables.clone(),
+            ..Sources::default()
+        };
+        let settings = Settings::load(&sources).unwrap();
+        Provider::new(name, &settings, &|name| variables.get(name).cloned())
+    }
+
+    fn openai(name: &str, variables: &[(&str, &str)]) -> OpenAiSettings {
+        match provider(name, variables) {
+            Ok(Provider::OpenAi(settings)) => *settings,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn plain_names_go_to_openai() {
+        for name in ["gpt-5-mini", "openai/gpt-5-mini"] {
+            let it = openai(name, &[("OPENAI_API_KEY", "sk-x")]);
+            assert_eq!(
+                (it.model.as_str(), it.base_url.as_str()),
+                ("gpt-5-mini", OPENAI_BASE_URL)
+            );
+            assert_eq!(it.api_key.unwrap().expose_secret(), "sk-x");
+            assert_eq!(it.azure, None);
+        }
+        let it = openai(
+            "Qwen/Qwen2.5",
+            &[("OPENAI_BASE_URL", "http://127.0.0.1:8085/v1")],
+        );
+        assert_eq!(it.model, "Qwen/Qwen2.5", "other slashes belong to the name");
+    }
+
+    #[test]
+    fn a_server_of_ones_own_needs_no_key_and_openai_does() {
+        let it = openai("m", &[("OPENAI_BASE_URL", "http://127.0.0.1:8085/v1")]);
+        assert!(it.api_key.is_none());
+        let error = provider("gpt-5-mini", &[]).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(
+            error.render().contains("OPENAI_API_KEY is not set"),
+            "{}",
+            error.render()
+        );
+        assert!(
+            error.render().contains("--model snippet"),
+            "{}",
+            error.render()
+        );
+    }
+
+    #[test]
+    fn azure_by_its_variables_or_by_name() {
+        let variables = [
+            ("AZURE_OPENAI_ENDPOINT", "https://me.openai.azure.com"),
+            ("AZURE_OPENAI_API_KEY", "k"),
+            ("AZURE_OPENAI_API_VERSION", "2025-01-01-preview"),
+        ];
+        for name in ["my-gpt", "azure/my-gpt"] {
+            let it = openai(name, &variables);
+            assert_eq!(it.base_url, "https://me.openai.azure.com");
+            assert_eq!(
+                it.azure,
+                Some(Azure {
+                    deployment: "my-gpt".to_owned(),
+                    api_version: "2025-01-01-preview".to_owned()
+                })
+            );
+            assert_eq!(it.key_variable, AZURE_KEY);
+        }
+        let error = provider("azure/my-gpt", &variables[..1]).unwrap_err();
+        assert!(error.render().contains(AZURE_KEY), "{}", error.render());
+        let both = [&variables[..], &[("OPENAI_API_KEY", "sk-x")]].concat();
+        assert_eq!(
+            openai("gpt-5-mini", &both).azure,
+            None,
+            "OpenAI's own key comes first"
+        );
+    }
+
+    #[test]
+    fn other_forms() {
+        assert!(matches!(provider("snippet", &[]), Ok(Provider::Snippet)));
+        let error = provider("replay:/nowhere.jsonl", &[]).unwrap_err();
+        assert!(error.render().contains("/nowhere.jsonl"));
+        assert!(provider("openai/", &[]).is_err());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let name = format!("replay:{}", file.path().display());
+        assert!(matches!(
+            provider(&name, &[]),
+            Ok(Provider::Replay { lenient: false, .. })
+        ));
+    }
+}
