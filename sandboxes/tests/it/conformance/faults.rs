@@ -103,8 +103,8 @@ impl Broken {
             Fault::Network => spec.network = true,
             Fault::NoNetwork => spec.network = false,
             Fault::ExposeHost => spec.mounts.push(Mount {
-                host: host_folder().to_owned(),
-                inside: host_folder().to_owned(),
+                host: host_folder(),
+                inside: host_folder(),
                 read_only: false,
             }),
             Fault::LeakVariables => spec

@@ -169,25 +169,24 @@ a, _ = s.accept(); c.sendall(b'in'); print(a.recv(2).decode())";
     expect("what came", text.as_str(), "in")
 }
 
-/// A folder of the host that only the sandboxes that are broken can reach.
-pub fn host_folder() -> &'static std::path::Path {
-    static FOLDER: std::sync::OnceLock<tempfile::TempDir> = std::sync::OnceLock::new();
-    FOLDER
-        .get_or_init(|| {
-            let home = std::env::home_dir().unwrap();
-            let folder = tempfile::Builder::new()
-                .prefix(".testwright-check-")
-                .tempdir_in(home)
-                .unwrap();
-            std::fs::write(folder.path().join("secret"), "the host's secret").unwrap();
-            folder
-        })
-        .path()
+/// A folder in the host's home that only sandboxes that are broken can reach. It stays for the next time.
+pub fn host_folder() -> std::path::PathBuf {
+    let folder = std::env::home_dir()
+        .unwrap()
+        .join(".cache/testwright-check");
+    std::fs::create_dir_all(&folder).unwrap();
+    let secret = folder.join("secret");
+    if !secret.exists() {
+        // Renamed, as other tests may be reading it.
+        let aside = folder.join(super::states::mark());
+        std::fs::write(&aside, "the host's secret").unwrap();
+        std::fs::rename(aside, secret).unwrap();
+    }
+    folder
 }
 
 async fn no_host_writes(ground: Ground<'_>) -> Verdict {
-    let target = host_folder().join("written");
-    let _ = std::fs::remove_file(&target);
+    let target = host_folder().join(format!("written-{}", super::states::mark()));
     let sandbox = ground.sandbox(&ground.spec()).await?;
     let (_, text) = sh(
         sandbox.as_ref(),
