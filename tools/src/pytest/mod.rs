@@ -10,6 +10,6 @@ mod run;
 mod stable;
 pub mod text;
 
-pub use assemble::join;
+pub use assemble::{covers, join};
 pub use run::{Options, run};
 pub use stable::stable;

@@ -7,6 +7,12 @@ use regex::Regex;
 
 static CHANGING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     [
+        // What servers and loggers put before their lines.
+        (
+            r"\[\d\d/[A-Z][a-z]{2}/\d{4}[ :]\d\d:\d\d:\d\d[^\]]*\]",
+            "[...]",
+        ),
+        (r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\b", "..."),
         (r"\b0x(?:[0-9a-fA-F]{5,}|[0-9a-fA-F]*\.\.\.)", "0x..."),
         (r"/pytest-of-[^/\s]+/pytest-\d+", "/pytest"),
         (r"/tmp/tmp[a-z0-9_]{8}\b", "/tmp/tmp..."),
@@ -39,9 +45,12 @@ mod tests {
 
     #[test]
     fn takes_out_what_changes_from_run_to_run() {
-        assert_eq!(CHANGING.len(), 4, "every pattern compiles");
+        assert_eq!(CHANGING.len(), 6, "every pattern compiles");
         let cases = [
             ("<A object at 0x7f12ab34cd56>", "<A object at 0x...>"),
+            ("- [21/Nov/2026 22:37:33] \"GET", "- [...] \"GET"),
+            ("2026-11-21 22:37:33,123 INFO", "... INFO"),
+            ("2026-11-21 22:37:33", "2026-11-21 22:37:33"),
             ("0xff stays", "0xff stays"),
             ("cut short at 0x7...", "cut short at 0x..."),
             (

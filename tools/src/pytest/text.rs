@@ -51,7 +51,7 @@ pub fn text(report: &Report) -> String {
         let mark = test.outcome.word().to_uppercase();
         match &test.failure {
             Some(f) if told.contains(&f) => {
-                let _ = write!(out, "\n\n{mark} {}: as above", test.id);
+                let _ = write!(out, "\n{mark} {}: as above", test.id);
             }
             Some(f) if index < DETAILED => {
                 let _ = write!(out, "\n\n{mark} {}", test.id);
@@ -206,9 +206,28 @@ fn failure(out: &mut String, failure: &Failure) {
 
 fn captured(out: &mut String, captured: &str) {
     if !captured.trim().is_empty() {
-        let text = cut(captured.trim(), CAPTURED);
+        let text = cut(&without_repeats(captured.trim()), CAPTURED);
         let _ = write!(out, "\n    {}", indented(&text, "    "));
     }
+}
+
+/// Runs of one and the same line are shown once, with their number.
+fn without_repeats(text: &str) -> String {
+    let mut out: Vec<String> = Vec::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let mut more = 0;
+        while lines.next_if_eq(&line).is_some() {
+            more += 1;
+        }
+        out.push(line.to_owned());
+        match more {
+            0 => {}
+            1 => out.push(line.to_owned()),
+            _ => out.push(format!("[... the same line {more} more times ...]")),
+        }
+    }
+    out.join("\n")
 }
 
 fn indented(text: &str, by: &str) -> String {
@@ -228,4 +247,43 @@ pub fn cut(text: &str, most: usize) -> String {
         "{head}\n[... {} characters left out ...]\n{tail}",
         length - 2 * half
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_lines_are_counted() {
+        assert_eq!(
+            without_repeats("a\na\na\nb\nb\nc"),
+            "a\n[... the same line 2 more times ...]\nb\nb\nc"
+        );
+    }
+
+    #[test]
+    fn a_big_run_is_told_in_few_lines() {
+        let test = |n: usize, outcome: Outcome| TestResult {
+            id: format!("tests/test_a.py::test_{n}"),
+            outcome,
+            failure: None,
+            captured: String::new(),
+            seconds: 0.5,
+            executed: Vec::new(),
+        };
+        let mut report = Report {
+            tests: (0..500).map(|n| test(n, Outcome::Passed)).collect(),
+            ..Report::default()
+        };
+        report.tests.push(test(500, Outcome::Failed));
+        let text = text(&report);
+        assert!(
+            text.starts_with("501 tests: 1 failed, 500 passed\nFAILED tests/test_a.py::test_500\n"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with("... and 470 more that did not fail"),
+            "{text}"
+        );
+    }
 }

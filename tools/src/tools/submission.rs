@@ -15,7 +15,8 @@ pub struct Submission {
     pub contributed: Vec<ContributedTest>,
     /// What can be seen without running anything: see [`ProblemKind`].
     pub problems: Vec<Problem>,
-    /// The changed test files as they were at the base commit; `None` if all of them are new.
+    /// Existing tests of the changed files that do not pass with the patch, as they were at the base commit;
+    /// `None` if there are none. If one of them passed, this is the run of the whole files.
     pub before: Option<Report>,
     /// The changed test files with the patch, on the old code; traced (`executed` is filled).
     pub old: Report,

@@ -369,13 +369,7 @@ fn submit_keeps_tests_drops_the_rest_and_reruns() {
     );
     assert_eq!(data["problems"][0]["kind"], "conftest");
     assert_eq!(data["contributed"][0]["id"], "tests/test_a.py::test_zero");
-    let before: Vec<&str> = data["before"]["tests"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|t| t["id"].as_str().unwrap())
-        .collect();
-    assert_eq!(before, ["tests/test_a.py::test_old"]);
+    assert_eq!(data["before"], Value::Null, "no existing test failed");
     let old = data["old"]["tests"].as_array().unwrap();
     assert_eq!(old.len(), 2);
     assert_eq!(old[1]["executed"], json!(["pkg/__init__.py"]));
@@ -396,6 +390,58 @@ fn submit_keeps_tests_drops_the_rest_and_reruns() {
     );
     // The facts have the documented shape.
     serde_json::from_value::<testwright_tools::tools::submission::Submission>(data).unwrap();
+}
+
+#[test]
+fn submit_tells_how_existing_tests_did_before_if_they_do_not_pass_now() {
+    let broken = "\ndef test_red():\n    assert 0\n";
+    let project = Project::new(&[
+        ("pkg/__init__.py", PKG),
+        (
+            "tests/test_a.py",
+            &format!("{TESTS}{broken}\nclass TestC:\n    def test_hidden(self): pass\n"),
+        ),
+    ]);
+    let mut client = Client::start(&project);
+    let outcomes = |data: &Value| -> Vec<(String, String)> {
+        let tests = data["before"]["tests"].as_array().unwrap().iter();
+        let word = |v: &Value| v.as_str().unwrap().to_owned();
+        tests
+            .map(|t| {
+                (
+                    word(&t["id"]).replace("tests/test_a.py::", ""),
+                    word(&t["outcome"]),
+                )
+            })
+            .collect()
+    };
+    let now = std::fs::read_to_string(project.root().join("tests/test_a.py")).unwrap();
+    write(&project, "tests/test_a.py", &format!("{now}{NEW}"));
+    let (_, data) = client.call("submit", &json!({}));
+    assert_eq!(
+        outcomes(&data),
+        [("test_red".to_owned(), "failed".to_owned())]
+    );
+    // `pkg` is gone from under test_old, and the second class of the name hides the first.
+    let patched = format!(
+        "{}{NEW}\nclass TestC:\n    def test_new(self): pass\n\ndel pkg\n",
+        now
+    );
+    write(&project, "tests/test_a.py", &patched);
+    let (_, data) = client.call("submit", &json!({}));
+    let mut before = outcomes(&data);
+    before.sort();
+    let expected = [("test_old", "passed"), ("test_red", "failed")];
+    assert_eq!(
+        before,
+        expected.map(|(id, o)| (id.to_owned(), o.to_owned())),
+        "{data:#}"
+    );
+    assert_eq!(data["problems"][0]["kind"], "deleted_tests", "{data:#}");
+    assert_eq!(
+        std::fs::read_to_string(project.root().join("tests/test_a.py")).unwrap(),
+        patched
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::pytest::report::{Outcome, Report, TestResult};
 use crate::pytest::{self, Options};
+use crate::python;
 use crate::tool::{Context, ToolError};
 use crate::tools::contribution;
 use crate::tools::run_pytest::failing;
@@ -12,6 +13,10 @@ use crate::workspace::{Changed, Workspace};
 
 /// Tests that are run alone, each in a process of its own; further ones run together.
 const ALONE: usize = 8;
+
+/// Where the run of whole files took too long.
+const NOTE: &str =
+    "[the changed files took too long as a whole; the contributed tests were run on their own]\n";
 
 pub struct Runs {
     pub before: Option<Report>,
@@ -44,13 +49,6 @@ pub fn run(
         });
     }
 
-    let mut before = None;
-    if !modified.is_empty() {
-        let options = Options::until(share(context, 4));
-        before = Some(with_base(context.workspace, kept, |workspace| {
-            pytest::run(workspace, &modified, &options)
-        })?);
-    }
     let mut options = Options::until(share(context, 3));
     options.trace.clone_from(&ids);
     let mut old = pytest::run(context.workspace, &changed, &options)?;
@@ -58,11 +56,8 @@ pub fn run(
         options.deadline = share(context, 3);
         let of_contributed = pytest::run(context.workspace, &ids, &options)?;
         old = without_the_rest(old, of_contributed, contributed);
-        if let Some(before) = &mut before {
-            let ran = |test: &TestResult| old.tests.iter().any(|t| t.id == test.id);
-            before.tests.retain(ran);
-        }
     }
+    let before = before(context, kept, contributed, &modified, &old)?;
     let failing = failing_ids(&old, contributed);
     let reruns = rerun(context, &failing)?;
     Ok(Runs {
@@ -70,6 +65,82 @@ pub fn run(
         old,
         reruns,
     })
+}
+
+/// How the existing tests that do not pass now did at the base commit.
+fn before(
+    context: &mut Context<'_>,
+    kept: &[Changed],
+    contributed: &[ContributedTest],
+    modified: &[String],
+    old: &Report,
+) -> Result<Option<Report>, ToolError> {
+    let suspects = suspects(context.workspace, kept, contributed, modified, old);
+    if suspects.is_empty() {
+        return Ok(None);
+    }
+    let options = Options::until(share(context, 4));
+    let few = with_base(context.workspace, kept, |workspace| {
+        pytest::run(workspace, &suspects, &options)
+    })?;
+    let passes = |report: &Report| {
+        report
+            .tests
+            .iter()
+            .any(|test| test.outcome == Outcome::Passed)
+    };
+    if !passes(&few) {
+        return Ok(Some(few));
+    }
+    // On its own a test may pass that fails among the others, patch or not: only like runs can be compared.
+    let options = Options::until(share(context, 3));
+    let mut whole = with_base(context.workspace, kept, |workspace| {
+        pytest::run(workspace, modified, &options)
+    })?;
+    if whole.timed_out {
+        whole = few;
+    }
+    whole
+        .tests
+        .retain(|test| suspects.iter().any(|id| pytest::covers(id, &test.id)));
+    Ok(Some(whole))
+}
+
+/// Existing tests in modified files that failed, or that were not seen although the run went to its end.
+fn suspects(
+    workspace: &Workspace,
+    kept: &[Changed],
+    contributed: &[ContributedTest],
+    modified: &[String],
+    old: &Report,
+) -> Vec<String> {
+    let existing = |id: &str| {
+        modified.iter().any(|file| pytest::covers(file, id))
+            && !contributed.iter().any(|t| pytest::covers(&t.id, id))
+    };
+    let mut found: Vec<String> = failing(old)
+        .map(|t| t.id.clone())
+        .filter(|id| existing(id))
+        .collect();
+    if old.timed_out || old.printed.starts_with(NOTE) {
+        return found;
+    }
+    let files = kept.iter().filter(|change| modified.contains(&change.path));
+    for change in files {
+        let Some(base) = &change.base else { continue };
+        // All test functions of the file as it was.
+        let then = python::contributed(
+            &change.path,
+            None,
+            &contribution::lossy(base),
+            workspace.layout(),
+        );
+        let unseen = then.into_iter().map(|test| test.id).filter(|id| {
+            existing(id) && !old.tests.iter().any(|test| pytest::covers(id, &test.id))
+        });
+        found.extend(unseen);
+    }
+    found
 }
 
 fn share(context: &Context<'_>, parts: u32) -> Instant {
@@ -86,8 +157,7 @@ fn without_the_rest(whole: Report, mut own: Report, contributed: &[ContributedTe
         .collect();
     tests.append(&mut own.tests);
     own.tests = tests;
-    let note = "[the changed files took too long as a whole; the contributed tests were run on their own]\n";
-    own.printed.insert_str(0, note);
+    own.printed.insert_str(0, NOTE);
     own.seconds += whole.seconds;
     own
 }
