@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::OpenAiSettings;
 use super::endpoint::{self, Refusal};
 use crate::model::ModelError;
+use crate::settings::Address;
 
 /// How providers say that a prompt is too long (in lower case).
 const TOO_LONG: [&str; 28] = [
@@ -52,8 +53,13 @@ const NO_MONEY: [&str; 6] = [
     "credit balance is too low",
 ];
 
+/// The address, without a password or a key that may be in it.
+fn place(settings: &OpenAiSettings) -> Address {
+    Address::new(settings.base_url.clone())
+}
+
 pub(super) fn classed(error: &OpenAIError, settings: &OpenAiSettings) -> ModelError {
-    let from = &settings.base_url;
+    let from = place(settings);
     if let Some(refusal) = endpoint::refusal(error) {
         return refused(refusal, settings);
     }
@@ -86,7 +92,7 @@ pub(super) fn classed(error: &OpenAIError, settings: &OpenAiSettings) -> ModelEr
 }
 
 fn transport(error: &reqwest::Error, settings: &OpenAiSettings) -> ModelError {
-    let from = &settings.base_url;
+    let from = place(settings);
     let causes = causes(error);
     let lower = causes.to_lowercase();
     if [
@@ -141,7 +147,7 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
     let all = refusal.body.to_lowercase();
     let said = message_in(&refusal.body);
     let message = clean(
-        &format!("{} answered {status}: {said}", settings.base_url),
+        &format!("{} answered {status}: {said}", place(settings)),
         settings,
     );
     let fatal = |hint: Option<String>| ModelError::Fatal {
@@ -173,7 +179,7 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
         ))),
         404 | 405 | 300..=399 => fatal(Some(format!(
             "check the base URL {}: most servers want one that ends in /v1",
-            settings.base_url
+            place(settings)
         ))),
         400 if all.contains("content_filter") || all.contains("content management policy") => {
             fatal(Some(

@@ -537,14 +537,14 @@ async fn what_may_get_better_is_transient() {
     }
     let server = Server::new(vec![]).await;
     let mut gone = settings(&server, false);
-    gone.base_url = "http://127.0.0.1:1/v1".to_owned();
+    gone.base_url = "http://me:password@127.0.0.1:1/v1?code=hidden".to_owned();
     let error = OpenAi::new(gone)
         .unwrap()
         .complete(&request())
         .await
         .unwrap_err();
     assert!(
-        matches!(&error, ModelError::Transient { message, .. } if message.contains("no connection")),
+        matches!(&error, ModelError::Transient { message, .. } if message.contains("no connection") && !message.contains("password") && !message.contains("hidden")),
         "{error:?}"
     );
 }
