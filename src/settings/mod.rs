@@ -116,6 +116,16 @@ impl Settings {
         self.variables.get(&self.github.token_env)
     }
 
+    /// For the record of a run: the settings without secrets, and where each that is not a default came from.
+    pub fn record(&self) -> serde_json::Value {
+        let mut record = serde_json::to_value(self).unwrap_or_default();
+        if let Some(fields) = record.as_object_mut() {
+            let origins = serde_json::to_value(&self.origins).unwrap_or_default();
+            fields.insert("origins".to_owned(), origins);
+        }
+        record
+    }
+
     /// Every value in force with its origin, for people: `(key, value, origin)`. Unset ones are left out.
     pub fn describe(&self) -> Vec<(String, String, Origin)> {
         let mut rows = Vec::new();

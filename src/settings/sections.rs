@@ -135,8 +135,11 @@ pub struct Price {
 pub struct Docker {
     /// The engine, as in `DOCKER_HOST`: `unix:///run/user/1000/podman/podman.sock`, `tcp://build:2375`.
     pub host: Option<String>,
-    /// Base image with CPython, `{version}` in place of `X.Y`. Default: `testwright/python:{version}`.
+    /// Base image with CPython, `{python}` in place of `X.Y`. Default: `testwright/python:{python}`, else
+    /// `python:{python}-bookworm`.
     pub base: Option<String>,
+    /// The user that tools run as, `UID` or `UID:GID`. Default: `1000:1000`.
+    pub user: Option<String>,
     pub pull: Pull,
 }
 

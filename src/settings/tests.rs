@@ -158,7 +158,12 @@ requirements = ["pytest<7"]
         rows.iter()
             .any(|(k, _, o)| k == "run.max-steps" && *o == Origin::Default)
     );
-    // A record of it can be read again.
+    let record = settings.record();
+    assert_eq!(
+        (&record["run"]["sandbox"], &record["origins"]["run.sandbox"]),
+        (&"docker".into(), &"testwright.toml:5".into())
+    );
+    // What is serialised can be read again.
     let again: Settings = serde_json::from_str(&serde_json::to_string(&settings).unwrap()).unwrap();
     assert_eq!(
         (again.run, again.limits, again.prices),

@@ -58,8 +58,14 @@ impl Key {
 
 const PREFIX: &str = "TESTWRIGHT_";
 
-/// Variables with our prefix that are no settings: they steer the tests of testwright itself, or its log.
-const OTHERS: [&str; 2] = ["TESTWRIGHT_REQUIRE_DOCKER", "TESTWRIGHT_LOG"];
+/// Variables with our prefix that are no settings: they steer builds and tests of testwright itself, name the program
+/// `uv`, or set the log.
+const OTHERS: [&str; 4] = [
+    "TESTWRIGHT_REQUIRE_DOCKER",
+    "TESTWRIGHT_TOOLBOX",
+    "TESTWRIGHT_UV",
+    "TESTWRIGHT_LOG",
+];
 
 /// Variables that other tools share, and the key of each; the first that is set counts.
 const SHARED: [(&str, &str, &str); 14] = [
