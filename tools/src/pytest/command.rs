@@ -59,6 +59,7 @@ pub fn prepare(
         _ => {}
     }
 
+    let cache = folder.join("cache");
     let mut env = process::environment(config);
     let settings = json!({
         "report": report,
@@ -67,6 +68,7 @@ pub fn prepare(
         "reversed": options.reversed,
         "trace": options.trace,
         "pythonpath": env.get("PYTHONPATH"),
+        "cache": cache,
     });
     env.insert("TESTWRIGHT_PYTEST".into(), settings.to_string());
     env.insert("PYTHONHASHSEED".into(), options.hash_seed.to_string());
@@ -76,7 +78,7 @@ pub fn prepare(
         .map(OsString::from)
         .to_vec();
     // Each -o is followed by another option: before pytest 3.3 it took every word up to the next one.
-    let mut settings = vec![format!("cache_dir={}", folder.join("cache").display())];
+    let mut settings = vec![format!("cache_dir={}", cache.display())];
     if addopts == Addopts::Dropped {
         settings.extend(["addopts=".to_owned(), "required_plugins=".to_owned()]);
     }

@@ -23,6 +23,7 @@ _SETTINGS = json.loads(os.environ.pop("TESTWRIGHT_PYTEST"))
 _WORKSPACE = _SETTINGS["workspace"]
 _PID = _getpid()
 _HERE = os.path.dirname(os.path.abspath(__file__))
+_PYTEST = tuple(int(part) for part in pytest.__version__.split(".")[:2])
 _MESSAGE = 6000
 _CAPTURED = 8000
 
@@ -375,6 +376,10 @@ def pytest_cmdline_main(config):
 def pytest_sessionstart(session):
     if hasattr(session.config, "workerinput") or hasattr(session.config, "slaveinput"):
         return
+    cache = getattr(session.config, "cache", None)
+    if type(getattr(cache, "_cachedir", None)).__name__ == "LocalPath" and _PYTEST < (3, 2):
+        # The ini option cache_dir, which is set on the command line, came with 3.2.
+        cache._cachedir = type(cache._cachedir)(_SETTINGS["cache"])
     _emit("session", pytest=pytest.__version__, python=".".join(map(str, sys.version_info[:3])))
 
 

@@ -371,7 +371,7 @@ fn a_test_that_hangs_is_absent_and_leaves_no_process() {
     let project = pkg("\
 import subprocess, time
 def test_before(): pass
-def test_hangs(tmp_path_factory):
+def test_hangs():
     child = subprocess.Popen(['sleep', '1000'], start_new_session=True)
     open('child.pid', 'w').write(str(child.pid))
     time.sleep(1000)
