@@ -69,7 +69,7 @@ pub(super) fn plan(
         date,
         requirements,
         version,
-        guessed: origin.contains("detected"),
+        guessed: origin.starts_with("detected"),
     })
 }
 

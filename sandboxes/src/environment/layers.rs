@@ -231,10 +231,11 @@ impl<'a> Build<'a> {
                 )
                 .await?;
         }
-        bench
-            .sandbox
-            .unpack(workspace, &self.source.archive)
-            .await?;
+        self.timed(
+            "unpack the code",
+            bench.sandbox.unpack(workspace, &self.source.archive),
+        )
+        .await?;
         let base_archive = bench.paths.store.join("base.tar");
         let content = tokio::fs::read(&self.source.archive).await?;
         bench.sandbox.upload(&base_archive, &content, 0o644).await?;
@@ -269,10 +270,11 @@ impl<'a> Build<'a> {
             && self.recipe.after_install.is_empty());
         if touched {
             // What the steps changed in tracked files was for them alone.
-            bench
-                .sandbox
-                .unpack(workspace, &self.source.archive)
-                .await?;
+            self.timed(
+                "unpack the code",
+                bench.sandbox.unpack(workspace, &self.source.archive),
+            )
+            .await?;
         }
         self.compile(bench, &steps).await?;
         Ok(Environment {

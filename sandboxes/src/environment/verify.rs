@@ -62,7 +62,15 @@ async fn look(
         deadline: settings.collect_deadline,
     };
     let step = "collect the tests";
-    let options = ["--collect-only", "-qq", "-p", "no:cacheprovider"].map(str::to_owned);
+    // Plain asserts, so that the bytecode that is there is used.
+    let options = [
+        "--collect-only",
+        "-qq",
+        "--assert=plain",
+        "-p",
+        "no:cacheprovider",
+    ]
+    .map(str::to_owned);
     let command = Command::new(
         [python, "-m".to_owned(), "pytest".to_owned()]
             .into_iter()
