@@ -1,1 +1,90 @@
-//! docker
+//! The `docker` backend: sandboxes are containers of any engine that speaks Docker's API (Docker, Podman),
+//! here or on another machine. The only place that names bollard.
+//!
+//! A container runs nothing but a process that sleeps; everything else is an `exec` in it. What this leaves out:
+//! building images from Dockerfiles, registries other than by a plain pull, and Windows containers.
+
+mod archive;
+mod connect;
+mod container;
+mod error;
+mod exec;
+mod fork;
+mod images;
+mod owner;
+mod reaper;
+mod settings;
+
+use async_trait::async_trait;
+
+pub use settings::DockerSettings;
+
+use crate::error::SandboxError;
+use crate::sandbox::{Backend, Result, Sandbox, Spec, Start};
+use connect::Engine;
+use container::Container;
+
+/// A connection to an engine.
+#[derive(Clone)]
+pub struct Docker {
+    engine: Engine,
+}
+
+impl Docker {
+    /// Finds the engine and asks it for its version. Kind `Unavailable`, with a hint, if none answers.
+    pub async fn connect(settings: DockerSettings) -> Result<Docker> {
+        let engine = Engine::connect(settings).await?;
+        Ok(Docker { engine })
+    }
+
+    /// For people: the engine, its version and where it listens.
+    pub fn describe(&self) -> &str {
+        &self.engine.description
+    }
+}
+
+#[async_trait]
+impl Backend for Docker {
+    fn name(&self) -> &'static str {
+        "docker"
+    }
+
+    fn layout(&self) -> String {
+        let settings = &self.engine.settings;
+        let base = settings.base.as_deref().unwrap_or("default");
+        format!(
+            "docker-1 {} base={base} user={}",
+            self.engine.architecture, settings.user
+        )
+    }
+
+    async fn start(&self, spec: &Spec) -> Result<Box<dyn Sandbox>> {
+        let image = match &spec.start {
+            Start::Python(version) => images::python(&self.engine, version).await?,
+            Start::Image(name) => images::named(&self.engine, name).await?,
+            Start::Saved(name) => images::saved(&self.engine, name).await?,
+        };
+        let container = Container::start(&self.engine, spec.clone(), image, None).await?;
+        Ok(Box::new(container))
+    }
+
+    async fn has_saved(&self, name: &str) -> Result<bool> {
+        images::present(&self.engine, &images::state_tag(name)).await
+    }
+
+    async fn remove_saved(&self, name: &str) -> Result<()> {
+        images::remove(&self.engine, &images::state_tag(name)).await
+    }
+
+    async fn check_python(&self, version: &str) -> Result<()> {
+        images::check_python(&self.engine, version).await
+    }
+
+    async fn clean(&self) -> Result<Vec<String>> {
+        reaper::clean(&self.engine).await
+    }
+}
+
+fn unavailable(message: impl Into<String>) -> SandboxError {
+    SandboxError::new(crate::error::ErrorKind::Unavailable, message)
+}

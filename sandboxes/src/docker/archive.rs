@@ -1,0 +1,284 @@
+//! Tar archives, the only form in which an engine takes files.
+
+use std::io::{self, Write};
+use std::path::{Component, Path, PathBuf};
+
+use bytes::Bytes;
+use futures::Stream;
+use tokio::sync::mpsc;
+
+/// Numbers that own a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ids {
+    pub uid: u64,
+    pub gid: u64,
+}
+
+impl Ids {
+    pub const ROOT: Ids = Ids { uid: 0, gid: 0 };
+
+    /// `UID` or `UID:GID`.
+    pub fn parse(user: &str) -> Option<Ids> {
+        let (uid, gid) = user.split_once(':').unwrap_or((user, user));
+        Some(Ids {
+            uid: uid.parse().ok()?,
+            gid: gid.parse().ok()?,
+        })
+    }
+}
+
+fn header(kind: tar::EntryType, mode: u32, ids: Ids) -> tar::Header {
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_mode(mode);
+    header.set_uid(ids.uid);
+    header.set_gid(ids.gid);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    header.set_mtime(now.map(|d| d.as_secs()).unwrap_or_default());
+    header.set_size(0);
+    header
+}
+
+pub(super) fn folders(list: &[(&Path, Ids)]) -> io::Result<Vec<u8>> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (path, ids) in list {
+        builder.append_data(
+            &mut header(tar::EntryType::Directory, 0o755, *ids),
+            path,
+            io::empty(),
+        )?;
+    }
+    builder.into_inner()
+}
+
+/// A file, and the folders above it as far as `path` names them.
+pub(super) fn file(path: &Path, content: &[u8], mode: u32, ids: Ids) -> io::Result<Vec<u8>> {
+    let above: Vec<&Path> = path
+        .ancestors()
+        .skip(1)
+        .filter(|p| !p.as_os_str().is_empty())
+        .collect();
+    let list: Vec<(&Path, Ids)> = above.into_iter().rev().map(|p| (p, ids)).collect();
+    let mut archive = tar::Builder::new(Vec::new());
+    for (path, ids) in list {
+        archive.append_data(
+            &mut header(tar::EntryType::Directory, 0o755, ids),
+            path,
+            io::empty(),
+        )?;
+    }
+    let mut header = header(tar::EntryType::Regular, mode, ids);
+    header.set_size(content.len() as u64);
+    archive.append_data(&mut header, path, content)?;
+    archive.into_inner()
+}
+
+/// The archive in a file, as a stream, each entry below `folder` and owned by `ids`.
+pub(super) fn owned(
+    archive: &Path,
+    folder: PathBuf,
+    ids: Ids,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
+    let (sender, receiver) = mpsc::channel(8);
+    let archive = archive.to_owned();
+    tokio::task::spawn_blocking(move || {
+        let out = io::BufWriter::with_capacity(1 << 16, Channel(sender.clone()));
+        if let Err(error) = rewrite(&archive, &folder, ids, out) {
+            // Nobody listens any more if this fails.
+            let _ = sender.blocking_send(Err(error));
+        }
+    });
+    futures::stream::unfold(receiver, |mut receiver| async {
+        let chunk = receiver.recv().await?;
+        Some((chunk, receiver))
+    })
+}
+
+fn rewrite(archive: &Path, folder: &Path, ids: Ids, out: impl Write) -> io::Result<()> {
+    let mut builder = tar::Builder::new(out);
+    if !folder.as_os_str().is_empty() {
+        builder.append_data(
+            &mut header(tar::EntryType::Directory, 0o755, ids),
+            folder,
+            io::empty(),
+        )?;
+    }
+    for entry in tar::Archive::new(std::fs::File::open(archive)?).entries()? {
+        let mut entry = entry?;
+        let inside: PathBuf = entry
+            .path()?
+            .components()
+            .filter(|c| !matches!(c, Component::RootDir | Component::CurDir))
+            .collect();
+        let mut header = entry.header().clone();
+        if header.entry_type() == tar::EntryType::XGlobalHeader || inside.as_os_str().is_empty() {
+            continue;
+        }
+        header.set_uid(ids.uid);
+        header.set_gid(ids.gid);
+        header.set_size(entry.size());
+        let path = folder.join(inside);
+        match entry.link_name()?.map(|target| target.into_owned()) {
+            Some(target) if header.entry_type() == tar::EntryType::Link => {
+                builder.append_link(&mut header, path, folder.join(target))?;
+            }
+            Some(target) => builder.append_link(&mut header, path, target)?,
+            None => builder.append_data(&mut header, path, &mut entry)?,
+        }
+    }
+    builder.into_inner()?.flush()
+}
+
+struct Channel(mpsc::Sender<io::Result<Bytes>>);
+
+impl Write for Channel {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.0
+            .blocking_send(Ok(Bytes::copy_from_slice(data)))
+            .map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What the first entry of an archive is.
+pub(super) enum First {
+    File(Vec<u8>),
+    Link(PathBuf),
+    Other,
+}
+
+pub(super) fn first(archive: &[u8]) -> io::Result<First> {
+    let mut archive = tar::Archive::new(archive);
+    let Some(entry) = archive.entries()?.next() else {
+        return Ok(First::Other);
+    };
+    let mut entry = entry?;
+    match entry.header().entry_type() {
+        tar::EntryType::Regular | tar::EntryType::Continuous | tar::EntryType::GNUSparse => {
+            let mut content = Vec::new();
+            io::Read::read_to_end(&mut entry, &mut content)?;
+            Ok(First::File(content))
+        }
+        tar::EntryType::Symlink => {
+            let target = entry.link_name()?.map(|target| target.into_owned());
+            Ok(target.map_or(First::Other, First::Link))
+        }
+        _ => Ok(First::Other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use futures::StreamExt;
+
+    use super::*;
+
+    #[test]
+    fn users() {
+        assert_eq!(
+            Ids::parse("1000"),
+            Some(Ids {
+                uid: 1000,
+                gid: 1000
+            })
+        );
+        assert_eq!(Ids::parse("1:2"), Some(Ids { uid: 1, gid: 2 }));
+        assert_eq!(Ids::parse("somebody"), None);
+    }
+
+    #[test]
+    fn a_file_brings_its_folders() {
+        let tar = file(
+            Path::new("a/b/c.txt"),
+            b"text",
+            0o640,
+            Ids { uid: 7, gid: 8 },
+        )
+        .unwrap();
+        let mut archive = tar::Archive::new(&tar[..]);
+        let entries: Vec<_> = archive
+            .entries()
+            .unwrap()
+            .map(|e| {
+                let e = e.unwrap();
+                let path = e.path().unwrap().display().to_string();
+                (path, e.header().uid().unwrap(), e.header().mode().unwrap())
+            })
+            .collect();
+        let expected = [
+            ("a/", 7, 0o755),
+            ("a/b/", 7, 0o755),
+            ("a/b/c.txt", 7, 0o640),
+        ];
+        let found: Vec<_> = entries
+            .iter()
+            .map(|(p, u, m)| (p.as_str(), *u, *m))
+            .collect();
+        assert_eq!(
+            found
+                .iter()
+                .map(|(p, u, m)| (p.trim_end_matches('/'), *u, *m))
+                .collect::<Vec<_>>(),
+            expected.map(|(p, u, m)| (p.trim_end_matches('/'), u, m))
+        );
+    }
+
+    #[tokio::test]
+    async fn an_archive_gets_a_new_folder_and_a_new_owner_and_keeps_the_rest() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("in.tar");
+        let long = format!("{}/file.py", "d".repeat(180));
+        let mut builder = tar::Builder::new(Vec::new());
+        let mut plain = header(tar::EntryType::Regular, 0o755, Ids::ROOT);
+        plain.set_size(3);
+        plain.set_mtime(12345);
+        builder.append_data(&mut plain, &long, &b"abc"[..]).unwrap();
+        let mut link = header(tar::EntryType::Symlink, 0o777, Ids::ROOT);
+        builder
+            .append_link(&mut link, "link", "../elsewhere")
+            .unwrap();
+        std::fs::write(&path, builder.into_inner().unwrap()).unwrap();
+
+        let ids = Ids {
+            uid: 1000,
+            gid: 1001,
+        };
+        let chunks: Vec<_> = owned(&path, PathBuf::from("to"), ids).collect().await;
+        let tar: Vec<u8> = chunks
+            .into_iter()
+            .flat_map(|c| c.unwrap().to_vec())
+            .collect();
+        let mut archive = tar::Archive::new(&tar[..]);
+        let mut seen = Vec::new();
+        for entry in archive.entries().unwrap() {
+            let entry = entry.unwrap();
+            let h = entry.header();
+            assert_eq!((h.uid().unwrap(), h.gid().unwrap()), (1000, 1001));
+            let path = entry.path().unwrap().display().to_string();
+            let link = entry.link_name().unwrap().map(|l| l.display().to_string());
+            seen.push((
+                path.trim_end_matches('/').to_owned(),
+                h.mode().unwrap(),
+                h.mtime().unwrap(),
+                link,
+            ));
+        }
+        assert_eq!(seen[1], (format!("to/{long}"), 0o755, 12345, None));
+        assert_eq!(seen[2].0, "to/link");
+        assert_eq!(seen[2].3.as_deref(), Some("../elsewhere"));
+    }
+
+    #[tokio::test]
+    async fn a_broken_archive_is_an_error_of_the_stream() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("in.tar");
+        std::fs::write(&path, [b'x'; 1024]).unwrap();
+        let chunks: Vec<_> = owned(&path, PathBuf::new(), Ids::ROOT).collect().await;
+        assert!(chunks.iter().any(|chunk| chunk.is_err()));
+    }
+}

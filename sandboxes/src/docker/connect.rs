@@ -1,0 +1,123 @@
+//! Where the engine is, and what it is like.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::error::explain;
+use super::settings::DockerSettings;
+use super::unavailable;
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::Result;
+
+/// An engine that answered.
+#[derive(Clone)]
+pub(super) struct Engine {
+    pub api: bollard::Docker,
+    pub settings: Arc<DockerSettings>,
+    pub description: String,
+    pub architecture: String,
+    /// On this machine: its containers can see this machine's files, and its clock is ours.
+    pub local: bool,
+}
+
+/// How long an engine may take to say that it is there.
+const GREETING: Duration = Duration::from_secs(20);
+
+impl Engine {
+    pub async fn connect(settings: DockerSettings) -> Result<Engine> {
+        let chosen = settings.host.clone().or_else(|| variable("DOCKER_HOST"));
+        let hosts = match &chosen {
+            Some(host) => vec![host.clone()],
+            None => usual_sockets(),
+        };
+        let settings = Arc::new(settings);
+        let mut first = None;
+        for host in &hosts {
+            match greet(host, &settings).await {
+                Ok(engine) => return Ok(engine),
+                Err(error) => first = first.or(Some(error)),
+            }
+        }
+        Err(first.unwrap_or_else(|| {
+            unavailable("reach a container engine: none of the usual sockets of Docker and Podman exists")
+                .hint("Docker is not running: start it, name another engine with DOCKER_HOST, or use --sandbox local")
+        }))
+    }
+
+    /// The same engine for requests that last: a commit, a big upload.
+    pub fn patient(&self) -> bollard::Docker {
+        self.api.clone().with_timeout(Duration::from_secs(3600))
+    }
+
+    /// The same engine for requests that have to be answered at once.
+    pub fn hasty(&self) -> bollard::Docker {
+        self.api.clone().with_timeout(Duration::from_secs(5))
+    }
+}
+
+async fn greet(host: &str, settings: &Arc<DockerSettings>) -> Result<Engine> {
+    let doing = format!("reach the container engine at {host}");
+    let address = if host.starts_with('/') {
+        format!("unix://{host}")
+    } else {
+        host.to_owned()
+    };
+    let api = bollard::Docker::connect_with_host(&address).map_err(|e| explain(&doing, e))?;
+    let conversation = async {
+        let api = api.negotiate_version().await?;
+        let version = api.version().await?;
+        Ok((api, version))
+    };
+    let (api, version) = tokio::time::timeout(GREETING, conversation)
+        .await
+        .map_err(|_| {
+            SandboxError::new(
+                ErrorKind::Unavailable,
+                format!("{doing}: no answer in {} s", GREETING.as_secs()),
+            )
+        })?
+        .map_err(|e| explain(&doing, e))?;
+    let podman = version
+        .components
+        .iter()
+        .flatten()
+        .any(|c| c.name.to_lowercase().contains("podman"));
+    let product = if podman { "Podman" } else { "Docker" };
+    if version.os.as_deref().is_some_and(|os| os != "linux") {
+        return Err(unavailable(format!("{doing}: it runs no Linux containers"))
+            .hint("switch it to Linux containers"));
+    }
+    Ok(Engine {
+        description: format!(
+            "{product} {} at {address}",
+            version.version.unwrap_or_default()
+        ),
+        architecture: version.arch.unwrap_or_default(),
+        local: address.starts_with("unix://"),
+        settings: Arc::clone(settings),
+        api,
+    })
+}
+
+/// The sockets that are there, in the order in which they are tried.
+fn usual_sockets() -> Vec<String> {
+    let mut paths = vec![PathBuf::from("/var/run/docker.sock")];
+    if let Some(home) = variable("HOME") {
+        paths.push(PathBuf::from(home).join(".docker/run/docker.sock"));
+    }
+    if let Some(folder) = variable("XDG_RUNTIME_DIR") {
+        paths.push(PathBuf::from(&folder).join("docker.sock"));
+        paths.push(PathBuf::from(&folder).join("podman/podman.sock"));
+    }
+    paths.push(PathBuf::from("/run/podman/podman.sock"));
+    paths.retain(|path| path.exists());
+    paths
+        .iter()
+        .map(|path| format!("unix://{}", path.display()))
+        .collect()
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}

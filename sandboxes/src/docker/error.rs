@@ -1,0 +1,179 @@
+//! From what bollard and the engine say to errors with a kind and a hint.
+
+use std::error::Error as _;
+use std::io;
+
+use bollard::errors::Error;
+
+use crate::error::{ErrorKind, SandboxError};
+
+/// `doing` is what was tried, fit to follow "failed to …".
+pub(super) fn explain(doing: &str, error: Error) -> SandboxError {
+    match &error {
+        Error::DockerResponseServerError {
+            status_code,
+            message,
+        } => refused(doing, *status_code, message),
+        Error::RequestTimeoutError => SandboxError::new(
+            ErrorKind::Unavailable,
+            format!("{doing}: the engine gave no answer in time"),
+        )
+        .hint(
+            "is the machine overloaded, or the engine stuck? `docker info` should answer at once",
+        ),
+        Error::SocketNotFoundError(path) => SandboxError::new(
+            ErrorKind::Unavailable,
+            format!("{doing}: there is no socket {path}"),
+        )
+        .hint(NOT_RUNNING),
+        Error::DockerStreamError { error } => refused(doing, 500, error),
+        Error::UnsupportedURISchemeError { uri } => SandboxError::new(
+            ErrorKind::Input,
+            format!("{doing}: `{uri}` is not an address of an engine"),
+        )
+        .hint("use unix:///path, tcp://host:port or ssh://user@host"),
+        _ => lost(doing, &error),
+    }
+}
+
+const NOT_RUNNING: &str =
+    "Docker is not running: start it, name another engine with DOCKER_HOST, or use --sandbox local";
+
+/// The engine answered, and the answer was no.
+fn refused(doing: &str, status: u16, message: &str) -> SandboxError {
+    let says = |text: &str| message.contains(text);
+    let full = format!("{doing}: {}", message.trim());
+    if says("no space left on device") {
+        return SandboxError::new(ErrorKind::System, full)
+            .hint("make room where the engine keeps its images");
+    }
+    let container_is_gone = match status {
+        404 => {
+            says("No such container")
+                || says("no such container")
+                || says("no container with")
+                || says("No such exec")
+                || says("no such exec")
+                || says("no exec session")
+        }
+        409 | 500 => {
+            says("is not running")
+                || says("is marked for removal")
+                || says("container state improper")
+                || says("is dead")
+                || says("removal in progress")
+        }
+        _ => false,
+    };
+    if container_is_gone {
+        return SandboxError::new(ErrorKind::Dead, full);
+    }
+    match status {
+        404 if says("Could not find the file")
+            || says("no such file")
+            || says("could not be found") =>
+        {
+            SandboxError::new(ErrorKind::Input, full)
+        }
+        404 => SandboxError::new(ErrorKind::NotFound, full),
+        400 => SandboxError::new(ErrorKind::Input, full),
+        _ => SandboxError::new(ErrorKind::System, full),
+    }
+}
+
+/// No answer at all: the connection could not be made, or broke.
+fn lost(doing: &str, error: &Error) -> SandboxError {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = error.source();
+    let mut deepest = error.to_string();
+    let mut kind = match error {
+        Error::IOError { err } => Some(err.kind()),
+        _ => None,
+    };
+    while let Some(inner) = cause {
+        if let Some(io) = inner.downcast_ref::<io::Error>() {
+            kind = Some(io.kind());
+        }
+        deepest = inner.to_string();
+        cause = inner.source();
+    }
+    let failed = SandboxError::new(ErrorKind::Unavailable, format!("{doing}: {deepest}"));
+    match (kind, error) {
+        (Some(io::ErrorKind::PermissionDenied), _) => failed.hint(
+            "the engine's socket belongs to others: add yourself to the group that owns it (often `docker`), or use --sandbox local",
+        ),
+        (Some(_), _) | (None, Error::HyperLegacyError { .. } | Error::HyperResponseError { .. }) => {
+            if deepest.contains("certificate") || deepest.contains("tls") || deepest.contains("handshake") {
+                failed.hint("check DOCKER_TLS_VERIFY and the certificates in DOCKER_CERT_PATH")
+            } else {
+                failed.hint(NOT_RUNNING)
+            }
+        }
+        (None, Error::CertPathError { .. } | Error::CertParseError { .. } | Error::CertMultipleKeys { .. }) => {
+            failed.hint("check the certificates in DOCKER_CERT_PATH (ca.pem, cert.pem, key.pem)")
+        }
+        _ => SandboxError {
+            kind: ErrorKind::System,
+            ..failed
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status_code: u16, message: &str) -> SandboxError {
+        let message = message.to_owned();
+        explain(
+            "start a container",
+            Error::DockerResponseServerError {
+                status_code,
+                message,
+            },
+        )
+    }
+
+    #[test]
+    fn what_the_engine_refuses_is_told_apart() {
+        assert_eq!(answer(404, "No such container: abc").kind, ErrorKind::Dead);
+        assert_eq!(
+            answer(409, "Container abc is not running").kind,
+            ErrorKind::Dead
+        );
+        assert_eq!(
+            answer(404, "No such image: python:3.11").kind,
+            ErrorKind::NotFound
+        );
+        assert_eq!(
+            answer(404, "Could not find the file /x in container abc").kind,
+            ErrorKind::Input
+        );
+        let full = answer(500, "write /x: no space left on device");
+        assert_eq!(full.kind, ErrorKind::System);
+        assert!(full.hint.is_some_and(|h| h.contains("make room")));
+    }
+
+    #[test]
+    fn a_closed_socket_is_told_apart_from_a_forbidden_one() {
+        let io = |kind| {
+            explain(
+                "reach the engine",
+                Error::IOError {
+                    err: io::Error::from(kind),
+                },
+            )
+        };
+        let closed = io(io::ErrorKind::ConnectionRefused);
+        let forbidden = io(io::ErrorKind::PermissionDenied);
+        assert_eq!(
+            (closed.kind, forbidden.kind),
+            (ErrorKind::Unavailable, ErrorKind::Unavailable)
+        );
+        assert!(
+            closed
+                .hint
+                .is_some_and(|h| h.contains("Docker is not running"))
+        );
+        assert!(forbidden.hint.is_some_and(|h| h.contains("group")));
+    }
+}

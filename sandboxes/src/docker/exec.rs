@@ -1,0 +1,213 @@
+//! Processes in a container: an exec with its three streams, taken apart from the one that the engine gives.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bollard::container::LogOutput;
+use bollard::errors::Error;
+use bollard::exec::{CreateExecOptions, StartExecOptions, StartExecResults};
+use futures::{FutureExt, Stream, StreamExt};
+use tokio::io::{AsyncWrite, AsyncWriteExt, DuplexStream};
+use tokio::sync::oneshot;
+
+use super::connect::Engine;
+use super::error::explain;
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::{Process, Result};
+
+/// How much output may wait for its reader before the process has to: that of a Linux pipe.
+const PIPE: usize = 64 << 10;
+
+/// What to run, as the engine wants it.
+pub(super) struct Exec {
+    pub argv: Vec<String>,
+    pub env: Vec<String>,
+    pub directory: String,
+    pub user: String,
+}
+
+pub(super) async fn spawn(engine: &Engine, container: &str, exec: Exec) -> Result<Process> {
+    let doing = format!("run `{}`", exec.argv.first().map_or("", String::as_str));
+    let options = CreateExecOptions {
+        attach_stdin: Some(true),
+        attach_stdout: Some(true),
+        attach_stderr: Some(true),
+        env: Some(exec.env),
+        cmd: Some(exec.argv),
+        user: Some(exec.user),
+        working_dir: Some(exec.directory),
+        ..CreateExecOptions::default()
+    };
+    let id = engine
+        .api
+        .create_exec(container, options)
+        .await
+        .map_err(|e| explain(&doing, e))?
+        .id;
+    let start = StartExecOptions {
+        output_capacity: Some(PIPE),
+        ..StartExecOptions::default()
+    };
+    let started = engine
+        .api
+        .start_exec(&id, Some(start))
+        .await
+        .map_err(|e| explain(&doing, e))?;
+    let StartExecResults::Attached { output, input } = started else {
+        return Err(SandboxError::new(
+            ErrorKind::System,
+            format!("{doing}: the engine gave no streams"),
+        ));
+    };
+    let (stdout, to_stdout) = tokio::io::duplex(PIPE);
+    let (stderr, to_stderr) = tokio::io::duplex(PIPE);
+    let (done, ended) = oneshot::channel();
+    tokio::spawn(async move {
+        let missing = sort(output, to_stdout, to_stderr).await;
+        // Nobody may be waiting for the end.
+        let _ = done.send(missing);
+    });
+    let engine = engine.clone();
+    Ok(Process {
+        stdin: Box::new(Input { inner: Some(input) }),
+        stdout: Box::new(stdout),
+        stderr: Box::new(stderr),
+        exit: async move { exit_code(&engine, &id, ended, &doing).await }.boxed(),
+    })
+}
+
+/// Sends each piece of output where it belongs. True if the engine said that there is no such program.
+async fn sort(
+    mut output: impl Stream<Item = std::result::Result<LogOutput, Error>> + Unpin,
+    mut stdout: DuplexStream,
+    mut stderr: DuplexStream,
+) -> bool {
+    let (mut missing, mut first) = (false, true);
+    while let Some(piece) = output.next().await {
+        let piece = match piece {
+            Ok(piece) => piece,
+            Err(error) => {
+                // Whoever waits for the exit code finds out what became of the process.
+                tracing::debug!(%error, "the output of a process broke off");
+                break;
+            }
+        };
+        let to_stderr = match &piece {
+            LogOutput::StdErr { .. } => true,
+            // The engine's own words come without a header, or, from old engines, as the only output.
+            LogOutput::Console { .. } => true,
+            LogOutput::StdOut { message } => {
+                first && message.starts_with(b"OCI runtime exec failed: ")
+            }
+            LogOutput::StdIn { .. } => continue,
+        };
+        let own = to_stderr && !matches!(piece, LogOutput::StdErr { .. });
+        let message = piece.into_bytes();
+        if own {
+            let said = String::from_utf8_lossy(&message);
+            missing |= said.contains("executable file not found")
+                || said.contains("no such file or directory");
+        }
+        first = false;
+        // A reader that is gone costs its own stream only.
+        let _ = if to_stderr {
+            stderr.write_all(&message).await
+        } else {
+            stdout.write_all(&message).await
+        };
+    }
+    missing
+}
+
+/// The engine tells no one that an exec ended, so it has to be asked: at once when the output is at its end, now and
+/// then before that (a child may hold the output open).
+async fn exit_code(
+    engine: &Engine,
+    id: &str,
+    mut ended: oneshot::Receiver<bool>,
+    doing: &str,
+) -> Result<i32> {
+    let mut pause = Duration::from_millis(20);
+    let (mut open, mut missing) = (true, false);
+    loop {
+        if open {
+            tokio::select! {
+                end = &mut ended => {
+                    open = false;
+                    missing = end.unwrap_or(false);
+                    pause = Duration::from_millis(1);
+                }
+                () = tokio::time::sleep(pause) => {}
+            }
+        } else {
+            tokio::time::sleep(pause).await;
+        }
+        let state = engine
+            .api
+            .inspect_exec(id)
+            .await
+            .map_err(|e| explain(doing, e))?;
+        if state.running != Some(true) {
+            let code = state.exit_code.and_then(|code| i32::try_from(code).ok());
+            if missing && code == Some(126) {
+                // Old engines say 126 where a shell says 127.
+                return Ok(127);
+            }
+            return code.ok_or_else(|| {
+                SandboxError::new(
+                    ErrorKind::System,
+                    format!("{doing}: the engine knows no exit code"),
+                )
+            });
+        }
+        pause = (pause * 2).min(Duration::from_millis(500));
+    }
+}
+
+/// Standard input: dropping it is its end, as with a pipe.
+struct Input {
+    inner: Option<Pin<Box<dyn AsyncWrite + Send>>>,
+}
+
+impl Input {
+    fn get(&mut self) -> io::Result<Pin<&mut (dyn AsyncWrite + Send + 'static)>> {
+        self.inner
+            .as_mut()
+            .map(|inner| inner.as_mut())
+            .ok_or_else(|| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+impl AsyncWrite for Input {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.get()?.poll_write(context, data)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get()?.poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get()?.poll_shutdown(context)
+    }
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        let (Some(mut inner), Ok(runtime)) =
+            (self.inner.take(), tokio::runtime::Handle::try_current())
+        else {
+            return;
+        };
+        runtime.spawn(async move {
+            // The process may have closed its end already.
+            let _ = inner.shutdown().await;
+        });
+    }
+}

@@ -1,0 +1,205 @@
+//! Names of images: bases, saved states, forks. Finding them, pulling them, removing them.
+
+use bollard::query_parameters::{CreateImageOptions, RemoveImageOptions};
+use futures::StreamExt;
+use sha2::{Digest, Sha256};
+
+use super::connect::Engine;
+use super::error::explain;
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::Result;
+
+/// What a container starts from.
+#[derive(Debug, Clone)]
+pub(super) struct Image {
+    pub name: String,
+    /// Not made by us: its users may write to folders that we know nothing of.
+    pub foreign: bool,
+}
+
+/// The tag of a saved state. A name that is no tag is replaced by its digest.
+pub(super) fn state_tag(name: &str) -> String {
+    let tag = name
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
+    let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    if tag && starts && name.len() <= 128 {
+        return format!("testwright/state:{name}");
+    }
+    let digest = Sha256::digest(name.as_bytes());
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("testwright/state:{hex}")
+}
+
+pub(super) async fn present(engine: &Engine, name: &str) -> Result<bool> {
+    match engine.api.inspect_image(name).await {
+        Ok(_) => Ok(true),
+        Err(e) => match explain(&format!("look for image {name}"), e) {
+            error if error.kind == ErrorKind::NotFound => Ok(false),
+            error => Err(error),
+        },
+    }
+}
+
+/// Names of the images with CPython `version`, the preferred first.
+fn bases(engine: &Engine, version: &str) -> Vec<String> {
+    match &engine.settings.base {
+        Some(template) => vec![template.replace("{python}", version)],
+        None => vec![
+            format!("testwright/python:{version}"),
+            format!("python:{version}-bookworm"),
+            format!("python:{version}"),
+        ],
+    }
+}
+
+/// Those that a registry may have.
+fn pullable(engine: &Engine, version: &str) -> Vec<String> {
+    let mut names = bases(engine, version);
+    names.retain(|name| !name.starts_with("testwright/"));
+    names
+}
+
+async fn local_base(engine: &Engine, version: &str) -> Result<Option<String>> {
+    for name in bases(engine, version) {
+        if present(engine, &name).await? {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}
+
+fn no_base(engine: &Engine, version: &str, why: &str) -> SandboxError {
+    let names = bases(engine, version).join(" nor ");
+    SandboxError::new(
+        ErrorKind::NotFound,
+        format!("find a base image for Python {version}: the engine has neither {names}{why}"),
+    )
+    .hint(format!(
+        "`docker pull python:{version}-bookworm`, or without a registry `sandboxes/base-images/make-base-image --python {version}`"
+    ))
+}
+
+pub(super) async fn python(engine: &Engine, version: &str) -> Result<Image> {
+    let found = |name| Image {
+        name,
+        foreign: engine.settings.base.is_some(),
+    };
+    if let Some(name) = local_base(engine, version).await? {
+        return Ok(found(name));
+    }
+    let mut why = String::new();
+    if engine.settings.pull {
+        for name in pullable(engine, version) {
+            match pull(engine, &name).await {
+                Ok(()) => return Ok(found(name)),
+                Err(error) => why = format!("; {error}"),
+            }
+        }
+    }
+    Err(no_base(engine, version, &why))
+}
+
+/// Like [`python`], but asks the registry instead of pulling from it.
+pub(super) async fn check_python(engine: &Engine, version: &str) -> Result<()> {
+    if local_base(engine, version).await?.is_some() {
+        return Ok(());
+    }
+    let mut why = String::new();
+    if engine.settings.pull {
+        for name in pullable(engine, version) {
+            match engine.hasty().inspect_registry_image(&name, None).await {
+                Ok(_) => return Ok(()),
+                Err(e) => {
+                    why = format!("; {}", explain(&format!("ask the registry for {name}"), e))
+                }
+            }
+        }
+    }
+    Err(no_base(engine, version, &why))
+}
+
+pub(super) async fn named(engine: &Engine, name: &str) -> Result<Image> {
+    if !present(engine, name).await? {
+        if !engine.settings.pull {
+            return Err(SandboxError::new(
+                ErrorKind::NotFound,
+                format!("find image {name}: the engine does not have it"),
+            )
+            .hint(format!("`docker pull {name}`, or allow pulling")));
+        }
+        pull(engine, name).await?;
+    }
+    Ok(Image {
+        name: name.to_owned(),
+        foreign: true,
+    })
+}
+
+pub(super) async fn saved(engine: &Engine, name: &str) -> Result<Image> {
+    let tag = state_tag(name);
+    if present(engine, &tag).await? {
+        return Ok(Image {
+            name: tag,
+            foreign: false,
+        });
+    }
+    Err(SandboxError::new(
+        ErrorKind::NotFound,
+        format!("find the saved state {name}: the engine has no image {tag}"),
+    )
+    .hint("build the environment again"))
+}
+
+async fn pull(engine: &Engine, name: &str) -> Result<()> {
+    let doing = format!("pull image {name}");
+    let last = name.rsplit('/').next().unwrap_or(name);
+    let options = CreateImageOptions {
+        from_image: Some(name.to_owned()),
+        tag: (!last.contains([':', '@'])).then(|| "latest".to_owned()),
+        ..CreateImageOptions::default()
+    };
+    let api = engine.patient();
+    let mut progress = std::pin::pin!(api.create_image(Some(options), None, None));
+    while let Some(step) = progress.next().await {
+        step.map_err(|e| {
+            let mut error = explain(&doing, e);
+            if error.kind == ErrorKind::System {
+                error.kind = ErrorKind::NotFound;
+            }
+            error.hint("is the name right, and does the engine reach the registry?")
+        })?;
+    }
+    Ok(())
+}
+
+/// Removes an image by name or id; one that is not there is no error.
+pub(super) async fn remove(engine: &Engine, name: &str) -> Result<()> {
+    let options = RemoveImageOptions {
+        force: true,
+        ..RemoveImageOptions::default()
+    };
+    match engine.api.remove_image(name, Some(options), None).await {
+        Ok(_) => Ok(()),
+        Err(e) => match explain(&format!("remove image {name}"), e) {
+            error if error.kind == ErrorKind::NotFound => Ok(()),
+            error => Err(error),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_has_a_tag_that_the_engine_takes() {
+        assert_eq!(state_tag("env-0a1b.2"), "testwright/state:env-0a1b.2");
+        let odd = state_tag("an odd/name");
+        assert!(
+            odd.starts_with("testwright/state:") && odd.len() == "testwright/state:".len() + 64
+        );
+        assert_ne!(odd, state_tag("an odd_name "));
+        assert_ne!(state_tag(".x"), "testwright/state:.x");
+    }
+}

@@ -1,0 +1,166 @@
+//! Who started a container: written into its labels, so that what a killed process left behind can be told from
+//! what a living one still uses.
+
+use std::collections::HashMap;
+use std::fs;
+
+/// Label: whose it is, [`Owner`] as text.
+pub(super) const OWNER: &str = "testwright.owner";
+/// Label: what belongs together (`Spec::purpose`).
+pub(super) const RUN: &str = "testwright.run";
+/// Label: `sandbox`, `fork` (an image that a fork started from) or `state` (a saved state).
+pub(super) const KIND: &str = "testwright.kind";
+/// Label: it descends from an image that is not ours, so that more than the usual folders may be writable.
+pub(super) const FOREIGN: &str = "testwright.foreign";
+
+/// A process on some machine, told apart from a later one with the same number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Owner {
+    host: String,
+    /// Boot and process namespace: only there do the other two mean something.
+    boot: String,
+    namespace: String,
+    pid: u32,
+    started: String,
+}
+
+impl Owner {
+    pub fn this() -> Owner {
+        let read = |path: &str| {
+            fs::read_to_string(path)
+                .map(|s| s.trim().to_owned())
+                .unwrap_or_default()
+        };
+        let host = read("/proc/sys/kernel/hostname");
+        let boot = read("/proc/sys/kernel/random/boot_id");
+        let namespace = fs::read_link("/proc/self/ns/pid")
+            .map(|p| p.display().to_string())
+            .unwrap_or_default();
+        let pid = std::process::id();
+        Owner {
+            host,
+            boot,
+            namespace,
+            pid,
+            started: started(pid).unwrap_or_default(),
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Owner> {
+        let parts: Vec<&str> = text.split('/').collect();
+        let [host, boot, namespace, pid, started] = parts[..] else {
+            return None;
+        };
+        Some(Owner {
+            host: host.to_owned(),
+            boot: boot.to_owned(),
+            namespace: namespace.to_owned(),
+            pid: pid.parse().ok()?,
+            started: started.to_owned(),
+        })
+    }
+
+    /// Surely gone: it lived here, and does no more. Of another machine or namespace nothing is known, and of another
+    /// boot only that what still runs (`in_use`) must be somebody's.
+    pub fn is_gone(&self, in_use: bool) -> bool {
+        let here = Owner::this();
+        if here.started.is_empty() || here.boot.is_empty() || self.host != here.host {
+            return false;
+        }
+        if self.boot != here.boot {
+            return !in_use;
+        }
+        self.namespace == here.namespace && started(self.pid).as_deref() != Some(&self.started)
+    }
+}
+
+impl std::fmt::Display for Owner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Owner {
+            host,
+            boot,
+            namespace,
+            pid,
+            started,
+        } = self;
+        write!(f, "{host}/{boot}/{namespace}/{pid}/{started}")
+    }
+}
+
+/// When a process started, in clock ticks since boot; `None` if there is no such process, or only a zombie.
+fn started(pid: u32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field is the program's name in brackets, and may hold anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace();
+    if fields.next()? == "Z" {
+        return None;
+    }
+    fields.nth(18).map(str::to_owned)
+}
+
+pub(super) fn labels(kind: &str, purpose: &str) -> HashMap<String, String> {
+    HashMap::from([
+        (OWNER.to_owned(), Owner::this().to_string()),
+        (RUN.to_owned(), purpose.to_owned()),
+        (KIND.to_owned(), kind.to_owned()),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn text_and_back() {
+        let owner = Owner::this();
+        assert_eq!(Owner::parse(&owner.to_string()), Some(owner));
+        assert_eq!(Owner::parse("nonsense"), None);
+    }
+
+    #[test]
+    fn a_living_process_is_not_gone() {
+        assert!(!Owner::this().is_gone(true));
+    }
+
+    #[test]
+    fn a_dead_process_is_gone_and_so_is_an_earlier_one_with_the_same_number() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let dead = Owner {
+            pid: child.id(),
+            ..Owner::this()
+        };
+        child.wait().unwrap();
+        assert!(dead.is_gone(true));
+        let earlier = Owner {
+            started: "1".to_owned(),
+            ..Owner::this()
+        };
+        assert!(earlier.is_gone(true));
+    }
+
+    #[test]
+    fn nothing_is_known_of_another_machine_or_namespace() {
+        let machine = Owner {
+            host: "other".to_owned(),
+            started: "1".to_owned(),
+            ..Owner::this()
+        };
+        let namespace = Owner {
+            namespace: "pid:[1]".to_owned(),
+            started: "1".to_owned(),
+            ..Owner::this()
+        };
+        assert!(!machine.is_gone(false) && !namespace.is_gone(false));
+    }
+
+    #[test]
+    fn of_an_earlier_boot_only_what_stands_still_is_gone() {
+        let owner = Owner {
+            boot: "earlier".to_owned(),
+            ..Owner::this()
+        };
+        assert!(owner.is_gone(false) && !owner.is_gone(true));
+    }
+}

@@ -1,0 +1,79 @@
+//! Removes what killed processes left behind: containers and fork images with our labels whose owner is gone.
+//! Never touches what has no label of ours, what a living process owns, or what another machine made.
+
+use std::collections::HashMap;
+
+use bollard::models::ContainerSummaryStateEnum;
+use bollard::query_parameters::{ListContainersOptions, ListImagesOptions};
+
+use super::connect::Engine;
+use super::error::explain;
+use super::owner::{KIND, OWNER, Owner, RUN};
+use super::{container, images};
+use crate::sandbox::Result;
+
+pub(super) async fn clean(engine: &Engine) -> Result<Vec<String>> {
+    let doing = "look for what killed runs left behind";
+    let mut removed = Vec::new();
+    let options = ListContainersOptions {
+        all: true,
+        filters: Some(HashMap::from([(
+            "label".to_owned(),
+            vec![OWNER.to_owned()],
+        )])),
+        ..ListContainersOptions::default()
+    };
+    let containers = engine
+        .api
+        .list_containers(Some(options))
+        .await
+        .map_err(|e| explain(doing, e))?;
+    let mut left = Vec::new();
+    for found in containers {
+        let running = found.state == Some(ContainerSummaryStateEnum::RUNNING);
+        let labels = found.labels.unwrap_or_default();
+        if let (Some(id), true) = (found.id, is_gone(&labels, running)) {
+            let purpose = labels.get(RUN).cloned().unwrap_or_default();
+            left.push(async move {
+                container::remove(engine, &id).await?;
+                Ok::<_, crate::SandboxError>(format!(
+                    "container {} ({purpose})",
+                    id.get(..12).unwrap_or(&id)
+                ))
+            });
+        }
+    }
+    for line in futures::future::join_all(left).await {
+        removed.push(line?);
+    }
+
+    let options = ListImagesOptions {
+        filters: Some(HashMap::from([(
+            "label".to_owned(),
+            vec![format!("{KIND}=fork")],
+        )])),
+        ..ListImagesOptions::default()
+    };
+    let forks = engine
+        .api
+        .list_images(Some(options))
+        .await
+        .map_err(|e| explain(doing, e))?;
+    for image in forks {
+        if is_gone(&image.labels, false) {
+            images::remove(engine, &image.id).await?;
+            removed.push(format!(
+                "image of a fork {}",
+                image.id.get(..19).unwrap_or(&image.id)
+            ));
+        }
+    }
+    Ok(removed)
+}
+
+fn is_gone(labels: &HashMap<String, String>, in_use: bool) -> bool {
+    labels
+        .get(OWNER)
+        .and_then(|text| Owner::parse(text))
+        .is_some_and(|owner| owner.is_gone(in_use))
+}

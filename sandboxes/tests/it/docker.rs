@@ -1,0 +1,384 @@
+//! The `docker` backend against a real engine. Needs the image `testwright/python:3.11`
+//! (`sandboxes/base-images/make-base-image --python 3.11`).
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use testwright_sandboxes::docker::{Docker, DockerSettings};
+use testwright_sandboxes::error::ErrorKind;
+use testwright_sandboxes::sandbox::{Output, output};
+use testwright_sandboxes::{Backend, Command, Limits, Process, Sandbox, Spec, Start};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// The engine, or `None` where tests may do without one.
+pub async fn engine() -> Option<Docker> {
+    let settings = DockerSettings {
+        pull: false,
+        ..DockerSettings::default()
+    };
+    match Docker::connect(settings).await {
+        Ok(docker) => Some(docker),
+        Err(error) if std::env::var("TESTWRIGHT_REQUIRE_DOCKER").is_ok_and(|v| v == "1") => {
+            panic!("TESTWRIGHT_REQUIRE_DOCKER=1, but no Docker engine answers: {error}")
+        }
+        Err(_) => {
+            eprintln!("skipped: no Docker engine");
+            None
+        }
+    }
+}
+
+fn spec() -> Spec {
+    Spec {
+        start: Start::Python("3.11".to_owned()),
+        network: false,
+        root: false,
+        limits: Limits::default(),
+        env: BTreeMap::new(),
+        mounts: Vec::new(),
+        purpose: "test".to_owned(),
+    }
+}
+
+async fn run(sandbox: &dyn Sandbox, script: &str) -> Output {
+    output(sandbox, &Command::shell(script), Duration::from_secs(60))
+        .await
+        .unwrap()
+}
+
+async fn text(sandbox: &dyn Sandbox, script: &str) -> String {
+    let output = run(sandbox, script).await;
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+#[tokio::test]
+async fn docker_tools_are_neither_root_nor_online_and_write_only_where_they_may() {
+    let Some(docker) = engine().await else { return };
+    let sandbox = docker.start(&spec()).await.unwrap();
+    assert_eq!(
+        text(&*sandbox, "id -u; pwd; echo $HOME").await,
+        "1000\n/testbed\n/tmp"
+    );
+    assert_eq!(
+        run(&*sandbox, "echo > /testbed/x && echo > /tmp/x")
+            .await
+            .code,
+        0
+    );
+    assert_ne!(run(&*sandbox, "echo > /opt/testwright/x").await.code, 0);
+    assert_ne!(run(&*sandbox, "echo > /usr/local/bin/python").await.code, 0);
+    assert_eq!(
+        text(
+            &*sandbox,
+            "grep -i '^cap' /proc/self/status | grep -v 0000000000000000"
+        )
+        .await,
+        ""
+    );
+    assert_eq!(text(&*sandbox, "ls /sys/class/net").await, "lo");
+    assert!(sandbox.facts().isolation.contains("no network"));
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn docker_streams_are_kept_apart_and_whole() {
+    let Some(docker) = engine().await else { return };
+    let sandbox = docker.start(&spec()).await.unwrap();
+    let both = run(&*sandbox, "echo out; echo err >&2; exit 7").await;
+    assert_eq!(
+        (both.code, &both.stdout[..], &both.stderr[..]),
+        (7, &b"out\n"[..], &b"err\n"[..])
+    );
+    for _ in 0..5 {
+        let much = run(
+            &*sandbox,
+            "head -c 3000000 /dev/zero; head -c 200000 /dev/zero >&2",
+        )
+        .await;
+        assert_eq!((much.stdout.len(), much.stderr.len()), (3_000_000, 200_000));
+    }
+    let killed = run(&*sandbox, "kill -9 $$").await;
+    assert_eq!(killed.code, 137);
+    let missing = output(
+        &*sandbox,
+        &Command::new(["no-such-program"]),
+        Duration::from_secs(30),
+    )
+    .await
+    .unwrap();
+    assert_eq!(missing.code, 127);
+    assert!(missing.stdout.is_empty() && !missing.stderr.is_empty());
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn docker_end_of_input_reaches_the_process_while_its_output_goes_on() {
+    let Some(docker) = engine().await else { return };
+    let sandbox = docker.start(&spec()).await.unwrap();
+    let Process {
+        mut stdin,
+        mut stdout,
+        exit,
+        ..
+    } = sandbox
+        .spawn(&Command::shell("wc -c; sleep 0.3; echo after"))
+        .await
+        .unwrap();
+    let data = vec![b'x'; 1 << 20];
+    stdin.write_all(&data).await.unwrap();
+    stdin.shutdown().await.unwrap();
+    let mut seen = String::new();
+    stdout.read_to_string(&mut seen).await.unwrap();
+    assert_eq!(seen, "1048576\nafter\n");
+    assert_eq!(exit.await.unwrap(), 0);
+    // Dropping it means the same.
+    let Process {
+        stdin, mut stdout, ..
+    } = sandbox.spawn(&Command::new(["cat"])).await.unwrap();
+    drop(stdin);
+    seen.clear();
+    stdout.read_to_string(&mut seen).await.unwrap();
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn docker_files_go_in_and_out() {
+    let Some(docker) = engine().await else { return };
+    let sandbox = docker.start(&spec()).await.unwrap();
+    let ours = Path::new("/opt/testwright/bin/tool");
+    sandbox
+        .upload(ours, b"#!/bin/sh\necho ran\n", 0o755)
+        .await
+        .unwrap();
+    assert_eq!(text(&*sandbox, "/opt/testwright/bin/tool").await, "ran");
+    assert_ne!(
+        run(&*sandbox, "echo > /opt/testwright/bin/tool").await.code,
+        0
+    );
+    sandbox
+        .upload(Path::new("/testbed/a/b.txt"), b"b", 0o644)
+        .await
+        .unwrap();
+    assert_eq!(
+        text(
+            &*sandbox,
+            "echo more >> a/b.txt; touch a/new; ln -s a/b.txt link; cat link"
+        )
+        .await,
+        "bmore"
+    );
+    assert_eq!(
+        sandbox.download(Path::new("/testbed/link")).await.unwrap(),
+        b"bmore\n"
+    );
+    let none = sandbox
+        .download(Path::new("/testbed/none"))
+        .await
+        .unwrap_err();
+    assert_eq!(none.kind, ErrorKind::Input);
+    let folder = sandbox.download(Path::new("/testbed/a")).await.unwrap_err();
+    assert_eq!(folder.kind, ErrorKind::Input);
+
+    let home = tempfile::tempdir().unwrap();
+    let archive = home.path().join("a.tar");
+    let mut builder = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(0o754);
+    header.set_mtime(1_000_000_000);
+    header.set_size(2);
+    builder
+        .append_data(&mut header, "deep/file", &b"hi"[..])
+        .unwrap();
+    std::fs::write(&archive, builder.into_inner().unwrap()).unwrap();
+    sandbox
+        .unpack(Path::new("/testbed/un/packed"), &archive)
+        .await
+        .unwrap();
+    let stat = text(&*sandbox, "stat -c '%u %a %Y' un/packed/deep/file").await;
+    assert_eq!(stat, "1000 754 1000000000");
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn docker_a_fork_is_a_copy_and_stays_apart() {
+    let Some(docker) = engine().await else { return };
+    let sandbox = docker.start(&spec()).await.unwrap();
+    sandbox
+        .upload(Path::new("/opt/testwright/mark"), b"mark", 0o644)
+        .await
+        .unwrap();
+    run(
+        &*sandbox,
+        "mkdir d; echo one > d/file; echo x > /tmp/t; ln -s d/file link; chmod 700 d",
+    )
+    .await;
+    let fork = sandbox.fork().await.unwrap();
+    let state = "cat d/file link /tmp/t /opt/testwright/mark; stat -c %a d";
+    assert_eq!(text(&*fork, state).await, "one\none\nx\nmark700");
+    run(&*fork, "echo two > d/file; rm link").await;
+    assert_eq!(text(&*sandbox, "cat d/file link").await, "one\none");
+    let second = fork.fork().await.unwrap();
+    assert_eq!(text(&*second, "cat d/file; ls").await, "two\nd");
+    for sandbox in [second, fork, sandbox] {
+        sandbox.stop().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn docker_a_saved_state_belongs_to_the_tools_user_and_keeps_no_environment() {
+    let Some(docker) = engine().await else { return };
+    let name = format!("test-{}", std::process::id());
+    assert!(!docker.has_saved(&name).await.unwrap());
+    let builder = Spec {
+        root: true,
+        env: BTreeMap::from([("SECRET".to_owned(), "token".to_owned())]),
+        ..spec()
+    };
+    let sandbox = docker.start(&builder).await.unwrap();
+    assert_eq!(text(&*sandbox, "id -u; echo $SECRET").await, "0\ntoken");
+    run(
+        &*sandbox,
+        "echo root > built; mkdir -p /opt/testwright/env; echo e > /opt/testwright/env/e",
+    )
+    .await;
+    sandbox.save(&name).await.unwrap();
+    sandbox.stop().await.unwrap();
+    assert!(docker.has_saved(&name).await.unwrap());
+
+    let start = Start::Saved(name.clone());
+    let sandbox = docker
+        .start(&Spec {
+            start: start.clone(),
+            ..spec()
+        })
+        .await
+        .unwrap();
+    assert_eq!(
+        text(
+            &*sandbox,
+            "cat built; echo $SECRET; echo mine > built; cat built"
+        )
+        .await,
+        "root\n\nmine"
+    );
+    assert_ne!(run(&*sandbox, "echo > /opt/testwright/env/e").await.code, 0);
+    sandbox.stop().await.unwrap();
+    docker.remove_saved(&name).await.unwrap();
+    docker.remove_saved(&name).await.unwrap();
+    assert!(!docker.has_saved(&name).await.unwrap());
+    let gone = docker.start(&Spec { start, ..spec() }).await.err().unwrap();
+    assert_eq!(gone.kind, ErrorKind::NotFound);
+}
+
+#[tokio::test]
+async fn docker_a_dead_sandbox_is_noticed() {
+    let Some(docker) = engine().await else { return };
+    let sandbox = docker.start(&spec()).await.unwrap();
+    sandbox.health().await.unwrap();
+    let Process { exit, .. } = sandbox
+        .spawn(&Command::new(["sleep", "100"]))
+        .await
+        .unwrap();
+    sandbox.stop().await.unwrap();
+    sandbox.stop().await.unwrap();
+    assert_eq!(sandbox.health().await.unwrap_err().kind, ErrorKind::Dead);
+    assert_eq!(
+        sandbox
+            .spawn(&Command::new(["true"]))
+            .await
+            .err()
+            .unwrap()
+            .kind,
+        ErrorKind::Dead
+    );
+    let ended = tokio::time::timeout(Duration::from_secs(20), exit)
+        .await
+        .unwrap();
+    assert!(ended.is_err() || ended.is_ok_and(|code| code != 0));
+}
+
+#[tokio::test]
+async fn docker_what_is_dropped_is_removed() {
+    let Some(docker) = engine().await else { return };
+    let sandbox = docker.start(&spec()).await.unwrap();
+    let process = sandbox
+        .spawn(&Command::new(["sleep", "100"]))
+        .await
+        .unwrap();
+    drop(sandbox);
+    let ended = tokio::time::timeout(Duration::from_secs(30), process.exit)
+        .await
+        .unwrap();
+    assert!(ended.is_err() || ended.is_ok_and(|code| code != 0));
+}
+
+#[tokio::test]
+async fn docker_limits_hold() {
+    let Some(docker) = engine().await else { return };
+    let limits = Limits {
+        memory: 128 << 20,
+        processes: 40,
+        cpus: 1.0,
+        file_size: 1 << 20,
+    };
+    let sandbox = docker.start(&Spec { limits, ..spec() }).await.unwrap();
+    let file = run(&*sandbox, "head -c 2000000 /dev/zero > /tmp/big").await;
+    assert_ne!(file.code, 0);
+    assert_eq!(text(&*sandbox, "stat -c %s /tmp/big").await, "1048576");
+    let many = run(
+        &*sandbox,
+        "for i in $(seq 100); do sleep 5 & done; echo all",
+    )
+    .await;
+    assert!(!String::from_utf8_lossy(&many.stdout).contains("all") || !many.stderr.is_empty());
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn docker_errors_have_hints() {
+    let Some(docker) = engine().await else { return };
+    let none = docker.check_python("9.99").await.unwrap_err();
+    assert_eq!(none.kind, ErrorKind::NotFound);
+    assert!(none.hint.unwrap().contains("make-base-image --python 9.99"));
+    docker
+        .check_python("3.11")
+        .await
+        .expect("testwright/python:3.11 is there (sandboxes/base-images)");
+    let image = Spec {
+        start: Start::Image("no/such:image".to_owned()),
+        ..spec()
+    };
+    assert_eq!(
+        docker.start(&image).await.err().unwrap().kind,
+        ErrorKind::NotFound
+    );
+}
+
+#[tokio::test]
+async fn no_engine_is_said_with_a_hint() {
+    for host in ["unix:///nowhere/docker.sock", "tcp://127.0.0.1:1"] {
+        let settings = DockerSettings {
+            host: Some(host.to_owned()),
+            ..DockerSettings::default()
+        };
+        let begin = Instant::now();
+        let error = Docker::connect(settings).await.err().unwrap();
+        assert_eq!(error.kind, ErrorKind::Unavailable, "{error}");
+        assert!(
+            error.hint.unwrap().contains("Docker is not running"),
+            "after {:?}",
+            begin.elapsed()
+        );
+    }
+    let odd = DockerSettings {
+        host: Some("gopher://x".to_owned()),
+        ..DockerSettings::default()
+    };
+    assert_eq!(
+        Docker::connect(odd).await.err().unwrap().kind,
+        ErrorKind::Input
+    );
+}
