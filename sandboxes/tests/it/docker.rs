@@ -1,8 +1,6 @@
 //! The `docker` backend against a real engine. Needs the image `testwright/python:3.11`
 //! (`sandboxes/base-images/make-base-image --python 3.11`).
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,6 +10,8 @@ use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::sandbox::{Output, output};
 use testwright_sandboxes::{Backend, Command, Limits, Process, Sandbox, Spec, Start};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::conformance::{Ground, hold, host_to_be_killed};
 
 /// The engine, or `None` where tests may do without one.
 pub async fn engine() -> Option<Docker> {
@@ -381,4 +381,47 @@ async fn no_engine_is_said_with_a_hint() {
         Docker::connect(odd).await.err().unwrap().kind,
         ErrorKind::Input
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn docker_keeps_the_promises() {
+    let Some(docker) = engine().await else { return };
+    let ground = Ground {
+        backend: &docker,
+        start: &Start::Python("3.11".to_owned()),
+        without: &[],
+        killed_host: Some(&killed_host),
+    };
+    hold(ground).await;
+}
+
+const KILLED_HOST: &str = "TESTWRIGHT_CHECK_DOCKER";
+
+/// This program again, as the host of [`docker_host_that_is_killed`].
+fn killed_host() -> std::process::Command {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command
+        .args([
+            "--exact",
+            "docker::docker_host_that_is_killed",
+            "--nocapture",
+        ])
+        .env(KILLED_HOST, "1");
+    command
+}
+
+/// Does something only where a check starts it for that.
+#[tokio::test(flavor = "multi_thread")]
+async fn docker_host_that_is_killed() {
+    if std::env::var_os(KILLED_HOST).is_none() {
+        return;
+    }
+    let Some(docker) = engine().await else { return };
+    let ground = Ground {
+        backend: &docker,
+        start: &Start::Python("3.11".to_owned()),
+        without: &[],
+        killed_host: None,
+    };
+    host_to_be_killed(ground).await;
 }
