@@ -16,7 +16,7 @@ mod traceback;
 use regex::Regex;
 
 pub use code::{balanced, split_note};
-pub use prose::{Stance, messages_only, stance_after, stance_before, wanted_exceptions};
+pub use prose::{Stance, judge, messages_only, stance_after, stance_before, wanted_exceptions};
 pub use repl::Entry;
 pub use statements::{Claim, claims};
 pub use traceback::Raised;

@@ -1,0 +1,172 @@
+//! From statements that ran to the body of a test: what a statement needs, and nothing else.
+
+use std::collections::BTreeSet;
+
+use super::probe::{Probe, Statement};
+
+/// The lines of a test and the imports that they need.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Body {
+    pub imports: Vec<String>,
+    pub lines: Vec<String>,
+}
+
+/// What has to run before the statement at `target`; `more` are further names that the test will use.
+pub fn before(probe: &Probe, numbers: &[Option<u32>], target: usize, more: &[String]) -> Body {
+    let all = &probe.statements;
+    let mut needed: BTreeSet<String> = all[target].reads.iter().chain(more).cloned().collect();
+    let mut read = needed.clone();
+    let mut stars: Vec<(String, String)> = all[target].stars.clone();
+    let mut kept: Vec<(usize, Option<String>)> = Vec::new();
+    for at in (0..target).rev() {
+        let statement = &all[at];
+        if statement.syntax.is_some()
+            || statement.slow
+            || (statement.raised.is_some() && !statement.in_repr)
+        {
+            continue;
+        }
+        let label = label(statement, numbers, &needed);
+        if label.is_none() && !statement.writes.iter().any(|n| needed.contains(n)) {
+            continue;
+        }
+        if let Some(label) = &label {
+            needed.remove(label);
+        }
+        if binds(&statement.kind) {
+            for name in &statement.writes {
+                needed.remove(name);
+            }
+        }
+        needed.extend(statement.reads.iter().cloned());
+        read.extend(statement.reads.iter().cloned());
+        stars.extend(statement.stars.iter().cloned());
+        kept.push((at, label));
+    }
+    kept.reverse();
+    let mut body = Body::default();
+    let bound: BTreeSet<&String> = kept.iter().flat_map(|(at, _)| &all[*at].writes).collect();
+    supply(probe, &read, &bound, &mut body);
+    for (module, name) in &stars {
+        if read.contains(name) && !bound.contains(name) {
+            body.imports.push(format!("from {module} import {name}"));
+        }
+    }
+    for (at, label) in kept {
+        let statement = &all[at];
+        match statement.kind.as_str() {
+            "Import" | "ImportFrom" if statement.source.contains('*') => {}
+            "Import" | "ImportFrom" if !statement.source.contains('\n') => {
+                body.imports.push(statement.source.trim().to_owned())
+            }
+            _ => {
+                let text = match label {
+                    Some(label) => format!("{label} = {}", statement.source),
+                    None => statement.source.clone(),
+                };
+                body.lines.extend(text.lines().map(str::to_owned));
+            }
+        }
+    }
+    body.imports = merged(&body.imports);
+    body
+}
+
+/// Names that the issue left out: imports, and symbols, which go into one line.
+fn supply(probe: &Probe, read: &BTreeSet<String>, bound: &BTreeSet<&String>, body: &mut Body) {
+    let mut made: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, line) in &probe.added {
+        if !read.contains(name) || bound.contains(name) {
+            continue;
+        }
+        match line
+            .split_once(" = ")
+            .and_then(|(_, call)| call.split_once('('))
+        {
+            Some((maker, _)) if !line.starts_with("import ") && !line.starts_with("from ") => {
+                match made.iter_mut().find(|(m, _)| *m == maker) {
+                    Some((_, names)) => names.push(name),
+                    None => made.push((maker, vec![name])),
+                }
+            }
+            _ => body.imports.push(line.clone()),
+        }
+    }
+    for (maker, names) in made {
+        let module = probe.symbolic.as_deref().unwrap_or("sympy");
+        body.imports.push(format!("from {module} import {maker}"));
+        if maker == "symbols" {
+            body.lines.push(format!(
+                "{} = symbols('{}')",
+                names.join(", "),
+                names.join(" ")
+            ));
+        } else {
+            body.lines
+                .extend(names.iter().map(|n| format!("{n} = {maker}('{n}')")));
+        }
+    }
+}
+
+/// `_` or `_7`, if it is needed and this statement's value is meant.
+fn label(
+    statement: &Statement,
+    numbers: &[Option<u32>],
+    needed: &BTreeSet<String>,
+) -> Option<String> {
+    if statement.kind != "Expr" || statement.none {
+        return None;
+    }
+    let numbered = numbers
+        .get(statement.step)
+        .copied()
+        .flatten()
+        .map(|n| format!("_{n}"));
+    numbered
+        .filter(|n| needed.contains(n))
+        .or_else(|| needed.contains("_").then(|| "_".to_owned()))
+}
+
+/// A kind of statement that gives its names a new value.
+fn binds(kind: &str) -> bool {
+    ["Assign", "Import", "ImportFrom", "FunctionDef", "ClassDef"].contains(&kind)
+}
+
+/// One line for each module, in the order of their first mention.
+pub fn merged(imports: &[String]) -> Vec<String> {
+    let mut modules: Vec<(String, Vec<String>)> = Vec::new();
+    for line in imports {
+        let split = line
+            .strip_prefix("from ")
+            .and_then(|l| l.split_once(" import "));
+        let (module, names) = match split {
+            Some((module, names)) if !names.contains('(') => (
+                format!("from {module} import "),
+                names.split(',').map(|n| n.trim().to_owned()).collect(),
+            ),
+            _ => (line.clone(), Vec::new()),
+        };
+        match modules.iter_mut().find(|(m, _)| *m == module) {
+            Some((_, known)) => {
+                for name in names {
+                    if !known.contains(&name) {
+                        known.push(name);
+                    }
+                }
+            }
+            None => modules.push((module, names)),
+        }
+    }
+    modules
+        .into_iter()
+        .map(|(module, names)| format!("{module}{}", names.join(", ")))
+        .collect()
+}
+
+/// The words of a text that could be names.
+pub fn words(text: &str) -> Vec<String> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
+        .filter(|w| w.starts_with(|c: char| c.is_alphabetic() || c == '_'))
+        .map(str::to_owned)
+        .collect()
+}

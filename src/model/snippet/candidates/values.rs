@@ -1,0 +1,229 @@
+//! Candidates about what an expression gives.
+
+use super::{Candidate, Evidence, Expects, homes};
+use crate::model::snippet::body;
+use crate::model::snippet::probe::{Check, Statement};
+use crate::model::snippet::steps::{Role, Said, Step};
+
+pub(super) fn candidates(
+    evidence: &Evidence<'_>,
+    at: usize,
+    statement: &Statement,
+    step: &Step,
+) -> Vec<Candidate> {
+    let Some(expression) = expression(statement) else {
+        return Vec::new();
+    };
+    let said: Vec<(&Said, &Check)> = step.said.iter().zip(&statement.checks).collect();
+    // In which form the issue shows the value, if it shows what comes today.
+    let today = said.iter().find(|(_, c)| is_today(c)).copied();
+    let form = today.and_then(|(_, c)| c.same.clone());
+    let contradicted = said.iter().any(|(_, c)| !is_today(c));
+    let mut all = Vec::new();
+    for (said, check) in &said {
+        let made = match said.role {
+            _ if statement.raised.is_some() => {
+                (said.role == Role::Right).then(|| (90, equals_anew(&expression, said, check)))
+            }
+            Role::Right if !is_today(check) => Some((
+                84,
+                equals(&expression, said, check, statement, form.as_deref()),
+            )),
+            // Shown as the result of another version, say, and today's is another.
+            Role::Fine | Role::Shown
+                if today.is_some_and(|(s, _)| s.role == Role::Wrong) && !is_today(check) =>
+            {
+                Some((
+                    76,
+                    equals(&expression, said, check, statement, form.as_deref()),
+                ))
+            }
+            Role::Wrong if is_today(check) => {
+                Some((66, differs(&expression, said, check, statement)))
+            }
+            Role::Shown if is_today(check) && step.ends_block && !contradicted => {
+                Some((44, differs(&expression, said, check, statement)))
+            }
+            _ => None,
+        };
+        let Some((trust, Some((lines, imports, claim)))) = made else {
+            continue;
+        };
+        let more: Vec<String> = lines.iter().flat_map(|l| body::words(l)).collect();
+        let mut body = evidence.before(at, &more);
+        body.lines.extend(lines);
+        body.imports.extend(imports);
+        body.imports = body::merged(&body.imports);
+        let prose = if step.in_prose { 2 } else { 0 };
+        all.push(Candidate {
+            trust: trust - prose,
+            body,
+            function: None,
+            fixtures: "",
+            expects: match &statement.raised {
+                Some(raised) if !raised.own => Expects::Raised(raised.exception.clone()),
+                _ => Expects::Assertion,
+            },
+            claim,
+            sentence: if said.sentence.is_empty() {
+                evidence.issue.title.clone()
+            } else {
+                said.sentence.clone()
+            },
+            homes: homes(statement, statement.raised.as_ref()),
+        });
+    }
+    all
+}
+
+type Made = Option<(Vec<String>, Vec<String>, String)>;
+
+fn is_today(check: &Check) -> bool {
+    check.same.is_some() || check.equal == Some(true)
+}
+
+/// The expression whose value counts, on one line where it fits.
+fn expression(statement: &Statement) -> Option<String> {
+    match statement.kind.as_str() {
+        "Print" => statement.shown.clone(),
+        "Expr" => Some(statement.source.trim().trim_end_matches(';').to_owned()),
+        _ => None,
+    }
+}
+
+/// Today it raises; it should give a value.
+fn equals_anew(expression: &str, said: &Said, check: &Check) -> Made {
+    if !check.evaluates {
+        return None;
+    }
+    let right = said.text.trim();
+    let (mut lines, value) = bound(expression);
+    lines.push(match right {
+        "True" => format!("assert {value}"),
+        "False" => format!("assert not {value}"),
+        "None" => format!("assert {value} is None"),
+        _ => format!("assert {value} == {right}"),
+    });
+    Some((lines, Vec::new(), format!("gives {right}")))
+}
+
+fn equals(
+    expression: &str,
+    said: &Said,
+    check: &Check,
+    statement: &Statement,
+    form: Option<&str>,
+) -> Made {
+    let joined = on_one_line(&said.text, check);
+    let right = joined.as_str();
+    let (mut lines, value) = bound(expression);
+    let mut imports = Vec::new();
+    let claim = format!("gives {}", right.lines().next().unwrap_or(""));
+    if check.evaluates && check.equal == Some(false) {
+        let singleton = ["bool", "NoneType"].contains(&statement.kind_of_value.as_str());
+        lines.push(match right {
+            "True" | "False" | "None" if singleton => format!("assert {value} is {right}"),
+            "True" => format!("assert {value}"),
+            "False" => format!("assert not {value}"),
+            _ if statement.kind_of_value == "ndarray" => {
+                imports.push("import numpy".to_owned());
+                format!("assert numpy.array_equal({value}, {right})")
+            }
+            // A string that somebody typed by hand: blanks are not what it is about.
+            _ if check.kind == "str" && statement.kind_of_value == "str" => {
+                format!("assert ''.join({value}.split()) == ''.join({right}.split())")
+            }
+            _ => format!("assert {value} == {right}"),
+        });
+        return Some((lines, imports, claim));
+    }
+    if check.evaluates {
+        return None;
+    }
+    let text = match form {
+        _ if statement.kind_of_value == "str" => value,
+        Some("printed") | Some("pretty") | None => return None,
+        Some(form) => format!("{form}({value})"),
+    };
+    lines.push(format!(
+        "assert ''.join({text}.split()) == {}",
+        quoted(&blankless(right))
+    ));
+    Some((lines, imports, claim))
+}
+
+fn differs(expression: &str, said: &Said, check: &Check, statement: &Statement) -> Made {
+    let joined = on_one_line(&said.text, check);
+    let wrong = joined.as_str();
+    let (mut lines, value) = bound(expression);
+    let mut imports = Vec::new();
+    let claim = format!("does not give {}", wrong.lines().next().unwrap_or(""));
+    if check.evaluates && check.equal == Some(true) {
+        let singleton = ["bool", "NoneType"].contains(&statement.kind_of_value.as_str());
+        lines.push(match wrong {
+            "True" | "False" | "None" if singleton => format!("assert {value} is not {wrong}"),
+            _ if statement.kind_of_value == "ndarray" => {
+                imports.push("import numpy".to_owned());
+                format!("assert not numpy.array_equal({value}, {wrong})")
+            }
+            _ => format!("assert {value} != {wrong}"),
+        });
+        return Some((lines, imports, claim));
+    }
+    let text = match check.same.as_deref()? {
+        "repr" if statement.kind == "Print" => format!("str({value})"),
+        "pretty" => {
+            imports.push("from sympy import pretty".to_owned());
+            let unicode = if wrong.is_ascii() { "False" } else { "True" };
+            format!("pretty({value}, use_unicode={unicode})")
+        }
+        form @ ("repr" | "str") => format!("{form}({value})"),
+        _ => return None,
+    };
+    lines.push(match check.exact {
+        true => format!("assert {text} != {}", quoted(wrong)),
+        false => format!(
+            "assert ''.join({text}.split()) != {}",
+            quoted(&blankless(wrong))
+        ),
+    });
+    Some((lines, imports, claim))
+}
+
+/// A long expression gets a name of its own.
+fn bound(expression: &str) -> (Vec<String>, String) {
+    let simple = !expression.contains([' ', '\n']) && expression.len() < 60;
+    if simple {
+        return (Vec::new(), expression.to_owned());
+    }
+    if expression.contains('\n') {
+        let mut lines: Vec<String> = format!("result = ({expression})")
+            .lines()
+            .map(str::to_owned)
+            .collect();
+        lines.retain(|l| !l.trim().is_empty());
+        return (lines, "result".to_owned());
+    }
+    (vec![format!("result = {expression}")], "result".to_owned())
+}
+
+/// An expression that was shown over several lines fits on one.
+fn on_one_line(text: &str, check: &Check) -> String {
+    match check.evaluates {
+        true => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        false => text.trim().to_owned(),
+    }
+}
+
+fn blankless(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+/// A Python string literal.
+fn quoted(text: &str) -> String {
+    let inner = text
+        .replace('\\', "\\\\")
+        .replace('\'', "\\'")
+        .replace('\n', "\\n");
+    format!("'{inner}'")
+}

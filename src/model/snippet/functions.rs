@@ -1,0 +1,67 @@
+//! Test functions that the issue itself holds.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::body::Body;
+use super::candidates::{Candidate, Expects};
+use super::extract::{Issue, Kind, pattern};
+
+/// A test function in the issue, as it stands, where it asserts something that could hold.
+pub fn candidates(issue: &Issue) -> Vec<Candidate> {
+    static TEST: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^(?:async )?def (test\w*)\("));
+    static POINTLESS: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"(?m)^\s*(?:assert (?:0|False|1 == 2|not True|1 != 1)\b|raise\b)|pytest\.fail\(")
+    });
+    let mut all = Vec::new();
+    for part in &issue.parts {
+        let Kind::Code(source) = &part.kind else {
+            continue;
+        };
+        let tests: Vec<String> = TEST
+            .captures_iter(source)
+            .map(|f| f[1].to_owned())
+            .collect();
+        let [name] = tests.as_slice() else { continue };
+        if !source.contains("assert ") || POINTLESS.is_match(source) {
+            continue;
+        }
+        let (imports, code): (Vec<&str>, Vec<&str>) = source.lines().partition(|l| {
+            l.starts_with("import ") || (l.starts_with("from ") && !l.contains('('))
+        });
+        let mut function = code.join("\n").trim().to_owned();
+        if name == "test" {
+            function = function.replacen("def test(", "def test_as_reported(", 1);
+        }
+        all.push(Candidate {
+            trust: 8600,
+            body: Body {
+                imports: imports.into_iter().map(str::to_owned).collect(),
+                lines: Vec::new(),
+            },
+            homes: fixtures(&function),
+            function: Some(function),
+            fixtures: "",
+            expects: Expects::Assertion,
+            claim: "does what the test in the issue asserts".to_owned(),
+            sentence: issue.title.clone(),
+        });
+    }
+    all
+}
+
+/// The arguments of the function, as names to look for.
+fn fixtures(function: &str) -> Vec<(String, String)> {
+    static ARGUMENTS: LazyLock<Regex> = LazyLock::new(|| pattern(r"def test\w*\(([^)]*)\)"));
+    let Some(found) = ARGUMENTS.captures(function) else {
+        return Vec::new();
+    };
+    let names = found[1]
+        .split(',')
+        .map(|a| a.split([':', '=']).next().unwrap_or("").trim());
+    names
+        .filter(|n| !n.is_empty())
+        .map(|n| (n.to_owned(), format!("{n}.py")))
+        .collect()
+}

@@ -1,0 +1,82 @@
+//! Reads what `run_pytest`, `insert_function` and `submit` answer.
+
+use super::candidates::Expects;
+
+/// Whether the one contributed test failed as it should; `Err` says why not.
+pub fn judge(report: &str, expects: &Expects) -> Result<(), String> {
+    if report.contains("COULD NOT BE COLLECTED") {
+        return Err("its file could not be collected".to_owned());
+    }
+    let mut lines = report
+        .lines()
+        .skip_while(|l| !l.starts_with("FAILED ") && !l.starts_with("ERROR "));
+    let Some(headline) = lines.next() else {
+        let why = if report.contains("passed ") {
+            "it passes today"
+        } else {
+            "it did not run"
+        };
+        return Err(why.to_owned());
+    };
+    if headline.starts_with("ERROR") {
+        return Err("it has an error before it starts".to_owned());
+    }
+    let kind = lines.next().unwrap_or("").trim();
+    let error = lines.next().unwrap_or("").trim();
+    let exception = error.split(':').next().unwrap_or("");
+    let short = exception.rsplit('.').next().unwrap_or(exception);
+    let by_source = kind.contains("raised by the code under test");
+    let by_assertion = kind.contains("an assertion of the test did not hold");
+    match expects {
+        Expects::Raised(name) if by_source && short == name => Ok(()),
+        Expects::Assertion if by_assertion => Ok(()),
+        _ => Err(format!("it fails with {error}")),
+    }
+}
+
+/// The tool did not do what it was asked to.
+pub fn refused(answer: &str) -> bool {
+    !answer.starts_with("Written to") && !answer.starts_with("Made ")
+}
+
+pub fn first_line(answer: &str) -> &str {
+    answer.lines().next().unwrap_or("").trim_end_matches('.')
+}
+
+/// What the gate found, on one line.
+pub fn findings(answer: &str) -> String {
+    let lines: Vec<&str> = answer
+        .lines()
+        .filter_map(|l| l.trim().strip_prefix("- "))
+        .collect();
+    let joined = lines.join(" ");
+    joined
+        .chars()
+        .take(200)
+        .collect::<String>()
+        .trim_end_matches('.')
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ASSERTION: &str = "1 test: 1 failed\n\nFAILED tests/test_a.py::test_b\n  an assertion of the test did not hold\n  \
+                             AssertionError: assert 1 == 2\n    [test] tests/test_a.py:3 in test_b: assert low(1) == 2";
+    const RAISED: &str = "1 test: 1 failed\n\nFAILED tests/test_a.py::test_b\n  raised by the code under test\n  \
+                          pkg.errors.OddError: no\n    [source] pkg/a.py:3 in low: raise OddError('no')";
+
+    #[test]
+    fn a_test_has_to_fail_in_the_way_that_was_expected() {
+        let odd = Expects::Raised("OddError".into());
+        assert_eq!(judge(ASSERTION, &Expects::Assertion), Ok(()));
+        assert_eq!(judge(RAISED, &odd), Ok(()));
+        assert!(judge(ASSERTION, &odd).is_err());
+        assert!(judge(RAISED, &Expects::Assertion).is_err());
+        assert_eq!(
+            judge("1 test: 1 passed\n\npassed tests/test_a.py::test_b", &odd),
+            Err("it passes today".into())
+        );
+    }
+}

@@ -1,0 +1,184 @@
+//! Which test file a test belongs into.
+
+use serde_json::json;
+
+use super::player::{Player, Turn};
+
+/// A test file, found by the names of the modules that the test is about and by the names that it uses.
+pub fn test_file(
+    player: &mut Player,
+    homes: &[(String, String)],
+    names: &[String],
+) -> Result<Option<String>, Turn> {
+    let mut scores: Vec<(String, u32)> = Vec::new();
+    let mut add = |path: &str, points: u32| {
+        if is_test_file(path) {
+            match scores.iter_mut().find(|(p, _)| p == path) {
+                Some((_, score)) => *score += points,
+                None => scores.push((path.to_owned(), points)),
+            }
+        }
+    };
+    let mut stems: Vec<(&str, &str)> = Vec::new();
+    for (_, file) in homes.iter().rev() {
+        let stem = file
+            .rsplit('/')
+            .next()
+            .unwrap_or(file)
+            .trim_end_matches(".py");
+        let stem = match stem {
+            "__init__" | "base" | "core" => file.rsplit('/').nth(1).unwrap_or(stem),
+            stem => stem.trim_start_matches('_'),
+        };
+        if !stems.iter().any(|(s, _)| *s == stem) && !is_test_file(file) {
+            stems.push((stem, file));
+        }
+    }
+    for (n, (stem, file)) in stems.iter().take(3).enumerate() {
+        let answer = player.call(
+            "find_file",
+            json!({"name": format!("*test*{stem}*.py")}),
+            "Which test file is about this module?",
+        )?;
+        for path in paths(&answer) {
+            let exact = [
+                format!("test_{stem}.py"),
+                format!("{stem}_test.py"),
+                format!("unittest_{stem}.py"),
+            ];
+            let name = path.rsplit('/').next().unwrap_or(path);
+            let fits = if exact.iter().any(|e| e == name) {
+                8
+            } else {
+                3
+            };
+            let near = shared_folders(path, file);
+            add(path, fits + near - (n as u32).min(2));
+        }
+    }
+    let alternatives: Vec<String> = names
+        .iter()
+        .filter(|n| n.len() > 2)
+        .take(4)
+        .map(|n| regex::escape(n))
+        .collect();
+    if !alternatives.is_empty() {
+        let pattern = format!(r"\b(?:{})\b", alternatives.join("|"));
+        let answer = player.call(
+            "search",
+            json!({"pattern": pattern, "glob": "*test*.py"}),
+            "Which tests use the same names?",
+        )?;
+        for (path, count) in matches(&answer) {
+            add(&path, 1 + count.min(12) / 3);
+        }
+    }
+    scores.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.len().cmp(&b.0.len())));
+    if let Some((path, _)) = scores.into_iter().next() {
+        return Ok(Some(path));
+    }
+    let answer = player.call(
+        "find_file",
+        json!({"name": "*test*.py"}),
+        "Which test files are there?",
+    )?;
+    Ok(paths(&answer).find(|p| is_test_file(p)).map(str::to_owned))
+}
+
+/// A file that pytest would collect; test data and support code are left out.
+pub fn is_test_file(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let named =
+        name.starts_with("test_") || name.starts_with("unittest_") || name.ends_with("_test.py");
+    let aside = [
+        "/roots/",
+        "/data/",
+        "/input/",
+        "/functional/",
+        "/testdata/",
+        "/example_scripts/",
+        "/regrtest_data/",
+        "/benchmarks/",
+    ];
+    named && name.ends_with(".py") && !aside.iter().any(|a| format!("/{path}").contains(a))
+}
+
+/// Paths in the answer of `find_file`.
+pub fn paths(answer: &str) -> impl Iterator<Item = &str> {
+    answer
+        .lines()
+        .map(str::trim)
+        .filter(|l| l.ends_with(".py") && !l.contains(' '))
+}
+
+/// Files and numbers of matches in the answer of `search`.
+fn matches(answer: &str) -> Vec<(String, u32)> {
+    let mut found: Vec<(String, u32)> = Vec::new();
+    for line in answer.lines() {
+        if !line.starts_with(' ') && line.ends_with(".py") {
+            found.push((line.to_owned(), 0));
+        } else if let Some((path, rest)) = line.trim().split_once(".py: ") {
+            let count = rest
+                .split(' ')
+                .next()
+                .and_then(|n| n.parse().ok())
+                .unwrap_or(1);
+            found.push((format!("{path}.py"), count));
+        } else if line.starts_with("  ")
+            && let Some((_, count)) = found.last_mut()
+        {
+            let more = line
+                .trim()
+                .strip_prefix("… ")
+                .and_then(|l| l.split(' ').next()?.parse::<u32>().ok());
+            *count += more.unwrap_or(1);
+        }
+    }
+    found
+}
+
+/// How many leading folders a test file and a source file share (`src` and `tests` apart).
+fn shared_folders(test: &str, source: &str) -> u32 {
+    let folders = |path: &str| -> Vec<String> {
+        let mut parts: Vec<String> = path.split('/').map(str::to_owned).collect();
+        parts.pop();
+        parts.retain(|p| !["src", "lib", "tests", "test", "testing"].contains(&p.as_str()));
+        parts
+    };
+    let (test, source) = (folders(test), folders(source));
+    let shared = source.iter().filter(|f| test.contains(f)).count();
+    (shared as u32 * 2).min(6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_search_are_counted_by_file() {
+        let answer = "4 matches in 2 files\n\ntests/test_a.py\n  3: x = low(2)  [test_low]\n  … 2 more in this file\n\n\
+                      Further files:\n  tests/test_b.py: 1 match\n";
+        assert_eq!(
+            matches(answer),
+            [
+                ("tests/test_a.py".to_owned(), 3),
+                ("tests/test_b.py".to_owned(), 1)
+            ]
+        );
+    }
+
+    #[test]
+    fn test_support_is_no_test_file() {
+        assert!(is_test_file("pkg/tests/test_a.py"));
+        assert!(!is_test_file("tests/roots/test-ext/test_x.py"));
+        assert!(!is_test_file("pkg/testing.py"));
+    }
+
+    #[test]
+    fn the_nearer_test_file_is_preferred() {
+        assert!(
+            shared_folders("pkg/shop/tests/test_a.py", "pkg/shop/a.py")
+                > shared_folders("pkg/other/tests/test_a.py", "pkg/shop/a.py")
+        );
+    }
+}

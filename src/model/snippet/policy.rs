@@ -1,0 +1,244 @@
+//! What is done with an issue: read it, run what it shows, and turn what it shows into a test.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+
+use super::candidates::{Candidate, Evidence, candidates};
+use super::extract::{Issue, extract};
+use super::player::{Player, Turn};
+use super::probe::{self, Probe};
+use super::steps::{Step, steps};
+use super::{body, functions, outcome, place};
+
+/// Candidates that are tried at most.
+const TRIES: usize = 6;
+/// Names that are looked for in the repository at most.
+const LOOKED_FOR: usize = 4;
+
+/// Plays on from what the conversation holds; always ends with a turn.
+pub fn play(player: &mut Player, text: &str) -> Result<std::convert::Infallible, Turn> {
+    let issue = extract(text);
+    let steps = steps(&issue);
+    let written = functions::candidates(&issue);
+    if steps.is_empty() && written.is_empty() {
+        return Err(Turn::Last(format!(
+            "I have nothing: the issue ({}) shows no code that could be run.",
+            issue.title
+        )));
+    }
+    let mut tried = Vec::new();
+    let mut all = written;
+    if !steps.is_empty() {
+        let wanted = super::extract::wanted_exceptions(&issue.prose());
+        let probe = observe(player, &steps, &wanted)?;
+        match &probe {
+            Some(probe) => {
+                let evidence = Evidence::new(&issue, &steps, probe);
+                all.extend(candidates(&evidence));
+                if all.is_empty() {
+                    return Err(Turn::Last(nothing(probe)));
+                }
+            }
+            None => tried.push("the issue's code could not be run".to_owned()),
+        }
+    }
+    all.sort_by_key(|c| std::cmp::Reverse(c.trust));
+    for candidate in all.iter().take(TRIES) {
+        match attempt(player, &issue, candidate)? {
+            Ok(()) => {}
+            Err(why) => tried.push(format!("a test that the code {}: {why}", candidate.claim)),
+        }
+    }
+    Err(Turn::Last(format!(
+        "I have nothing that shows what the issue shows. Tried: {}.",
+        tried.join("; ")
+    )))
+}
+
+/// Runs the steps; looks in the repository for names that they leave out, and runs them again.
+fn observe(player: &mut Player, steps: &[Step], wanted: &[String]) -> Result<Option<Probe>, Turn> {
+    let mut imports = BTreeMap::new();
+    let why = "What does the code of the issue do today?";
+    let answer = player.call(
+        "run_python",
+        json!({"code": probe::script(steps, wanted, &imports), "timeout": 120}),
+        why,
+    )?;
+    let Some(first) = probe::read(&answer) else {
+        return Ok(None);
+    };
+    // Only names without which a statement did not run.
+    let missing: Vec<&String> = first
+        .missing
+        .iter()
+        .filter(|name| {
+            first.statements.iter().any(|s| {
+                s.raised.as_ref().is_some_and(|r| {
+                    r.exception == "NameError" && r.message.contains(&format!("'{name}'"))
+                })
+            })
+        })
+        .collect();
+    for name in missing.into_iter().take(LOOKED_FOR) {
+        let pattern = format!(r"^(?:class|def) {name}\b|^{name}\s*=");
+        let answer = player.call(
+            "search",
+            json!({"pattern": pattern, "glob": "*.py"}),
+            &format!("Where is `{name}` defined?"),
+        )?;
+        if let Some(line) = import_of(name, &answer) {
+            imports.insert(name.clone(), line);
+        }
+    }
+    if imports.is_empty() {
+        return Ok(Some(first));
+    }
+    let code = probe::script(steps, wanted, &imports);
+    let answer = player.call(
+        "run_python",
+        json!({"code": code, "timeout": 120}),
+        "Again, with what was found.",
+    )?;
+    Ok(probe::read(&answer).or(Some(first)))
+}
+
+/// The import of a name from the first source file that defines it.
+fn import_of(name: &str, answer: &str) -> Option<String> {
+    let file = answer
+        .lines()
+        .filter(|l| !l.starts_with(' ') && l.ends_with(".py"))
+        .find(|l| !l.contains("test") && !l.contains("doc") && !l.contains("example"))?;
+    let module = file
+        .trim_end_matches(".py")
+        .trim_start_matches("src/")
+        .trim_start_matches("lib/");
+    let module = module.trim_end_matches("/__init__").replace('/', ".");
+    Some(format!("from {module} import {name}"))
+}
+
+/// Writes a candidate, runs it, and submits it if it fails as it should. `Err` says why not.
+fn attempt(
+    player: &mut Player,
+    issue: &Issue,
+    candidate: &Candidate,
+) -> Result<Result<(), String>, Turn> {
+    let names: Vec<String> = candidate
+        .homes
+        .iter()
+        .rev()
+        .map(|(name, _)| name.clone())
+        .collect();
+    let mut unique: Vec<String> = Vec::new();
+    for name in names
+        .into_iter()
+        .chain(body::words(&candidate.body.imports.join(" ")))
+    {
+        if !unique.contains(&name) && !["from", "import", "as"].contains(&name.as_str()) {
+            unique.push(name);
+        }
+    }
+    let path = match place::test_file(player, &candidate.homes, &unique)? {
+        Some(path) => path,
+        None => "tests/test_issue.py".to_owned(),
+    };
+    let name = test_name(&issue.title);
+    let why = format!("A test that the code {}.", candidate.claim);
+    let mut written = player.call(
+        "insert_function",
+        insertion(candidate, &path, &name, false),
+        &why,
+    )?;
+    if outcome::refused(&written) {
+        // An import may clash with a name of the file.
+        written = player.call(
+            "insert_function",
+            insertion(candidate, &path, &name, true),
+            &why,
+        )?;
+    }
+    if outcome::refused(&written) {
+        return Ok(Err(format!(
+            "it could not be written ({})",
+            outcome::first_line(&written)
+        )));
+    }
+    let report = player.call("run_pytest", json!({}), "Does it fail as the issue shows?")?;
+    let why_not = match outcome::judge(&report, &candidate.expects) {
+        Ok(()) => {
+            let answer =
+                player.call("submit", json!({"reason": candidate.sentence}), "It does.")?;
+            format!("it was not accepted ({})", outcome::findings(&answer))
+        }
+        Err(why) => why,
+    };
+    player.call("revert", json!({}), "Not that.")?;
+    Ok(Err(why_not))
+}
+
+/// The arguments of `insert_function`; imports at the top of the file, or within the function.
+fn insertion(candidate: &Candidate, path: &str, name: &str, inside: bool) -> serde_json::Value {
+    let mut code = String::new();
+    if let Some(function) = &candidate.function {
+        code.push_str(function);
+        code.push('\n');
+    } else {
+        code.push_str(&format!("def {name}({}):\n", candidate.fixtures));
+        let imports = candidate.body.imports.iter().filter(|_| inside);
+        for line in imports.chain(&candidate.body.lines) {
+            let indent = if line.is_empty() { "" } else { "    " };
+            code.push_str(&format!("{indent}{line}\n"));
+        }
+    }
+    let imports: &[String] = if inside && candidate.function.is_none() {
+        &[]
+    } else {
+        &candidate.body.imports
+    };
+    json!({"path": path, "code": code, "imports": imports})
+}
+
+/// `test_` and the words of the title.
+fn test_name(title: &str) -> String {
+    let words: Vec<String> = title
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|w| !w.is_empty())
+        .map(str::to_lowercase)
+        .filter(|w| {
+            !["the", "a", "an", "of", "to", "in", "is", "bug", "issue"].contains(&w.as_str())
+        })
+        .take(7)
+        .collect();
+    format!("test_{}_as_reported", words.join("_")).replace("__", "_")
+}
+
+/// Why nothing came of code that did run.
+fn nothing(probe: &Probe) -> String {
+    let ran = probe
+        .statements
+        .iter()
+        .filter(|s| s.syntax.is_none() && s.raised.is_none())
+        .count();
+    let raised: Vec<String> = probe
+        .statements
+        .iter()
+        .filter_map(|s| s.raised.as_ref())
+        .take(3)
+        .map(|r| format!("{}: {}", r.exception, r.message))
+        .collect();
+    let mut words = format!(
+        "I have nothing: of the issue's code {ran} of {} statements ran",
+        probe.statements.len()
+    );
+    if !raised.is_empty() {
+        words.push_str(&format!(" ({} came up)", raised.join("; ")));
+    }
+    if !probe.missing.is_empty() {
+        words.push_str(&format!(
+            ", {} could not be found",
+            probe.missing.join(", ")
+        ));
+    }
+    words.push_str(", and nothing that it did is what the issue complains about.");
+    words
+}

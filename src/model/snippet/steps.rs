@@ -1,0 +1,241 @@
+//! The code of an issue as a list of steps to run, each with what the issue says comes of it.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::extract::{
+    Claim, Entry, Issue, Kind, Raised, Stance, claims, pattern, stance_after, stance_before,
+};
+
+/// Code to run, and what the issue says about its last statement.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Step {
+    pub source: String,
+    /// It was typed at a prompt: what follows goes on after an exception.
+    pub prompt: bool,
+    pub number: Option<u32>,
+    pub said: Vec<Said>,
+    pub raised: Option<Raised>,
+    /// It stands in a sentence, not in a block.
+    pub in_prose: bool,
+    /// The issue says that it works.
+    pub works: bool,
+    /// The last with an output of its block.
+    pub ends_block: bool,
+}
+
+/// A text that the issue gives for what a step returns or prints.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Said {
+    pub text: String,
+    pub role: Role,
+    /// Where the issue says so, if it was a sentence.
+    pub sentence: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// What should come.
+    Right,
+    /// What comes, and should not.
+    Wrong,
+    /// What comes, and is fine.
+    Fine,
+    /// What comes.
+    Shown,
+}
+
+impl From<Stance> for Role {
+    fn from(stance: Stance) -> Role {
+        match stance {
+            Stance::Expected => Role::Right,
+            Stance::Bad => Role::Wrong,
+            Stance::Good => Role::Fine,
+            Stance::Unknown => Role::Shown,
+        }
+    }
+}
+
+/// The steps of an issue, in order.
+pub fn steps(issue: &Issue) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    // What was said before there was any code.
+    let mut pending: Vec<Claim> = Vec::new();
+    for (n, part) in issue.parts.iter().enumerate() {
+        let prose = |at: Option<usize>| match at.and_then(|i| issue.parts.get(i)).map(|p| &p.kind) {
+            Some(Kind::Prose(text)) => text.as_str(),
+            _ => "",
+        };
+        let before = stance_before(&part.heading, prose(n.checked_sub(1)));
+        let after = stance_after(prose(Some(n + 1)));
+        match &part.kind {
+            Kind::Repl(entries) => transcript(&mut steps, entries, before, after),
+            Kind::Code(source) => {
+                steps.push(Step {
+                    source: source.clone(),
+                    works: before == Stance::Good,
+                    ends_block: true,
+                    ..Step::default()
+                });
+                for claim in pending.drain(..) {
+                    attach(steps.last_mut(), &claim);
+                }
+            }
+            Kind::Raised(raised) => {
+                let fits = steps.last().is_some_and(|s| s.raised.is_none());
+                if !raised.cell.is_empty()
+                    && !steps
+                        .iter()
+                        .any(|s| s.source.contains(last_line(&raised.cell)))
+                {
+                    steps.push(Step {
+                        source: raised.cell.clone(),
+                        raised: Some(raised.clone()),
+                        ends_block: true,
+                        ..Step::default()
+                    });
+                } else if fits && let Some(step) = steps.iter_mut().rev().find(|s| !s.in_prose) {
+                    step.raised = Some(raised.clone());
+                }
+            }
+            Kind::Text { lang, text }
+                if lang.is_empty() || lang.starts_with("text") || lang.starts_with("py") =>
+            {
+                if let Some(step) = steps.iter_mut().rev().find(|s| !s.in_prose) {
+                    let role = Role::from(if after == Stance::Unknown {
+                        before
+                    } else {
+                        after
+                    });
+                    step.said.push(Said {
+                        text: text.trim_end().to_owned(),
+                        role,
+                        sentence: String::new(),
+                    });
+                }
+            }
+            Kind::Prose(text) => {
+                for claim in claims(text) {
+                    match &claim.expression {
+                        Some(source) if is_expression(source) => {
+                            steps.push(Step {
+                                source: source.clone(),
+                                prompt: true,
+                                in_prose: true,
+                                ends_block: true,
+                                ..Step::default()
+                            });
+                            attach(steps.last_mut(), &claim);
+                        }
+                        Some(_) => {}
+                        None if steps.is_empty() => pending.push(claim),
+                        None => attach(steps.iter_mut().rev().find(|s| !s.in_prose), &claim),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    steps.truncate(60);
+    steps
+}
+
+fn transcript(steps: &mut Vec<Step>, entries: &[Entry], before: Stance, after: Stance) {
+    let last = entries
+        .iter()
+        .rposition(|e| !e.output.is_empty() || e.raised.is_some());
+    for (n, entry) in entries.iter().enumerate() {
+        let ends = Some(n) == last;
+        let mut stance = super::extract::judge(&entry.note);
+        let mut said = Vec::new();
+        if let Some(right) = right_in(&entry.note) {
+            said.push(Said {
+                text: right,
+                role: Role::Right,
+                sentence: entry.note.clone(),
+            });
+            stance = Stance::Bad;
+        } else if stance == Stance::Expected {
+            stance = Stance::Bad;
+        } else if stance == Stance::Unknown {
+            stance = match (ends, before) {
+                (true, _) if after != Stance::Unknown => after,
+                (true, stance) => stance,
+                (false, Stance::Bad) => Stance::Unknown,
+                (false, stance) => stance,
+            };
+        }
+        if !entry.output.is_empty() {
+            said.push(Said {
+                text: entry.output.clone(),
+                role: stance.into(),
+                sentence: entry.note.clone(),
+            });
+        }
+        steps.push(Step {
+            source: entry.source.clone(),
+            prompt: true,
+            number: entry.number,
+            said,
+            raised: entry.raised.clone(),
+            in_prose: false,
+            works: stance == Stance::Good,
+            ends_block: ends,
+        });
+    }
+}
+
+/// `should be 3`, `-> 3 expected`: the value in a remark.
+fn right_in(note: &str) -> Option<String> {
+    static SHOULD: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)(?:should(?: be| return| give| print| equal| yield)|expected?(?: is| to be| to get)?:?|supposed to be|must be)\s+(`[^`]+`|\S.*)$",
+        )
+    });
+    let found = SHOULD.captures(note)?;
+    let text = found[1]
+        .trim_matches('`')
+        .trim()
+        .trim_end_matches(['.', '!'])
+        .to_owned();
+    let plain = text.contains(['(', '[', '\'', '"', '{']) || !text.contains(' ');
+    plain.then_some(text)
+}
+
+fn attach(step: Option<&mut Step>, claim: &Claim) {
+    let Some(step) = step else { return };
+    let mut say = |text: &Option<String>, role: Role| {
+        if let Some(text) = text {
+            let said = Said {
+                text: text.clone(),
+                role,
+                sentence: claim.sentence.clone(),
+            };
+            if !step.said.contains(&said) {
+                step.said.push(said);
+            }
+        }
+    };
+    say(&claim.right, Role::Right);
+    say(&claim.wrong, Role::Wrong);
+    let role = match claim.stance {
+        // "gives 1, which is wrong", but also "gives 1 as it should".
+        Stance::Expected => Role::Shown,
+        stance => stance.into(),
+    };
+    say(&claim.shown, role);
+}
+
+/// More than a bare name or number.
+fn is_expression(text: &str) -> bool {
+    text.contains(['(', '+', '*', '/', '[', '@', '%', '<', '>', '='])
+}
+
+fn last_line(text: &str) -> &str {
+    text.lines()
+        .rev()
+        .find(|l| !l.trim().is_empty())
+        .unwrap_or("")
+        .trim()
+}
