@@ -11,14 +11,6 @@ pub fn test_file(
     names: &[String],
 ) -> Result<Option<String>, Turn> {
     let mut scores: Vec<(String, u32)> = Vec::new();
-    let mut add = |path: &str, points: u32| {
-        if is_test_file(path) {
-            match scores.iter_mut().find(|(p, _)| p == path) {
-                Some((_, score)) => *score += points,
-                None => scores.push((path.to_owned(), points)),
-            }
-        }
-    };
     let mut stems: Vec<(&str, &str)> = Vec::new();
     for (_, file) in homes.iter().rev() {
         let stem = file
@@ -53,7 +45,14 @@ pub fn test_file(
                 3
             };
             let near = shared_folders(path, file);
-            add(path, fits + near - (n as u32).min(2));
+            add(&mut scores, path, fits + near - (n as u32).min(2));
+        }
+        let sure = scores
+            .iter()
+            .filter(|(_, score)| *score >= 10)
+            .max_by_key(|(_, score)| *score);
+        if let Some((path, _)) = sure {
+            return Ok(Some(path.clone()));
         }
     }
     let alternatives: Vec<String> = names
@@ -70,7 +69,7 @@ pub fn test_file(
             "Which tests use the same names?",
         )?;
         for (path, count) in matches(&answer) {
-            add(&path, 1 + count.min(12) / 3);
+            add(&mut scores, &path, 1 + count.min(12) / 3);
         }
     }
     scores.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.len().cmp(&b.0.len())));
@@ -83,6 +82,15 @@ pub fn test_file(
         "Which test files are there?",
     )?;
     Ok(paths(&answer).find(|p| is_test_file(p)).map(str::to_owned))
+}
+
+fn add(scores: &mut Vec<(String, u32)>, path: &str, points: u32) {
+    if is_test_file(path) {
+        match scores.iter_mut().find(|(p, _)| p == path) {
+            Some((_, score)) => *score += points,
+            None => scores.push((path.to_owned(), points)),
+        }
+    }
 }
 
 /// A file that pytest would collect; test data and support code are left out.

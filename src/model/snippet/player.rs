@@ -10,7 +10,7 @@ use crate::model::{Finish, Message, Reply, ToolCall, Usage};
 /// What ends a turn; passed up with `?`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Turn {
-    Call(ToolCall, String),
+    Call(Box<ToolCall>, String),
     /// Nothing more to do: the last words.
     Last(String),
     /// The conversation holds another call than the policy makes at this place.
@@ -59,7 +59,7 @@ impl Player {
                 Ok(answer.clone())
             }
             Some((made, None)) if made.name == call.name && made.arguments == call.arguments => {
-                Err(Turn::Call(call, why.to_owned()))
+                Err(Turn::Call(Box::new(call), why.to_owned()))
             }
             Some((made, _)) => Err(Turn::Strange(format!(
                 "call {} of the conversation is `{}`, where the rules would call `{}`: they cannot go on from there",
@@ -67,7 +67,7 @@ impl Player {
                 made.name,
                 call.name
             ))),
-            None => Err(Turn::Call(call, why.to_owned())),
+            None => Err(Turn::Call(Box::new(call), why.to_owned())),
         }
     }
 }
@@ -83,7 +83,7 @@ impl Turn {
             finish,
         };
         match self {
-            Turn::Call(call, why) => Ok(reply(why, vec![call], Finish::ToolCalls)),
+            Turn::Call(call, why) => Ok(reply(why, vec![*call], Finish::ToolCalls)),
             Turn::Last(words) => Ok(reply(words, Vec::new(), Finish::Stop)),
             Turn::Strange(what) => Err(what),
         }
@@ -118,7 +118,7 @@ mod tests {
             assert_eq!(call.id, id);
             messages.push(Message::Assistant {
                 content: String::new(),
-                calls: vec![call],
+                calls: vec![*call],
             });
             messages.push(Message::Tool(ToolResult {
                 id: id.into(),
@@ -135,7 +135,7 @@ mod tests {
         };
         let open = [Message::Assistant {
             content: String::new(),
-            calls: vec![call.clone()],
+            calls: vec![*call.clone()],
         }];
         assert_eq!(turn(&open), Turn::Call(call, why));
     }

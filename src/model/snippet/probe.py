@@ -179,8 +179,9 @@ def names(node):
     if isinstance(node, ast.Expr):
         target = node.value
         if isinstance(target, ast.Call) and isinstance(target.func, ast.Attribute):
-            while isinstance(target, (ast.Attribute, ast.Subscript, ast.Call)):
-                target = target.func if isinstance(target, ast.Call) else target.value
+            target = target.func
+            while isinstance(target, (ast.Attribute, ast.Subscript)):
+                target = target.value
             if isinstance(target, ast.Name):
                 writes.append(target.id)
     return sorted(set(reads)), sorted(set(writes)), called

@@ -83,19 +83,10 @@ pub fn steps(issue: &Issue) -> Vec<Step> {
                 }
             }
             Kind::Raised(raised) => {
-                let fits = steps.last().is_some_and(|s| s.raised.is_none());
-                if !raised.cell.is_empty()
-                    && !steps
-                        .iter()
-                        .any(|s| s.source.contains(last_line(&raised.cell)))
+                if !add_cell(&mut steps, raised)
+                    && let Some(step) = steps.iter_mut().rev().find(|s| !s.in_prose)
+                    && step.raised.is_none()
                 {
-                    steps.push(Step {
-                        source: raised.cell.clone(),
-                        raised: Some(raised.clone()),
-                        ends_block: true,
-                        ..Step::default()
-                    });
-                } else if fits && let Some(step) = steps.iter_mut().rev().find(|s| !s.in_prose) {
                     step.raised = Some(raised.clone());
                 }
             }
@@ -139,6 +130,38 @@ pub fn steps(issue: &Issue) -> Vec<Step> {
     }
     steps.truncate(60);
     steps
+}
+
+/// The cell that IPython shows in a traceback: new code, or lines that the issue's code left out.
+fn add_cell(steps: &mut Vec<Step>, raised: &Raised) -> bool {
+    let last = last_line(&raised.cell);
+    if last.is_empty() {
+        return false;
+    }
+    let Some(step) = steps.iter_mut().rev().find(|s| s.source.contains(last)) else {
+        steps.push(Step {
+            source: raised.cell.clone(),
+            raised: Some(raised.clone()),
+            ends_block: true,
+            ..Step::default()
+        });
+        return true;
+    };
+    step.raised.get_or_insert_with(|| raised.clone());
+    if !step.prompt {
+        let left_out: Vec<&str> = raised
+            .cell
+            .lines()
+            .filter(|l| !l.starts_with(' ') && l.contains(" = ") && !step.source.contains(l.trim()))
+            .collect();
+        if let Some(at) = step.source.rfind(last)
+            && !left_out.is_empty()
+        {
+            step.source
+                .insert_str(at, &format!("{}\n", left_out.join("\n")));
+        }
+    }
+    true
 }
 
 fn transcript(steps: &mut Vec<Step>, entries: &[Entry], before: Stance, after: Stance) {

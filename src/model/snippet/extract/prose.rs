@@ -26,7 +26,7 @@ static GOOD: LazyLock<Regex> = LazyLock::new(|| {
 });
 static BAD: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)\b(?:but\b|however|instead\b|wrong|incorrect(?:ly)?|(?:is )?not correct|bug\b|bad:?$|actual|current(?:ly)?\b|unexpected|fails?\b|errors?\b|raises?\b|crash(?:es)?|broken|strange|weird|odd\b|does(?:n'?t| not) work|should(?:n'?t| not)|no longer|misbehav|inconsisten|buggy|gives? the following error|unfortunately|to reproduce|problem)",
+        r"(?i)\b(?:but\b|however|instead\b|wrong|incorrect(?:ly)?|(?:is )?not correct|bug\b|bad:?$|actual(?:ly)?\b|currently\b|unexpected|fails?\b|errors?\b|raises?\b|crash(?:es)?|broken|strange|weird|odd\b|does(?:n'?t| not) work|should(?:n'?t| not)|no longer|misbehav|inconsisten|buggy|gives? the following error|unfortunately|to reproduce|problem)",
     )
 });
 static EXPECTED: LazyLock<Regex> = LazyLock::new(|| {
@@ -122,7 +122,7 @@ pub fn wanted_exceptions(prose: &str) -> Vec<String> {
     });
     static PASSIVE: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
-            r"(?i)`{0,2}((?:[A-Za-z_]\w*\.)*(?-i:[A-Z])\w*(?:Error|Exception))`{0,2} (?:should be|must be|was|were|to be|ought to be|being) (?:raised|thrown)",
+            r"(?i)`{0,2}((?:[A-Za-z_]\w*\.)*\b(?-i:[A-Z]\w*(?:Error|Exception)))`{0,2} (?:should be|must be|was|were|to be|ought to be|being) (?:raised|thrown)",
         )
     });
     static NEGATED: LazyLock<Regex> = LazyLock::new(|| {
