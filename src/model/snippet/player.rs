@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::model::{Finish, Message, Reply, ToolCall, Usage};
+use crate::model::{Finish, Message, Reply, ToolCall};
 
 /// What ends a turn; passed up with `?`.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,9 +78,8 @@ impl Turn {
         let reply = |content, calls, finish| Reply {
             content,
             calls,
-            malformed: Vec::new(),
-            usage: Usage::default(),
             finish,
+            ..Reply::default()
         };
         match self {
             Turn::Call(call, why) => Ok(reply(why, vec![*call], Finish::ToolCalls)),
