@@ -129,6 +129,30 @@ impl Layer {
         Ok(Some(layer))
     }
 
+    /// Adds one value that stands by itself; one that does not fit its key is refused in the name of `at`.
+    pub fn push(
+        &mut self,
+        at: &str,
+        keys: Vec<String>,
+        value: Value,
+        origin: Origin,
+    ) -> Result<()> {
+        let one = Layer {
+            values: vec![(keys, value, origin)],
+            notes: Vec::new(),
+        };
+        let mut table = Table::new();
+        one.merge_into(&mut table, &mut BTreeMap::new());
+        let check = table.try_into::<Settings>();
+        for (keys, value, origin) in one.values {
+            if let Err(e) = &check {
+                return Err(explain(at, &keys, e.message()));
+            }
+            self.values.push((keys, value, origin));
+        }
+        Ok(())
+    }
+
     pub fn merge_into(&self, table: &mut Table, origins: &mut BTreeMap<String, Origin>) {
         for (keys, value, origin) in &self.values {
             let Some((last, sections)) = keys.split_last() else {

@@ -83,7 +83,7 @@ impl Settings {
             layers.extend(Layer::file(&folder.join(FILE), trust)?);
         }
         layers.push(variables::layer(&sources.variables, &mut notes)?);
-        layers.push(sources.flags.layer());
+        layers.push(sources.flags.layer()?);
 
         let mut table = Table::new();
         let mut origins = BTreeMap::new();

@@ -8,6 +8,7 @@ use toml::Value;
 
 use super::layer::Layer;
 use super::{FILE, Origin};
+use crate::error::Result;
 
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
@@ -81,16 +82,13 @@ impl Flags {
         self.0.push((key.to_owned(), value, flag));
     }
 
-    pub(super) fn layer(&self) -> Layer {
-        let split = |key: &str| key.split('.').map(str::to_owned).collect();
-        Layer {
-            values: self
-                .0
-                .iter()
-                .map(|(key, value, flag)| (split(key), value.clone(), Origin::Flag(flag.clone())))
-                .collect(),
-            notes: Vec::new(),
+    pub(super) fn layer(&self) -> Result<Layer> {
+        let mut layer = Layer::default();
+        for (key, value, flag) in &self.0 {
+            let keys = key.split('.').map(str::to_owned).collect();
+            layer.push(flag, keys, value.clone(), Origin::Flag(flag.clone()))?;
         }
+        Ok(layer)
     }
 }
 

@@ -305,6 +305,12 @@ fn variables_are_read_as_their_key_asks() {
     error: failed to read the settings
       cause: TESTWRIGHT_SANDBOX: `sandbox` in [run] cannot be `podman`; it is one of local, docker
     ");
+    let place = Place::new().flag("run.sandbox", "dokcer");
+    insta::assert_snapshot!(place.refused(), @r"
+    error: failed to read the settings
+      cause: --sandbox: `sandbox` in [run] cannot be `dokcer`; it is one of local, docker
+      hint: did you mean `docker`?
+    ");
     let notes = Place::new()
         .variable("TESTWRIGHT_MAX_STEP", "5")
         .load()

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde_json::Value as Json;
-use toml::{Table, Value};
+use toml::Value;
 
-use super::layer::{Layer, explain, nearest};
+use super::layer::{Layer, nearest};
 use super::{Origin, Settings};
 use crate::error::Result;
 
@@ -181,19 +181,10 @@ pub(super) fn layer(
 }
 
 fn push(layer: &mut Layer, key: &Key, name: &str, text: &str) -> Result<()> {
-    let value = key.value(text);
-    let path = key.path();
-    let mut table = Table::new();
-    let one = Layer {
-        values: vec![(path.clone(), value.clone(), Origin::Default)],
-        notes: Vec::new(),
-    };
-    one.merge_into(&mut table, &mut BTreeMap::new());
-    if let Err(e) = table.try_into::<Settings>() {
-        return Err(explain(name, &path, e.message()));
-    }
-    layer
-        .values
-        .push((path, value, Origin::Variable(name.to_owned())));
-    Ok(())
+    layer.push(
+        name,
+        key.path(),
+        key.value(text),
+        Origin::Variable(name.to_owned()),
+    )
 }

@@ -169,7 +169,7 @@ const CONFINED: [(&str, &[&str]); 4] = [
         &["sandboxes/src/docker/", "sandboxes/src/docker.rs"],
     ),
     ("async_openai", &["src/model/"]),
-    ("reqwest", &["src/issues/", "src/model/"]),
+    ("reqwest", &["src/issues/", "src/model/", "src/cli/doctor/"]),
     ("tree_sitter", &["tools/src/"]),
 ];
 
