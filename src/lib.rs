@@ -1,7 +1,15 @@
 //! testwright: from an issue and a Python repository to a test that fails on the old code for the
 //! reason that the issue states.
 
+pub mod agent;
+pub mod approaches;
+pub mod cli;
+pub mod daemon;
 pub mod error;
+pub mod gate;
 pub mod issues;
 pub mod model;
+pub mod preparation;
+pub mod session;
 pub mod settings;
+pub mod store;

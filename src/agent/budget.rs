@@ -89,7 +89,8 @@ impl Budget {
 
     /// Time left until the limit of minutes; a day if there is none.
     pub fn left(&self) -> Duration {
-        let all = Duration::from_secs_f64(self.limits.minutes.map_or(86_400.0, |m| m.max(0.0) * 60.0));
+        let all =
+            Duration::from_secs_f64(self.limits.minutes.map_or(86_400.0, |m| m.max(0.0) * 60.0));
         all.saturating_sub(self.elapsed())
     }
 
@@ -98,9 +99,9 @@ impl Budget {
         self.before += seconds;
     }
 
-    pub fn book(&mut self, reply: &Reply, messages: &[Message], seconds: f64, failed: u32, step: bool) {
+    pub fn book(&mut self, reply: &Reply, messages: &[Message], seconds: f64, step: bool) {
         self.spent.model_calls += 1;
-        self.spent.failed_calls += failed;
+        self.spent.failed_calls += reply.failed_tries;
         self.spent.model_seconds += seconds;
         self.spent.malformed_calls += reply.malformed.len() as u32;
         self.spent.add(&reply.usage);
@@ -113,7 +114,11 @@ impl Budget {
 
     /// The limit that the next call of the conversation would pass, if any.
     pub fn next_call(&self, messages: &[Message]) -> Option<Limit> {
-        if self.limits.steps.is_some_and(|most| self.spent.steps >= most) {
+        if self
+            .limits
+            .steps
+            .is_some_and(|most| self.spent.steps >= most)
+        {
             return Some(Limit::Steps);
         }
         self.side_call(messages)
@@ -125,7 +130,11 @@ impl Budget {
             return Some(Limit::Minutes);
         }
         let tokens = self.estimate(messages);
-        if self.limits.tokens.is_some_and(|most| self.spent.tokens() + tokens > most) {
+        if self
+            .limits
+            .tokens
+            .is_some_and(|most| self.spent.tokens() + tokens > most)
+        {
             return Some(Limit::Tokens);
         }
         if let (Some(most), Some(spent)) = (self.limits.dollars, self.spent.dollars) {
@@ -140,7 +149,10 @@ impl Budget {
 
     /// What is nearly used up, in words, for a reminder in good time.
     pub fn nearly_spent(&self) -> Option<String> {
-        let steps = self.limits.steps.map(|most| most.saturating_sub(self.spent.steps));
+        let steps = self
+            .limits
+            .steps
+            .map(|most| most.saturating_sub(self.spent.steps));
         if let Some(left) = steps
             && left <= 3
         {
@@ -155,15 +167,26 @@ impl Budget {
         if let Some(most) = self.limits.tokens
             && share(self.spent.tokens() as f64, most as f64)
         {
-            return Some(format!("{} tokens", most.saturating_sub(self.spent.tokens())));
+            return Some(format!(
+                "{} tokens",
+                most.saturating_sub(self.spent.tokens())
+            ));
         }
         None
     }
 
     fn estimate(&self, messages: &[Message]) -> u64 {
         let length = length(messages);
-        let counted = if length >= self.last_length { self.last.prompt_tokens } else { 0 };
-        let new = if counted > 0 { length - self.last_length } else { length };
+        let counted = if length >= self.last_length {
+            self.last.prompt_tokens
+        } else {
+            0
+        };
+        let new = if counted > 0 {
+            length - self.last_length
+        } else {
+            length
+        };
         counted + (new / CHARACTERS_A_TOKEN) as u64 + COMPLETION
     }
 }
@@ -174,7 +197,11 @@ fn length(messages: &[Message]) -> usize {
         .map(|message| match message {
             Message::System { content } | Message::User { content } => content.len(),
             Message::Assistant { content, calls } => {
-                content.len() + calls.iter().map(|c| c.arguments.to_string().len() + c.name.len()).sum::<usize>()
+                content.len()
+                    + calls
+                        .iter()
+                        .map(|c| c.arguments.to_string().len() + c.name.len())
+                        .sum::<usize>()
             }
             Message::Tool(result) => result.content.len(),
         })
@@ -211,10 +238,10 @@ mod tests {
             ..Limits::default()
         });
         assert_eq!(budget.next_call(&user(400)), None);
-        budget.book(&reply(100, 10, None), &user(400), 0.1, 0, true);
+        budget.book(&reply(100, 10, None), &user(400), 0.1, true);
         assert_eq!(budget.next_call(&user(20_000)), Some(Limit::Tokens));
         assert_eq!(budget.next_call(&user(400)), None);
-        budget.book(&reply(100, 10, None), &user(400), 0.1, 0, true);
+        budget.book(&reply(100, 10, None), &user(400), 0.1, true);
         assert_eq!(budget.next_call(&user(400)), Some(Limit::Steps));
         assert_eq!(budget.side_call(&user(400)), None);
     }
@@ -225,7 +252,7 @@ mod tests {
             dollars: Some(1.0),
             ..Limits::default()
         });
-        budget.book(&reply(900, 100, Some(0.5)), &user(3_600), 0.1, 0, true);
+        budget.book(&reply(900, 100, Some(0.5)), &user(3_600), 0.1, true);
         assert_eq!(budget.next_call(&user(3_600)), Some(Limit::Dollars));
         budget.limits.dollars = Some(2.0);
         assert_eq!(budget.next_call(&user(3_600)), None);

@@ -14,11 +14,17 @@ pub(super) fn until(messages: &[Message]) -> Option<usize> {
         .iter()
         .enumerate()
         .filter_map(|(i, message)| match message {
-            Message::Tool(result) if result.content.len() > SHORT => Some((i, result.content.len())),
+            Message::Tool(result) if result.content.len() > SHORT => {
+                Some((i, result.content.len()))
+            }
             _ => None,
         })
         .collect();
-    let half = lengths.iter().map(|(_, length)| length).sum::<usize>().div_ceil(2);
+    let half = lengths
+        .iter()
+        .map(|(_, length)| length)
+        .sum::<usize>()
+        .div_ceil(2);
     let mut gone = 0;
     for (i, length) in lengths {
         gone += length;
@@ -79,11 +85,18 @@ mod tests {
 
     #[test]
     fn the_oldest_answers_go_first_until_nothing_is_left() {
-        let mut messages: Vec<Message> = [exchange("a", 1_000), exchange("b", 1_000), exchange("c", 1_000)].concat();
+        let mut messages: Vec<Message> = [
+            exchange("a", 1_000),
+            exchange("b", 1_000),
+            exchange("c", 1_000),
+        ]
+        .concat();
         let first = until(&messages);
         assert_eq!(first, Some(4));
         cut(&mut messages, 4);
-        let Message::Tool(result) = &messages[1] else { panic!("no answer") };
+        let Message::Tool(result) = &messages[1] else {
+            panic!("no answer")
+        };
         assert_eq!(
             result.content,
             "[200 lines of an earlier answer of `search` were cut to make room; call it again if you need them]"

@@ -38,7 +38,11 @@ pub async fn drive(run: &mut Run, manner: &Manner, hook: &mut dyn Hook) -> Outco
 #[async_trait::async_trait]
 pub trait Hook: Send {
     /// Before a call is carried out; `Some` is the answer instead.
-    async fn before(&mut self, _run: &mut Run, _call: &crate::model::ToolCall) -> Result<Option<String>, Outcome> {
+    async fn before(
+        &mut self,
+        _run: &mut Run,
+        _call: &crate::model::ToolCall,
+    ) -> Result<Option<String>, Outcome> {
         Ok(None)
     }
 
@@ -110,7 +114,9 @@ fn last_words(content: &str) -> String {
 
 /// A rendered prompt as a user message.
 pub(crate) fn user(text: Result<String, RenderError>) -> Result<Message, Outcome> {
-    Ok(Message::User { content: prompt(text)? })
+    Ok(Message::User {
+        content: prompt(text)?,
+    })
 }
 
 /// A rendered prompt.

@@ -8,17 +8,16 @@
 pub mod budget;
 mod compaction;
 mod drive;
+mod failures;
 pub mod outcome;
 mod past;
 mod progress;
 mod run;
 mod submit;
-#[cfg(test)]
-mod tests;
 
 pub use budget::{Budget, Limits, Spent};
-pub use drive::{Hook, Manner, NoHook, OnSubmit, drive};
 pub(crate) use drive::prompt;
+pub use drive::{Hook, Manner, NoHook, OnSubmit, drive};
 pub use outcome::{Limit, Outcome};
 pub use past::{Difference, Past};
 pub use progress::{Progress, Silent, StepView};

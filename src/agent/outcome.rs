@@ -13,15 +13,24 @@ pub enum Outcome {
         evidence: Box<Evidence>,
     },
     /// The approach submitted, and the gate, asked for the record only, found fault.
-    Refused { patch: String, findings: Vec<String> },
+    Refused {
+        patch: String,
+        findings: Vec<String>,
+    },
     /// A budget was used up before a test was accepted.
     OutOfBudget { limit: Limit },
     /// The approach came to an end without a test.
     Nothing { reason: String },
     /// The model cannot be used: a wrong key, a refused request, no answer after all tries.
-    ModelFailed { message: String, hint: Option<String> },
+    ModelFailed {
+        message: String,
+        hint: Option<String>,
+    },
     /// The sandbox, the disk or a limit of ours failed: not the model's fault, not the approach's.
-    Infrastructure { message: String, hint: Option<String> },
+    Infrastructure {
+        message: String,
+        hint: Option<String>,
+    },
     /// Ctrl-C or a signal to end.
     Interrupted,
 }
@@ -66,7 +75,10 @@ impl Outcome {
                 format!("submitted, but not accepted: {}", findings.join("; "))
             }
             Outcome::OutOfBudget { limit } => {
-                format!("no test accepted within the budget ({} raises it)", limit.flag())
+                format!(
+                    "no test accepted within the budget ({} raises it)",
+                    limit.flag()
+                )
             }
             Outcome::Nothing { reason } => format!("no test: {reason}"),
             Outcome::ModelFailed { message, .. } => format!("the model failed: {message}"),

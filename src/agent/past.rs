@@ -33,7 +33,6 @@ pub(super) struct PastReply {
     pub request: String,
     pub reply: crate::model::Reply,
     pub seconds: f64,
-    pub failed_tries: u32,
 }
 
 impl Past {
@@ -83,7 +82,10 @@ impl Past {
                         }
                     }
                 }
-                Event::Started(_) | Event::Message { .. } | Event::Resumed { .. } | Event::Ended { .. } => {}
+                Event::Started(_)
+                | Event::Message { .. }
+                | Event::Resumed { .. }
+                | Event::Ended { .. } => {}
             }
             self.events.pop_front();
         }
@@ -101,13 +103,11 @@ impl Past {
                 request,
                 reply,
                 seconds,
-                failed_tries,
                 ..
             }) => Some(PastReply {
                 request,
                 reply,
                 seconds,
-                failed_tries,
             }),
             _ => None,
         }
@@ -142,5 +142,96 @@ impl Past {
             }
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::model::{Message, Reply, ToolResult};
+    use crate::store::FileState;
+
+    fn reply(purpose: Purpose, content: &str) -> Event {
+        Event::Reply {
+            purpose,
+            request: String::new(),
+            asked: vec![],
+            reply: Reply {
+                content: content.into(),
+                ..Reply::default()
+            },
+            seconds: 0.0,
+        }
+    }
+
+    fn answer(id: &str) -> Event {
+        Event::Answer(Answer {
+            tool: "search".into(),
+            result: ToolResult {
+                id: id.into(),
+                content: String::new(),
+            },
+            refused: false,
+            data: serde_json::Value::Null,
+            seconds: 0.0,
+        })
+    }
+
+    fn state(path: &str, content: Option<&str>, base: bool) -> Event {
+        Event::State {
+            files: vec![FileState {
+                path: path.into(),
+                content: content.map(str::to_owned),
+                base,
+            }],
+        }
+    }
+
+    #[test]
+    fn events_come_back_in_their_order_and_messages_are_passed_over() {
+        let message = Event::Message {
+            message: Message::User {
+                content: "x".into(),
+            },
+        };
+        let mut past = Past::resume(vec![
+            message,
+            reply(Purpose::Step, "one"),
+            answer("a"),
+            answer("b"),
+        ]);
+        assert!(past.answer("a").is_none());
+        assert_eq!(past.reply(Purpose::Step).unwrap().reply.content, "one");
+        assert!(past.answer("b").is_none(), "a comes first");
+        assert!(past.answer("a").is_some());
+        assert!(past.answer("b").is_some());
+        assert!(past.is_over());
+    }
+
+    #[test]
+    fn a_review_on_the_way_to_an_answer_is_passed_over_but_kept_if_the_answer_is_missing() {
+        let mut whole = Past::resume(vec![reply(Purpose::Review, "YES"), answer("a")]);
+        assert!(whole.answer("a").is_some());
+        let mut torn = Past::resume(vec![reply(Purpose::Review, "YES")]);
+        assert!(torn.answer("a").is_none());
+        assert_eq!(torn.reply(Purpose::Review).unwrap().reply.content, "YES");
+    }
+
+    #[test]
+    fn the_state_of_the_files_is_the_sum_of_its_changes() {
+        let mut past = Past::resume(vec![
+            state("a.py", Some("MQ=="), false),
+            state("b.py", None, false),
+            state("a.py", Some("Mg=="), false),
+            state("c.py", Some("Mw=="), false),
+            state("c.py", None, true),
+        ]);
+        assert!(past.is_over());
+        let state = past.take_state();
+        let expected: Contents = [("a.py", Some("Mg==")), ("b.py", None)]
+            .map(|(path, content)| (path.to_owned(), content.map(str::to_owned)))
+            .into();
+        assert_eq!(state, expected);
     }
 }

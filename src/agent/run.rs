@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use sha2::{Digest, Sha256};
-use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::repository::Source;
 use testwright_tools::tool::ToolSpec;
 
+use super::failures::{infrastructure, model_failed, store_failed, unknown_tool};
 use super::outcome::Outcome;
 use super::past::Past;
 use super::progress::{Progress, StepView};
@@ -16,9 +15,10 @@ use super::submit::Scrutiny;
 use super::{Budget, compaction};
 use crate::gate::{Evidence, FixTrial};
 use crate::issues::Issue;
+use crate::model::cassette::digest;
 use crate::model::{Message, Model, ModelError, Reply, Request, ToolCall, ToolResult};
 use crate::session::{Contents, Session};
-use crate::store::{Answer, Event, FileState, Purpose, RunFolder, StoreError};
+use crate::store::{Answer, Event, FileState, Purpose, RunFolder};
 
 /// What a run is made of.
 pub struct RunParts {
@@ -132,7 +132,11 @@ impl Run {
     }
 
     /// One step's model call: asks for the next reply of the conversation and appends it.
-    pub async fn next_reply(&mut self, tools: &[ToolSpec], parallel_calls: bool) -> Result<Reply, Outcome> {
+    pub async fn next_reply(
+        &mut self,
+        tools: &[ToolSpec],
+        parallel_calls: bool,
+    ) -> Result<Reply, Outcome> {
         if let Some(until) = self.past.compacted() {
             compaction::cut(&mut self.messages, until);
         }
@@ -159,11 +163,14 @@ impl Run {
                     let Some(until) = compaction::until(&self.messages) else {
                         return Err(Outcome::ModelFailed {
                             message,
-                            hint: Some("take a model with a longer context, or a shorter issue".to_owned()),
+                            hint: Some(
+                                "take a model with a longer context, or a shorter issue".to_owned(),
+                            ),
                         });
                     };
                     self.record(&Event::Compacted { until })?;
-                    self.progress.note("the model's context is full: older tool answers are cut");
+                    self.progress
+                        .note("the model's context is full: older tool answers are cut");
                     compaction::cut(&mut self.messages, until);
                 }
                 Err(Asked::Ended(outcome)) => return Err(outcome),
@@ -172,7 +179,11 @@ impl Run {
     }
 
     /// A model call of its own, without tools; `None` where the budget does not allow it or the prompt does not fit.
-    pub async fn side_reply(&mut self, purpose: Purpose, messages: Vec<Message>) -> Result<Option<Reply>, Outcome> {
+    pub async fn side_reply(
+        &mut self,
+        purpose: Purpose,
+        messages: Vec<Message>,
+    ) -> Result<Option<Reply>, Outcome> {
         if self.past.is_over() && self.budget.side_call(&messages).is_some() {
             return Ok(None);
         }
@@ -197,10 +208,14 @@ impl Run {
                 self.budget.book_past(past.seconds);
             }
             self.budget
-                .book(&past.reply, &request.messages, past.seconds, past.failed_tries, step);
+                .book(&past.reply, &request.messages, past.seconds, step);
             let now = digest(request);
             if now != past.request {
-                tracing::debug!(recorded = past.request, now, "the request differs from the recorded one");
+                tracing::debug!(
+                    recorded = past.request,
+                    now,
+                    "the request differs from the recorded one"
+                );
             }
             return Ok(past.reply);
         }
@@ -238,13 +253,16 @@ impl Run {
         self.record(&Event::Reply {
             purpose,
             request: digest(request),
-            asked: if step { Vec::new() } else { request.messages.clone() },
+            asked: if step {
+                Vec::new()
+            } else {
+                request.messages.clone()
+            },
             reply: reply.clone(),
             seconds,
-            failed_tries: 0,
         })
         .map_err(Asked::Ended)?;
-        self.budget.book(&reply, &request.messages, seconds, 0, step);
+        self.budget.book(&reply, &request.messages, seconds, step);
         self.progress.ended(&StepView {
             step: step_number,
             what: if step { "model" } else { "review" },
@@ -267,7 +285,12 @@ impl Run {
         } else {
             self.carry_out(call, allowed).await?
         };
-        *self.budget.spent.tool_calls.entry(call.name.clone()).or_default() += 1;
+        *self
+            .budget
+            .spent
+            .tool_calls
+            .entry(call.name.clone())
+            .or_default() += 1;
         self.budget.spent.refused_calls += u32::from(answer.refused);
         self.budget.spent.tool_seconds += answer.seconds;
         self.answered(answer.result.clone());
@@ -319,7 +342,11 @@ impl Run {
         self.messages.push(Message::Tool(result));
     }
 
-    async fn carry_out(&mut self, call: &ToolCall, allowed: &[ToolSpec]) -> Result<Answer, Outcome> {
+    async fn carry_out(
+        &mut self,
+        call: &ToolCall,
+        allowed: &[ToolSpec],
+    ) -> Result<Answer, Outcome> {
         self.catch_up().await?;
         let arguments = call.arguments.to_string();
         let view = StepView {
@@ -356,7 +383,11 @@ impl Run {
                 content: text,
             },
             refused,
-            data: if FACTS.contains(&call.name.as_str()) { data } else { Value::Null },
+            data: if FACTS.contains(&call.name.as_str()) {
+                data
+            } else {
+                Value::Null
+            },
             seconds,
         };
         if !self.past.is_replay() {
@@ -423,7 +454,10 @@ impl Run {
     /// Writes the end down and gives back what is needed to finish the folder.
     pub async fn finish(mut self, outcome: &Outcome) -> (Budget, RunFolder, Past) {
         if !self.past.is_replay()
-            && !matches!(outcome, Outcome::Infrastructure { .. } | Outcome::Interrupted)
+            && !matches!(
+                outcome,
+                Outcome::Infrastructure { .. } | Outcome::Interrupted
+            )
             && let Err(error) = self.folder.append(&Event::Ended {
                 outcome: outcome.clone(),
             })
@@ -443,52 +477,6 @@ enum Asked {
     Ended(Outcome),
 }
 
-pub(super) fn infrastructure(error: SandboxError) -> Outcome {
-    Outcome::Infrastructure {
-        message: error.message,
-        hint: error.hint,
-    }
-}
-
-fn store_failed(error: StoreError) -> Outcome {
-    Outcome::Infrastructure {
-        message: error.to_string(),
-        hint: Some("make room on the disk, then go on with `testwright run --resume DIR`".to_owned()),
-    }
-}
-
-fn model_failed(error: ModelError) -> Outcome {
-    let message = error.to_string();
-    match error {
-        ModelError::Fatal { hint, .. } => Outcome::ModelFailed { message, hint },
-        ModelError::Transient { .. } => Outcome::ModelFailed {
-            message,
-            hint: Some("go on later with `testwright run --resume DIR`".to_owned()),
-        },
-        ModelError::ContextFull(_) | ModelError::NotRecorded(_) => Outcome::ModelFailed { message, hint: None },
-    }
-}
-
-fn unknown_tool(name: &str, allowed: &[ToolSpec]) -> String {
-    let nearest = allowed
-        .iter()
-        .map(|tool| (strsim::jaro_winkler(name, &tool.name), tool.name.as_str()))
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    let names: Vec<&str> = allowed.iter().map(|tool| tool.name.as_str()).collect();
-    match nearest {
-        Some((score, nearest)) if score > 0.7 => {
-            format!("there is no tool `{name}`; did you mean `{nearest}`? The tools are: {}", names.join(", "))
-        }
-        _ => format!("there is no tool `{name}`. The tools are: {}", names.join(", ")),
-    }
-}
-
 fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
-}
-
-/// SHA-256 over the request's JSON.
-fn digest(request: &Request) -> String {
-    let json = serde_json::to_vec(request).unwrap_or_default();
-    Sha256::digest(&json).iter().map(|byte| format!("{byte:02x}")).collect()
 }

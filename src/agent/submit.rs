@@ -10,7 +10,7 @@ use testwright_tools::pytest::report::{Outcome as TestOutcome, Report};
 use testwright_tools::tools::submission::{Change, Submission};
 
 use super::drive::{OnSubmit, prompt};
-use super::run::infrastructure;
+use super::failures::infrastructure;
 use super::{Outcome, Run};
 use crate::gate::{self, Evidence, Examined, FixTrial, Review, ReviewVerdict, Verdict};
 use crate::model::Message;
@@ -58,7 +58,11 @@ struct Trial {
 type Facts = (String, bool, Value);
 
 impl Run {
-    pub(super) async fn try_fix(&mut self, arguments: &Value, deadline: Duration) -> Result<Facts, Outcome> {
+    pub(super) async fn try_fix(
+        &mut self,
+        arguments: &Value,
+        deadline: Duration,
+    ) -> Result<Facts, Outcome> {
         let answer = self
             .session
             .call_in_fork("try_fix", arguments.clone(), deadline)
@@ -72,7 +76,12 @@ impl Run {
 
     fn book_trial(&mut self, data: &Value) {
         if let Ok(trial) = Trial::deserialize(data) {
-            let outcomes = trial.report.tests.into_iter().map(|test| (test.id, test.outcome)).collect();
+            let outcomes = trial
+                .report
+                .tests
+                .into_iter()
+                .map(|test| (test.id, test.outcome))
+                .collect();
             self.trials.push(FixTrial {
                 patch: trial.patch,
                 outcomes,
@@ -80,13 +89,26 @@ impl Run {
         }
     }
 
-    pub(super) async fn submit(&mut self, arguments: &Value, deadline: Duration) -> Result<Facts, Outcome> {
-        let examined = gate::examine(&self.session, &self.source, &self.issue.text(), arguments, deadline)
-            .await
-            .map_err(infrastructure)?;
+    pub(super) async fn submit(
+        &mut self,
+        arguments: &Value,
+        deadline: Duration,
+    ) -> Result<Facts, Outcome> {
+        let examined = gate::examine(
+            &self.session,
+            &self.source,
+            &self.issue.text(),
+            arguments,
+            deadline,
+        )
+        .await
+        .map_err(infrastructure)?;
         let (submission, verdict) = match examined {
             Examined::Refused(text) => return Ok((text, true, Value::Null)),
-            Examined::Judged { submission, verdict } => (*submission, verdict),
+            Examined::Judged {
+                submission,
+                verdict,
+            } => (*submission, verdict),
         };
         let mut submitted = Submitted {
             submission,
@@ -94,7 +116,10 @@ impl Run {
             review: None,
             asked_for_fix: false,
             doubted: false,
-            reason: arguments.get("reason").and_then(Value::as_str).map(str::to_owned),
+            reason: arguments
+                .get("reason")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
         };
         let mut text = if self.scrutiny.feedback {
             submitted.verdict.text()
@@ -102,7 +127,10 @@ impl Run {
             "Submitted.".to_owned()
         };
         if submitted.verdict.accepted() {
-            if self.scrutiny.wants_fix && !self.fix_asked_for && self.trials_of(&submitted.verdict).is_empty() {
+            if self.scrutiny.wants_fix
+                && !self.fix_asked_for
+                && self.trials_of(&submitted.verdict).is_empty()
+            {
                 submitted.asked_for_fix = true;
                 text = prompt(TryAFix {}.render())?;
             } else if self.scrutiny.reviews > 0 {
@@ -142,9 +170,12 @@ impl Run {
     fn book_submission(&mut self, submitted: &Submitted) {
         self.fix_asked_for |= submitted.asked_for_fix;
         self.doubts += u32::from(submitted.doubted);
-        self.submission = submitted
-            .is_final()
-            .then(|| (submitted.submission.patch.clone(), Box::new(self.evidence(submitted))));
+        self.submission = submitted.is_final().then(|| {
+            (
+                submitted.submission.patch.clone(),
+                Box::new(self.evidence(submitted)),
+            )
+        });
     }
 
     /// After `submit` was answered: has the run ended?
@@ -158,7 +189,12 @@ impl Run {
         let submitted = Submitted::deserialize(&answer.data).ok()?;
         Some(Outcome::Refused {
             patch: submitted.submission.patch,
-            findings: submitted.verdict.findings.into_iter().map(|finding| finding.text).collect(),
+            findings: submitted
+                .verdict
+                .findings
+                .into_iter()
+                .map(|finding| finding.text)
+                .collect(),
         })
     }
 
@@ -199,10 +235,18 @@ impl Run {
                         .report
                         .tests
                         .iter()
-                        .filter(|test| matches!(test.outcome, TestOutcome::Failed | TestOutcome::Error | TestOutcome::Absent))
+                        .filter(|test| {
+                            matches!(
+                                test.outcome,
+                                TestOutcome::Failed | TestOutcome::Error | TestOutcome::Absent
+                            )
+                        })
                         .count()
                         + rerun.report.collection_errors.len();
-                    format!("hash seed {}, order {}: {failed} failed again", rerun.hash_seed, rerun.order)
+                    format!(
+                        "hash seed {}, order {}: {failed} failed again",
+                        rerun.hash_seed, rerun.order
+                    )
                 })
                 .collect(),
             fixes: self.trials_of(verdict),
@@ -228,14 +272,20 @@ impl Run {
             .trials_of(&submitted.verdict)
             .iter()
             .map(|trial| {
-                let outcome = if trial.cures(&submitted.verdict.failing) { "pass" } else { "still fail" };
+                let outcome = if trial.cures(&submitted.verdict.failing) {
+                    "pass"
+                } else {
+                    "still fail"
+                };
                 format!("With this edit the tests {outcome}:\n{}", trial.patch)
             })
             .collect();
         let text = prompt(
             ReviewPrompt {
                 issue: self.issue.text(),
-                tests: sources(&submitted.submission).collect::<Vec<_>>().join("\n\n"),
+                tests: sources(&submitted.submission)
+                    .collect::<Vec<_>>()
+                    .join("\n\n"),
                 failure: failures.join("\n\n"),
                 fixes: fixes.join("\n\n"),
             }
@@ -269,7 +319,7 @@ fn read_review(text: &str) -> Review {
         .unwrap_or(ReviewVerdict::Unsure);
     let reason = text
         .trim()
-        .trim_start_matches(|c: char| c == '*' || c == '#')
+        .trim_start_matches(['*', '#'])
         .trim_start_matches("YES")
         .trim_start_matches("NO")
         .trim_start_matches("UNSURE")
@@ -287,9 +337,21 @@ mod tests {
     #[test]
     fn a_review_is_read_in_the_forms_in_which_models_write_it() {
         for (text, verdict, reason) in [
-            ("YES\nIt is the same error.", ReviewVerdict::Yes, "It is the same error."),
-            ("**NO**. Another function.", ReviewVerdict::No, "Another function."),
-            ("Unsure: hard to say", ReviewVerdict::Unsure, "Unsure: hard to say"),
+            (
+                "YES\nIt is the same error.",
+                ReviewVerdict::Yes,
+                "It is the same error.",
+            ),
+            (
+                "**NO**. Another function.",
+                ReviewVerdict::No,
+                "Another function.",
+            ),
+            (
+                "Unsure: hard to say",
+                ReviewVerdict::Unsure,
+                "Unsure: hard to say",
+            ),
             ("I cannot tell", ReviewVerdict::Unsure, "I cannot tell"),
         ] {
             let review = read_review(text);

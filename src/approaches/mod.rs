@@ -55,7 +55,11 @@ fn offered(names: &[&str]) -> Vec<ToolSpec> {
 }
 
 /// How every agent begins: who it is, and the task.
-async fn begin(run: &mut Run, system: &(impl Prompt + Sync), notes: &[String]) -> Result<(), Outcome> {
+async fn begin(
+    run: &mut Run,
+    system: &(impl Prompt + Sync),
+    notes: &[String],
+) -> Result<(), Outcome> {
     let system = crate::agent::prompt(system.render())?;
     let workspace = run.describe().await?;
     let task = crate::agent::prompt(

@@ -39,7 +39,15 @@ impl Approach for SweAgentPlus {
     }
 
     async fn run(&self, run: &mut Run, setting: &Setting) -> Outcome {
-        if let Err(outcome) = begin(run, &SweAgentPlusSystem { max_steps: setting.max_steps }, &setting.notes).await {
+        if let Err(outcome) = begin(
+            run,
+            &SweAgentPlusSystem {
+                max_steps: setting.max_steps,
+            },
+            &setting.notes,
+        )
+        .await
+        {
             return outcome;
         }
         let manner = Manner {
@@ -83,7 +91,9 @@ impl Hook for Reminder {
     fn after(&mut self, answer: &Answer) {
         match answer.tool.as_str() {
             "edit_lines" | "create_file" if !answer.refused => self.seen_failing = false,
-            "shell" if runs_tests(&self.command) => self.seen_failing = shows_failure(&answer.result.content),
+            "shell" if runs_tests(&self.command) => {
+                self.seen_failing = shows_failure(&answer.result.content)
+            }
             _ => {}
         }
     }
@@ -122,7 +132,12 @@ mod tests {
         ] {
             assert!(shows_failure(output), "{output}");
         }
-        for output in ["==== 3 passed in 0.12s ====", "OK", "0 failed, 2 passed", "failed to open"] {
+        for output in [
+            "==== 3 passed in 0.12s ====",
+            "OK",
+            "0 failed, 2 passed",
+            "failed to open",
+        ] {
             assert!(!shows_failure(output), "{output}");
         }
     }

@@ -46,7 +46,15 @@ impl Approach for Testwright {
             wants_fix: true,
             reviews: 2,
         });
-        if let Err(outcome) = begin(run, &TestwrightSystem { max_steps: setting.max_steps }, &setting.notes).await {
+        if let Err(outcome) = begin(
+            run,
+            &TestwrightSystem {
+                max_steps: setting.max_steps,
+            },
+            &setting.notes,
+        )
+        .await
+        {
             return outcome;
         }
         let manner = Manner {

@@ -46,7 +46,11 @@ fn card(evidence: &Evidence) -> String {
     }
     row("reruns", &evidence.reruns.join("\n"));
     for fix in &evidence.fixes {
-        let passed = fix.outcomes.iter().filter(|(_, outcome)| *outcome == TestOutcome::Passed).count();
+        let passed = fix
+            .outcomes
+            .iter()
+            .filter(|(_, outcome)| *outcome == TestOutcome::Passed)
+            .count();
         row(
             "fix tried",
             &format!("{passed} of {} tests pass with it", fix.outcomes.len()),
@@ -71,7 +75,10 @@ fn spent(evidence: &Evidence) -> String {
     let mut parts = vec![format!("{} steps", evidence.steps)];
     let tokens = evidence.prompt_tokens + evidence.completion_tokens;
     if tokens > 0 {
-        parts.push(format!("{tokens} tokens ({} cached)", evidence.cached_tokens));
+        parts.push(format!(
+            "{tokens} tokens ({} cached)",
+            evidence.cached_tokens
+        ));
     }
     if let Some(dollars) = evidence.dollars {
         parts.push(format!("${dollars:.3}"));
@@ -84,7 +91,12 @@ fn coloured(patch: &str) -> String {
     let mut out = String::new();
     for line in patch.lines() {
         let style = match line.as_bytes().first() {
-            _ if line.starts_with("+++") || line.starts_with("---") || line.starts_with("diff ") => BOLD,
+            _ if line.starts_with("+++")
+                || line.starts_with("---")
+                || line.starts_with("diff ") =>
+            {
+                BOLD
+            }
             Some(b'+') => GREEN,
             Some(b'-') => RED,
             Some(b'@') => CYAN,
@@ -98,7 +110,13 @@ fn coloured(patch: &str) -> String {
 /// Without control characters: a test's text must not steer the terminal.
 fn printable(text: &str) -> String {
     text.chars()
-        .map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c })
+        .map(|c| {
+            if c.is_control() && c != '\t' {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
         .collect()
 }
 

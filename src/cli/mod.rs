@@ -62,7 +62,7 @@ pub async fn main() -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            anstream::eprintln!("{error}");
+            anstream::eprintln!("{}", error.render());
             ExitCode::from(error.kind.exit_code())
         }
     }
@@ -71,8 +71,12 @@ pub async fn main() -> ExitCode {
 /// The approach of this name.
 fn approach(name: &str) -> Result<&'static dyn Approach> {
     approaches::find(name).ok_or_else(|| {
-        let names: Vec<&str> = approaches::ALL.iter().map(|approach| approach.name()).collect();
-        Error::usage(format!("find the approach `{name}`")).hint(format!("the approaches are: {}", names.join(", ")))
+        let names: Vec<&str> = approaches::ALL
+            .iter()
+            .map(|approach| approach.name())
+            .collect();
+        Error::usage(format!("find the approach `{name}`"))
+            .hint(format!("the approaches are: {}", names.join(", ")))
     })
 }
 

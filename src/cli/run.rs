@@ -50,6 +50,9 @@ pub struct Args {
     /// Go on with the run recorded in this folder
     #[arg(long, value_name = "DIR", conflicts_with = "issue")]
     resume: Option<PathBuf>,
+    /// Append all traffic with the model to this file, for `--model replay:FILE`
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Print the record (run.json) alone, for programs
     #[arg(long)]
     json: bool,
@@ -90,14 +93,14 @@ impl PlaceArgs {
 
     /// Where the repository is; `issue` may know it too.
     pub fn place(&self, issue: Option<&Issue>) -> Where {
-        let location = self
-            .repo
-            .clone()
-            .or_else(|| issue.and_then(|issue| issue.repository.clone()))
-            .unwrap_or_else(|| ".".to_owned());
+        self.place_or(issue.and_then(|issue| issue.repository.as_deref()), None)
+    }
+
+    /// Where the repository is: as the flags say, else as given here, else the current folder.
+    pub fn place_or(&self, location: Option<&str>, revision: Option<&str>) -> Where {
         Where {
-            location,
-            revision: self.commit.clone(),
+            location: self.repo.as_deref().or(location).unwrap_or(".").to_owned(),
+            revision: self.commit.as_deref().or(revision).map(str::to_owned),
         }
     }
 
@@ -151,11 +154,13 @@ pub async fn run(args: &Args) -> Result<u8> {
         anstream::print!("{}", card::render(&record.outcome));
         anstream::eprintln!("results: {}", folder.display());
     }
-    if let Outcome::Infrastructure { message, hint } | Outcome::ModelFailed { message, hint } = &record.outcome {
+    if let Outcome::Infrastructure { message, hint } | Outcome::ModelFailed { message, hint } =
+        &record.outcome
+    {
         let mut error = Error::infrastructure(message.clone());
         error.hint = hint.clone();
         if !args.json {
-            anstream::eprintln!("{error}");
+            anstream::eprintln!("{}", error.render());
         }
     }
     Ok(record.exit_code)
@@ -171,6 +176,7 @@ struct Job {
     out: PathBuf,
     past: Vec<Event>,
     folder: Option<RunFolder>,
+    record: Option<PathBuf>,
     notes: Vec<String>,
 }
 
@@ -187,7 +193,11 @@ impl Job {
         })?;
         let choice = settings.choice()?;
         let named = args.issue.as_deref().unwrap_or("-");
-        let issue = issues::load(named, &issues::Options::from_settings(&settings, args.comments)).await?;
+        let issue = issues::load(
+            named,
+            &issues::Options::from_settings(&settings, args.comments),
+        )
+        .await?;
         let out = match &settings.run.out {
             Some(out) => out.clone(),
             None => default_out(&issue),
@@ -204,13 +214,15 @@ impl Job {
             out,
             past: Vec::new(),
             folder: None,
+            record: args.record.clone(),
             notes,
         })
     }
 
     fn resumed(args: &Args, path: &Path) -> Result<Self> {
         let (folder, past) = RunFolder::reopen(path).map_err(|error| {
-            Error::usage(error.to_string()).hint("--resume takes the folder of a run that was cut short")
+            Error::usage(error.to_string())
+                .hint("--resume takes the folder of a run that was cut short")
         })?;
         let Some(Event::Started(started)) = past.first() else {
             return Err(Error::usage(format!("go on with {}", path.display()))
@@ -221,15 +233,26 @@ impl Job {
             return Err(Error::usage(format!("go on with {}", path.display()))
                 .cause(format!("that run has ended: {}", outcome.summary())));
         }
-        let resumable: Resumable = serde_json::from_value(started.settings.clone()).map_err(|error| {
-            Error::usage(format!("read the settings recorded in {}", path.display())).cause(error.to_string())
-        })?;
+        let resumable: Resumable =
+            serde_json::from_value(started.settings.clone()).map_err(|error| {
+                Error::usage(format!("read the settings recorded in {}", path.display()))
+                    .cause(error.to_string())
+            })?;
         // Secrets are not recorded: they, and budgets raised by flags, come from today's settings.
         let mut settings = args.place.settings(|flags| {
-            flags.set("run.max-steps", args.max_steps.or(Some(resumable.max_steps)));
-            flags.set("run.max-dollars", args.max_dollars.or(resumable.max_dollars));
+            flags.set(
+                "run.max-steps",
+                args.max_steps.or(Some(resumable.max_steps)),
+            );
+            flags.set(
+                "run.max-dollars",
+                args.max_dollars.or(resumable.max_dollars),
+            );
             flags.set("run.max-tokens", args.max_tokens.or(resumable.max_tokens));
-            flags.set("run.max-minutes", args.max_minutes.or(Some(resumable.max_minutes)));
+            flags.set(
+                "run.max-minutes",
+                args.max_minutes.or(Some(resumable.max_minutes)),
+            );
             flags.set("run.sandbox", Some(resumable.sandbox.clone()));
             flags.set("run.image", resumable.image.clone());
             flags.set("run.python", resumable.python.clone());
@@ -247,6 +270,7 @@ impl Job {
             out: path.to_owned(),
             past,
             folder: Some(folder),
+            record: args.record.clone(),
             notes: Vec::new(),
         })
     }
@@ -257,7 +281,8 @@ impl Job {
             progress.note(note);
         }
         let approach = super::approach(&self.approach)?;
-        let model = crate::preparation::model(&self.settings, &self.model, progress.clone())?;
+        let model =
+            crate::preparation::model(&self.settings, &self.model, self.record, progress.clone())?;
         let preparation = Preparation::new(&self.settings, progress.clone()).await?;
         let source = preparation.source(&self.place).await?;
         let environment = preparation.environment(&source).await?;
@@ -276,7 +301,8 @@ impl Job {
                 repository: source.name.clone(),
                 commit: source.commit.clone(),
                 digest: source.digest.clone(),
-                settings: serde_json::to_value(Resumable::new(&self.settings, &self.place)).unwrap_or_default(),
+                settings: serde_json::to_value(Resumable::new(&self.settings, &self.place))
+                    .unwrap_or_default(),
                 tools: approach.tools(),
             }))
         } else {
@@ -377,11 +403,17 @@ fn limits(settings: &Settings) -> Limits {
 
 fn write_results(folder: &RunFolder, record: &Record) -> Result<()> {
     if let Outcome::Accepted { patch, evidence } = &record.outcome {
-        folder.write("test.patch", patch.as_bytes()).map_err(store_error)?;
-        folder.write_json("evidence.json", evidence).map_err(store_error)?;
+        folder
+            .write("test.patch", patch.as_bytes())
+            .map_err(store_error)?;
+        folder
+            .write_json("evidence.json", evidence)
+            .map_err(store_error)?;
     }
     if let Outcome::Refused { patch, .. } = &record.outcome {
-        folder.write("refused.patch", patch.as_bytes()).map_err(store_error)?;
+        folder
+            .write("refused.patch", patch.as_bytes())
+            .map_err(store_error)?;
     }
     folder.write_json("run.json", record).map_err(store_error)
 }
@@ -393,8 +425,11 @@ fn store_error(error: crate::store::StoreError) -> Error {
             "choose another --out, or go on with that run: testwright run --resume {}",
             path.display()
         )),
-        StoreError::Busy { .. } => Error::usage(error.to_string()).hint("wait for it, or choose another --out"),
-        _ => Error::infrastructure(error.to_string()).hint("see to it that the folder can be written and the disk has room"),
+        StoreError::Busy { .. } => {
+            Error::usage(error.to_string()).hint("wait for it, or choose another --out")
+        }
+        _ => Error::infrastructure(error.to_string())
+            .hint("see to it that the folder can be written and the disk has room"),
     }
 }
 

@@ -83,7 +83,11 @@ impl Progress for Terminal {
             format!("{:.1} s", view.seconds),
             cut(view.detail, WIDTH)
         ));
-        self.status(format!("step {} · {}", view.step, totals(view.spent, self.started.elapsed())));
+        self.status(format!(
+            "step {} · {}",
+            view.step,
+            totals(view.spent, self.started.elapsed())
+        ));
     }
 
     fn note(&self, text: &str) {
@@ -126,11 +130,18 @@ fn clock(elapsed: Duration) -> String {
 
 fn cut(text: &str, most: usize) -> String {
     // Whatever a repository or a model prints must not reach the terminal as control characters.
-    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let clean: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     if clean.chars().count() <= most {
         clean
     } else {
-        clean.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+        clean
+            .chars()
+            .take(most.saturating_sub(1))
+            .chain(['…'])
+            .collect()
     }
 }
 

@@ -33,14 +33,22 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn describe(spec: &ToolSpec) -> String {
-    let mut text = format!("{}\n  {}\n", spec.name, spec.description.replace('\n', "\n  "));
+    let mut text = format!(
+        "{}\n  {}\n",
+        spec.name,
+        spec.description.replace('\n', "\n  ")
+    );
     let required: Vec<&str> = spec.parameters["required"]
         .as_array()
         .map(|names| names.iter().filter_map(Value::as_str).collect())
         .unwrap_or_default();
     if let Some(properties) = spec.parameters["properties"].as_object() {
         for (name, schema) in properties {
-            let kind = if required.contains(&name.as_str()) { "" } else { " (optional)" };
+            let kind = if required.contains(&name.as_str()) {
+                ""
+            } else {
+                " (optional)"
+            };
             let about = schema["description"].as_str().unwrap_or_default();
             text.push_str(&format!("    {name}{kind}: {}\n", about.replace('\n', " ")));
         }

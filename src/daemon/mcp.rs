@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -49,14 +49,24 @@ impl ToolServer {
         match name {
             "try_fix" => self.session.call_in_fork(name, arguments, DEADLINE).await,
             "submit" => {
-                let examined = gate::examine(&self.session, &self.source, &self.issue, &arguments, DEADLINE).await?;
+                let examined = gate::examine(
+                    &self.session,
+                    &self.source,
+                    &self.issue,
+                    &arguments,
+                    DEADLINE,
+                )
+                .await?;
                 Ok(match examined {
                     Examined::Refused(text) => CallAnswer {
                         text,
                         data: Value::Null,
                         refused: true,
                     },
-                    Examined::Judged { submission, verdict } => CallAnswer {
+                    Examined::Judged {
+                        submission,
+                        verdict,
+                    } => CallAnswer {
                         text: verdict.text(),
                         data: json!({
                             "accepted": verdict.accepted(),
@@ -107,7 +117,11 @@ impl ServerHandler for ToolServer {
         if !self.tools.iter().any(|tool| tool.name == request.name) {
             let names: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
             return Err(ErrorData::invalid_params(
-                format!("there is no tool `{}`; the tools are: {}", request.name, names.join(", ")),
+                format!(
+                    "there is no tool `{}`; the tools are: {}",
+                    request.name,
+                    names.join(", ")
+                ),
                 None,
             ));
         }

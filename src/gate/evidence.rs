@@ -96,7 +96,10 @@ impl TestEvidence {
             line.extend(message.chars().take(160));
         }
         if let Some(frame) = &self.frame {
-            line.push_str(&format!(" ({}:{} in {})", frame.file, frame.line, frame.function));
+            line.push_str(&format!(
+                " ({}:{} in {})",
+                frame.file, frame.line, frame.function
+            ));
         }
         line
     }
@@ -107,7 +110,9 @@ impl Evidence {
         match self.tests.as_slice() {
             [] => "no failing test".to_owned(),
             [test] => format!("{} fails ({})", test.id, test.line()),
-            [test, rest @ ..] => format!("{} and {} more fail ({})", test.id, rest.len(), test.line()),
+            [test, rest @ ..] => {
+                format!("{} and {} more fail ({})", test.id, rest.len(), test.line())
+            }
         }
     }
 }

@@ -47,13 +47,24 @@ impl Verdict {
         let mut lines = Vec::new();
         if self.accepted() {
             lines.push("The checks of the submission passed:".to_owned());
-            lines.extend(self.failing.iter().map(|test| format!("- {} fails: {}", test.id, test.line())));
+            lines.extend(
+                self.failing
+                    .iter()
+                    .map(|test| format!("- {} fails: {}", test.id, test.line())),
+            );
         } else {
             lines.push("Not accepted:".to_owned());
-            lines.extend(self.findings.iter().map(|finding| format!("- {}", finding.text)));
+            lines.extend(
+                self.findings
+                    .iter()
+                    .map(|finding| format!("- {}", finding.text)),
+            );
         }
         if !self.passing.is_empty() {
-            lines.push(format!("Passing on this code already: {}", self.passing.join(", ")));
+            lines.push(format!(
+                "Passing on this code already: {}",
+                self.passing.join(", ")
+            ));
         }
         if !self.dropped.is_empty() {
             lines.push("Left out of the patch, and put back in the workspace:".to_owned());
@@ -121,15 +132,22 @@ pub async fn examine(
     if answer.refused {
         return Ok(Examined::Refused(answer.text));
     }
-    let submission: Box<Submission> = serde_json::from_value(answer.data)
-        .map_err(|e| SandboxError::new(ErrorKind::System, format!("read what `submit` found out: {e}")))?;
+    let submission: Box<Submission> = serde_json::from_value(answer.data).map_err(|e| {
+        SandboxError::new(
+            ErrorKind::System,
+            format!("read what `submit` found out: {e}"),
+        )
+    })?;
     let applies = if submission.patch.is_empty() {
         Ok(())
     } else {
-        apply_check(source, &submission.patch)
+        apply_check(source, &submission.patch).unwrap_or_else(|e| Err(e.message))
     };
     let verdict = decide(&submission, issue, &applies);
-    Ok(Examined::Judged { submission, verdict })
+    Ok(Examined::Judged {
+        submission,
+        verdict,
+    })
 }
 
 #[cfg(test)]

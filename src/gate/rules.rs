@@ -80,7 +80,7 @@ fn is_of(id: &str, contributed: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
 }
 
-fn contributed<'a>(submission: &'a Submission) -> impl Iterator<Item = &'a str> {
+fn contributed(submission: &Submission) -> impl Iterator<Item = &str> {
     submission
         .contributed
         .iter()
@@ -93,7 +93,10 @@ fn is_contributed(submission: &Submission, id: &str) -> bool {
 }
 
 fn failed(test: &TestResult) -> bool {
-    matches!(test.outcome, Outcome::Failed | Outcome::Error | Outcome::Absent)
+    matches!(
+        test.outcome,
+        Outcome::Failed | Outcome::Error | Outcome::Absent
+    )
 }
 
 fn evidence(id: &str, outcome: Outcome, failure: &Failure, executed: &[String]) -> TestEvidence {
@@ -132,7 +135,9 @@ pub(super) fn failing(submission: &Submission) -> Vec<TestEvidence> {
         .collect();
     for error in &submission.old.collection_errors {
         for id in contributed(submission) {
-            let inside = id.strip_prefix(error.id.as_str()).is_some_and(|rest| rest.starts_with("::"));
+            let inside = id
+                .strip_prefix(error.id.as_str())
+                .is_some_and(|rest| rest.starts_with("::"));
             if inside {
                 found.push(evidence(id, Outcome::Error, &error.failure, &[]));
             }
@@ -173,13 +178,18 @@ fn tests_only(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
         }
     }
     if case.submission.patch.is_empty() {
-        wrong("the patch is empty: no test file was changed. Add a test with `insert_function`.".to_owned());
+        wrong(
+            "the patch is empty: no test file was changed. Add a test with `insert_function`."
+                .to_owned(),
+        );
     }
 }
 
 fn applies(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
     if let Err(problem) = case.applies {
-        wrong(format!("the patch does not apply to the clean base commit: {problem}"));
+        wrong(format!(
+            "the patch does not apply to the clean base commit: {problem}"
+        ));
     }
 }
 
@@ -204,7 +214,10 @@ fn fails(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
             .filter(|test| test.outcome == wanted && is_contributed(case.submission, &test.id))
             .count()
     };
-    let ran = old.tests.iter().any(|test| is_contributed(case.submission, &test.id));
+    let ran = old
+        .tests
+        .iter()
+        .any(|test| is_contributed(case.submission, &test.id));
     if old.timed_out {
         wrong("the run of the tests did not end in time. Make the test quicker.".to_owned());
     } else if !ran {
@@ -219,7 +232,10 @@ fn fails(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
                 .to_owned(),
         );
     } else {
-        wrong("no contributed test fails on this code: they are skipped or expected to fail.".to_owned());
+        wrong(
+            "no contributed test fails on this code: they are skipped or expected to fail."
+                .to_owned(),
+        );
     }
 }
 
@@ -247,11 +263,26 @@ fn breaks_nothing(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
     let Some(before) = &case.submission.before else {
         return;
     };
-    for was in before.tests.iter().filter(|test| test.outcome == Outcome::Passed) {
-        if is_contributed(case.submission, &was.id) || case.submission.contributed.iter().any(|c| is_of(&was.id, &c.id)) {
+    for was in before
+        .tests
+        .iter()
+        .filter(|test| test.outcome == Outcome::Passed)
+    {
+        if is_contributed(case.submission, &was.id)
+            || case
+                .submission
+                .contributed
+                .iter()
+                .any(|c| is_of(&was.id, &c.id))
+        {
             continue;
         }
-        let now = case.submission.old.tests.iter().find(|test| test.id == was.id);
+        let now = case
+            .submission
+            .old
+            .tests
+            .iter()
+            .find(|test| test.id == was.id);
         let broken = match now {
             Some(test) => failed(test),
             None => !case.submission.old.timed_out,
@@ -277,16 +308,22 @@ fn fails_again(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
         }
     }
     if !case.failing.is_empty() && case.submission.reruns.is_empty() {
-        wrong("the failing tests were not run again, so nothing is known of their stability.".to_owned());
+        wrong(
+            "the failing tests were not run again, so nothing is known of their stability."
+                .to_owned(),
+        );
     }
 }
 
 fn fails_in(report: &Report, id: &str) -> bool {
-    report.tests.iter().any(|test| test.id == id && failed(test))
-        || report
-            .collection_errors
-            .iter()
-            .any(|error| id.strip_prefix(error.id.as_str()).is_some_and(|rest| rest.starts_with("::")))
+    report
+        .tests
+        .iter()
+        .any(|test| test.id == id && failed(test))
+        || report.collection_errors.iter().any(|error| {
+            id.strip_prefix(error.id.as_str())
+                .is_some_and(|rest| rest.starts_with("::"))
+        })
 }
 
 fn runs_code_under_test(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {

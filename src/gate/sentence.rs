@@ -48,7 +48,9 @@ fn sentences(text: &str) -> Vec<&str> {
         for (at, stop) in line.match_indices(['.', '!', '?']) {
             let end = at + stop.len();
             let rest = &line[end..];
-            if rest.starts_with(char::is_whitespace) && rest.trim_start().starts_with(char::is_uppercase) {
+            if rest.starts_with(char::is_whitespace)
+                && rest.trim_start().starts_with(char::is_uppercase)
+            {
                 found.push(line[start..end].trim());
                 start = end;
             }
@@ -76,8 +78,14 @@ mod tests {
 
     #[test]
     fn the_sentence_that_the_failure_speaks_of_is_found() {
-        let sentence = best_sentence(ISSUE, "AssertionError: assert 'version' == 'version-2' where slugify('Version 2')");
-        assert_eq!(sentence.unwrap(), "Calling slugify('Version 2') returns 'version'.");
+        let sentence = best_sentence(
+            ISSUE,
+            "AssertionError: assert 'version' == 'version-2' where slugify('Version 2')",
+        );
+        assert_eq!(
+            sentence.unwrap(),
+            "Calling slugify('Version 2') returns 'version'."
+        );
     }
 
     #[test]

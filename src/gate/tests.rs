@@ -10,7 +10,8 @@ use testwright_tools::tools::submission::{
 use super::*;
 
 const ID: &str = "tests/test_slug.py::TestSlug::test_digits";
-const ISSUE: &str = "Slugs lose digits\n\n`slugify('Version 2')` returns 'version'. Please add `keep_digits`.";
+const ISSUE: &str =
+    "Slugs lose digits\n\n`slugify('Version 2')` returns 'version'. Please add `keep_digits`.";
 
 fn failure(class: FailureClass) -> Failure {
     Failure {
@@ -70,7 +71,10 @@ fn sound() -> Submission {
             source: "def test_digits(self): ...".into(),
         }],
         problems: vec![],
-        before: Some(report(vec![result("tests/test_slug.py::test_old", Outcome::Passed)])),
+        before: Some(report(vec![result(
+            "tests/test_slug.py::test_old",
+            Outcome::Passed,
+        )])),
         old: report(vec![
             result("tests/test_slug.py::test_old", Outcome::Passed),
             result(ID, Outcome::Failed),
@@ -87,7 +91,11 @@ fn verdict(submission: &Submission) -> Verdict {
 fn rules(change: impl FnOnce(&mut Submission)) -> Vec<Rule> {
     let mut submission = sound();
     change(&mut submission);
-    verdict(&submission).findings.into_iter().map(|finding| finding.rule).collect()
+    verdict(&submission)
+        .findings
+        .into_iter()
+        .map(|finding| finding.rule)
+        .collect()
 }
 
 #[test]
@@ -120,13 +128,19 @@ fn a_patch_that_does_not_apply_is_refused() {
 #[test]
 fn a_submission_without_a_test_is_refused() {
     assert_eq!(rules(|s| s.contributed.clear()), [Rule::Contributes]);
-    assert_eq!(rules(|s| s.contributed[0].change = Change::Deleted), [Rule::Contributes]);
+    assert_eq!(
+        rules(|s| s.contributed[0].change = Change::Deleted),
+        [Rule::Contributes]
+    );
 }
 
 #[test]
 fn a_test_that_passes_or_is_skipped_or_does_not_run_is_refused() {
     for outcome in [Outcome::Passed, Outcome::Skipped, Outcome::Xfailed] {
-        assert_eq!(rules(|s| s.old.tests[1] = result(ID, outcome)), [Rule::Fails]);
+        assert_eq!(
+            rules(|s| s.old.tests[1] = result(ID, outcome)),
+            [Rule::Fails]
+        );
     }
     assert_eq!(rules(|s| drop(s.old.tests.pop())), [Rule::Fails]);
 }
@@ -137,10 +151,22 @@ fn an_error_of_the_test_itself_is_refused_unless_the_issue_asks_for_the_missing_
         missing_name: name.map(str::to_owned),
         ..failure(FailureClass::Error)
     };
-    assert_eq!(rules(|s| s.old.tests[1].failure = Some(error(None))), [Rule::Sound]);
-    assert_eq!(rules(|s| s.old.tests[1].failure = Some(error(Some("keep_digit")))), [Rule::Sound]);
-    assert_eq!(rules(|s| s.old.tests[1].failure = Some(error(Some("keep_digits")))), []);
-    assert_eq!(rules(|s| s.old.tests[1].failure = Some(error(Some("slugs.core.keep_digits")))), []);
+    assert_eq!(
+        rules(|s| s.old.tests[1].failure = Some(error(None))),
+        [Rule::Sound]
+    );
+    assert_eq!(
+        rules(|s| s.old.tests[1].failure = Some(error(Some("keep_digit")))),
+        [Rule::Sound]
+    );
+    assert_eq!(
+        rules(|s| s.old.tests[1].failure = Some(error(Some("keep_digits")))),
+        []
+    );
+    assert_eq!(
+        rules(|s| s.old.tests[1].failure = Some(error(Some("slugs.core.keep_digits")))),
+        []
+    );
 }
 
 #[test]
@@ -174,7 +200,10 @@ fn a_test_that_passed_must_not_break() {
         rules(|s| s.old.tests[0] = result("tests/test_slug.py::test_old", Outcome::Failed)),
         [Rule::BreaksNothing]
     );
-    assert_eq!(rules(|s| drop(s.old.tests.remove(0))), [Rule::BreaksNothing]);
+    assert_eq!(
+        rules(|s| drop(s.old.tests.remove(0))),
+        [Rule::BreaksNothing]
+    );
 }
 
 #[test]
@@ -188,7 +217,10 @@ fn a_test_that_does_not_fail_in_every_rerun_is_flaky() {
 
 #[test]
 fn a_test_that_runs_no_code_under_test_is_refused() {
-    assert_eq!(rules(|s| s.old.tests[1].executed.clear()), [Rule::RunsCodeUnderTest]);
+    assert_eq!(
+        rules(|s| s.old.tests[1].executed.clear()),
+        [Rule::RunsCodeUnderTest]
+    );
 }
 
 #[test]
@@ -202,5 +234,8 @@ fn parameters_belong_to_their_test_and_longer_names_do_not() {
     });
     assert_eq!(accepted, []);
     let other = format!("{ID}_more");
-    assert_eq!(rules(|s| s.old.tests[1] = result(&other, Outcome::Failed)), [Rule::Fails]);
+    assert_eq!(
+        rules(|s| s.old.tests[1] = result(&other, Outcome::Failed)),
+        [Rule::Fails]
+    );
 }

@@ -57,18 +57,32 @@ impl Connection {
         });
         let client = match tokio::time::timeout(HELLO, ().serve((stdout, stdin))).await {
             Ok(Ok(client)) => client,
-            Ok(Err(error)) => return Err(dead(&format!("the toolbox did not start: {error}"), &kept)),
+            Ok(Err(error)) => {
+                return Err(dead(&format!("the toolbox did not start: {error}"), &kept));
+            }
             Err(_) => return Err(dead("the toolbox did not answer", &kept)),
         };
-        let connection = Connection { client, stderr: kept };
+        let connection = Connection {
+            client,
+            stderr: kept,
+        };
         connection.handshake().await?;
         Ok(connection)
     }
 
     /// The toolbox in the sandbox must be the one that this program carries.
     async fn handshake(&self) -> Result<(), SandboxError> {
-        let answer = self.call("handshake", Value::Object(Default::default()), HELLO).await?;
-        let said = |key: &str| answer.data.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let answer = self
+            .call("handshake", Value::Object(Default::default()), HELLO)
+            .await?;
+        let said = |key: &str| {
+            answer
+                .data
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
         let (version, digest) = (said("version"), said("digest"));
         if version != env!("CARGO_PKG_VERSION") || digest != *DIGEST {
             return Err(self.dead(&format!(
@@ -80,7 +94,12 @@ impl Connection {
         Ok(())
     }
 
-    pub(super) async fn call(&self, tool: &str, arguments: Value, deadline: Duration) -> Result<CallAnswer, SandboxError> {
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: Value,
+        deadline: Duration,
+    ) -> Result<CallAnswer, SandboxError> {
         let Value::Object(arguments) = arguments else {
             return Ok(CallAnswer {
                 text: format!("the arguments of `{tool}` must be an object"),
@@ -95,7 +114,8 @@ impl Connection {
             Value::from(u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX)),
         );
         parameters.meta = Some(meta);
-        match tokio::time::timeout(deadline + GRACE, self.client.peer().call_tool(parameters)).await {
+        match tokio::time::timeout(deadline + GRACE, self.client.peer().call_tool(parameters)).await
+        {
             Ok(Ok(result)) => Ok(CallAnswer {
                 text: result
                     .content
@@ -117,7 +137,10 @@ impl Connection {
     }
 
     pub(super) async fn ping(&self) -> Result<(), SandboxError> {
-        let ping = self.client.peer().send_request(ClientRequest::PingRequest(PingRequest::default()));
+        let ping = self
+            .client
+            .peer()
+            .send_request(ClientRequest::PingRequest(PingRequest::default()));
         match tokio::time::timeout(PING, ping).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(self.dead(&format!("the toolbox is gone: {error}"))),
@@ -149,8 +172,12 @@ fn dead(what: &str, stderr: &std::sync::Mutex<Vec<u8>>) -> SandboxError {
 }
 
 fn serve(program: &Path, config: &Config) -> Result<Command, SandboxError> {
-    let config = serde_json::to_string(config)
-        .map_err(|e| SandboxError::new(ErrorKind::System, format!("encode the toolbox's settings: {e}")))?;
+    let config = serde_json::to_string(config).map_err(|e| {
+        SandboxError::new(
+            ErrorKind::System,
+            format!("encode the toolbox's settings: {e}"),
+        )
+    })?;
     Ok(Command::new([
         program.to_string_lossy().into_owned(),
         "serve".to_owned(),

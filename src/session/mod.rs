@@ -33,7 +33,8 @@ pub struct CallAnswer {
 pub struct Session {
     sandbox: Box<dyn Sandbox>,
     connection: Connection,
-    config: Config,
+    environment: Environment,
+    settings: SessionSettings,
 }
 
 /// What a session needs to know besides the environment.
@@ -65,15 +66,21 @@ impl Session {
             })
             .await?;
         let config = config(sandbox.facts(), environment, settings);
-        Self::open(sandbox, config).await
+        Self::open(sandbox, config, environment.clone(), settings.clone()).await
     }
 
-    async fn open(sandbox: Box<dyn Sandbox>, config: Config) -> Result<Self, SandboxError> {
+    async fn open(
+        sandbox: Box<dyn Sandbox>,
+        config: Config,
+        environment: Environment,
+        settings: SessionSettings,
+    ) -> Result<Self, SandboxError> {
         match Connection::open(sandbox.as_ref(), &config).await {
             Ok(connection) => Ok(Session {
                 sandbox,
                 connection,
-                config,
+                environment,
+                settings,
             }),
             Err(error) => {
                 // The first error is the one to tell.
@@ -87,18 +94,24 @@ impl Session {
         self.sandbox.facts()
     }
 
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
     /// Calls a tool. On the deadline the toolbox ends what the tool started and answers with what there is; a
     /// toolbox that does not answer soon after that is dead.
-    pub async fn call(&self, tool: &str, arguments: Value, deadline: Duration) -> Result<CallAnswer, SandboxError> {
+    pub async fn call(
+        &self,
+        tool: &str,
+        arguments: Value,
+        deadline: Duration,
+    ) -> Result<CallAnswer, SandboxError> {
         self.connection.call(tool, arguments, deadline).await
     }
 
     /// Calls a tool in a copy of the present state, which is thrown away afterwards.
-    pub async fn call_in_fork(&self, tool: &str, arguments: Value, deadline: Duration) -> Result<CallAnswer, SandboxError> {
+    pub async fn call_in_fork(
+        &self,
+        tool: &str,
+        arguments: Value,
+        deadline: Duration,
+    ) -> Result<CallAnswer, SandboxError> {
         let fork = self.fork().await?;
         let answer = fork.call(tool, arguments, deadline).await;
         let closed = fork.close().await;
@@ -110,11 +123,14 @@ impl Session {
     /// A copy of the present state, for a trial. Close it when done.
     pub async fn fork(&self) -> Result<Session, SandboxError> {
         let sandbox = self.sandbox.fork().await?;
-        let mut config = self.config.clone();
-        let paths = &sandbox.facts().paths;
-        config.workspace = paths.workspace.clone();
-        config.scratch = scratch(paths);
-        Session::open(sandbox, config).await
+        let config = config(sandbox.facts(), &self.environment, &self.settings);
+        Session::open(
+            sandbox,
+            config,
+            self.environment.clone(),
+            self.settings.clone(),
+        )
+        .await
     }
 
     /// Are sandbox and toolbox alive? Asked before money is spent on a model call.
@@ -128,6 +144,11 @@ impl Session {
         self.connection.close().await;
         self.sandbox.stop().await
     }
+
+    /// Ends the sandbox, and with it the toolbox, while others still hold the session.
+    pub async fn stop(&self) -> Result<(), SandboxError> {
+        self.sandbox.stop().await
+    }
 }
 
 fn scratch(paths: &testwright_sandboxes::Paths) -> PathBuf {
@@ -137,9 +158,9 @@ fn scratch(paths: &testwright_sandboxes::Paths) -> PathBuf {
 fn config(facts: &Facts, environment: &Environment, settings: &SessionSettings) -> Config {
     Config {
         workspace: facts.paths.workspace.clone(),
-        base_archive: environment.base_archive.clone(),
+        base_archive: environment.base_archive_in(&facts.paths),
         scratch: scratch(&facts.paths),
-        python: environment.python.clone(),
+        python: environment.python_in(&facts.paths),
         env: environment.env.clone(),
         runner: Runner {
             kind: RunnerKind::Pytest,

@@ -31,7 +31,11 @@ impl Session {
         let answer = self.host_call("changes", json!({})).await?;
         let changes: Changes = serde_json::from_value(answer)
             .map_err(|e| SandboxError::new(ErrorKind::System, format!("read what changed: {e}")))?;
-        Ok(changes.files.into_iter().map(|file| (file.path, file.content)).collect())
+        Ok(changes
+            .files
+            .into_iter()
+            .map(|file| (file.path, file.content))
+            .collect())
     }
 
     /// Brings a workspace into a recorded state: exactly these files differ from the base commit.
@@ -43,15 +47,23 @@ impl Session {
                 content: content.clone(),
             })
             .collect();
-        self.host_call("restore", json!({ "files": files })).await.map(drop)
+        self.host_call("restore", json!({ "files": files }))
+            .await
+            .map(drop)
     }
 
     /// What the toolbox says of the workspace, for the first prompt.
     pub async fn describe(&self) -> Result<String, SandboxError> {
-        self.call("describe", json!({}), DEADLINE).await.map(|answer| answer.text)
+        self.call("describe", json!({}), DEADLINE)
+            .await
+            .map(|answer| answer.text)
     }
 
-    async fn host_call(&self, tool: &str, arguments: serde_json::Value) -> Result<serde_json::Value, SandboxError> {
+    async fn host_call(
+        &self,
+        tool: &str,
+        arguments: serde_json::Value,
+    ) -> Result<serde_json::Value, SandboxError> {
         let answer = self.call(tool, arguments, DEADLINE).await?;
         if answer.refused {
             return Err(SandboxError::new(

@@ -15,6 +15,13 @@ pub struct Choice {
     pub note: Option<String>,
 }
 
+/// A recording is played without any service; Azure has variables of its own.
+fn needs_no_key(model: &str) -> bool {
+    ["replay:", "replay-by-order:", "azure/"]
+        .iter()
+        .any(|prefix| model.starts_with(prefix))
+}
+
 impl Settings {
     /// Without a key and without an endpoint there is still [`SNIPPET`].
     pub fn choice(&self) -> Result<Choice> {
@@ -43,7 +50,7 @@ impl Settings {
                     "the model `{SNIPPET}` follows fixed rules and knows only the approach `{SNIPPET}`"
                 ))
                 .hint("choose another --model, or leave --approach out")),
-            Some(model) if !key && !endpoint => Err(missing(&format!("reach the model `{model}`")).hint(format!(
+            Some(model) if !key && !endpoint && !needs_no_key(model) => Err(missing(&format!("reach the model `{model}`")).hint(format!(
                 "set {}, or model.base-url for a server of your own, or use --model {SNIPPET}",
                 self.model.api_key_env
             ))),

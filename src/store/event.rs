@@ -29,9 +29,6 @@ pub enum Event {
         reply: Reply,
         /// Seconds until the reply was there.
         seconds: f64,
-        /// Tries that failed before it.
-        #[serde(default)]
-        failed_tries: u32,
     },
     /// A tool's answer.
     Answer(Answer),

@@ -226,7 +226,10 @@ mod tests {
         assert_eq!(events, [resumed("one")]);
         run.append(&resumed("three")).unwrap();
         drop(run);
-        assert_eq!(RunFolder::read(folder.path()).unwrap(), [resumed("one"), resumed("three")]);
+        assert_eq!(
+            RunFolder::read(folder.path()).unwrap(),
+            [resumed("one"), resumed("three")]
+        );
     }
 
     #[test]
@@ -251,6 +254,9 @@ mod tests {
             RunFolder::create(folder.path()),
             Err(StoreError::Occupied { .. })
         ));
-        assert!(matches!(RunFolder::reopen(folder.path()), Err(StoreError::Busy { .. })));
+        assert!(matches!(
+            RunFolder::reopen(folder.path()),
+            Err(StoreError::Busy { .. })
+        ));
     }
 }

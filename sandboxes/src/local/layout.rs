@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Inner;
-use super::sandbox::Ground;
+use super::ground::Ground;
 use super::wire::{Bind, Isolation, Overlay};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Paths, Result, Spec};

@@ -6,6 +6,7 @@
 
 mod client;
 mod copy;
+mod ground;
 mod jail;
 mod layout;
 mod probe;

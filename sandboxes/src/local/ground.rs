@@ -1,0 +1,182 @@
+//! What a local sandbox stands on: its folders, filled from where it starts.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use super::Inner;
+use super::copy::{Files, copy_tree};
+use super::python::Interpreter;
+use super::states::{InUse, Owned, about};
+use super::wire::Isolation;
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::{Result, Spec, Start};
+
+/// What a sandbox stands on, apart from its processes.
+pub struct Ground {
+    pub owned: Owned,
+    /// The state that it started from: its environment is shared.
+    pub state: Option<InUse>,
+    pub python: Option<Interpreter>,
+}
+
+impl Ground {
+    /// The environment of the state in use is shared and not a copy.
+    pub fn shares_environment(&self, spec: &Spec) -> Option<PathBuf> {
+        let shared = self.state.as_ref()?.folder.join("store/env");
+        (!spec.root && shared.is_dir()).then_some(shared)
+    }
+}
+
+impl Ground {
+    /// The saved workspace below the changes, where it is overlaid and not copied.
+    pub fn overlaid(&self, inner: &Inner, spec: &Spec) -> Option<PathBuf> {
+        let lower = self.state.as_ref()?.folder.join("workspace");
+        (inner.overlay && !spec.root).then_some(lower)
+    }
+}
+
+pub fn lay_ground(inner: &Inner, spec: &Spec) -> Result<Ground> {
+    let (state, python) = match &spec.start {
+        Start::Python(version) => (None, Some(inner.interpreter(version)?)),
+        Start::Image(name) => {
+            let message = format!("start from the image {name}: the local sandbox has no images");
+            return Err(SandboxError::new(ErrorKind::Input, message).hint("use --sandbox docker"));
+        }
+        Start::Saved(name) => {
+            let state = inner.cache.use_state(name)?;
+            let python = state.state.python.clone();
+            (Some(state), python)
+        }
+    };
+    if let Some(python) = python.as_ref().filter(|p| !p.executable.exists()) {
+        let message = format!(
+            "find {}, which the environment was built with",
+            python.executable.display()
+        );
+        return Err(
+            SandboxError::new(ErrorKind::NotFound, message).hint("build the environment again")
+        );
+    }
+    let owned = inner.cache.new_sandbox(&spec.purpose)?;
+    let folder = owned.folder.clone();
+    let ground = Ground {
+        owned,
+        state,
+        python,
+    };
+    let from = ground.state.as_ref().map(|state| state.folder.clone());
+    let filled = fill(inner, spec, &ground, &folder, from.as_deref());
+    if filled.is_err() {
+        let _ = ground.owned.remove();
+    }
+    filled.map(|()| ground)
+}
+
+/// Makes the folders, with copies of what lies in `from` where it has them.
+pub fn fill(
+    inner: &Inner,
+    spec: &Spec,
+    ground: &Ground,
+    folder: &Path,
+    from: Option<&Path>,
+) -> Result<()> {
+    let owner = inner.owner;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
+    fs::create_dir(folder.join("root"))?;
+    let overlaid = ground.overlaid(inner, spec);
+    if let Some(lower) = &overlaid {
+        fill_overlay(lower, folder, from, owner)?;
+    }
+    for (name, mode) in [("workspace", 0o755), ("tmp", 0o1777), ("home", 0o755)] {
+        if name == "workspace" && overlaid.is_some() {
+            continue;
+        }
+        let (source, target) = (from.map(|from| from.join(name)), folder.join(name));
+        match source.filter(|source| source.is_dir()) {
+            Some(source) => {
+                copy_tree(&source, &target, Files::Copy, owner).map_err(about("copy", &source))?
+            }
+            None => {
+                fs::create_dir(&target)?;
+                fs::set_permissions(&target, fs::Permissions::from_mode(mode))?;
+                chown(&target, owner, owner)?;
+            }
+        }
+    }
+    let store = folder.join("store");
+    fs::create_dir(&store)?;
+    if spec.root {
+        chown(&store, owner, owner)?;
+    }
+    let shared = ground.shares_environment(spec);
+    let entries = from
+        .map(|from| fs::read_dir(from.join("store")))
+        .transpose()?;
+    for entry in entries.into_iter().flatten() {
+        let entry = entry?;
+        let (name, source, kind) = (entry.file_name(), entry.path(), entry.file_type()?);
+        let target = store.join(&name);
+        if name == "env" && shared.is_some() {
+            continue;
+        }
+        if kind.is_dir() {
+            let files = if spec.root { Files::Copy } else { Files::Link };
+            let owner = owner.filter(|_| spec.root);
+            copy_tree(&source, &target, files, owner).map_err(about("copy", &source))?;
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
+        } else if spec.root {
+            copy_file(&source, &target, owner)?;
+        } else {
+            fs::hard_link(&source, &target)?;
+        }
+    }
+    if let Some(shared) = shared {
+        match inner.isolation {
+            Isolation::Namespaces => fs::create_dir(store.join("env"))?,
+            Isolation::Landlock | Isolation::None => {
+                std::os::unix::fs::symlink(shared, store.join("env"))?
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The changes on top of `lower`: none yet, or for a fork those of its original.
+fn fill_overlay(
+    lower: &Path,
+    folder: &Path,
+    from: Option<&Path>,
+    owner: Option<u32>,
+) -> Result<()> {
+    let (upper, work) = (folder.join("upper"), folder.join("work"));
+    match from
+        .map(|from| from.join("upper"))
+        .filter(|changes| changes.is_dir())
+    {
+        Some(changes) => {
+            copy_tree(&changes, &upper, Files::Copy, owner).map_err(about("copy", &changes))?
+        }
+        None => {
+            let like = fs::metadata(lower)?;
+            fs::create_dir(&upper)?;
+            fs::set_permissions(&upper, like.permissions())?;
+            chown(&upper, owner, owner)?;
+            let times = fs::FileTimes::new().set_modified(like.modified()?);
+            fs::File::open(&upper)?.set_times(times)?;
+        }
+    }
+    fs::create_dir(&work)?;
+    Ok(chown(&work, owner, owner)?)
+}
+
+pub fn copy_file(source: &Path, target: &Path, owner: Option<u32>) -> Result<()> {
+    let times = fs::metadata(source)?;
+    fs::copy(source, target)?;
+    let times = fs::FileTimes::new()
+        .set_accessed(times.accessed()?)
+        .set_modified(times.modified()?);
+    fs::File::open(target)?.set_times(times)?;
+    Ok(chown(target, owner, owner)?)
+}

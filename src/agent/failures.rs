@@ -1,0 +1,60 @@
+//! What ends a run, or a call, for reasons that are not the test's: as outcomes and as answers.
+
+use testwright_sandboxes::SandboxError;
+use testwright_tools::tool::ToolSpec;
+
+use super::Outcome;
+use crate::model::ModelError;
+use crate::store::StoreError;
+
+pub(super) fn infrastructure(error: SandboxError) -> Outcome {
+    Outcome::Infrastructure {
+        message: error.message,
+        hint: error.hint,
+    }
+}
+
+pub(super) fn store_failed(error: StoreError) -> Outcome {
+    Outcome::Infrastructure {
+        message: error.to_string(),
+        hint: Some(
+            "make room on the disk, then go on with `testwright run --resume DIR`".to_owned(),
+        ),
+    }
+}
+
+pub(super) fn model_failed(error: ModelError) -> Outcome {
+    let message = error.to_string();
+    match error {
+        ModelError::Fatal { hint, .. } => Outcome::ModelFailed { message, hint },
+        ModelError::Transient { .. } => Outcome::ModelFailed {
+            message,
+            hint: Some("go on later with `testwright run --resume DIR`".to_owned()),
+        },
+        ModelError::ContextFull(_) | ModelError::NotRecorded(_) => Outcome::ModelFailed {
+            message,
+            hint: None,
+        },
+    }
+}
+
+/// The answer to a call of a tool that is not offered.
+pub(super) fn unknown_tool(name: &str, allowed: &[ToolSpec]) -> String {
+    let nearest = allowed
+        .iter()
+        .map(|tool| (strsim::jaro_winkler(name, &tool.name), tool.name.as_str()))
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let names: Vec<&str> = allowed.iter().map(|tool| tool.name.as_str()).collect();
+    match nearest {
+        Some((score, nearest)) if score > 0.7 => {
+            format!(
+                "there is no tool `{name}`; did you mean `{nearest}`? The tools are: {}",
+                names.join(", ")
+            )
+        }
+        _ => format!(
+            "there is no tool `{name}`. The tools are: {}",
+            names.join(", ")
+        ),
+    }
+}

@@ -1,0 +1,6 @@
+//! stub
+#[derive(Debug, clap::Args)]
+pub struct Args {}
+pub async fn run(_: &Args) -> crate::error::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! `testwright replay`: the model's part of a recorded run again, on a fresh sandbox; tools really run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::run::PlaceArgs;
+use super::terminal::Terminal;
+use crate::agent::{Budget, Difference, Limits, Outcome, Past, Run, RunParts};
+use crate::approaches::Setting;
+use crate::error::{Error, Result};
+use crate::model::{Model, ModelError, Reply, Request};
+use crate::preparation::Preparation;
+use crate::store::{Event, RunFolder};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Folder of a recorded run
+    dir: PathBuf,
+    #[command(flatten)]
+    place: PlaceArgs,
+    /// Print the differences as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a replay found.
+#[derive(Debug, Serialize)]
+struct Replayed {
+    /// Steps that were played.
+    steps: u32,
+    tool_calls: u32,
+    differences: Vec<Difference>,
+    /// The recorded run and the replay ended alike.
+    same_outcome: bool,
+}
+
+/// All replies come from the record; there is nobody to ask for more.
+struct Silence;
+
+#[async_trait::async_trait]
+impl Model for Silence {
+    fn name(&self) -> &str {
+        "replay"
+    }
+
+    async fn complete(&self, _: &Request) -> std::result::Result<Reply, ModelError> {
+        Err(ModelError::NotRecorded(
+            "the recorded run ends here".to_owned(),
+        ))
+    }
+}
+
+/// Exit code 0 if every tool answered as recorded, 1 if not.
+pub async fn run(args: &Args) -> Result<u8> {
+    let events = RunFolder::read(&args.dir).map_err(|error| {
+        Error::usage(error.to_string()).hint("replay takes the folder of a recorded run")
+    })?;
+    let Some(Event::Started(started)) = events.first().cloned() else {
+        return Err(Error::usage(format!("replay {}", args.dir.display()))
+            .cause("its trajectory has no beginning"));
+    };
+    let recorded = events.iter().rev().find_map(|event| match event {
+        Event::Ended { outcome } => Some(outcome.clone()),
+        _ => None,
+    });
+    let terminal = Arc::new(Terminal::new(args.json));
+    let settings = args.place.settings(|flags| {
+        for (key, name) in [
+            ("run.sandbox", "sandbox"),
+            ("run.image", "image"),
+            ("run.python", "python"),
+        ] {
+            flags.set(key, started.settings[name].as_str().map(str::to_owned));
+        }
+    })?;
+    let approach = super::approach(&started.approach)?;
+    let preparation = Preparation::new(&settings, terminal.clone()).await?;
+    let source = preparation
+        .source(&args.place.place_or(
+            started.settings["repository"].as_str(),
+            started.commit.as_deref(),
+        ))
+        .await?;
+    if source.digest != started.digest {
+        return Err(Error::usage("replay the run on this code")
+            .cause(format!(
+                "it was recorded on files with digest {}, these have {}",
+                started.digest, source.digest
+            ))
+            .hint("name the recorded repository and commit with --repo and --commit"));
+    }
+    let environment = preparation.environment(&source).await?;
+    let session = preparation.session(&environment).await?;
+    // The record of the replay is thrown away: the run's own record must not change.
+    let aside = tempfile::tempdir()
+        .map_err(|e| Error::infrastructure("make a temporary folder").cause(e.to_string()))?;
+    let folder = RunFolder::create(&aside.path().join("replay"))
+        .map_err(|error| Error::infrastructure(error.to_string()))?;
+    let mut run = Run::new(RunParts {
+        issue: started.issue.clone(),
+        source,
+        model: Arc::new(Silence),
+        session,
+        folder,
+        budget: Budget::new(Limits::default()),
+        past: Past::replay(events),
+        progress: terminal.clone(),
+        max_tokens: None,
+        temperature: None,
+    });
+    let setting = Setting {
+        max_steps: u32::MAX,
+        notes: environment.notes.clone(),
+    };
+    let outcome = tokio::select! {
+        outcome = approach.run(&mut run, &setting) => outcome,
+        () = crate::preparation::interrupted() => Outcome::Interrupted,
+    };
+    let (budget, _, past) = run.finish(&outcome).await;
+    terminal.clear();
+    if let Outcome::Infrastructure { message, hint } = outcome {
+        let mut error = Error::infrastructure(message);
+        error.hint = hint;
+        return Err(error);
+    }
+    let replayed = Replayed {
+        steps: budget.spent.steps,
+        tool_calls: budget.spent.tool_calls.values().sum(),
+        same_outcome: recorded.is_none_or(|recorded| recorded.exit_code() == outcome.exit_code()),
+        differences: past.differences,
+    };
+    let same = replayed.differences.is_empty() && replayed.same_outcome;
+    if args.json {
+        super::print_json(&replayed)?;
+    } else {
+        anstream::print!("{}", describe(&replayed));
+    }
+    Ok(u8::from(!same))
+}
+
+fn describe(replayed: &Replayed) -> String {
+    let mut text = format!(
+        "{} steps and {} tool calls played again: ",
+        replayed.steps, replayed.tool_calls
+    );
+    match replayed.differences.len() {
+        0 => text.push_str("every answer is as recorded\n"),
+        n => text.push_str(&format!("{n} answers differ\n")),
+    }
+    for difference in &replayed.differences {
+        let diff = first_difference(&difference.recorded, &difference.now);
+        text.push_str(&format!(
+            "step {}, {}:\n{diff}",
+            difference.step, difference.tool
+        ));
+    }
+    if !replayed.same_outcome {
+        text.push_str("the run ended otherwise than recorded\n");
+    }
+    text
+}
+
+/// The first line that differs, both ways.
+fn first_difference(recorded: &str, now: &str) -> String {
+    let mut pairs = recorded.lines().map(Some).chain(std::iter::repeat(None));
+    let mut now_lines = now.lines().map(Some).chain(std::iter::repeat(None));
+    let most = recorded.lines().count().max(now.lines().count());
+    for line in 1..=most {
+        let (was, is) = (pairs.next().flatten(), now_lines.next().flatten());
+        if was != is {
+            let show = |text: Option<&str>| text.unwrap_or("(nothing)").to_owned();
+            return format!("  line {line}\n  - {}\n  + {}\n", show(was), show(is));
+        }
+    }
+    "  only line ends differ\n".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_that_differs_is_shown() {
+        assert_eq!(
+            first_difference("a\nb\nc", "a\nx\nc"),
+            "  line 2\n  - b\n  + x\n"
+        );
+        assert_eq!(
+            first_difference("a\nb", "a"),
+            "  line 2\n  - b\n  + (nothing)\n"
+        );
+    }
+}

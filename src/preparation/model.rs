@@ -1,0 +1,36 @@
+//! The model that a run talks to: by name, with the retries and prices of the settings.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::agent::Progress;
+use crate::error::Result;
+use crate::model::Model;
+use crate::model::price::Prices;
+use crate::model::provider::{Around, Provider};
+use crate::model::snippet::Snippet;
+use crate::settings::Settings;
+
+/// The model of this name; `record` is a file that takes all its traffic.
+pub fn model(
+    settings: &Settings,
+    name: &str,
+    record: Option<PathBuf>,
+    progress: Arc<dyn Progress>,
+) -> Result<Arc<dyn Model>> {
+    let provider = Provider::new(name, settings, &|variable| std::env::var(variable).ok())?;
+    let around = Around {
+        on_wait: Some(Box::new(move |wait| {
+            progress.note(&format!(
+                "the model's service failed ({}): trying again in {:.0} s",
+                wait.message, wait.seconds
+            ));
+        })),
+        record,
+        ..Around::default()
+    };
+    let prices = Prices::from(&settings.prices);
+    provider
+        .open(prices, around, || Box::new(Snippet))
+        .map(Arc::from)
+}
