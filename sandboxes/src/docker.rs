@@ -5,6 +5,7 @@
 //! building images from Dockerfiles, registries other than by a plain pull, and Windows containers.
 
 mod archive;
+mod changes;
 mod connect;
 mod container;
 mod error;

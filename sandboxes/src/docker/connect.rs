@@ -45,6 +45,16 @@ impl Engine {
         }))
     }
 
+    /// Docker on fuse-overlayfs compares whole trees, and misses that a folder was removed and made again.
+    pub async fn commits_badly(&self) -> Result<bool> {
+        let info = self
+            .api
+            .info()
+            .await
+            .map_err(|e| explain("ask the engine about its storage", e))?;
+        Ok(info.driver.as_deref() == Some("fuse-overlayfs"))
+    }
+
     /// The same engine for requests that last: a commit, a big upload.
     pub fn patient(&self) -> bollard::Docker {
         self.api.clone().with_timeout(Duration::from_secs(3600))

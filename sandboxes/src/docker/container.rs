@@ -23,7 +23,7 @@ use super::exec::{self, Exec};
 use super::images::{self, Image};
 use super::owner;
 use crate::error::{ErrorKind, SandboxError};
-use crate::sandbox::{Command, Facts, Paths, Process, Result, Sandbox, Spec, Start};
+use crate::sandbox::{Command, Facts, Paths, Process, Result, Sandbox, Spec};
 
 const WORKSPACE: &str = "/testbed";
 const STORE: &str = "/opt/testwright";
@@ -36,10 +36,12 @@ pub(super) struct Container {
     pub engine: Engine,
     pub spec: Spec,
     pub image: Image,
+    /// Digest of the image: its name may come to mean another one.
+    pub image_id: String,
     /// The engine's clock when it started.
     pub started: String,
     /// What was put elsewhere than into [`WRITABLE`] since.
-    pub uploads: Mutex<BTreeSet<PathBuf>>,
+    uploads: Mutex<BTreeSet<PathBuf>>,
     facts: Facts,
     user: Ids,
     remains: Remains,
@@ -95,6 +97,7 @@ impl Container {
             engine: engine.clone(),
             spec,
             image,
+            image_id: String::new(),
             started: String::new(),
             uploads: Mutex::default(),
             user,
@@ -112,13 +115,14 @@ impl Container {
             .map_err(|e| explain(&doing, e))?;
         let labels = state.config.and_then(|c| c.labels).unwrap_or_default();
         container.image.foreign |= labels.contains_key(owner::FOREIGN);
+        container.image_id = state.image.unwrap_or_default();
         container.started = state.state.and_then(|s| s.started_at).unwrap_or_default();
         Ok(container)
     }
 
     /// Makes our folders, and puts in the certificates.
     async fn furnish(&self) -> Result<()> {
-        if !matches!(self.spec.start, Start::Saved(_)) {
+        if !self.image.state {
             let list = [
                 (Path::new("testbed"), self.user),
                 (Path::new("opt/testwright"), Ids::ROOT),
@@ -170,7 +174,10 @@ impl Container {
         } else {
             "/tmp"
         };
-        let mut env = std::collections::BTreeMap::from([("HOME".to_owned(), home.to_owned())]);
+        let mut env = std::collections::BTreeMap::from([
+            ("HOME".to_owned(), home.to_owned()),
+            ("TMPDIR".to_owned(), "/tmp".to_owned()),
+        ]);
         if self.spec.network {
             if self.engine.settings.ca_bundle.is_some() {
                 let names = [
@@ -224,7 +231,7 @@ impl Container {
     }
 
     /// Splits a path into the deepest folder above it that exists, and the rest.
-    async fn existing(&self, path: &Path) -> Result<(PathBuf, PathBuf)> {
+    pub async fn existing(&self, path: &Path) -> Result<(PathBuf, PathBuf)> {
         if !path.is_absolute() || path.components().any(|c| c == Component::ParentDir) {
             return Err(SandboxError::new(
                 ErrorKind::Input,
@@ -263,11 +270,24 @@ impl Container {
 
     /// Tools own what is put where they can write, and nothing else.
     fn owner_of(&self, path: &Path) -> Ids {
-        let writable = WRITABLE.iter().any(|folder| path.starts_with(folder));
-        if !writable && let Ok(mut uploads) = self.uploads.lock() {
-            uploads.insert(path.to_owned());
+        if WRITABLE.iter().any(|folder| path.starts_with(folder)) {
+            return self.user;
         }
-        if writable { self.user } else { Ids::ROOT }
+        self.remember(path);
+        Ids::ROOT
+    }
+
+    pub fn uploads(&self) -> BTreeSet<PathBuf> {
+        self.uploads
+            .lock()
+            .map(|list| list.clone())
+            .unwrap_or_default()
+    }
+
+    pub fn remember(&self, path: &Path) {
+        if let Ok(mut list) = self.uploads.lock() {
+            list.insert(path.to_owned());
+        }
     }
 
     pub fn tool_user(&self) -> Result<Ids> {
@@ -522,10 +542,11 @@ impl Drop for Remains {
 
 async fn remove_both(engine: &Engine, container: &str, fork_image: Option<&str>) -> Result<()> {
     remove(engine, container).await?;
-    match fork_image {
-        Some(image) => images::remove(engine, image).await,
-        None => Ok(()),
+    if let Some(image) = fork_image {
+        // A fork of the fork may still run from it; then the reaper takes it when its owner is gone.
+        images::discard(engine, image).await;
     }
+    Ok(())
 }
 
 /// Kills and removes a container; one that is not there is no error.

@@ -69,12 +69,6 @@ fn refused(doing: &str, status: u16, message: &str) -> SandboxError {
         return SandboxError::new(ErrorKind::Dead, full);
     }
     match status {
-        404 if says("Could not find the file")
-            || says("no such file")
-            || says("could not be found") =>
-        {
-            SandboxError::new(ErrorKind::Input, full)
-        }
         404 => SandboxError::new(ErrorKind::NotFound, full),
         400 => SandboxError::new(ErrorKind::Input, full),
         _ => SandboxError::new(ErrorKind::System, full),
@@ -146,7 +140,7 @@ mod tests {
         );
         assert_eq!(
             answer(404, "Could not find the file /x in container abc").kind,
-            ErrorKind::Input
+            ErrorKind::NotFound
         );
         let full = answer(500, "write /x: no space left on device");
         assert_eq!(full.kind, ErrorKind::System);

@@ -7,6 +7,7 @@ use bollard::models::ContainerConfig;
 use bollard::query_parameters::CommitContainerOptions;
 
 use super::archive::Ids;
+use super::changes;
 use super::container::{Container, WRITABLE};
 use super::error::explain;
 use super::images::{self, Image};
@@ -14,35 +15,65 @@ use super::owner;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Result, Sandbox, output};
 
-/// Keeps the state as an image.
+/// Keeps the state as an image. It gets its name last, so a save that is cut short leaves no state.
 pub(super) async fn save(container: &Container, name: &str) -> Result<()> {
     hand_over(container).await?;
+    let engine = &container.engine;
     let tag = images::state_tag(name);
-    let before = container
-        .engine
-        .api
-        .inspect_image(&tag)
-        .await
-        .ok()
-        .and_then(|image| image.id);
-    let mut labels = HashMap::from([
-        (owner::KIND.to_owned(), "state".to_owned()),
-        (owner::OWNER.to_owned(), String::new()),
-        (owner::RUN.to_owned(), String::new()),
-        ("testwright.state".to_owned(), name.to_owned()),
-    ]);
+    let unfinished = format!("{}:{}", images::UNFINISHED, super::container::unique());
+    let mut labels = owner::labels("state", "");
+    labels.insert("testwright.state".to_owned(), name.to_owned());
     if container.image.foreign {
         labels.insert(owner::FOREIGN.to_owned(), "1".to_owned());
     }
-    // The engine sets the tag last, so a commit that is cut short leaves no state.
-    let now = commit(container, &tag, labels).await?;
-    if let Some(before) = before.filter(|before| *before != now) {
-        // A sandbox may still run from the state that is replaced.
-        if let Err(error) = images::remove(&container.engine, &before).await {
-            tracing::debug!(%error, "a replaced state stays while it is in use");
+    let work = async {
+        let first = commit(container, &unfinished, labels.clone()).await?;
+        let id = match repaired(container, &unfinished, labels).await? {
+            Some(second) => {
+                images::discard(engine, &first).await;
+                second
+            }
+            None => first,
+        };
+        let before = images::id(engine, &tag).await?;
+        images::tag(engine, &id, &tag).await?;
+        if let Some(before) = before.filter(|before| *before != id) {
+            // A sandbox may still run from the state that is replaced.
+            images::discard(engine, &before).await;
         }
+        Ok(())
+    };
+    let done = work.await;
+    images::discard(engine, &unfinished).await;
+    done
+}
+
+/// Where commits may be wrong, looks into one and mends it by a second, whose id is the answer.
+async fn repaired(
+    container: &Container,
+    image: &str,
+    labels: HashMap<String, String>,
+) -> Result<Option<String>> {
+    if !container.engine.commits_badly().await? {
+        return Ok(None);
     }
-    Ok(())
+    let start = Image {
+        name: image.to_owned(),
+        foreign: container.image.foreign,
+        state: true,
+    };
+    let copy = Container::start(&container.engine, container.spec.clone(), start, None).await?;
+    let mended = match changes::repair(container, &copy).await {
+        Ok(true) => commit(&copy, image, labels).await.map(Some),
+        Ok(false) => Ok(None),
+        Err(e) if e.kind == ErrorKind::System => {
+            tracing::warn!(error = %e, "a saved state could not be compared with its original");
+            Ok(None)
+        }
+        Err(e) => Err(e),
+    };
+    copy.stop().await?;
+    mended
 }
 
 async fn commit(
@@ -98,7 +129,15 @@ async fn hand_over(container: &Container) -> Result<()> {
     ))
 }
 
+/// Copies what changed where that is known to be everything, and else commits.
 pub(super) async fn fork(container: &Container) -> Result<Box<dyn Sandbox>> {
+    if !container.image.foreign && container.user() != Ids::ROOT {
+        match changes::fork(container).await {
+            Ok(fork) => return Ok(Box::new(fork)),
+            Err(e) if matches!(e.kind, ErrorKind::Dead | ErrorKind::Unavailable) => return Err(e),
+            Err(error) => tracing::debug!(%error, "forking by a commit"),
+        }
+    }
     let image = format!("testwright/fork:{}", super::container::unique());
     let mut labels = owner::labels("fork", &container.spec.purpose);
     if container.image.foreign {
@@ -108,6 +147,7 @@ pub(super) async fn fork(container: &Container) -> Result<Box<dyn Sandbox>> {
     let start = Image {
         name: image.clone(),
         foreign: container.image.foreign,
+        state: true,
     };
     let copy = Container::start(
         &container.engine,
@@ -116,5 +156,8 @@ pub(super) async fn fork(container: &Container) -> Result<Box<dyn Sandbox>> {
         Some(image),
     )
     .await?;
+    if container.engine.commits_badly().await? {
+        changes::repair(container, &copy).await?;
+    }
     Ok(Box::new(copy))
 }

@@ -1,6 +1,6 @@
 //! Names of images: bases, saved states, forks. Finding them, pulling them, removing them.
 
-use bollard::query_parameters::{CreateImageOptions, RemoveImageOptions};
+use bollard::query_parameters::{CreateImageOptions, RemoveImageOptions, TagImageOptions};
 use futures::StreamExt;
 use sha2::{Digest, Sha256};
 
@@ -15,7 +15,12 @@ pub(super) struct Image {
     pub name: String,
     /// Not made by us: its users may write to folders that we know nothing of.
     pub foreign: bool,
+    /// A state of a sandbox: our folders are there, as they were left.
+    pub state: bool,
 }
+
+/// Repository of states whose saving is under way.
+pub(super) const UNFINISHED: &str = "testwright/unfinished";
 
 /// The tag of a saved state. A name that is no tag is replaced by its digest.
 pub(super) fn state_tag(name: &str) -> String {
@@ -32,12 +37,34 @@ pub(super) fn state_tag(name: &str) -> String {
 }
 
 pub(super) async fn present(engine: &Engine, name: &str) -> Result<bool> {
+    Ok(id(engine, name).await?.is_some())
+}
+
+/// The digest of an image, if it is there.
+pub(super) async fn id(engine: &Engine, name: &str) -> Result<Option<String>> {
     match engine.api.inspect_image(name).await {
-        Ok(_) => Ok(true),
+        Ok(image) => Ok(Some(image.id.unwrap_or_default())),
         Err(e) => match explain(&format!("look for image {name}"), e) {
-            error if error.kind == ErrorKind::NotFound => Ok(false),
+            error if error.kind == ErrorKind::NotFound => Ok(None),
             error => Err(error),
         },
+    }
+}
+
+pub(super) async fn tag(engine: &Engine, id: &str, name: &str) -> Result<()> {
+    let (repo, tag) = name.rsplit_once(':').unwrap_or((name, "latest"));
+    let options = TagImageOptions {
+        repo: Some(repo.to_owned()),
+        tag: Some(tag.to_owned()),
+    };
+    let done = engine.api.tag_image(id, Some(options)).await;
+    done.map_err(|e| explain(&format!("name an image {name}"), e))
+}
+
+/// Removes an image if that is possible now.
+pub(super) async fn discard(engine: &Engine, name: &str) {
+    if let Err(error) = remove(engine, name).await {
+        tracing::debug!(%error, "an image stays while it is in use");
     }
 }
 
@@ -84,6 +111,7 @@ pub(super) async fn python(engine: &Engine, version: &str) -> Result<Image> {
     let found = |name| Image {
         name,
         foreign: engine.settings.base.is_some(),
+        state: false,
     };
     if let Some(name) = local_base(engine, version).await? {
         return Ok(found(name));
@@ -133,6 +161,7 @@ pub(super) async fn named(engine: &Engine, name: &str) -> Result<Image> {
     Ok(Image {
         name: name.to_owned(),
         foreign: true,
+        state: false,
     })
 }
 
@@ -142,6 +171,7 @@ pub(super) async fn saved(engine: &Engine, name: &str) -> Result<Image> {
         return Ok(Image {
             name: tag,
             foreign: false,
+            state: true,
         });
     }
     Err(SandboxError::new(

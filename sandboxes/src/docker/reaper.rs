@@ -50,17 +50,30 @@ pub(super) async fn clean(engine: &Engine) -> Result<Vec<String>> {
     let options = ListImagesOptions {
         filters: Some(HashMap::from([(
             "label".to_owned(),
-            vec![format!("{KIND}=fork")],
+            vec![OWNER.to_owned()],
         )])),
         ..ListImagesOptions::default()
     };
-    let forks = engine
+    let made = engine
         .api
         .list_images(Some(options))
         .await
         .map_err(|e| explain(doing, e))?;
-    for image in forks {
-        if is_gone(&image.labels, false) {
+    for image in made {
+        if !is_gone(&image.labels, false) {
+            continue;
+        }
+        let fork = image.labels.get(KIND).is_some_and(|kind| kind == "fork");
+        let unfinished = image
+            .repo_tags
+            .iter()
+            .filter(|tag| tag.starts_with(images::UNFINISHED));
+        // By their tags: the same image may be a finished state, too.
+        for tag in unfinished {
+            images::remove(engine, tag).await?;
+            removed.push(format!("half-saved state {tag}"));
+        }
+        if fork {
             images::remove(engine, &image.id).await?;
             removed.push(format!(
                 "image of a fork {}",

@@ -178,7 +178,7 @@ async fn docker_files_go_in_and_out() {
         .download(Path::new("/testbed/none"))
         .await
         .unwrap_err();
-    assert_eq!(none.kind, ErrorKind::Input);
+    assert_eq!(none.kind, ErrorKind::NotFound);
     let folder = sandbox.download(Path::new("/testbed/a")).await.unwrap_err();
     assert_eq!(folder.kind, ErrorKind::Input);
 

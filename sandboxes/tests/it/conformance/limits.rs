@@ -50,7 +50,7 @@ async fn memory(sandbox: &dyn Sandbox) -> Verdict {
 async fn shared_memory(sandbox: &dyn Sandbox) -> Verdict {
     let script = "import mmap
 m = mmap.mmap(-1, 9 << 28)
-for at in range(0, 9 << 28, 1 << 24): m[at] = 1
+for at in range(0, 9 << 28, 1 << 12): m[at] = 1
 print('had')";
     let (code, text) = python(sandbox, script).await?;
     ensure(code != 0 && !text.contains("had"), "2.25 GiB were had")?;
