@@ -1,6 +1,150 @@
-//! stub
-#[derive(Debug, clap::Args)]
-pub struct Args {}
-pub async fn run(_: &Args) -> crate::error::Result<()> {
+//! `testwright doctor`: what is there and what is missing, a line each with a hint.
+//!
+//! It changes nothing unless asked to `--clean`, and shows no secret.
+
+mod cache;
+mod checks;
+mod finding;
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::settings::{Flags, Settings, Sources};
+use cache::Cached;
+use checks::Place;
+use finding::{Finding, State};
+
+#[derive(Debug, Default, clap::Args)]
+pub struct Args {
+    /// Remove what killed runs left behind: sandboxes, containers, half-saved states
+    #[arg(long)]
+    clean: bool,
+    /// Ask the model's endpoint whether it answers
+    #[arg(long)]
+    online: bool,
+    /// Show every setting in force, and where it comes from
+    #[arg(long)]
+    settings: bool,
+    /// Print everything as JSON, for programs
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    testwright: &'static str,
+    findings: Vec<Finding>,
+    environments: Vec<Cached>,
+    settings: Vec<Setting>,
+    /// What `--clean` removed.
+    removed: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Setting {
+    key: String,
+    value: String,
+    origin: String,
+}
+
+/// An error (exit code 3) if no run is possible here at all.
+pub async fn run(args: &Args) -> Result<()> {
+    let settings = Settings::load(&Sources::of_process(Flags::default()))?;
+    let report = examine(args, Arc::new(settings)).await;
+    if args.json {
+        super::print_json(&report)?;
+    } else {
+        anstream::print!("{}", render(&report, args));
+    }
+    verdict(&report.findings)
+}
+
+async fn examine(args: &Args, settings: Arc<Settings>) -> Report {
+    let mut findings = checks::configuration(&settings);
+    findings.extend(checks::programs(&settings).await);
+    let mut removed = Vec::new();
+    for place in [Place::Local, Place::Docker] {
+        let (found, cleaned) = checks::backend(&settings, place, args.clean).await;
+        findings.extend(found);
+        removed.extend(cleaned);
+    }
+    findings.extend(checks::model(&settings, args.online).await);
+    findings.push(checks::github(&settings));
+    findings.extend(cache::disk(&settings));
+    let folder = settings.cache.clone();
+    let environments = tokio::task::spawn_blocking(move || cache::environments(&folder));
+    Report {
+        testwright: env!("CARGO_PKG_VERSION"),
+        findings,
+        environments: environments.await.unwrap_or_default(),
+        settings: settings
+            .describe()
+            .into_iter()
+            .map(|(key, value, origin)| Setting {
+                key,
+                value,
+                origin: origin.to_string(),
+            })
+            .collect(),
+        removed,
+    }
+}
+
+/// A run needs git and one kind of sandbox.
+fn verdict(findings: &[Finding]) -> Result<()> {
+    let works = |what: &str| {
+        findings
+            .iter()
+            .any(|f| f.what == what && f.state != State::Missing)
+    };
+    let error = |cause: &str| Error::infrastructure("find all that a run needs").cause(cause);
+    if !works("git") {
+        return Err(error("git is missing").hint("install git"));
+    }
+    if !works("isolation") && !works("engine") {
+        return Err(
+            error("neither `--sandbox local` nor `--sandbox docker` can be had here")
+                .hint("see the lines above"),
+        );
+    }
     Ok(())
 }
+
+fn render(report: &Report, args: &Args) -> String {
+    let mut text = format!("testwright {}\n", report.testwright);
+    let mut area = "";
+    for finding in &report.findings {
+        if finding.area != area {
+            area = finding.area;
+            text.push_str(&format!("\n{area}\n"));
+        }
+        text.push_str(&finding.render());
+    }
+    if !report.environments.is_empty() {
+        text.push_str("\nenvironments in the cache\n");
+        for environment in &report.environments {
+            text.push_str(&environment.render());
+        }
+    }
+    if args.settings {
+        text.push_str("\nsettings in force\n");
+        for Setting { key, value, origin } in &report.settings {
+            text.push_str(&format!("  {key} = {value}  ({origin})\n"));
+        }
+    }
+    if args.clean {
+        text.push_str("\nremoved\n");
+        for line in &report.removed {
+            text.push_str(&format!("  {line}\n"));
+        }
+        if report.removed.is_empty() {
+            text.push_str("  nothing: no killed run has left anything behind\n");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

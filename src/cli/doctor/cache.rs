@@ -1,0 +1,158 @@
+//! Disk: room in the folders that a run writes to, and what the cache holds.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use testwright_sandboxes::environment::Environment;
+
+use super::checks::existing;
+use super::finding::Finding;
+use crate::settings::{Settings, Size};
+
+/// Less than this is too little for a build.
+const LITTLE: u64 = 2 << 30;
+
+/// An environment that is kept.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cached {
+    pub name: String,
+    pub python: Option<String>,
+    /// Where its recipe came from.
+    pub origin: String,
+    pub packages: usize,
+    /// Bytes on this machine; `None` where an engine keeps it.
+    pub bytes: Option<u64>,
+}
+
+impl Cached {
+    pub fn render(&self) -> String {
+        let python = self
+            .python
+            .as_deref()
+            .map_or(String::new(), |v| format!(", Python {v}"));
+        let size = self
+            .bytes
+            .map_or("in the engine".to_owned(), |b| Size::new(b).to_string());
+        format!(
+            "  {size:>13}  {} ({}{python}, {} packages)\n",
+            self.name, self.origin, self.packages
+        )
+    }
+}
+
+/// Room where runs write.
+pub fn disk(settings: &Settings) -> Vec<Finding> {
+    let out = settings
+        .run
+        .out
+        .clone()
+        .unwrap_or_else(|| PathBuf::from("."));
+    [("cache", &settings.cache), ("results", &out)]
+        .into_iter()
+        .map(|(what, folder)| room(what, folder))
+        .collect()
+}
+
+fn room(what: &'static str, folder: &Path) -> Finding {
+    const AREA: &str = "disk";
+    let shown = folder.display();
+    let there = existing(folder);
+    let about = match rustix::fs::statvfs(there) {
+        Ok(about) => about,
+        Err(error) => return Finding::note(AREA, what, format!("{shown}: {error}")),
+    };
+    let free = about.f_bavail.saturating_mul(about.f_frsize);
+    let text = format!("{shown}: {} free", Size::new(free));
+    let writable = rustix::fs::access(there, rustix::fs::Access::WRITE_OK).is_ok();
+    match (writable, free < LITTLE) {
+        (false, _) => Finding::missing(AREA, what, format!("{shown}: it cannot be written"))
+            .hint("set `cache`, or TESTWRIGHT_CACHE, or --out, to a folder of yours"),
+        (true, true) => Finding::note(AREA, what, text)
+            .hint("make room: environments take some hundred MiB each"),
+        (true, false) => Finding::ok(AREA, what, text),
+    }
+}
+
+/// Blocking: walks through the cache.
+pub fn environments(cache: &Path) -> Vec<Cached> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(cache.join("environments"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let path = entry.path();
+        if path.extension().is_none_or(|e| e != "json") {
+            continue;
+        }
+        let Ok(text) = std::fs::read(&path) else {
+            continue;
+        };
+        // Other records lie there too.
+        let Ok(environment) = serde_json::from_slice::<Environment>(&text) else {
+            continue;
+        };
+        let state = cache.join("local/states").join(&environment.saved);
+        found.push(Cached {
+            name: environment.saved,
+            python: environment.recipe.python,
+            origin: environment.origin,
+            packages: environment.packages.len(),
+            bytes: state.is_dir().then(|| size(&state)),
+        });
+    }
+    found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
+    found
+}
+
+/// Bytes on disk; a file with several names counts once.
+fn size(folder: &Path) -> u64 {
+    let mut seen = BTreeSet::new();
+    let mut bytes = 0;
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(about) = entry.metadata() else {
+                continue;
+            };
+            if about.is_dir() {
+                folders.push(entry.path());
+            }
+            if about.nlink() < 2 || about.is_dir() || seen.insert((about.dev(), about.ino())) {
+                bytes += about.blocks() * 512;
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use super::*;
+
+    #[test]
+    fn a_file_with_two_names_counts_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("a/b");
+        std::fs::create_dir_all(&inner).unwrap();
+        let before = size(folder.path());
+        std::fs::write(inner.join("one"), vec![1; 1 << 20]).unwrap();
+        let one = size(folder.path());
+        assert!(one >= before + (1 << 20), "{before} {one}");
+        std::fs::hard_link(inner.join("one"), folder.path().join("two")).unwrap();
+        assert_eq!(size(folder.path()), one);
+    }
+
+    #[test]
+    fn room_is_told_of_the_nearest_folder_that_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let finding = room("cache", &folder.path().join("not/yet"));
+        assert!(
+            finding.text.contains("not/yet") && finding.text.ends_with(" free"),
+            "{finding:?}"
+        );
+    }
+}

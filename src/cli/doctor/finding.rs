@@ -1,0 +1,71 @@
+//! One line of what `doctor` has to say.
+
+use serde::Serialize;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    Ok,
+    /// Not needed for everything, or not as it might be.
+    Note,
+    Missing,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    pub area: &'static str,
+    pub what: &'static str,
+    pub state: State,
+    pub text: String,
+    pub hint: Option<String>,
+}
+
+impl Finding {
+    pub fn ok(area: &'static str, what: &'static str, text: impl Into<String>) -> Self {
+        Finding {
+            area,
+            what,
+            state: State::Ok,
+            text: text.into(),
+            hint: None,
+        }
+    }
+
+    pub fn note(area: &'static str, what: &'static str, text: impl Into<String>) -> Self {
+        Finding {
+            state: State::Note,
+            ..Finding::ok(area, what, text)
+        }
+    }
+
+    pub fn missing(area: &'static str, what: &'static str, text: impl Into<String>) -> Self {
+        Finding {
+            state: State::Missing,
+            ..Finding::ok(area, what, text)
+        }
+    }
+
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub fn hint_if(mut self, hint: Option<String>) -> Self {
+        self.hint = hint;
+        self
+    }
+
+    pub fn render(&self) -> String {
+        let state = match self.state {
+            State::Ok => "ok",
+            State::Note => "note",
+            State::Missing => "missing",
+        };
+        let text = self.text.trim_end().replace('\n', "\n             ");
+        let mut line = format!("  {state:<8} {}: {text}\n", self.what);
+        if let Some(hint) = &self.hint {
+            line.push_str(&format!("           → {hint}\n"));
+        }
+        line
+    }
+}
