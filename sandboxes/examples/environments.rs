@@ -1,7 +1,7 @@
-//! Builds the environments of benchmark instances with the local backend and runs their golden tests in them.
+//! Builds the environments of benchmark instances and runs their golden tests in them.
 //!
 //!     cargo run -p testwright-sandboxes --example environments -- --mirrors DIR --cache DIR [--only WORD]…
-//!         [--detect] [--no-tests] [--python X.Y] [--run SCRIPT] FILE.jsonl…
+//!         [--docker] [--detect] [--no-tests] [--python X.Y] [--run SCRIPT] FILE.jsonl…
 //!
 //! DIR of mirrors holds `OWNER+NAME/repo`. One line an instance: seconds, tests collected, how many contributed tests
 //! fail on the old code and how many of those pass with the code patch. With `--run`, a shell script instead.
@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use testwright_sandboxes::docker::{Docker, DockerSettings};
 use testwright_sandboxes::environment::{BuildSettings, Environment, Event, prepare};
 use testwright_sandboxes::local::{Local, LocalSettings, jail_main};
 use testwright_sandboxes::recipe::{Overrides, available_pythons, find};
@@ -24,6 +25,7 @@ struct Arguments {
     cache: PathBuf,
     only: Vec<String>,
     detect: bool,
+    docker: bool,
     no_tests: bool,
     python: Option<String>,
     script: Option<String>,
@@ -40,6 +42,7 @@ fn arguments() -> Arguments {
             "--only" => all.only.push(words.next().unwrap()),
             "--python" => all.python = words.next(),
             "--run" => all.script = words.next(),
+            "--docker" => all.docker = true,
             "--detect" => all.detect = true,
             "--no-tests" => all.no_tests = true,
             file => all.files.push(file.into()),
@@ -58,13 +61,18 @@ fn main() {
 }
 
 async fn run(arguments: Arguments) {
-    let backend = Local::new(LocalSettings {
-        cache: arguments.cache.join("local"),
-        launcher: vec![std::env::current_exe().unwrap().into(), "jail".into()],
-        ..LocalSettings::default()
-    })
-    .unwrap();
-    let pythons = available_pythons(&backend).await;
+    let backend: Box<dyn Backend> = if arguments.docker {
+        Box::new(Docker::connect(DockerSettings::default()).await.unwrap())
+    } else {
+        let settings = LocalSettings {
+            cache: arguments.cache.join("local"),
+            launcher: vec![std::env::current_exe().unwrap().into(), "jail".into()],
+            ..LocalSettings::default()
+        };
+        Box::new(Local::new(settings).unwrap())
+    };
+    let backend = backend.as_ref();
+    let pythons = available_pythons(backend).await;
     let mut seen = BTreeSet::new();
     for file in &arguments.files {
         for line in std::fs::read_to_string(file).unwrap().lines() {
@@ -73,7 +81,7 @@ async fn run(arguments: Arguments) {
             let wanted =
                 arguments.only.is_empty() || arguments.only.iter().any(|o| id.contains(o.as_str()));
             if wanted && seen.insert(id.clone()) {
-                let told = match one(&backend, &arguments, &pythons, &instance).await {
+                let told = match one(backend, &arguments, &pythons, &instance).await {
                     Ok(Some(told)) => told,
                     Ok(None) => continue,
                     Err(error) => format!("FAILED {error}"),
@@ -87,7 +95,7 @@ async fn run(arguments: Arguments) {
 type Failed = Box<dyn std::error::Error>;
 
 async fn one(
-    backend: &Local,
+    backend: &dyn Backend,
     arguments: &Arguments,
     pythons: &[String],
     instance: &serde_json::Value,

@@ -79,15 +79,12 @@ impl Build<'_> {
     }
 
     pub(super) fn install_command(&self, bench: &Bench, what: &[String]) -> Command {
-        let mut arguments: Vec<String> = [
-            "pip",
-            "install",
-            "--compile-bytecode",
-            "--python",
-            &bench.python,
-        ]
-        .map(str::to_owned)
-        .to_vec();
+        let mut arguments = ["pip", "install", "--python", &bench.python]
+            .map(str::to_owned)
+            .to_vec();
+        if self.uv_compiles() {
+            arguments.push("--compile-bytecode".to_owned());
+        }
         if let Some(date) = &self.plan.date {
             arguments.push(format!("--exclude-newer={date}"));
             arguments.extend(self.plan.requirements.exempt.iter().cloned());
@@ -112,6 +109,11 @@ impl Build<'_> {
         }
         arguments.extend(what.iter().cloned());
         bench.uv(arguments)
+    }
+
+    /// uv compiles bytecode for Python 3.7 and later; what lies in an image is not ours to compile.
+    pub(super) fn uv_compiles(&self) -> bool {
+        self.recipe.image.is_none() && self.recipe.python.as_deref() != Some("3.6")
     }
 
     /// Installs requirement lines, by way of a file.

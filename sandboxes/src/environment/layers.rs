@@ -323,19 +323,26 @@ impl<'a> Build<'a> {
     /// Bytecode that is checked by content: a file that is changed within a second and keeps its size is never taken
     /// for the old one.
     async fn compile(&self, bench: &Bench, steps: &Steps<'_>) -> Result<()> {
-        let modern = self.recipe.python.as_deref() != Some("3.6");
-        let mode = if modern && self.recipe.image.is_none() {
+        let python = quote(&bench.python);
+        let workspace = quote(&text(&bench.paths.workspace));
+        let mode = if self.uv_compiles() {
             "--invalidation-mode checked-hash"
         } else {
             ""
         };
-        let workspace = quote(&text(&bench.paths.workspace));
+        let packages = if self.uv_compiles() || self.recipe.image.is_some() {
+            String::new()
+        } else {
+            format!(
+                "{python} -m compileall -q {} >/dev/null 2>&1; ",
+                quote(&text(&bench.paths.environment.join("lib")))
+            )
+        };
         // Files for other Pythons and broken test data do not compile: no matter. The files that root made are given
         // to the user that tools run as.
         let script = format!(
-            "{} -m compileall -q -j 2 {mode} -x '/(\\.git|node_modules|build)/' {workspace} >/dev/null 2>&1; \
-             chown -R -h --reference={workspace} {workspace} 2>/dev/null; true",
-            quote(&bench.python)
+            "{packages}{python} -m compileall -q -j 2 {mode} -x '/(\\.git|node_modules|build)/' {workspace} >/dev/null 2>&1; \
+             chown -R -h --reference={workspace} {workspace} 2>/dev/null; true"
         );
         steps.shell("compile bytecode", &script).await?;
         Ok(())

@@ -47,18 +47,18 @@ pub(super) fn source(repository: &Repository) -> Result<Source> {
             .collect();
         notes.push(format!("submodules are left empty: {}", names.join(", ")));
     }
-    let attributes = archive.with_extension("notes");
+    // What was noticed while writing it lies beside it.
+    let noticed = archive.with_extension("notes");
     if !archive.exists() {
-        let pointers = write(git, &repository.tree, &entries, time, &archive)?;
-        if pointers > 0 {
-            std::fs::write(
-                &attributes,
-                format!("{pointers} files are Git LFS pointers, their content is not there"),
-            )?;
+        let told = write(git, &repository.tree, &entries, time, &archive)?.told();
+        if told.is_empty() {
+            let _ = std::fs::remove_file(&noticed);
+        } else {
+            std::fs::write(&noticed, told.join("\n"))?;
         }
     }
-    if let Ok(note) = std::fs::read_to_string(&attributes) {
-        notes.push(note);
+    if let Ok(told) = std::fs::read_to_string(&noticed) {
+        notes.extend(told.lines().map(str::to_owned));
     }
     let describe = match &repository.commit {
         Some(commit) => git.line(["describe", "--tags", "--match", "*[0-9]*", commit])?,
@@ -73,6 +73,41 @@ pub(super) fn source(repository: &Repository) -> Result<Source> {
         describe,
         notes,
     })
+}
+
+/// What is not as it should be in an archive.
+#[derive(Default)]
+struct Noticed {
+    /// Files that are mere pointers to large files.
+    pointers: usize,
+    /// Files whose content the repository does not have, as in a mirror that leaves out the largest.
+    missing: Vec<String>,
+}
+
+impl Noticed {
+    fn told(&self) -> Vec<String> {
+        let mut told = Vec::new();
+        if self.pointers > 0 {
+            told.push(format!(
+                "{} files are Git LFS pointers, their content is not there",
+                self.pointers
+            ));
+        }
+        if !self.missing.is_empty() {
+            let names = self
+                .missing
+                .iter()
+                .take(5)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ");
+            let more = if self.missing.len() > 5 { ", …" } else { "" };
+            told.push(format!(
+                "files whose content the repository does not have were left out: {names}{more}"
+            ));
+        }
+        told
+    }
 }
 
 /// 2000-01-01: files of a folder without git; zip archives cannot hold dates before 1980.
@@ -95,14 +130,14 @@ fn parse(line: &[u8]) -> Option<Entry<'_>> {
     })
 }
 
-/// Writes the archive aside and renames it. Returns how many files are mere pointers to large files.
+/// Writes the archive aside and renames it.
 fn write(
     git: &Git,
     tree: &str,
     entries: &[Entry<'_>],
     time: i64,
     target: &std::path::Path,
-) -> Result<usize> {
+) -> Result<Noticed> {
     let files: Vec<_> = entries.iter().filter(|e| e.mode != "160000").collect();
     let objects: Vec<_> = files.iter().map(|e| e.object).collect();
     fetch_blobs(git, tree)?;
@@ -126,15 +161,20 @@ fn write(
     let list = objects.join("\n") + "\n";
     let mut objects = BufReader::with_capacity(1 << 16, stdout);
     let mut builder = tar::Builder::new(BufWriter::with_capacity(1 << 18, aside.as_file()));
-    let mut pointers = 0;
+    let mut noticed = Noticed::default();
     let mut content = Vec::new();
 
     let written = std::thread::scope(|scope| {
         scope.spawn(move || stdin.write_all(list.as_bytes()));
         for entry in &files {
-            read_object(&mut objects, &mut content)?;
+            if !read_object(&mut objects, &mut content)? {
+                noticed
+                    .missing
+                    .push(String::from_utf8_lossy(entry.path).into_owned());
+                continue;
+            }
             if content.starts_with(b"version https://git-lfs.github.com/spec/") {
-                pointers += 1;
+                noticed.pointers += 1;
             }
             append(&mut builder, entry, &content, time)?;
         }
@@ -157,7 +197,7 @@ fn write(
     aside
         .persist(target)
         .map_err(|e| SandboxError::from(e.error))?;
-    Ok(pointers)
+    Ok(noticed)
 }
 
 fn make_readable(file: &File) -> Result<()> {
@@ -166,10 +206,13 @@ fn make_readable(file: &File) -> Result<()> {
     Ok(())
 }
 
-/// The next answer of `git cat-file --batch`: a line `NAME TYPE SIZE`, the content, a line end.
-fn read_object(from: &mut impl BufRead, content: &mut Vec<u8>) -> Result<()> {
+/// The next answer of `git cat-file --batch`: a line `NAME TYPE SIZE`, the content, a line end; or `NAME missing`.
+fn read_object(from: &mut impl BufRead, content: &mut Vec<u8>) -> Result<bool> {
     let mut header = String::new();
     from.read_line(&mut header)?;
+    if header.trim_end().ends_with(" missing") {
+        return Ok(false);
+    }
     let size = header
         .trim_end()
         .rsplit(' ')
@@ -185,7 +228,7 @@ fn read_object(from: &mut impl BufRead, content: &mut Vec<u8>) -> Result<()> {
     content.resize(size, 0);
     from.read_exact(content)?;
     from.read_exact(&mut [0])?;
-    Ok(())
+    Ok(true)
 }
 
 fn append(

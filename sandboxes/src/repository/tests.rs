@@ -388,6 +388,27 @@ fn submodules_are_noted() {
 }
 
 #[test]
+fn a_mirror_without_some_content_is_read_without_it() {
+    let place = Place::new();
+    let work = place.repository();
+    let object = git(&work, &["rev-parse", "HEAD:run.sh"]);
+    std::fs::remove_file(
+        work.join(".git/objects")
+            .join(&object[..2])
+            .join(&object[2..]),
+    )
+    .unwrap();
+    for _ in 0..2 {
+        let source = place.source(&work, None);
+        assert_eq!(
+            source.notes,
+            ["files whose content the repository does not have were left out: run.sh"]
+        );
+        assert!(!paths(&source).contains(&"run.sh".to_owned()));
+    }
+}
+
+#[test]
 fn a_patch_is_held_against_the_clean_base() {
     let place = Place::new();
     let work = place.repository();
