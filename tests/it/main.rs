@@ -4,4 +4,6 @@
 
 mod architecture;
 mod issues;
+mod program;
+mod runs;
 mod server;

@@ -1,0 +1,133 @@
+//! The program itself, as a user runs it: on the example, in the local sandbox, with recorded replies for a model.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+/// A folder for one test, and the program with settings of its own.
+pub struct Place {
+    pub folder: tempfile::TempDir,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        Place {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The program, with no settings of whoever runs the tests, and one cache for all tests.
+    pub fn testwright(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_testwright"));
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if name.starts_with("OPENAI_")
+                || name.starts_with("AZURE_")
+                || name.starts_with("TESTWRIGHT_")
+            {
+                command.env_remove(name.as_ref());
+            }
+        }
+        command
+            .env(
+                "TESTWRIGHT_CACHE",
+                Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"),
+            )
+            .env("XDG_CONFIG_HOME", self.path("config"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// `testwright run` on the example.
+    pub fn run_example(&self, arguments: &[&str]) -> Command {
+        let mut command = self.testwright();
+        command
+            .args([
+                "run",
+                &example("issue.md"),
+                "--repo",
+                &example("slugs"),
+                "--out",
+            ])
+            .arg(self.path("out"))
+            .args(arguments);
+        command
+    }
+
+    /// A recording whose replies are played in this order.
+    pub fn recording(&self, replies: &[Value]) -> String {
+        let lines: Vec<String> = replies
+            .iter()
+            .map(|reply| {
+                json!({
+                    "model": "recorded", "digest": "", "kept": 0, "messages": [],
+                    "setting": {"tools": [], "parallel_calls": true}, "reply": reply, "seconds": 0.0,
+                })
+                .to_string()
+            })
+            .collect();
+        let file = self.path("replies.jsonl");
+        std::fs::write(&file, lines.join("\n") + "\n").unwrap();
+        format!("replay-by-order:{}", file.display())
+    }
+
+    pub fn json(&self, name: &str) -> Value {
+        serde_json::from_slice(&std::fs::read(self.path("out").join(name)).unwrap()).unwrap()
+    }
+
+    pub fn events(&self) -> Vec<Value> {
+        std::fs::read_to_string(self.path("out/trajectory.jsonl"))
+            .unwrap()
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+}
+
+pub fn example(name: &str) -> String {
+    format!("{}/examples/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A reply that calls tools.
+pub fn calls(calls: &[(&str, Value)]) -> Value {
+    static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let calls: Vec<Value> = calls
+        .iter()
+        .map(|(name, arguments)| {
+            let id = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            json!({"id": format!("call{id}"), "name": name, "arguments": arguments})
+        })
+        .collect();
+    json!({
+        "content": "", "calls": calls, "malformed": [], "finish": "tool_calls",
+        "usage": {"prompt_tokens": 1000, "cached_tokens": 500, "completion_tokens": 50, "dollars": null},
+    })
+}
+
+pub fn says(content: &str) -> Value {
+    json!({
+        "content": content, "calls": [], "malformed": [], "finish": "stop",
+        "usage": {"prompt_tokens": 1000, "cached_tokens": 0, "completion_tokens": 50, "dollars": null},
+    })
+}
+
+pub fn code(output: &Output) -> i32 {
+    output.status.code().unwrap_or(-1)
+}
+
+/// Fails with what was printed unless the program ended with this code.
+#[track_caller]
+pub fn ended(output: &Output, wanted: i32) {
+    assert_eq!(
+        code(output),
+        wanted,
+        "stdout:\n{}\nstderr:\n{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
