@@ -19,6 +19,7 @@ pub(super) struct Engine {
     pub architecture: String,
     /// On this machine: its containers can see this machine's files, and its clock is ours.
     pub local: bool,
+    pub podman: bool,
 }
 
 /// How long an engine may take to say that it is there.
@@ -106,6 +107,7 @@ async fn greet(host: &str, settings: &Arc<DockerSettings>) -> Result<Engine> {
         architecture: version.arch.unwrap_or_default(),
         local: address.starts_with("unix://"),
         settings: Arc::clone(settings),
+        podman,
         api,
     })
 }

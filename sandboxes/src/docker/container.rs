@@ -360,24 +360,23 @@ fn configuration(engine: &Engine, spec: &Spec, image: &Image) -> Result<Containe
     if image.foreign {
         labels.insert(owner::FOREIGN.to_owned(), "1".to_owned());
     }
+    // Engines give a million open files or more, over which old Pythons loop at each start of a process.
+    let mut ulimits = vec![
+        ulimit("fsize", whole(limits.file_size)),
+        ulimit("core", 0),
+        ulimit("nofile", 16384),
+    ];
+    if engine.podman {
+        // It asks for a million where nothing is said, and may not get them where it is confined itself.
+        ulimits.push(ulimit("nproc", 16384));
+    }
     let host = HostConfig {
         network_mode: (!spec.network).then(|| "none".to_owned()),
         memory: Some(whole(limits.memory)),
         memory_swap: Some(whole(limits.memory)),
         pids_limit: Some(whole(limits.processes)),
         nano_cpus: Some((limits.cpus * 1e9) as i64),
-        ulimits: Some(vec![
-            ResourcesUlimits {
-                name: Some("fsize".to_owned()),
-                soft: Some(whole(limits.file_size)),
-                hard: Some(whole(limits.file_size)),
-            },
-            ResourcesUlimits {
-                name: Some("core".to_owned()),
-                soft: Some(0),
-                hard: Some(0),
-            },
-        ]),
+        ulimits: Some(ulimits),
         cap_drop: (!spec.root).then(|| vec!["ALL".to_owned()]),
         security_opt: Some(vec!["no-new-privileges".to_owned()]),
         init: Some(true),
@@ -400,6 +399,14 @@ fn configuration(engine: &Engine, spec: &Spec, image: &Image) -> Result<Containe
         host_config: Some(host),
         ..ContainerCreateBody::default()
     })
+}
+
+fn ulimit(name: &str, value: i64) -> ResourcesUlimits {
+    ResourcesUlimits {
+        name: Some(name.to_owned()),
+        soft: Some(value),
+        hard: Some(value),
+    }
 }
 
 fn mounts(spec: &Spec) -> Result<Option<Vec<Mount>>> {
