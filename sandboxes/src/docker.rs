@@ -6,6 +6,7 @@
 
 mod archive;
 mod changes;
+mod configuration;
 mod connect;
 mod container;
 mod error;
@@ -14,6 +15,7 @@ mod fork;
 mod images;
 mod owner;
 mod reaper;
+mod remains;
 mod settings;
 
 use async_trait::async_trait;

@@ -187,7 +187,11 @@ fn sleeping(place: &Place) -> std::process::Child {
         if written.contains("time.sleep(8)") {
             return child;
         }
-        assert_eq!(child.try_wait().unwrap(), None, "the run has ended: {written}");
+        assert_eq!(
+            child.try_wait().unwrap(),
+            None,
+            "the run has ended: {written}"
+        );
         assert!(
             started.elapsed() < Duration::from_secs(300),
             "the run did not get there: {written}"

@@ -6,26 +6,25 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use bollard::models::{
-    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
-};
 use bollard::query_parameters::{
     ContainerArchiveInfoOptions, CreateContainerOptions, DownloadFromContainerOptions,
-    RemoveContainerOptions, UploadToContainerOptions,
+    UploadToContainerOptions,
 };
 use futures::TryStreamExt;
 use futures::stream::BoxStream;
 
 use super::archive::{self, First, Ids};
+use super::configuration::configuration;
 use super::connect::Engine;
 use super::error::explain;
 use super::exec::{self, Exec};
-use super::images::{self, Image};
+use super::images::Image;
 use super::owner;
+use super::remains::Remains;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Facts, Paths, Process, Result, Sandbox, Spec};
 
-const WORKSPACE: &str = "/testbed";
+pub(super) const WORKSPACE: &str = "/testbed";
 const STORE: &str = "/opt/testwright";
 const CA_BUNDLE: &str = "/opt/testwright/ca-bundle.pem";
 
@@ -353,79 +352,6 @@ pub(super) fn unique() -> String {
     format!("{:x}-{now:x}-{count}", std::process::id())
 }
 
-fn configuration(engine: &Engine, spec: &Spec, image: &Image) -> Result<ContainerCreateBody> {
-    let limits = &spec.limits;
-    let whole = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-    let mut labels = owner::labels("sandbox", &spec.purpose);
-    if image.foreign {
-        labels.insert(owner::FOREIGN.to_owned(), "1".to_owned());
-    }
-    // Engines give a million open files or more, over which old Pythons loop at each start of a process.
-    let mut ulimits = vec![
-        ulimit("fsize", whole(limits.file_size)),
-        ulimit("core", 0),
-        ulimit("nofile", 16384),
-    ];
-    if engine.podman {
-        // It asks for a million where nothing is said, and may not get them where it is confined itself.
-        ulimits.push(ulimit("nproc", 16384));
-    }
-    let host = HostConfig {
-        network_mode: (!spec.network).then(|| "none".to_owned()),
-        memory: Some(whole(limits.memory)),
-        memory_swap: Some(whole(limits.memory)),
-        pids_limit: Some(whole(limits.processes)),
-        nano_cpus: Some((limits.cpus * 1e9) as i64),
-        ulimits: Some(ulimits),
-        cap_drop: (!spec.root).then(|| vec!["ALL".to_owned()]),
-        security_opt: Some(vec!["no-new-privileges".to_owned()]),
-        init: Some(true),
-        log_config: Some(HostConfigLogConfig {
-            typ: Some("none".to_owned()),
-            config: None,
-        }),
-        mounts: if engine.local { mounts(spec)? } else { None },
-        ..HostConfig::default()
-    };
-    Ok(ContainerCreateBody {
-        image: Some(image.name.clone()),
-        labels: Some(labels),
-        // Not the user of the tools, who could end it: the process that only sleeps is root's, without capabilities.
-        user: Some("0:0".to_owned()),
-        entrypoint: Some(vec!["sh".to_owned(), "-c".to_owned()]),
-        cmd: Some(vec!["while :; do sleep 3600 & wait $!; done".to_owned()]),
-        working_dir: Some(WORKSPACE.to_owned()),
-        hostname: Some("testwright".to_owned()),
-        host_config: Some(host),
-        ..ContainerCreateBody::default()
-    })
-}
-
-fn ulimit(name: &str, value: i64) -> ResourcesUlimits {
-    ResourcesUlimits {
-        name: Some(name.to_owned()),
-        soft: Some(value),
-        hard: Some(value),
-    }
-}
-
-fn mounts(spec: &Spec) -> Result<Option<Vec<Mount>>> {
-    let mut list = Vec::new();
-    for mount in &spec.mounts {
-        if !mount.read_only {
-            std::fs::create_dir_all(&mount.host)?;
-        }
-        list.push(Mount {
-            typ: Some(MountType::BIND),
-            source: Some(std::path::absolute(&mount.host)?.display().to_string()),
-            target: Some(mount.inside.display().to_string()),
-            read_only: Some(mount.read_only),
-            ..Mount::default()
-        });
-    }
-    Ok((!list.is_empty()).then_some(list))
-}
-
 #[async_trait]
 impl Sandbox for Container {
     fn facts(&self) -> &Facts {
@@ -506,72 +432,5 @@ impl Sandbox for Container {
 
     async fn stop(&self) -> Result<()> {
         self.remains.remove().await
-    }
-}
-
-/// What has to be removed in the end. Dropped without that, it is tried in the background, and else left to the reaper.
-struct Remains {
-    engine: Engine,
-    name: String,
-    fork_image: Option<String>,
-    removed: AtomicBool,
-}
-
-impl Remains {
-    async fn remove(&self) -> Result<()> {
-        if !self.removed.load(Ordering::Acquire) {
-            remove_both(&self.engine, &self.name, self.fork_image.as_deref()).await?;
-            self.removed.store(true, Ordering::Release);
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Remains {
-    fn drop(&mut self) {
-        if *self.removed.get_mut() {
-            return;
-        }
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let (engine, name, image) = (
-                self.engine.clone(),
-                self.name.clone(),
-                self.fork_image.clone(),
-            );
-            runtime.spawn(async move {
-                if let Err(error) = remove_both(&engine, &name, image.as_deref()).await {
-                    tracing::debug!(%error, "a container was left to the reaper");
-                }
-            });
-        }
-    }
-}
-
-async fn remove_both(engine: &Engine, container: &str, fork_image: Option<&str>) -> Result<()> {
-    remove(engine, container).await?;
-    if let Some(image) = fork_image {
-        // A fork of the fork may still run from it; then the reaper takes it when its owner is gone.
-        images::discard(engine, image).await;
-    }
-    Ok(())
-}
-
-/// Kills and removes a container; one that is not there is no error.
-pub(super) async fn remove(engine: &Engine, name: &str) -> Result<()> {
-    let options = RemoveContainerOptions {
-        force: true,
-        v: true,
-        ..RemoveContainerOptions::default()
-    };
-    match engine.patient().remove_container(name, Some(options)).await {
-        Ok(()) => Ok(()),
-        Err(bollard::errors::Error::DockerResponseServerError {
-            status_code: 404, ..
-        }) => Ok(()),
-        Err(bollard::errors::Error::DockerResponseServerError {
-            status_code: 409,
-            message,
-        }) if message.contains("in progress") => Ok(()),
-        Err(e) => Err(explain("remove a container", e)),
     }
 }

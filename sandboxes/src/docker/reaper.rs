@@ -9,7 +9,7 @@ use bollard::query_parameters::{ListContainersOptions, ListImagesOptions};
 use super::connect::Engine;
 use super::error::explain;
 use super::owner::{KIND, OWNER, Owner, RUN};
-use super::{container, images};
+use super::{images, remains};
 use crate::sandbox::Result;
 
 pub(super) async fn clean(engine: &Engine) -> Result<Vec<String>> {
@@ -35,7 +35,7 @@ pub(super) async fn clean(engine: &Engine) -> Result<Vec<String>> {
         if let (Some(id), true) = (found.id, is_gone(&labels, running)) {
             let purpose = labels.get(RUN).cloned().unwrap_or_default();
             left.push(async move {
-                container::remove(engine, &id).await?;
+                remains::remove(engine, &id).await?;
                 Ok::<_, crate::SandboxError>(format!(
                     "container {} ({purpose})",
                     id.get(..12).unwrap_or(&id)

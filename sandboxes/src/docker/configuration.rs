@@ -1,0 +1,88 @@
+//! A container's settings: limits, capabilities, network, folders.
+
+use bollard::models::{
+    ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
+};
+
+use super::connect::Engine;
+use super::container::WORKSPACE;
+use super::images::Image;
+use super::owner;
+use crate::sandbox::{Result, Spec};
+
+pub(super) fn configuration(
+    engine: &Engine,
+    spec: &Spec,
+    image: &Image,
+) -> Result<ContainerCreateBody> {
+    let limits = &spec.limits;
+    let whole = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    let mut labels = owner::labels("sandbox", &spec.purpose);
+    if image.foreign {
+        labels.insert(owner::FOREIGN.to_owned(), "1".to_owned());
+    }
+    // Engines give a million open files or more, over which old Pythons loop at each start of a process.
+    let mut ulimits = vec![
+        ulimit("fsize", whole(limits.file_size)),
+        ulimit("core", 0),
+        ulimit("nofile", 16384),
+    ];
+    if engine.podman {
+        // It asks for a million where nothing is said, and may not get them where it is confined itself.
+        ulimits.push(ulimit("nproc", 16384));
+    }
+    let host = HostConfig {
+        network_mode: (!spec.network).then(|| "none".to_owned()),
+        memory: Some(whole(limits.memory)),
+        memory_swap: Some(whole(limits.memory)),
+        pids_limit: Some(whole(limits.processes)),
+        nano_cpus: Some((limits.cpus * 1e9) as i64),
+        ulimits: Some(ulimits),
+        cap_drop: (!spec.root).then(|| vec!["ALL".to_owned()]),
+        security_opt: Some(vec!["no-new-privileges".to_owned()]),
+        init: Some(true),
+        log_config: Some(HostConfigLogConfig {
+            typ: Some("none".to_owned()),
+            config: None,
+        }),
+        mounts: if engine.local { mounts(spec)? } else { None },
+        ..HostConfig::default()
+    };
+    Ok(ContainerCreateBody {
+        image: Some(image.name.clone()),
+        labels: Some(labels),
+        // Not the user of the tools, who could end it: the process that only sleeps is root's, without capabilities.
+        user: Some("0:0".to_owned()),
+        entrypoint: Some(vec!["sh".to_owned(), "-c".to_owned()]),
+        cmd: Some(vec!["while :; do sleep 3600 & wait $!; done".to_owned()]),
+        working_dir: Some(WORKSPACE.to_owned()),
+        hostname: Some("testwright".to_owned()),
+        host_config: Some(host),
+        ..ContainerCreateBody::default()
+    })
+}
+
+fn ulimit(name: &str, value: i64) -> ResourcesUlimits {
+    ResourcesUlimits {
+        name: Some(name.to_owned()),
+        soft: Some(value),
+        hard: Some(value),
+    }
+}
+
+fn mounts(spec: &Spec) -> Result<Option<Vec<Mount>>> {
+    let mut list = Vec::new();
+    for mount in &spec.mounts {
+        if !mount.read_only {
+            std::fs::create_dir_all(&mount.host)?;
+        }
+        list.push(Mount {
+            typ: Some(MountType::BIND),
+            source: Some(std::path::absolute(&mount.host)?.display().to_string()),
+            target: Some(mount.inside.display().to_string()),
+            read_only: Some(mount.read_only),
+            ..Mount::default()
+        });
+    }
+    Ok((!list.is_empty()).then_some(list))
+}

@@ -1,0 +1,77 @@
+//! What a container leaves to be removed: itself, and the image that a fork was made from.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bollard::query_parameters::RemoveContainerOptions;
+
+use super::connect::Engine;
+use super::error::explain;
+use super::images;
+use crate::sandbox::Result;
+
+/// What has to be removed in the end. Dropped without that, it is tried in the background, and else left to the reaper.
+pub(super) struct Remains {
+    pub engine: Engine,
+    pub name: String,
+    pub fork_image: Option<String>,
+    pub removed: AtomicBool,
+}
+
+impl Remains {
+    pub async fn remove(&self) -> Result<()> {
+        if !self.removed.load(Ordering::Acquire) {
+            remove_both(&self.engine, &self.name, self.fork_image.as_deref()).await?;
+            self.removed.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Remains {
+    fn drop(&mut self) {
+        if *self.removed.get_mut() {
+            return;
+        }
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (engine, name, image) = (
+                self.engine.clone(),
+                self.name.clone(),
+                self.fork_image.clone(),
+            );
+            runtime.spawn(async move {
+                if let Err(error) = remove_both(&engine, &name, image.as_deref()).await {
+                    tracing::debug!(%error, "a container was left to the reaper");
+                }
+            });
+        }
+    }
+}
+
+async fn remove_both(engine: &Engine, container: &str, fork_image: Option<&str>) -> Result<()> {
+    remove(engine, container).await?;
+    if let Some(image) = fork_image {
+        // A fork of the fork may still run from it; then the reaper takes it when its owner is gone.
+        images::discard(engine, image).await;
+    }
+    Ok(())
+}
+
+/// Kills and removes a container; one that is not there is no error.
+pub(super) async fn remove(engine: &Engine, name: &str) -> Result<()> {
+    let options = RemoveContainerOptions {
+        force: true,
+        v: true,
+        ..RemoveContainerOptions::default()
+    };
+    match engine.patient().remove_container(name, Some(options)).await {
+        Ok(()) => Ok(()),
+        Err(bollard::errors::Error::DockerResponseServerError {
+            status_code: 404, ..
+        }) => Ok(()),
+        Err(bollard::errors::Error::DockerResponseServerError {
+            status_code: 409,
+            message,
+        }) if message.contains("in progress") => Ok(()),
+        Err(e) => Err(explain("remove a container", e)),
+    }
+}
