@@ -46,8 +46,12 @@ impl Engine {
         }))
     }
 
-    /// Docker on fuse-overlayfs compares whole trees, and misses that a folder was removed and made again.
+    /// Engines on fuse-overlayfs compare whole trees, and miss that a folder was removed and made again. Podman does
+    /// not tell whether it is on that.
     pub async fn commits_badly(&self) -> Result<bool> {
+        if self.podman {
+            return Ok(true);
+        }
         let info = self
             .api
             .info()
