@@ -83,6 +83,10 @@ impl Backend for Docker {
         images::check_python(&self.engine, version).await
     }
 
+    async fn abandon(&self) -> Result<()> {
+        reaper::remove_own(&self.engine).await
+    }
+
     async fn clean(&self) -> Result<Vec<String>> {
         reaper::clean(&self.engine).await
     }

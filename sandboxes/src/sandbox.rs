@@ -36,6 +36,12 @@ pub trait Backend: Send + Sync {
 
     /// Removes sandboxes, forks and half-saved states whose owner process is gone. Returns one line for each.
     async fn clean(&self) -> Result<Vec<String>>;
+
+    /// Removes what this process started and has not stopped: for an end that comes in between (Ctrl-C while an
+    /// environment is built). Backends whose sandboxes end with this process need do nothing.
+    async fn abandon(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// How a sandbox is to be.

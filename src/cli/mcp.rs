@@ -32,11 +32,10 @@ pub async fn run(args: &Args) -> Result<()> {
         None => None,
     };
     let preparation = Preparation::new(&settings, terminal.clone()).await?;
-    let source = preparation
-        .source(&args.place.place(issue.as_ref()))
+    let (source, _, session) = preparation
+        .ready(&args.place.place(issue.as_ref()), None)
         .await?;
-    let environment = preparation.environment(&source).await?;
-    let session = Arc::new(preparation.session(&environment).await?);
+    let session = Arc::new(session);
     terminal.clear();
     let text = issue.map(|issue| issue.text()).unwrap_or_default();
     let server = ToolServer::new(session.clone(), source, text);

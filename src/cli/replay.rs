@@ -77,22 +77,11 @@ pub async fn run(args: &Args) -> Result<u8> {
     })?;
     let approach = super::approach(&started.approach)?;
     let preparation = Preparation::new(&settings, terminal.clone()).await?;
-    let source = preparation
-        .source(&args.place.place_or(
-            started.settings["repository"].as_str(),
-            started.commit.as_deref(),
-        ))
-        .await?;
-    if source.digest != started.digest {
-        return Err(Error::usage("replay the run on this code")
-            .cause(format!(
-                "it was recorded on files with digest {}, these have {}",
-                started.digest, source.digest
-            ))
-            .hint("name the recorded repository and commit with --repo and --commit"));
-    }
-    let environment = preparation.environment(&source).await?;
-    let session = preparation.session(&environment).await?;
+    let place = args.place.place_or(
+        started.settings["repository"].as_str(),
+        started.commit.as_deref(),
+    );
+    let (source, environment, session) = preparation.ready(&place, Some(&started.digest)).await?;
     // The record of the replay is thrown away: the run's own record must not change.
     let aside = tempfile::tempdir()
         .map_err(|e| Error::infrastructure("make a temporary folder").cause(e.to_string()))?;

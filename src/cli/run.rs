@@ -284,11 +284,21 @@ impl Job {
         let model =
             crate::preparation::model(&self.settings, &self.model, self.record, progress.clone())?;
         let preparation = Preparation::new(&self.settings, progress.clone()).await?;
-        let source = preparation.source(&self.place).await?;
-        let environment = preparation.environment(&source).await?;
-        let mut folder = match self.folder {
-            Some(folder) => folder,
-            None => RunFolder::create(&self.out).map_err(store_error)?,
+        if self.folder.is_none() {
+            RunFolder::check_free(&self.out).map_err(store_error)?;
+        }
+        let recorded = match self.past.first() {
+            Some(Event::Started(started)) => Some(started.digest.as_str()),
+            _ => None,
+        };
+        let (source, environment, session) = preparation.ready(&self.place, recorded).await?;
+        // Nothing is left running where the folder cannot be written.
+        let mut folder = match self.folder.map_or_else(|| RunFolder::create(&self.out), Ok) {
+            Ok(folder) => folder,
+            Err(error) => {
+                session.close().await?;
+                return Err(store_error(error));
+            }
         };
         let first = if self.past.is_empty() {
             Event::Started(Box::new(Started {
@@ -310,8 +320,10 @@ impl Job {
                 at: jiff::Timestamp::now().to_string(),
             }
         };
-        folder.append(&first).map_err(store_error)?;
-        let session = preparation.session(&environment).await?;
+        if let Err(error) = folder.append(&first) {
+            session.close().await?;
+            return Err(store_error(error));
+        }
         let facts = serde_json::to_value(session.facts()).unwrap_or_default();
         let mut notes = self.notes;
         notes.extend(source.notes.clone());
@@ -345,7 +357,7 @@ impl Job {
             commit: source.commit,
             approach: self.approach,
             model: self.model,
-            settings: serde_json::to_value(&self.settings).unwrap_or_default(),
+            settings: self.settings.record(),
             sandbox: facts,
             environment: serde_json::to_value(&environment).unwrap_or_default(),
             exit_code: outcome.exit_code(),

@@ -65,8 +65,39 @@ impl<'a> Preparation<'a> {
         })
     }
 
+    /// The old code, its environment and a sandbox of it. An interrupt on the way leaves nothing running.
+    ///
+    /// `digest` is that of the code on which a run was recorded: other code is refused.
+    pub async fn ready(
+        &self,
+        place: &Where,
+        digest: Option<&str>,
+    ) -> Result<(Source, Environment, Session)> {
+        let prepared = async {
+            let source = self.source(place).await?;
+            if let Some(recorded) = digest.filter(|digest| **digest != source.digest) {
+                return Err(Error::usage("go on with that run on this code")
+                    .cause(format!(
+                        "it was recorded on files with digest {recorded}, these have {}",
+                        source.digest
+                    ))
+                    .hint("name the recorded repository and commit with --repo and --commit"));
+            }
+            let environment = self.environment(&source).await?;
+            let session = self.session(&environment).await?;
+            Ok((source, environment, session))
+        };
+        tokio::select! {
+            prepared = prepared => prepared,
+            () = interrupted() => {
+                self.backend.abandon().await?;
+                Err(Error::interrupted("go on: interrupted while the sandbox was prepared"))
+            }
+        }
+    }
+
     /// The old code.
-    pub async fn source(&self, place: &Where) -> Result<Source> {
+    async fn source(&self, place: &Where) -> Result<Source> {
         let options = OpenOptions {
             token: self
                 .settings
@@ -97,7 +128,7 @@ impl<'a> Preparation<'a> {
     }
 
     /// The environment of the old code: from the cache, or built now.
-    pub async fn environment(&self, source: &Source) -> Result<Environment> {
+    async fn environment(&self, source: &Source) -> Result<Environment> {
         let run = &self.settings.run;
         let overrides = Overrides {
             keys: self
@@ -144,7 +175,7 @@ impl<'a> Preparation<'a> {
     }
 
     /// A sandbox of the environment, with the toolbox in it.
-    pub async fn session(&self, environment: &Environment) -> Result<Session> {
+    async fn session(&self, environment: &Environment) -> Result<Session> {
         let settings = SessionSettings {
             limits: self.settings.limits.sandbox(),
             test_seconds: self.settings.limits.test_seconds,

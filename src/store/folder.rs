@@ -42,6 +42,16 @@ pub struct RunFolder {
 const TRAJECTORY: &str = "trajectory.jsonl";
 
 impl RunFolder {
+    /// Is there no record of a run in this folder yet? Asked before work is spent on one.
+    pub fn check_free(path: &Path) -> Result<(), StoreError> {
+        if path.join(TRAJECTORY).exists() {
+            return Err(StoreError::Occupied {
+                path: path.to_owned(),
+            });
+        }
+        Ok(())
+    }
+
     /// Makes the folder for a new run; one that holds a trajectory already is left alone.
     pub fn create(path: &Path) -> Result<Self, StoreError> {
         let write = |source| StoreError::Write {

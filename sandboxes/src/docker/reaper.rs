@@ -12,8 +12,25 @@ use super::owner::{KIND, OWNER, Owner, RUN};
 use super::{images, remains};
 use crate::sandbox::Result;
 
+/// What belongs to processes that are gone. One line for each thing removed.
 pub(super) async fn clean(engine: &Engine) -> Result<Vec<String>> {
-    let doing = "look for what killed runs left behind";
+    remove_where(engine, |owner, in_use| owner.is_gone(in_use)).await
+}
+
+/// What belongs to this process.
+pub(super) async fn remove_own(engine: &Engine) -> Result<()> {
+    let this = Owner::this();
+    remove_where(engine, |owner, _| *owner == this)
+        .await
+        .map(drop)
+}
+
+/// `whose` is asked with an owner and whether the thing still runs.
+async fn remove_where(
+    engine: &Engine,
+    whose: impl Fn(&Owner, bool) -> bool,
+) -> Result<Vec<String>> {
+    let doing = "look for what runs left behind";
     let mut removed = Vec::new();
     let options = ListContainersOptions {
         all: true,
@@ -32,7 +49,7 @@ pub(super) async fn clean(engine: &Engine) -> Result<Vec<String>> {
     for found in containers {
         let running = found.state == Some(ContainerSummaryStateEnum::RUNNING);
         let labels = found.labels.unwrap_or_default();
-        if let (Some(id), true) = (found.id, is_gone(&labels, running)) {
+        if let (Some(id), true) = (found.id, owned(&labels, running, &whose)) {
             let purpose = labels.get(RUN).cloned().unwrap_or_default();
             left.push(async move {
                 remains::remove(engine, &id).await?;
@@ -60,7 +77,7 @@ pub(super) async fn clean(engine: &Engine) -> Result<Vec<String>> {
         .await
         .map_err(|e| explain(doing, e))?;
     for image in made {
-        if !is_gone(&image.labels, false) {
+        if !owned(&image.labels, false, &whose) {
             continue;
         }
         let fork = image.labels.get(KIND).is_some_and(|kind| kind == "fork");
@@ -84,9 +101,13 @@ pub(super) async fn clean(engine: &Engine) -> Result<Vec<String>> {
     Ok(removed)
 }
 
-fn is_gone(labels: &HashMap<String, String>, in_use: bool) -> bool {
+fn owned(
+    labels: &HashMap<String, String>,
+    in_use: bool,
+    whose: &impl Fn(&Owner, bool) -> bool,
+) -> bool {
     labels
         .get(OWNER)
         .and_then(|text| Owner::parse(text))
-        .is_some_and(|owner| owner.is_gone(in_use))
+        .is_some_and(|owner| whose(&owner, in_use))
 }
