@@ -266,7 +266,15 @@ impl Run {
             .verdict
             .failing
             .iter()
-            .map(|test| format!("{}\n{}\n{}", test.id, test.line(), test.message))
+            .map(|test| {
+                format!(
+                    "{}\n{} {}\n{}",
+                    test.id,
+                    test.origin(),
+                    test.exception,
+                    test.message
+                )
+            })
             .collect();
         let fixes: Vec<String> = self
             .trials_of(&submitted.verdict)

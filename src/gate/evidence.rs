@@ -82,14 +82,31 @@ pub enum ReviewVerdict {
 }
 
 impl TestEvidence {
-    /// `assertion: AssertionError: message (file:line in function)`, on one line.
-    pub fn line(&self) -> String {
-        let class = match self.class {
+    /// `assertion in FUNCTION (FILE:LINE):`
+    pub fn origin(&self) -> String {
+        match &self.frame {
+            Some(frame) => format!(
+                "{} in {} ({}:{}):",
+                self.class_name(),
+                frame.function,
+                frame.file,
+                frame.line
+            ),
+            None => format!("{}:", self.class_name()),
+        }
+    }
+
+    fn class_name(&self) -> &'static str {
+        match self.class {
             FailureClass::Assertion => "assertion",
             FailureClass::Exception => "exception",
             FailureClass::Error => "error",
-        };
-        let mut line = format!("{class}: {}", self.exception);
+        }
+    }
+
+    /// `assertion: AssertionError: message (file:line in function)`, on one line.
+    pub fn line(&self) -> String {
+        let mut line = format!("{}: {}", self.class_name(), self.exception);
         let message = self.message.lines().next().unwrap_or_default().trim();
         if !message.is_empty() {
             line.push_str(": ");

@@ -1,8 +1,10 @@
 //! What lies in the cache folder, and who owns it.
 //!
-//!     sandboxes/ID/{workspace,store,tmp,home,root}   with sandboxes/ID.lock, locked while its host lives
-//!     states/NAME/{workspace,store,state.json,lock}  complete by construction: written aside and renamed
-//!     states/.new-ID, states/.gone-ID                being written, being removed
+//! ```text
+//! sandboxes/ID/{workspace,store,tmp,home,root}   with sandboxes/ID.lock, locked while its host lives
+//! states/NAME/{workspace,store,state.json,lock}  complete by construction: written aside and renamed
+//! states/.new-ID, states/.gone-ID                being written, being removed
+//! ```
 //!
 //! A lock of the kernel ends with the process that holds it, however that ends.
 

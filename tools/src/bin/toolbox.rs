@@ -1,8 +1,10 @@
 //! `toolbox`: the tools for one workspace, as an MCP server on stdio.
 //!
-//!     toolbox serve --config JSON            serve until stdin closes
-//!     toolbox call NAME JSON --config JSON   one call, by hand: the text on stdout, or the data with --data
-//!     toolbox --version
+//! ```text
+//! toolbox serve --config JSON            serve until stdin closes
+//! toolbox call NAME JSON --config JSON   one call, by hand: the text on stdout, or the data with --data
+//! toolbox --version
+//! ```
 //!
 //! Exit codes: 0 done; 1 refused by the tool; 2 bad usage; 3 broken.
 

@@ -33,7 +33,7 @@ impl Tool for OpenFile {
     type Args = Args;
     const NAME: &'static str = "open_file";
     const DESCRIPTION: &'static str = "Show a window of a text file with line numbers (100 lines unless told otherwise), and say how \
-        many lines lie above and below it. For one function, `read_function` is shorter.";
+        many lines lie above and below it.";
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let relative = context.workspace.resolve_file(&args.path)?;
