@@ -173,6 +173,11 @@ impl Build<'_> {
         } else {
             format!("{bin}:{path}")
         };
+        // Behind everything, for the recipe's own commands.
+        let path = format!(
+            "{path}:{}",
+            Path::new(&uv).parent().map(text).unwrap_or_default()
+        );
         let fixed = [
             ("PATH", path.as_str()),
             ("UV_CACHE_DIR", packages.as_str()),
@@ -180,6 +185,8 @@ impl Build<'_> {
             ("UV_NO_CONFIG", "1"),
             ("UV_NO_PROGRESS", "1"),
             ("UV_PYTHON_DOWNLOADS", "never"),
+            // Every workspace has the same path: two builds at a time wait for each other there.
+            ("UV_LOCK_TIMEOUT", "3600"),
             ("UV_CONCURRENT_BUILDS", "2"),
             ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
             ("PYTHONDONTWRITEBYTECODE", "1"),

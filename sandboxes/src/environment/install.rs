@@ -2,9 +2,10 @@
 
 use super::bench::Bench;
 use super::layers::Build;
-use super::requirements::name;
 use super::steps::{Steps, text};
 use crate::sandbox::{Command, Result};
+
+const LINK: &str = include_str!("link.py");
 
 impl Build<'_> {
     /// `uv pip install` of the package, and two ways out: a version that was meant for another package, and build
@@ -32,7 +33,7 @@ impl Build<'_> {
             && refused
             && let Some(at) = editable
         {
-            return self.develop(bench, steps, install, at).await;
+            return self.link(bench, steps, install, at).await;
         }
         if printed.code != 0 {
             return Err(steps.failed(step, &printed));
@@ -40,9 +41,8 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// An editable install without the build tool's help: installed as it is for the sake of what it depends on, then
-    /// replaced by a link as `setup.py develop` makes it.
-    async fn develop(
+    /// An editable install without the build tool's help: installed as it is, then turned into a link.
+    async fn link(
         &self,
         bench: &Bench,
         steps: &Steps<'_>,
@@ -51,29 +51,19 @@ impl Build<'_> {
     ) -> Result<()> {
         let mut plain = install.to_vec();
         plain.remove(editable);
-        let before = bench.packages().await?;
         let mut command = self.install_command(bench, &plain);
         command.env.extend(self.plan.version.variables(true));
-        steps
-            .run("install what the package depends on", &command)
+        steps.run("install the package as it is", &command).await?;
+        let script = bench.tools.join("link.py");
+        bench
+            .sandbox
+            .upload(&script, LINK.as_bytes(), 0o644)
             .await?;
-        let said = steps
-            .shell(
-                "ask for the package's name",
-                "python setup.py --quiet --name 2>/dev/null | tail -n 1",
-            )
-            .await?;
-        let name = name(said.trim());
-        if !before.iter().any(|p| p.starts_with(&format!("{name}=="))) {
-            steps
-                .run(
-                    "remove the copy",
-                    &bench.uv(["pip", "uninstall", "--python", &bench.python, &name]),
-                )
-                .await?;
-        }
-        let mut command = Command::new(["python", "setup.py", "--quiet", "develop", "--no-deps"]);
-        command.env.extend(self.plan.version.variables(true));
+        let command = Command::new([
+            bench.python.clone(),
+            text(&script),
+            text(&bench.paths.workspace),
+        ]);
         steps.run("link the package", &command).await?;
         Ok(())
     }

@@ -30,6 +30,9 @@ const EXEMPT: [(&str, &str); 5] = [
 
 /// Later releases drop what old setup.py files use.
 const SETUPTOOLS: &str = "setuptools<70";
+/// What packages use that have no wheels for 3.6; no other Python has packages of that time.
+const SETUPTOOLS_36: &str = "setuptools<46";
+const SETUPTOOLS_36_CHANGED: &str = "2020-03-01T00:00:00Z";
 const SETUPTOOLS_CHANGED: &str = "2024-05-01T00:00:00Z";
 
 pub(super) fn gather(recipe: &Recipe, tree: &Tree, date: Option<&str>) -> Result<Requirements> {
@@ -48,16 +51,18 @@ pub(super) fn gather(recipe: &Recipe, tree: &Tree, date: Option<&str>) -> Result
         }
         include(tree, path, false, &mut all, &mut seen)?;
     }
-    // Dates are written year first; the same zone.
-    let old = date.is_some_and(|d| d < SETUPTOOLS_CHANGED) || recipe.exclude_newer.is_some();
+    // Dates are written year first; the same zone. A date that a recipe sets is there for old code.
+    let set = recipe
+        .exclude_newer
+        .as_deref()
+        .is_some_and(|d| d != "never");
+    let old = set || date.is_some_and(|d| d < SETUPTOOLS_CHANGED);
     let names = |lines: &[String]| lines.iter().map(|l| name(l)).collect::<BTreeSet<_>>();
-    if !recipe
-        .build_constraints
-        .iter()
-        .any(|l| name(l) == "setuptools")
-        && old
-    {
-        all.build_constraints.push(SETUPTOOLS.to_owned());
+    if !names(&recipe.build_constraints).contains("setuptools") && old {
+        let oldest = recipe.python.as_deref() == Some("3.6")
+            && date.is_some_and(|d| d < SETUPTOOLS_36_CHANGED);
+        all.build_constraints
+            .push(if oldest { SETUPTOOLS_36 } else { SETUPTOOLS }.to_owned());
     }
     // Up to 3.11, virtual environments came with them.
     let minor = recipe

@@ -69,7 +69,8 @@ pub(super) fn detect(source: &Source, tree: &Tree, pythons: &[String]) -> Result
         recipe.requirements.push("setuptools<58".to_owned());
         recipe.build_constraints.push("setuptools<58".to_owned());
     }
-    from.dedup();
+    let mut seen = std::collections::BTreeSet::new();
+    from.retain(|path| seen.insert(path.clone()));
     let origin = if from.is_empty() {
         "detected (no file tells how it is built)".to_owned()
     } else {

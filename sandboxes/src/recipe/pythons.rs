@@ -11,12 +11,11 @@ use crate::sandbox::Backend;
 /// The versions that environments can have, oldest first.
 pub const KNOWN: [&str; 8] = ["3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13"];
 
-/// When the packages of the day had wheels for a version (some months after its release). For 3.6, the oldest, a
-/// date at which its packages can be built by today's tools (setuptools with PEP 517) and pytest is one that
-/// the runner knows: code that is older gets these.
+/// When the packages of the day had wheels for a version (some months after its release). Code that is older than
+/// 3.6, the oldest that is used, gets the packages of that time.
 const SETTLED: [(&str, &str); 8] = [
-    ("3.6", "2019-07-01"),
-    ("3.7", "2019-07-01"),
+    ("3.6", "2017-09-01"),
+    ("3.7", "2019-01-01"),
     ("3.8", "2020-04-01"),
     ("3.9", "2021-04-01"),
     ("3.10", "2022-04-01"),

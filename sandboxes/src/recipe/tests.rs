@@ -107,7 +107,7 @@ fn setup_cfg_tox_and_ci() {
     assert_eq!(recipe.requirements_files, ["req/t.txt"]);
     assert_eq!(
         origin,
-        "detected from setup.cfg, tox.ini, .github/workflows/ci.yml, tox.ini"
+        "detected from setup.cfg, tox.ini, .github/workflows/ci.yml"
     );
 }
 

@@ -19,16 +19,21 @@ def _wheel(folder, version):
     name = f"thing-{version}-py3-none-any.whl"
     info = f"thing-{version}.dist-info"
     with zipfile.ZipFile(os.path.join(folder, name), "w") as z:
-        z.writestr("thing.pth", os.getcwd() + "\n")
+        if os.path.exists("old"):
+            z.write("thing/__init__.py")
+            z.writestr("thing/built.py", "value = 'built'\n")
+        else:
+            z.writestr("thing.pth", os.getcwd() + "\n")
         z.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: thing\nVersion: {version}\n")
         z.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         z.writestr(f"{info}/RECORD", "")
     return name
-def build_editable(folder, config=None, metadata=None):
+def build_wheel(folder, config=None, metadata=None):
     pathlib.Path("generated.txt").write_text(os.environ.get("GENERATED", "yes"))
     pathlib.Path("tracked.txt").write_text("changed by the build")
     return _wheel(folder, os.environ.get("SETUPTOOLS_SCM_PRETEND_VERSION_FOR_THING", "0"))
-build_wheel = build_editable
+if not os.path.exists("old"):
+    build_editable = build_wheel
 "#;
 
 const PYPROJECT: &str = "[project]\nname = \"thing\"\ndynamic = [\"version\"]\n\
@@ -461,6 +466,28 @@ async fn an_installed_copy_of_the_code_is_told() {
         built.notes,
         ["the installed packages hold a copy of `extra`, which is not the code under test"]
     );
+}
+
+/// uv says that the build backend has no `build_editable`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_backend_without_editable_installs_is_linked() {
+    let Some(place) = Place::new() else { return };
+    place.write("old", "");
+    let built = place.build(&place.source(), &recipe()).await.unwrap();
+    assert_eq!(built.notes, Vec::<String>::new());
+    assert!(built.packages.contains(&"thing==0".to_owned()));
+    let sandbox = place.sandbox(&built).await;
+    let paths = sandbox.facts().paths.clone();
+    let python = built.python_in(&paths).display().to_string();
+    let script = format!(
+        "cd / && {python} -c 'import thing.built; print(thing.__file__, thing.built.value)'"
+    );
+    let said = shell(sandbox.as_ref(), &script).await;
+    assert_eq!(
+        said.trim(),
+        format!("{}/thing/__init__.py built", paths.workspace.display())
+    );
+    sandbox.stop().await.unwrap();
 }
 
 /// A record without its state, and a state without its record, are both as nothing.
