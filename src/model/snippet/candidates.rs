@@ -1,5 +1,6 @@
 //! Tests that the issue suggests, the most trusted first.
 
+mod session;
 mod values;
 
 use super::body::{self, Body};
@@ -21,7 +22,7 @@ pub struct Candidate {
     pub claim: String,
     /// The sentence of the issue that it answers to.
     pub sentence: String,
-    /// Names that the tested statement uses, with the files that define them; best last.
+    /// Names that the tested statement uses, with the files that define them; best first.
     pub homes: Vec<(String, String)>,
 }
 
@@ -62,6 +63,14 @@ impl<'a> Evidence<'a> {
         body::before(self.probe, &self.numbers, target, more)
     }
 
+    /// The issue shows the same code elsewhere with an exception: what it gives here is how it should be.
+    fn raises_elsewhere(&self, step: &Step) -> bool {
+        self.steps
+            .iter()
+            .any(|other| other.source == step.source && other.raised.is_some())
+            && step.raised.is_none()
+    }
+
     /// The title speaks of a name that the statement uses.
     fn in_title(&self, statement: &Statement) -> bool {
         let title = body::words(&self.issue.title);
@@ -99,6 +108,10 @@ pub fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
                 all.push(candidate);
             }
         }
+    }
+    for mut candidate in session::candidates(evidence) {
+        candidate.trust *= 100;
+        all.push(candidate);
     }
     all.sort_by_key(|c| std::cmp::Reverse(c.trust));
     all
@@ -232,13 +245,14 @@ fn raises(
     })
 }
 
-/// Files that the tested statement is about, the best last.
+/// Files that the tested statement is about, the best first.
 fn homes(statement: &Statement, raised: Option<&Raising>) -> Vec<(String, String)> {
-    let mut homes = statement.homes.clone();
-    for (file, function) in raised.iter().flat_map(|r| &r.frames) {
-        homes.push((function.clone(), file.clone()));
-    }
-    homes
+    let frames = raised.iter().flat_map(|r| r.frames.iter().rev());
+    let frames = frames.map(|(file, function)| (function.clone(), file.clone()));
+    frames
+        .take(2)
+        .chain(statement.homes.iter().cloned())
+        .collect()
 }
 
 /// Two messages are the same but for numbers, addresses and where they were cut.

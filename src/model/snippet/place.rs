@@ -12,7 +12,7 @@ pub fn test_file(
 ) -> Result<Option<String>, Turn> {
     let mut scores: Vec<(String, u32)> = Vec::new();
     let mut stems: Vec<(&str, &str)> = Vec::new();
-    for (_, file) in homes.iter().rev() {
+    for (_, file) in homes {
         let stem = file
             .rsplit('/')
             .next()

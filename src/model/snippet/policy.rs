@@ -200,6 +200,7 @@ fn insertion(candidate: &Candidate, path: &str, name: &str, inside: bool) -> ser
 
 /// `test_` and the words of the title.
 fn test_name(title: &str) -> String {
+    let title = title.replace('\'', "");
     let words: Vec<String> = title
         .split(|c: char| !c.is_ascii_alphanumeric())
         .filter(|w| !w.is_empty())

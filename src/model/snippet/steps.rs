@@ -23,6 +23,10 @@ pub struct Step {
     pub works: bool,
     /// The last with an output of its block.
     pub ends_block: bool,
+    /// Which part of the issue it stands in.
+    pub block: usize,
+    /// Only the words before the block say what its outputs are worth.
+    pub vague: bool,
 }
 
 /// A text that the issue gives for what a step returns or prints.
@@ -70,12 +74,13 @@ pub fn steps(issue: &Issue) -> Vec<Step> {
         let before = stance_before(&part.heading, prose(n.checked_sub(1)));
         let after = stance_after(prose(Some(n + 1)));
         match &part.kind {
-            Kind::Repl(entries) => transcript(&mut steps, entries, before, after),
+            Kind::Repl(entries) => transcript(&mut steps, entries, before, after, n),
             Kind::Code(source) => {
                 steps.push(Step {
                     source: source.clone(),
                     works: before == Stance::Good,
                     ends_block: true,
+                    block: n,
                     ..Step::default()
                 });
                 for claim in pending.drain(..) {
@@ -164,7 +169,13 @@ fn add_cell(steps: &mut Vec<Step>, raised: &Raised) -> bool {
     true
 }
 
-fn transcript(steps: &mut Vec<Step>, entries: &[Entry], before: Stance, after: Stance) {
+fn transcript(
+    steps: &mut Vec<Step>,
+    entries: &[Entry],
+    before: Stance,
+    after: Stance,
+    block: usize,
+) {
     let last = entries
         .iter()
         .rposition(|e| !e.output.is_empty() || e.raised.is_some());
@@ -172,6 +183,7 @@ fn transcript(steps: &mut Vec<Step>, entries: &[Entry], before: Stance, after: S
         let ends = Some(n) == last;
         let mut stance = super::extract::judge(&entry.note);
         let mut said = Vec::new();
+        let vague = stance == Stance::Unknown && !(ends && after != Stance::Unknown);
         if let Some(right) = right_in(&entry.note) {
             said.push(Said {
                 text: right,
@@ -205,6 +217,8 @@ fn transcript(steps: &mut Vec<Step>, entries: &[Entry], before: Stance, after: S
             in_prose: false,
             works: stance == Stance::Good,
             ends_block: ends,
+            block,
+            vague,
         });
     }
 }

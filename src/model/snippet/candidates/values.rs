@@ -78,12 +78,12 @@ pub(super) fn candidates(
 
 type Made = Option<(Vec<String>, Vec<String>, String)>;
 
-fn is_today(check: &Check) -> bool {
+pub(super) fn is_today(check: &Check) -> bool {
     check.same.is_some() || check.equal == Some(true)
 }
 
 /// The expression whose value counts, on one line where it fits.
-fn expression(statement: &Statement) -> Option<String> {
+pub(super) fn expression(statement: &Statement) -> Option<String> {
     match statement.kind.as_str() {
         "Print" => statement.shown.clone(),
         "Expr" => Some(statement.source.trim().trim_end_matches(';').to_owned()),
@@ -142,6 +142,8 @@ fn equals(
     }
     let text = match form {
         _ if statement.kind_of_value == "str" => value,
+        // What a sentence says in no Python is hardly how it will be shown.
+        _ if !said.sentence.is_empty() => return None,
         Some("printed") | Some("pretty") | None => return None,
         Some(form) => format!("{form}({value})"),
     };
@@ -208,7 +210,7 @@ fn bound(expression: &str) -> (Vec<String>, String) {
 }
 
 /// An expression that was shown over several lines fits on one.
-fn on_one_line(text: &str, check: &Check) -> String {
+pub(super) fn on_one_line(text: &str, check: &Check) -> String {
     match check.evaluates {
         true => text.split_whitespace().collect::<Vec<_>>().join(" "),
         false => text.trim().to_owned(),
@@ -220,7 +222,7 @@ fn blankless(text: &str) -> String {
 }
 
 /// A Python string literal.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let inner = text
         .replace('\\', "\\\\")
         .replace('\'', "\\'")

@@ -21,7 +21,7 @@ pub enum Stance {
 
 static GOOD: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)\b(?:works? (?:fine|well|correctly|as expected|ok|as intended|properly|just fine)|this works|works\b[^.]{0,20}:?$|as (?:you might )?expect(?:ed)?|is correct\b|correctly|sensible|expected behaviou?r\.?$|result is expected|good:?$|properly|if you do not|unlike|whereas|as it should)",
+        r"(?i)\b(?:works? (?:fine|well|correctly|as expected|ok|as intended|properly|just fine)|this works|works\b[^.]{0,20}:?$|as (?:you might )?expect(?:ed)?|is correct\b|\b(?:true|right|correct) (?:value|result|answer)\b|correctly|sensible|expected behaviou?r\.?$|result is expected|good:?$|properly|if you do not|unlike|whereas|as it should)",
     )
 });
 static BAD: LazyLock<Regex> = LazyLock::new(|| {
@@ -31,7 +31,7 @@ static BAD: LazyLock<Regex> = LazyLock::new(|| {
 });
 static EXPECTED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)(?:\b(?:correct|expected|desired|right|proper|wanted|intended) (?:output|result|results|answer|behaviou?r|value|code|one)\b|\bshould (?:be|have been|give|return|output|print|produce|look|yield|show|evaluate|read|become)\b|\b(?:would|i|to) expect(?:ed)?\b|\bexpected:?$|\bexpected to\b|\bi'd like\b|\bideally\b|\bi want\b|\bwould like\b)",
+        r"(?i)(?:\b(?:correct|expected|desired|right|proper|wanted|intended|new) (?:output|result|results|answer|behaviou?r|value|code|one)\b|\bshould (?:be|have been|give|return|output|print|produce|look|yield|show|evaluate|read|become)\b|\b(?:would|i|to) expect(?:ed)?\b|\bexpected:?$|\bexpected to\b|\bi'd like\b|\bideally\b|\bi want\b|\bwould like\b)",
     )
 });
 static NOT_EXPECTED: LazyLock<Regex> = LazyLock::new(|| {

@@ -38,7 +38,7 @@ pub fn entries(text: &str) -> Vec<Entry> {
                 continue;
             }
             entries.push(Entry {
-                source: source.trim_end().to_owned(),
+                source: source.trim().to_owned(),
                 number,
                 ..Entry::default()
             });

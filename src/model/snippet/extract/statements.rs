@@ -30,8 +30,21 @@ const MAKES: &str = r"(?:gives?|gave|returns?|returned|yields?|evaluates? to|pro
 pub fn claims(prose: &str) -> Vec<Claim> {
     let (text, codes) = marked(prose);
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let all = sentences(&flat).flat_map(clauses);
-    all.filter_map(|s| claim(&s, &codes)).collect()
+    let mut all = Vec::new();
+    for sentence in sentences(&flat) {
+        let clauses = clauses(sentence);
+        let mut found: Vec<Claim> = clauses.iter().filter_map(|c| claim(c, &codes)).collect();
+        // "this gives 1, but that gives 2": where one is fine, the other is not.
+        if let [first, second] = found.as_mut_slice() {
+            match (first.stance, second.stance) {
+                (Stance::Good, Stance::Unknown) => second.stance = Stance::Bad,
+                (Stance::Unknown, Stance::Good) => first.stance = Stance::Bad,
+                _ => {}
+            }
+        }
+        all.append(&mut found);
+    }
+    all
 }
 
 /// A sentence with two independent statements is read as two.
