@@ -18,6 +18,8 @@ mod player;
 mod policy;
 mod probe;
 mod steps;
+#[cfg(test)]
+mod tests;
 
 use async_trait::async_trait;
 

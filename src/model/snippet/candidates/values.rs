@@ -18,7 +18,12 @@ pub(super) fn candidates(
     // In which form the issue shows the value, if it shows what comes today.
     let today = said.iter().find(|(_, c)| is_today(c)).copied();
     let form = today.and_then(|(_, c)| c.same.clone());
-    let contradicted = said.iter().any(|(_, c)| !is_today(c));
+    let differs_from_today = |role: &[Role]| {
+        said.iter()
+            .any(|(s, c)| role.contains(&s.role) && !is_today(c))
+    };
+    let contradicted = differs_from_today(&[Role::Fine, Role::Shown]);
+    let wanted_otherwise = differs_from_today(&[Role::Right]);
     let mut all = Vec::new();
     for (said, check) in &said {
         let made = match said.role {
@@ -40,6 +45,9 @@ pub(super) fn candidates(
             }
             Role::Wrong if is_today(check) => {
                 Some((66, differs(&expression, said, check, statement)))
+            }
+            Role::Shown if is_today(check) && wanted_otherwise => {
+                Some((60, differs(&expression, said, check, statement)))
             }
             Role::Shown if is_today(check) && step.ends_block && !contradicted => {
                 Some((44, differs(&expression, said, check, statement)))
@@ -129,8 +137,11 @@ fn equals(
                 imports.push("import numpy".to_owned());
                 format!("assert numpy.array_equal({value}, {right})")
             }
-            // A string that somebody typed by hand: blanks are not what it is about.
-            _ if check.kind == "str" && statement.kind_of_value == "str" => {
+            // A formula that somebody typed by hand: blanks are not what it is about.
+            _ if check.kind == "str"
+                && statement.kind_of_value == "str"
+                && right.contains([',', '(', '[', '=', '+', '\\']) =>
+            {
                 format!("assert ''.join({value}.split()) == ''.join({right}.split())")
             }
             _ => format!("assert {value} == {right}"),

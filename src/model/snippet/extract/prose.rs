@@ -69,7 +69,7 @@ pub fn stance_before(heading: &str, prose: &str) -> Stance {
 pub fn stance_after(prose: &str) -> Stance {
     static POINTS_BACK: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
-            r"(?i)^(?:(?:and |so |but |clearly,? )?(?:this|that|the (?:above|last|first|second|output|result|answer)|which|it)\b|note\b|instead|wrong|i (?:would )?expect|suddenly|here|is\b|⟦\d+⟧)",
+            r"(?i)^(?:(?:and |so |but |clearly,? )?(?:this|that|the (?:above|last|first|second|output|result|answer)|which|it)\b|note\b|instead|wrong|i (?:would )?expect|suddenly|here|is\b)",
         )
     });
     let flat = prose.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -117,7 +117,7 @@ pub fn messages_only(prose: &str) -> bool {
 pub fn wanted_exceptions(prose: &str) -> Vec<String> {
     static WANTED: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
-            r"(?i)(?:should|must|ought to|would expect|expected?(?: to)?|to be helpful|would be (?:helpful|better|nice|good) (?:if|to)|needs? to|instead of)\b(?-i:[^.\n]{0,60}?)\b(?:rais(?:e|es|ed|ing)|throw[ns]?|get|fail(?:s)? with|see)\b[^.\n`]{0,25}`{0,2}((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning))`{0,2}",
+            r"(?i)(?:should|must|ought to|would expect|expected?(?: to)?|to be helpful|would be (?:helpful|better|nice|good) (?:if|to)|needs? to|instead of)\b(?-i:[^.\n]{0,60}?)\b(?:rais(?:e|es|ed|ing)|throw[ns]?|get|fail(?:s)? with|see)\b[^.\n`]{0,25}`{0,2}((?:[A-Za-z_]\w*\.)*\b(?-i:[A-Z]\w*(?:Error|Exception|Warning)))`{0,2}",
         )
     });
     static PASSIVE: LazyLock<Regex> = LazyLock::new(|| {
