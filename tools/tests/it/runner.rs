@@ -488,7 +488,7 @@ pytest_plugins = ['pytester']
 def test_inner(testdir):
     testdir.makepyfile('def test_inner_one(): assert 0')
     result = testdir.runpytest_subprocess('-v')
-    assert 'testwright' not in result.stdout.str()
+    assert 'testwright_pytest' not in result.stdout.str()
     testdir.inline_run()
     assert not any('testwright' in k.lower() for k in os.environ)
     code = 'import sys; print([p for p in sys.path if \"plugin\" in p])'
