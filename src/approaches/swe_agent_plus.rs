@@ -91,8 +91,9 @@ impl Hook for Reminder {
     fn after(&mut self, answer: &Answer) {
         match answer.tool.as_str() {
             "edit_lines" | "create_file" if !answer.refused => self.seen_failing = false,
+            // A later run that passes takes nothing back: it may be one of a copy with a fix.
             "shell" if runs_tests(&self.command) => {
-                self.seen_failing = shows_failure(&answer.result.content)
+                self.seen_failing |= shows_failure(&answer.result.content)
             }
             _ => {}
         }

@@ -15,8 +15,8 @@ use tokio::io::AsyncReadExt;
 use super::CallAnswer;
 use super::program::{DIGEST, TOOLBOX};
 
-/// How long a toolbox may take to say hello.
-const HELLO: Duration = Duration::from_secs(30);
+/// How long a toolbox may take to say hello: it reads the workspace first, on a machine that may be busy.
+const HELLO: Duration = Duration::from_secs(120);
 /// How long after a call's deadline an answer may still come: the toolbox has to end processes and to report.
 const GRACE: Duration = Duration::from_secs(15);
 /// How long a living toolbox takes to answer a ping, even while a tool is at work.

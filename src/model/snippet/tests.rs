@@ -57,7 +57,7 @@ fn made(issue: &str) -> (Probe, Vec<Candidate>) {
         .output()
         .unwrap();
     let probe = probe::read(&String::from_utf8_lossy(&ran.stdout))
-        .expect(&String::from_utf8_lossy(&ran.stderr));
+        .unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&ran.stderr)));
     let made = candidates(&Evidence::new(&issue, &steps, &probe));
     (probe, made)
 }
