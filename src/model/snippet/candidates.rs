@@ -175,8 +175,8 @@ fn does_not_raise(
         body.lines
             .push(format!("assert repr({})", statement.source.trim()));
     } else {
-        body.lines
-            .extend(statement.source.lines().map(str::to_owned));
+        let source = statement.shown.as_ref().unwrap_or(&statement.source);
+        body.lines.extend(source.lines().map(str::to_owned));
     }
     Some(Candidate {
         trust: if raised.own { trust - 6 } else { trust },
@@ -192,6 +192,13 @@ fn does_not_raise(
         sentence: evidence.issue.title.clone(),
         homes: homes(statement, Some(raised)),
     })
+}
+
+/// The issue calls something wrong: it does not just ask for more.
+fn complains(prose: &str) -> bool {
+    prose
+        .lines()
+        .any(|l| super::extract::judge(l) == super::extract::Stance::Bad)
 }
 
 /// The issue asks for an exception that does not come today.

@@ -176,9 +176,9 @@ fn transcript(
     after: Stance,
     block: usize,
 ) {
-    let last = entries
-        .iter()
-        .rposition(|e| !e.output.is_empty() || e.raised.is_some());
+    let tells =
+        |e: &Entry| (!e.output.is_empty() || e.raised.is_some()) && !e.source.contains("version");
+    let last = entries.iter().rposition(tells);
     for (n, entry) in entries.iter().enumerate() {
         let ends = Some(n) == last;
         let mut stance = super::extract::judge(&entry.note);

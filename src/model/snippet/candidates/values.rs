@@ -1,6 +1,6 @@
 //! Candidates about what an expression gives.
 
-use super::{Candidate, Evidence, Expects, homes};
+use super::{Candidate, Evidence, Expects, complains, homes};
 use crate::model::snippet::body;
 use crate::model::snippet::probe::{Check, Statement};
 use crate::model::snippet::steps::{Role, Said, Step};
@@ -43,13 +43,20 @@ pub(super) fn candidates(
                     equals(&expression, said, check, statement, form.as_deref()),
                 ))
             }
-            Role::Wrong if is_today(check) => {
-                Some((66, differs(&expression, said, check, statement)))
-            }
+            _ if evidence.raises_elsewhere(step) => None,
+            Role::Wrong if is_today(check) => Some((
+                if step.vague { 58 } else { 66 },
+                differs(&expression, said, check, statement),
+            )),
             Role::Shown if is_today(check) && wanted_otherwise => {
                 Some((60, differs(&expression, said, check, statement)))
             }
-            Role::Shown if is_today(check) && step.ends_block && !contradicted => {
+            Role::Shown
+                if is_today(check)
+                    && step.ends_block
+                    && !contradicted
+                    && complains(&evidence.prose) =>
+            {
                 Some((44, differs(&expression, said, check, statement)))
             }
             _ => None,
