@@ -31,7 +31,11 @@ pub(super) fn candidates(
                 (said.role == Role::Right).then(|| (90, equals_anew(&expression, said, check)))
             }
             Role::Right if !is_today(check) => Some((
-                84,
+                if by_hand(&said.text, today.map(|(s, _)| s.text.as_str())) {
+                    56
+                } else {
+                    84
+                },
                 equals(&expression, said, check, statement, form.as_deref()),
             )),
             // Shown as the result of another version, say, and today's is another.
@@ -95,6 +99,12 @@ type Made = Option<(Vec<String>, Vec<String>, String)>;
 
 pub(super) fn is_today(check: &Check) -> bool {
     check.same.is_some() || check.equal == Some(true)
+}
+
+/// The right text has other habits than the one that the program printed: what it says is meant, not exact.
+fn by_hand(right: &str, shown: Option<&str>) -> bool {
+    let tight = right.contains(',') && !right.contains(", ");
+    tight && shown.is_some_and(|s| s.contains(", "))
 }
 
 /// The expression whose value counts, on one line where it fits.
