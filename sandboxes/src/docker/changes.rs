@@ -63,14 +63,30 @@ async fn survey(original: &Container, roots: &[&str]) -> Result<Survey> {
     let since = started - jiff::SignedDuration::from_secs(1);
     let script = format!(
         r#"set --; for f in {}; do [ -d "$f" ] && set -- "$@" "$f"; done
-        exec find "$@" -xdev -newerct {since} -printf 'c%y%p\0' -type d \
+        exec find "$@" -xdev {} -newerct {since} -printf 'c%y%p\0' -type d \
             -exec sh -c 'find "$@" -mindepth 1 -maxdepth 1 -printf "e%y%p\0"' sh {{}} +"#,
-        roots.join(" ")
+        roots.join(" "),
+        without_mounts(original),
     );
-    Ok(read_survey(
-        &run(original, script, Vec::new()).await?,
-        roots,
-    ))
+    let output = run(original, script, Vec::new()).await?;
+    Ok(read_survey(&output, roots))
+}
+
+/// For `find`: other file systems are not looked into, but the folders they hang in would be.
+fn without_mounts(original: &Container) -> String {
+    let ours = original
+        .spec
+        .mounts
+        .iter()
+        .map(|mount| mount.inside.display().to_string());
+    let all = ["/proc", "/sys", "/dev"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(ours);
+    let tests: Vec<String> = all
+        .map(|path| format!("-path '{}'", path.replace('\'', "'\\''")))
+        .collect();
+    format!(r"\( {} \) -prune -o", tests.join(" -o "))
 }
 
 fn read_survey(output: &[u8], roots: &[&str]) -> Survey {

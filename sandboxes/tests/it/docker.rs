@@ -244,6 +244,9 @@ async fn docker_a_saved_state_belongs_to_the_tools_user_and_keeps_no_environment
         "echo root > built; mkdir -p /opt/testwright/env; echo e > /opt/testwright/env/e",
     )
     .await;
+    let replace =
+        "cd /usr/local/lib/python3.11 && rm -r idlelib && mkdir idlelib && touch idlelib/new";
+    assert_eq!(run(&*sandbox, replace).await.code, 0);
     sandbox.save(&name).await.unwrap();
     sandbox.stop().await.unwrap();
     assert!(docker.has_saved(&name).await.unwrap());
@@ -263,6 +266,10 @@ async fn docker_a_saved_state_belongs_to_the_tools_user_and_keeps_no_environment
         )
         .await,
         "root\n\nmine"
+    );
+    assert_eq!(
+        text(&*sandbox, "ls /usr/local/lib/python3.11/idlelib").await,
+        "new"
     );
     assert_ne!(run(&*sandbox, "echo > /opt/testwright/env/e").await.code, 0);
     sandbox.stop().await.unwrap();
