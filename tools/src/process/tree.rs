@@ -51,7 +51,8 @@ pub fn end(root: Pid) {
 /// Kills everything that this process started through [`super::run`] and everything that it adopted.
 pub fn end_everything() {
     const NOBODY: i32 = i32::MIN;
-    for _ in 0..20 {
+    // What was killed takes a moment to be gone, on a busy machine a long one.
+    for _ in 0..500 {
         let all = processes();
         let doomed = belonging(&all, NOBODY);
         for (pid, process) in &doomed {
@@ -62,7 +63,7 @@ pub fn end_everything() {
         if is_over(&doomed) {
             return;
         }
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::sleep(Duration::from_millis(4));
     }
 }
 
