@@ -77,6 +77,7 @@ async fn look(
             .chain(environment.recipe.runner.options.iter().cloned())
             .chain(options),
     );
+    let tree = source.tree()?;
     let printed = match steps.attempt(step, &command).await {
         Ok(printed) => printed,
         // So many tests that counting them takes too long are still tests.
@@ -97,8 +98,40 @@ async fn look(
             environment.notes.push(note);
             Ok(())
         }
+        Verdict::Bad
+            if printed.code > 128 && some_are_collected(&steps, &command, &tree).await? =>
+        {
+            environment.tests = None;
+            let note = "collecting all tests at once crashes the interpreter; files for themselves can be collected";
+            environment.notes.push(note.to_owned());
+            Ok(())
+        }
         Verdict::Bad => Err(steps.failed(step, &printed)),
     }
+}
+
+/// Tries a few test files from all over the tree, each for itself.
+async fn some_are_collected(steps: &Steps<'_>, command: &Command, tree: &Tree) -> Result<bool> {
+    let files: Vec<&str> = tree
+        .paths()
+        .filter(|path| {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            (name.starts_with("test_") && name.ends_with(".py")) || name.ends_with("_test.py")
+        })
+        .collect();
+    for file in files.iter().step_by(files.len() / 4 + 1) {
+        let mut command = command.clone();
+        command.argv.push((*file).to_owned());
+        if steps
+            .attempt(&format!("collect {file}"), &command)
+            .await?
+            .code
+            == 0
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 struct Collected {

@@ -42,9 +42,11 @@ const PYPROJECT: &str = "[project]\nname = \"thing\"\ndynamic = [\"version\"]\n\
 
 /// As much of pytest as collecting needs: one test for each `def test_`, errors for files that do not compile.
 const PYTEST: &str = r#"
-import pathlib, sys
+import os, pathlib, sys
 if "--strange" in sys.argv:
     sys.exit("error: unrecognized arguments: --strange")
+if pathlib.Path("crash").exists() and not sys.argv[-1].endswith("_fine.py"):
+    os.kill(os.getpid(), 11)
 good, bad = [], []
 for path in sorted(pathlib.Path(".").rglob("test_*.py")):
     try:
@@ -408,6 +410,19 @@ async fn what_cannot_be_collected_is_told() {
         built.notes,
         ["the repository has no tests that pytest finds"]
     );
+
+    place.write("crash", "");
+    place.write("tests/test_a.py", "def test_a(): pass");
+    let error = place.build(&place.source(), &recipe()).await.unwrap_err();
+    assert!(error.message.contains("exit code 139"), "{error}");
+    place.write("tests/test_fine.py", "def test_a(): pass");
+    let built = place.build(&place.source(), &recipe()).await.unwrap();
+    assert!(
+        built.tests.is_none() && built.notes[0].contains("crashes the interpreter"),
+        "{:?}",
+        built.notes
+    );
+    std::fs::remove_file(place.work().join("crash")).unwrap();
 
     let mut strange = recipe();
     strange.runner.options.push("--strange".to_owned());
