@@ -98,12 +98,12 @@ async fn look(
             environment.notes.push(note);
             Ok(())
         }
-        Verdict::Bad
-            if printed.code > 128 && some_are_collected(&steps, &command, &tree).await? =>
-        {
+        Verdict::Bad if some_are_collected(&steps, &command, &tree).await? => {
             environment.tests = None;
-            let note = "collecting all tests at once crashes the interpreter; files for themselves can be collected";
-            environment.notes.push(note.to_owned());
+            environment.notes.push(format!(
+                "collecting all tests at once fails (exit code {}); files for themselves can be collected",
+                printed.code
+            ));
             Ok(())
         }
         Verdict::Bad => Err(steps.failed(step, &printed)),
