@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::Path;
 use std::process::Stdio;
 
 use sha2::{Digest, Sha256};
@@ -22,8 +23,56 @@ struct Entry<'a> {
 }
 
 pub(super) fn source(repository: &Repository) -> Result<Source> {
+    let folder = repository.cache.join("sources");
+    std::fs::create_dir_all(&folder)?;
+    // What was found out about a commit once stays so: listing and describing it take longer than all else.
+    let record = repository.commit.as_ref().map(|commit| {
+        let name = format!("{}-{}.json", short(commit), short(&repository.tree));
+        folder.join(name)
+    });
+    let known = record.as_ref().and_then(|path| std::fs::read(path).ok());
+    let known = known.and_then(|text| serde_json::from_slice::<Source>(&text).ok());
+    let found = match known {
+        Some(source) if source.archive.exists() => source,
+        _ => {
+            let (source, whole) = make(repository, &folder)?;
+            if let (Some(record), true) = (record, whole) {
+                let text = serde_json::to_vec(&source)
+                    .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?;
+                let aside = tempfile::NamedTempFile::new_in(&folder)?;
+                std::fs::write(aside.path(), text)?;
+                aside
+                    .persist(record)
+                    .map_err(|e| SandboxError::from(e.error))?;
+            }
+            source
+        }
+    };
+    let mut notes = repository.notes.clone();
+    notes.extend(found.notes);
+    Ok(Source {
+        name: repository.name.clone(),
+        notes,
+        ..found
+    })
+}
+
+fn short(hash: &str) -> &str {
+    &hash[..hash.len().min(16)]
+}
+
+/// Lists the tree, describes the commit and writes the archive. Tells whether all content was there.
+fn make(repository: &Repository, folder: &Path) -> Result<(Source, bool)> {
     let git = &repository.git;
-    let listing = git.run(["ls-tree", "-r", "-z", "--full-tree", &repository.tree])?;
+    let mut listing = git.run(["ls-tree", "-r", "-z", "--full-tree", &repository.tree])?;
+    // Files of the same content can come from commits of different dates, which the archive keeps.
+    let time = repository.date.unwrap_or(NO_DATE);
+    let name = |digest: &str| folder.join(format!("{}-{time}.tar", &digest[..32]));
+    let mut digest = hex(&Sha256::digest(&listing));
+    let mut archive = name(&digest);
+    let mut notes = Vec::new();
+    let mut missing = Vec::new();
+
     let entries: Vec<_> = listing.split(|b| *b == 0).filter_map(parse).collect();
     if entries.is_empty() {
         return Err(SandboxError::new(
@@ -31,40 +80,59 @@ pub(super) fn source(repository: &Repository) -> Result<Source> {
             "the repository has no files",
         ));
     }
-    let digest = hex(&Sha256::digest(&listing));
-    // Files of the same content can come from commits of different dates, which the archive keeps.
-    let time = repository.date.unwrap_or(NO_DATE);
-    let folder = repository.cache.join("sources");
-    std::fs::create_dir_all(&folder)?;
-    let archive = folder.join(format!("{}-{time}.tar", &digest[..32]));
-
-    let mut notes = repository.notes.clone();
-    let submodules: Vec<_> = entries.iter().filter(|e| e.mode == "160000").collect();
+    let submodules = entries.iter().filter(|e| e.mode == "160000");
+    let submodules: Vec<_> = submodules
+        .map(|e| String::from_utf8_lossy(e.path))
+        .collect();
     if !submodules.is_empty() {
-        let names: Vec<_> = submodules
-            .iter()
-            .map(|e| String::from_utf8_lossy(e.path))
-            .collect();
-        notes.push(format!("submodules are left empty: {}", names.join(", ")));
+        notes.push(format!(
+            "submodules are left empty: {}",
+            submodules.join(", ")
+        ));
     }
-    // What was noticed while writing it lies beside it.
+    // What was noticed about large files lies beside the archive.
     let noticed = archive.with_extension("notes");
     if !archive.exists() {
-        let told = write(git, &repository.tree, &entries, time, &archive)?.told();
-        if told.is_empty() {
-            let _ = std::fs::remove_file(&noticed);
-        } else {
-            std::fs::write(&noticed, told.join("\n"))?;
+        let written = write(git, &repository.tree, &entries, time, folder)?;
+        if written.pointers > 0 {
+            let note = format!(
+                "{} files are Git LFS pointers, their content is not there",
+                written.pointers
+            );
+            std::fs::write(&noticed, note)?;
         }
+        missing = written.missing;
+        if !missing.is_empty() {
+            let names = missing
+                .iter()
+                .take(5)
+                .cloned()
+                .collect::<Vec<_>>()
+                .join(", ");
+            let more = if missing.len() > 5 { ", …" } else { "" };
+            notes.push(format!(
+                "files whose content the repository does not have were left out: {names}{more}"
+            ));
+            // These are not the files of the commit, so they must not be found as such.
+            listing.extend(
+                missing
+                    .iter()
+                    .flat_map(|path| [b"missing ", path.as_bytes()].concat()),
+            );
+            digest = hex(&Sha256::digest(&listing));
+            archive = name(&digest);
+        }
+        written
+            .file
+            .persist(&archive)
+            .map_err(|e| SandboxError::from(e.error))?;
     }
-    if let Ok(told) = std::fs::read_to_string(&noticed) {
-        notes.extend(told.lines().map(str::to_owned));
-    }
+    notes.extend(std::fs::read_to_string(&noticed).ok());
     let describe = match &repository.commit {
         Some(commit) => git.line(["describe", "--tags", "--match", "*[0-9]*", commit])?,
         None => None,
     };
-    Ok(Source {
+    let source = Source {
         name: repository.name.clone(),
         commit: repository.commit.clone(),
         date: repository.date.and_then(rfc3339),
@@ -72,42 +140,17 @@ pub(super) fn source(repository: &Repository) -> Result<Source> {
         digest,
         describe,
         notes,
-    })
+    };
+    Ok((source, missing.is_empty()))
 }
 
-/// What is not as it should be in an archive.
-#[derive(Default)]
-struct Noticed {
+/// An archive that is written, aside.
+struct Written {
+    file: tempfile::NamedTempFile,
     /// Files that are mere pointers to large files.
     pointers: usize,
     /// Files whose content the repository does not have, as in a mirror that leaves out the largest.
     missing: Vec<String>,
-}
-
-impl Noticed {
-    fn told(&self) -> Vec<String> {
-        let mut told = Vec::new();
-        if self.pointers > 0 {
-            told.push(format!(
-                "{} files are Git LFS pointers, their content is not there",
-                self.pointers
-            ));
-        }
-        if !self.missing.is_empty() {
-            let names = self
-                .missing
-                .iter()
-                .take(5)
-                .cloned()
-                .collect::<Vec<_>>()
-                .join(", ");
-            let more = if self.missing.len() > 5 { ", …" } else { "" };
-            told.push(format!(
-                "files whose content the repository does not have were left out: {names}{more}"
-            ));
-        }
-        told
-    }
 }
 
 /// 2000-01-01: files of a folder without git; zip archives cannot hold dates before 1980.
@@ -130,14 +173,14 @@ fn parse(line: &[u8]) -> Option<Entry<'_>> {
     })
 }
 
-/// Writes the archive aside and renames it.
+/// Writes the archive into a file of no name yet.
 fn write(
     git: &Git,
     tree: &str,
     entries: &[Entry<'_>],
     time: i64,
-    target: &std::path::Path,
-) -> Result<Noticed> {
+    folder: &Path,
+) -> Result<Written> {
     let files: Vec<_> = entries.iter().filter(|e| e.mode != "160000").collect();
     let objects: Vec<_> = files.iter().map(|e| e.object).collect();
     fetch_blobs(git, tree)?;
@@ -156,25 +199,22 @@ fn write(
             "git cat-file has no pipes",
         ));
     };
-    let folder = target.parent().unwrap_or(target);
     let aside = tempfile::NamedTempFile::new_in(folder)?;
     let list = objects.join("\n") + "\n";
     let mut objects = BufReader::with_capacity(1 << 16, stdout);
     let mut builder = tar::Builder::new(BufWriter::with_capacity(1 << 18, aside.as_file()));
-    let mut noticed = Noticed::default();
+    let (mut pointers, mut missing) = (0, Vec::new());
     let mut content = Vec::new();
 
     let written = std::thread::scope(|scope| {
         scope.spawn(move || stdin.write_all(list.as_bytes()));
         for entry in &files {
             if !read_object(&mut objects, &mut content)? {
-                noticed
-                    .missing
-                    .push(String::from_utf8_lossy(entry.path).into_owned());
+                missing.push(String::from_utf8_lossy(entry.path).into_owned());
                 continue;
             }
             if content.starts_with(b"version https://git-lfs.github.com/spec/") {
-                noticed.pointers += 1;
+                pointers += 1;
             }
             append(&mut builder, entry, &content, time)?;
         }
@@ -194,10 +234,11 @@ fn write(
     builder.into_inner()?.flush()?;
     aside.as_file().sync_data()?;
     make_readable(aside.as_file())?;
-    aside
-        .persist(target)
-        .map_err(|e| SandboxError::from(e.error))?;
-    Ok(noticed)
+    Ok(Written {
+        file: aside,
+        pointers,
+        missing,
+    })
 }
 
 fn make_readable(file: &File) -> Result<()> {
@@ -243,7 +284,7 @@ fn append(
     header.set_mtime(u64::try_from(time).unwrap_or(0));
     header.set_uid(0);
     header.set_gid(0);
-    let path = std::path::Path::new(OsStr::from_bytes(entry.path));
+    let path = Path::new(OsStr::from_bytes(entry.path));
     if entry.mode == "120000" {
         header.set_entry_type(tar::EntryType::Symlink);
         header.set_mode(0o777);

@@ -392,12 +392,12 @@ fn a_mirror_without_some_content_is_read_without_it() {
     let place = Place::new();
     let work = place.repository();
     let object = git(&work, &["rev-parse", "HEAD:run.sh"]);
-    std::fs::remove_file(
-        work.join(".git/objects")
-            .join(&object[..2])
-            .join(&object[2..]),
-    )
-    .unwrap();
+    let object = work
+        .join(".git/objects")
+        .join(&object[..2])
+        .join(&object[2..]);
+    std::fs::rename(&object, place.path("away")).unwrap();
+    let mut digests = Vec::new();
     for _ in 0..2 {
         let source = place.source(&work, None);
         assert_eq!(
@@ -405,7 +405,13 @@ fn a_mirror_without_some_content_is_read_without_it() {
             ["files whose content the repository does not have were left out: run.sh"]
         );
         assert!(!paths(&source).contains(&"run.sh".to_owned()));
+        digests.push(source.digest);
     }
+    // Once it is there, the commit is whole again, and other code than before.
+    std::fs::rename(place.path("away"), &object).unwrap();
+    let whole = place.source(&work, None);
+    assert!(whole.notes.is_empty() && paths(&whole).contains(&"run.sh".to_owned()));
+    assert!(digests[0] == digests[1] && digests[0] != whole.digest);
 }
 
 #[test]
