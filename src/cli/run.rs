@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use testwright_sandboxes::repository::Source;
 
 use super::{card, terminal::Terminal};
 use crate::agent::{Budget, Limits, Outcome, Past, Progress, Run, RunParts, Spent};
@@ -275,14 +276,32 @@ impl Job {
         })
     }
 
+    /// Where a commit was asked for, comments that are newer than it stay out of a new run.
+    fn forget_newer_comments(&mut self, source: &Source, progress: &dyn Progress) {
+        let date = source.date.as_deref().and_then(|date| date.parse().ok());
+        let (Some(_), true, Some(date)) = (&self.place.revision, self.past.is_empty(), date) else {
+            return;
+        };
+        let known = self.issue.notes.len();
+        self.issue.drop_comments_newer_than_code(date);
+        for note in &self.issue.notes[known..] {
+            progress.note(note);
+            self.notes.push(note.clone());
+        }
+    }
+
     /// From the old code to the results on disk.
-    async fn work(self, progress: Arc<Terminal>) -> Result<(Record, PathBuf)> {
+    async fn work(mut self, progress: Arc<Terminal>) -> Result<(Record, PathBuf)> {
         for note in &self.notes {
             progress.note(note);
         }
         let approach = super::approach(&self.approach)?;
-        let model =
-            crate::preparation::model(&self.settings, &self.model, self.record, progress.clone())?;
+        let model = crate::preparation::model(
+            &self.settings,
+            &self.model,
+            self.record.take(),
+            progress.clone(),
+        )?;
         let preparation = Preparation::new(&self.settings, progress.clone()).await?;
         if self.folder.is_none() {
             RunFolder::check_free(&self.out).map_err(store_error)?;
@@ -292,6 +311,7 @@ impl Job {
             _ => None,
         };
         let (source, environment, session) = preparation.ready(&self.place, recorded).await?;
+        self.forget_newer_comments(&source, progress.as_ref());
         // Nothing is left running where the folder cannot be written.
         let mut folder = match self.folder.map_or_else(|| RunFolder::create(&self.out), Ok) {
             Ok(folder) => folder,

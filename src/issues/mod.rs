@@ -68,6 +68,14 @@ impl Issue {
             ));
         }
     }
+
+    /// Drops the comments that are newer than the old code: they may tell the fix. An issue that was filed later still
+    /// (one about an old release, say) keeps them.
+    pub fn drop_comments_newer_than_code(&mut self, commit: Timestamp) {
+        if self.created_at.is_none_or(|created| created < commit) {
+            self.drop_comments_from(commit, "when the old code was committed");
+        }
+    }
 }
 
 /// How issues are looked up.
@@ -99,5 +107,46 @@ pub async fn load(named: &str, options: &Options) -> Result<Issue> {
     match address::parse(named, options.base_url.as_ref())? {
         Some(address) => github::load(&address, options).await,
         None => text::load(named).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn issue(created: &str) -> Issue {
+        let comment = |time: &str| Comment {
+            author: "a".to_owned(),
+            created_at: time.parse().unwrap(),
+            body: time.to_owned(),
+        };
+        Issue {
+            title: "t".to_owned(),
+            body: String::new(),
+            comments: vec![
+                comment("2020-01-02T00:00:00Z"),
+                comment("2020-01-04T00:00:00Z"),
+            ],
+            origin: String::new(),
+            repository: None,
+            number: None,
+            created_at: Some(created.parse().unwrap()),
+            notes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn comments_newer_than_the_old_code_are_dropped_unless_the_issue_is_newer_too() {
+        let commit: Timestamp = "2020-01-03T00:00:00Z".parse().unwrap();
+        let mut older = issue("2020-01-01T00:00:00Z");
+        older.drop_comments_newer_than_code(commit);
+        assert_eq!(older.comments.len(), 1);
+        assert_eq!(older.comments[0].body, "2020-01-02T00:00:00Z");
+        assert_eq!(older.notes.len(), 1);
+        let mut newer = issue("2020-01-03T12:00:00Z");
+        newer.drop_comments_newer_than_code(commit);
+        assert_eq!(newer.comments.len(), 2);
+        assert!(newer.notes.is_empty());
     }
 }

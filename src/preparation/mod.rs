@@ -201,6 +201,7 @@ pub async fn docker(settings: &Settings) -> Result<Docker> {
         host: settings.docker.host.clone(),
         base: settings.docker.base.clone(),
         pull: settings.docker.pull != Pull::Never,
+        user: settings.docker.user.clone().unwrap_or(defaults.user),
         ca_bundle: ca_bundle(settings),
         proxies: proxies(settings),
         ..defaults

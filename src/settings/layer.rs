@@ -28,7 +28,7 @@ pub(super) enum Trust {
 }
 
 /// Keys that decide where keys and code of the user go. A repository under test does not set them.
-const USERS_OWN: [&str; 9] = [
+const USERS_OWN: [&str; 10] = [
     "cache",
     "run.out",
     "model.base-url",
@@ -36,6 +36,7 @@ const USERS_OWN: [&str; 9] = [
     "github.base-url",
     "github.token-env",
     "docker.host",
+    "docker.user",
     "local.no-isolation",
     "build.ca-bundle",
 ];

@@ -87,7 +87,7 @@ pub struct Model {
     pub parallel_calls: bool,
     /// Tool calls as text instead of the endpoint's own tool calls, for endpoints that have none.
     pub text_calls: bool,
-    /// Seconds that one answer may take.
+    /// Seconds of silence after which a call has failed; without `stream` that is the time of the whole answer.
     pub timeout_seconds: u64,
     /// Tokens that the model can read; beyond it, older tool answers are cut.
     pub context_window: Option<u64>,

@@ -1,6 +1,6 @@
 //! A real HTTP server on the loopback interface, as small as can be: one answer a connection.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
@@ -9,6 +9,7 @@ pub struct Request {
     pub path: String,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
+    pub body: String,
 }
 
 impl Request {
@@ -66,9 +67,8 @@ impl Server {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
-                let mut lines = BufReader::new(stream.try_clone().unwrap())
-                    .lines()
-                    .map_while(Result::ok);
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                let mut lines = (&mut reader).lines().map_while(Result::ok);
                 let Some(first) = lines.next() else { continue };
                 let path = first.split(' ').nth(1).unwrap().to_owned();
                 let headers = lines
@@ -78,7 +78,18 @@ impl Server {
                         Some((name.to_lowercase(), value.to_owned()))
                     })
                     .collect();
-                let request = Request { path, headers };
+                let mut request = Request {
+                    path,
+                    headers,
+                    body: String::new(),
+                };
+                if let Some(length) = request.header("content-length") {
+                    let length = length.parse().unwrap();
+                    reader
+                        .take(length)
+                        .read_to_string(&mut request.body)
+                        .unwrap();
+                }
                 let response = answer(&request);
                 seen.lock().unwrap().push(request);
                 let mut head = format!(
