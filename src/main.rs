@@ -10,6 +10,7 @@ fn main() -> ExitCode {
     {
         testwright_sandboxes::local::jail_main();
     }
+    return_large_blocks();
     match tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -20,5 +21,15 @@ fn main() -> ExitCode {
             eprintln!("error: failed to start: {error}");
             ExitCode::from(3)
         }
+    }
+}
+
+/// The whole conversation is written out for each model call. By default glibc keeps such blocks once they were freed,
+/// ever larger ones as a run goes on; with a fixed threshold they go back to the system.
+fn return_large_blocks() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: sets a number of the allocator, before there is a second thread.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 128 * 1024);
     }
 }

@@ -146,14 +146,17 @@ impl Run {
             return Err(Outcome::OutOfBudget { limit });
         }
         loop {
+            // Lent for as long as the call takes: a long conversation is not held twice.
             let request = Request {
-                messages: self.messages.clone(),
+                messages: std::mem::take(&mut self.messages),
                 tools: tools.to_vec(),
                 parallel_calls,
                 temperature: self.temperature,
                 max_tokens: self.max_tokens,
             };
-            match self.ask(Purpose::Step, &request).await {
+            let asked = self.ask(Purpose::Step, &request).await;
+            self.messages = request.messages;
+            match asked {
                 Ok(reply) => {
                     let turn = reply.turn();
                     self.messages.push(turn.assistant);

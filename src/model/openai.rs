@@ -26,6 +26,7 @@ use super::{Model, ModelError, Reply, Request};
 use adapt::Habits;
 use endpoint::{Endpoint, Refusal, Service};
 pub use settings::{Azure, OPENAI_BASE_URL, OpenAiSettings};
+use wire::Body;
 
 /// Most refusals that one call learns from.
 const LESSONS: usize = 6;
@@ -66,7 +67,7 @@ impl OpenAi {
             .unwrap_or_else(std::sync::PoisonError::into_inner) = habits;
     }
 
-    async fn ask(&self, body: &Value, request: &Request) -> Result<Reply, OpenAIError> {
+    async fn ask(&self, body: &Body<'_>, request: &Request) -> Result<Reply, OpenAIError> {
         let chat = self.client.chat();
         let raw = if self.settings.stream {
             match chat.create_stream_byot::<_, Value>(body).await {

@@ -204,7 +204,6 @@ pub async fn docker(settings: &Settings) -> Result<Docker> {
         user: settings.docker.user.clone().unwrap_or(defaults.user),
         ca_bundle: ca_bundle(settings),
         proxies: proxies(settings),
-        ..defaults
     })
     .await?;
     Ok(connected)

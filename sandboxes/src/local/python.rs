@@ -101,8 +101,8 @@ fn from_uv(version: &str) -> Option<PathBuf> {
 }
 
 fn ask(candidate: &Path, version: &str) -> Option<Interpreter> {
-    const QUESTION: &str = "import sys, platform
-print('%d.%d' % sys.version_info[:2]); print(platform.python_implementation())
+    const QUESTION: &str = "import sys
+print('%d.%d' % sys.version_info[:2]); print(sys.implementation.name)
 print(getattr(sys, 'base_prefix', sys.prefix)); print(getattr(sys, '_base_executable', None) or sys.executable)";
     let out = Command::new(candidate)
         .args(["-I", "-S", "-c", QUESTION])
@@ -113,7 +113,7 @@ print(getattr(sys, 'base_prefix', sys.prefix)); print(getattr(sys, '_base_execut
         .filter(|out| out.status.success())?;
     let text = String::from_utf8(out.stdout).ok()?;
     let mut lines = text.lines();
-    if lines.next()? != version || lines.next()? != "CPython" {
+    if lines.next()? != version || lines.next()? != "cpython" {
         return None;
     }
     let prefix = std::fs::canonicalize(lines.next()?).ok()?;

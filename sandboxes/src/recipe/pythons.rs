@@ -35,13 +35,12 @@ pub(super) fn parse(version: &str) -> Option<u32> {
 
 /// The versions of [`KNOWN`] that a backend has.
 pub async fn available(backend: &dyn Backend) -> Vec<String> {
-    let mut found = Vec::new();
-    for version in KNOWN {
-        if backend.check_python(version).await.is_ok() {
-            found.push(version.to_owned());
-        }
-    }
-    found
+    let asked = KNOWN.map(|version| async move {
+        let there = backend.check_python(version).await.is_ok();
+        there.then(|| version.to_owned())
+    });
+    let found = futures::future::join_all(asked).await;
+    found.into_iter().flatten().collect()
 }
 
 /// A date or a time, as in `exclude-newer`.

@@ -7,7 +7,27 @@ use super::Request;
 
 /// SHA-256 over the request's canonical JSON (keys sorted, no white space), in hexadecimal.
 pub fn digest(request: &Request) -> String {
-    let hash = Sha256::digest(canonical(&as_value(request)).as_bytes());
+    // One message at a time: the conversation may be long, and this is asked at every step.
+    const NO_MESSAGES: &str = "\"messages\":[]";
+    let mut hasher = Sha256::new();
+    let around = canonical(&as_value(&Request {
+        messages: Vec::new(),
+        tools: request.tools.clone(),
+        ..*request
+    }));
+    let (before, after) = around.split_once(NO_MESSAGES).unwrap_or((&around, ""));
+    hasher.update(before);
+    hasher.update("\"messages\":[");
+    for (i, message) in request.messages.iter().enumerate() {
+        if i > 0 {
+            hasher.update(",");
+        }
+        let message = serde_json::to_value(message).unwrap_or(Value::Null);
+        hasher.update(canonical(&message));
+    }
+    hasher.update("]");
+    hasher.update(after);
+    let hash = hasher.finalize();
     hash.iter().map(|b| format!("{b:02x}")).collect()
 }
 
@@ -76,4 +96,29 @@ pub(super) fn difference(old: &Value, new: &Value, path: &str) -> Option<String>
 /// A few words around a character.
 fn around(text: &str, at: usize) -> String {
     text.chars().skip(at.saturating_sub(20)).take(60).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Message;
+
+    #[test]
+    fn the_digest_is_that_of_the_canonical_json() {
+        let mut request = Request {
+            messages: Vec::new(),
+            tools: Vec::new(),
+            parallel_calls: true,
+            temperature: Some(0.5),
+            max_tokens: None,
+        };
+        for content in ["", "\"messages\":[]", "b"] {
+            let whole = Sha256::digest(canonical(&as_value(&request)).as_bytes());
+            let whole: String = whole.iter().map(|b| format!("{b:02x}")).collect();
+            assert_eq!(digest(&request), whole);
+            request.messages.push(Message::User {
+                content: content.to_owned(),
+            });
+        }
+    }
 }

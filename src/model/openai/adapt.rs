@@ -1,9 +1,8 @@
 //! What a server takes, learned from what it refuses.
 
-use serde_json::Value;
-
 use super::OpenAiSettings;
 use super::endpoint::{Endpoint, Refusal};
+use super::wire::Body;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Habits {
@@ -45,12 +44,12 @@ impl Habits {
     }
 
     /// How to ask after `refusal` of `body`; `None` where it is not about a field.
-    pub(super) fn learned(self, refusal: &Refusal, body: &Value) -> Option<Habits> {
+    pub(super) fn learned(self, refusal: &Refusal, body: &Body<'_>) -> Option<Habits> {
         if !matches!(refusal.status, 400 | 404 | 405 | 415 | 422 | 500 | 501) {
             return None;
         }
         let said = refusal.body.to_lowercase();
-        let sent = |field: &str| body.get(field).is_some();
+        let sent = |field: &str| body.has(field);
         let mut better = self;
         if sent("tools") && NO_TOOLS.iter().any(|words| said.contains(words)) {
             better.tools_field = false;

@@ -6,6 +6,7 @@ use async_openai::error::OpenAIError;
 use serde_json::{Value, json};
 
 use super::fault;
+use super::wire::Body;
 use crate::model::text_calls::shape::{self, Shape};
 use crate::model::text_calls::{self, cut};
 use crate::model::{Finish, Malformed, Message, Reply, Request, ToolCall, Usage};
@@ -130,7 +131,7 @@ pub(super) fn usage_in(body: &Value) -> Option<&Value> {
 }
 
 /// The reply in our form; `body` is what was sent, for an estimate where no usage came.
-pub(super) fn reply(raw: Raw, body: &Value, request: &Request) -> Reply {
+pub(super) fn reply(raw: Raw, body: &Body<'_>, request: &Request) -> Reply {
     let mut finish = match raw.finish.as_deref() {
         Some("length" | "max_tokens" | "MAX_TOKENS") => Finish::Length,
         Some("content_filter" | "safety" | "SAFETY") => Finish::ContentFilter,
@@ -245,7 +246,7 @@ impl Ids {
     }
 }
 
-fn usage(raw: &Raw, body: &Value) -> Usage {
+fn usage(raw: &Raw, body: &Body<'_>) -> Usage {
     let reported = raw.usage.as_ref().and_then(reported);
     reported.unwrap_or_else(|| {
         let written: usize = raw
@@ -253,9 +254,8 @@ fn usage(raw: &Raw, body: &Value) -> Usage {
             .iter()
             .map(|c| c.name.len() + c.arguments.len())
             .sum();
-        let sent = json!([body.get("messages"), body.get("tools")]).to_string();
         Usage {
-            prompt_tokens: (sent.len() as u64).div_ceil(4),
+            prompt_tokens: (body.prompt_length() as u64).div_ceil(4),
             completion_tokens: ((raw.content.len() + written) as u64).div_ceil(4),
             estimated: true,
             ..Usage::default()

@@ -1,5 +1,6 @@
 //! Our requests in the provider's form.
 
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use testwright_tools::tool::ToolSpec;
 
@@ -7,16 +8,69 @@ use super::OpenAiSettings;
 use super::adapt::Habits;
 use crate::model::{Message, Request, ToolCall};
 
-pub(super) fn body(request: &Request, settings: &OpenAiSettings, habits: Habits) -> Value {
+/// A request in the provider's form. The conversation is written out message by message, not held a second time.
+pub(super) struct Body<'a> {
+    fields: Map<String, Value>,
+    messages: Messages<'a>,
+}
+
+enum Messages<'a> {
+    Native(&'a [Message]),
+    Text(Vec<Value>),
+}
+
+impl Body<'_> {
+    /// Was this field sent?
+    pub(super) fn has(&self, field: &str) -> bool {
+        self.fields.contains_key(field)
+    }
+
+    /// Characters of messages and tools, for an estimate of tokens.
+    pub(super) fn prompt_length(&self) -> usize {
+        let length = |json: serde_json::Result<String>| json.map_or(0, |text| text.len());
+        let tools = self.fields.get("tools").unwrap_or(&Value::Null);
+        length(serde_json::to_string(&self.messages)) + length(serde_json::to_string(tools))
+    }
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Whole<'a, 'b> {
+            messages: &'a Messages<'b>,
+            #[serde(flatten)]
+            fields: &'a Map<String, Value>,
+        }
+        let whole = Whole {
+            messages: &self.messages,
+            fields: &self.fields,
+        };
+        whole.serialize(serializer)
+    }
+}
+
+impl Serialize for Messages<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Messages::Native(messages) => serializer.collect_seq(messages.iter().map(message)),
+            Messages::Text(messages) => messages.serialize(serializer),
+        }
+    }
+}
+
+pub(super) fn body<'a>(
+    request: &'a Request,
+    settings: &OpenAiSettings,
+    habits: Habits,
+) -> Body<'a> {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(settings.model));
     let in_text = !habits.tools_field;
     let messages = if in_text {
-        text_messages(request)
+        Messages::Text(text_messages(request))
     } else {
-        request.messages.iter().map(message).collect()
+        Messages::Native(&request.messages)
     };
-    body.insert("messages".to_owned(), Value::Array(messages));
     if !in_text && !request.tools.is_empty() {
         let tools = request.tools.iter().map(tool).collect();
         body.insert("tools".to_owned(), Value::Array(tools));
@@ -50,7 +104,10 @@ pub(super) fn body(request: &Request, settings: &OpenAiSettings, habits: Habits)
             json!({ "include_usage": true }),
         );
     }
-    Value::Object(body)
+    Body {
+        fields: body,
+        messages,
+    }
 }
 
 fn tool(spec: &ToolSpec) -> Value {
