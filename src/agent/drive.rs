@@ -61,9 +61,6 @@ async fn steps(run: &mut Run, manner: &Manner, hook: &mut dyn Hook) -> Result<Ou
     loop {
         let reply = run.next_reply(&manner.tools, manner.parallel_calls).await?;
         let turn = reply.turn();
-        for answer in turn.answers {
-            run.answered(answer);
-        }
         for (i, call) in reply.calls.iter().enumerate() {
             if i > 0 && !manner.parallel_calls {
                 run.decline(call, "Not carried out: one command at a time.".to_owned())?;
@@ -80,6 +77,10 @@ async fn steps(run: &mut Run, manner: &Manner, hook: &mut dyn Hook) -> Result<Ou
             {
                 return Ok(outcome);
             }
+        }
+        // In the order in which the assistant's message holds them: those that could not be read come last.
+        for answer in turn.answers {
+            run.answered(answer);
         }
         if let Some(remark) = turn.remark {
             run.say(Message::User { content: remark })?;

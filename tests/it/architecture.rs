@@ -400,3 +400,33 @@ fn the_top_level_is_as_designed() {
         assert!(root().join(name).exists(), "{name} is missing");
     }
 }
+
+/// External crates that the table of docs/ARCHITECTURE.md does not name.
+fn unexplained(metadata: &Value, document: &str) -> Vec<String> {
+    let (_, table) = document.split_once("## Dependencies, and why").unwrap();
+    let named: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split(" | ").next())
+        .flat_map(|cell| cell.split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_'))
+        .collect();
+    let mut missing: Vec<String> = metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|package| package["dependencies"].as_array().unwrap())
+        .filter(|dependency| dependency["kind"].is_null())
+        .map(|dependency| dependency["name"].as_str().unwrap().to_owned())
+        .filter(|name| !name.starts_with("testwright-") && !named.contains(&name.as_str()))
+        .collect();
+    missing.sort();
+    missing.dedup();
+    missing
+}
+
+#[test]
+fn every_dependency_is_explained() {
+    let document = std::fs::read_to_string(root().join("docs/ARCHITECTURE.md")).unwrap();
+    assert_eq!(unexplained(&metadata(), &document), Vec::<String>::new());
+    let less = document.replace("bollard", "");
+    assert_eq!(unexplained(&metadata(), &less), ["bollard"]);
+}
