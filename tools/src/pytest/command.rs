@@ -17,6 +17,8 @@ use crate::tool::ToolError;
 
 const PLUGIN: &str = include_str!("plugin.py");
 const MODULE: &str = "testwright_pytest";
+/// For the processes that traced tests start.
+const CHILDREN: &str = include_str!("children.py");
 /// Bytes kept of what pytest prints.
 const PRINTED: usize = 6000;
 
@@ -32,6 +34,8 @@ pub enum Addopts {
 pub struct Prepared {
     pub command: Command,
     pub report: PathBuf,
+    /// A folder for what is seen of processes that traced tests start; there only if something is traced.
+    pub facts: PathBuf,
 }
 
 /// Writes the plugin and its settings. `files` are what pytest is told to collect; `ids` what of it is run.
@@ -48,15 +52,20 @@ pub fn prepare(
     let plugins = folder.join("plugin");
     std::fs::create_dir_all(&plugins)?;
     process::make_home(&config.scratch)?;
-    let plugin = plugins.join(format!("{MODULE}.py"));
-    if std::fs::read(&plugin).ok().as_deref() != Some(PLUGIN.as_bytes()) {
-        std::fs::write(&plugin, PLUGIN)?;
-    }
+    write_out(&plugins.join(format!("{MODULE}.py")), PLUGIN)?;
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let report = folder.join(format!("{}-{number}.jsonl", std::process::id()));
     match std::fs::remove_file(&report) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
         _ => {}
+    }
+    // Python imports a module of this name from `PYTHONPATH` when it starts.
+    let hook = folder.join("children").join("sitecustomize.py");
+    let facts = report.with_extension("children");
+    if !options.trace.is_empty() {
+        std::fs::create_dir_all(folder.join("children"))?;
+        std::fs::create_dir_all(&facts)?;
+        write_out(&hook, CHILDREN)?;
     }
 
     let cache = folder.join("cache");
@@ -66,9 +75,12 @@ pub fn prepare(
         "workspace": root,
         "ids": ids,
         "reversed": options.reversed,
+        "first": options.first,
+        "rest_seconds": options.rest_seconds,
         "trace": options.trace,
         "pythonpath": env.get("PYTHONPATH"),
         "cache": cache,
+        "children": { "hook": hook, "facts": facts },
     });
     env.insert("TESTWRIGHT_PYTEST".into(), settings.to_string());
     env.insert("PYTHONHASHSEED".into(), options.hash_seed.to_string());
@@ -107,7 +119,18 @@ pub fn prepare(
         merge: true,
         keep: PRINTED,
     };
-    Ok(Prepared { command, report })
+    Ok(Prepared {
+        command,
+        report,
+        facts,
+    })
+}
+
+fn write_out(path: &Path, text: &str) -> std::io::Result<()> {
+    if std::fs::read(path).ok().as_deref() != Some(text.as_bytes()) {
+        std::fs::write(path, text)?;
+    }
+    Ok(())
 }
 
 fn prepend(env: &mut BTreeMap<String, String>, name: &str, folder: &Path) {

@@ -5,19 +5,22 @@ and pytest 3.0 and everything later. It names facts (outcomes, frames, messages)
 by whoever reads the file.
 """
 
+import faulthandler
 import json
 import linecache
 import os
 import sys
 import sysconfig
 import threading
+import time
 
 import _pytest
 import pytest
 
 # Kept because tests may replace the modules' attributes (fake file systems, frozen time).
-_open, _write, _close, _getpid = os.open, os.write, os.close, os.getpid
+_open, _read, _write, _close, _unlink, _getpid = os.open, os.read, os.write, os.close, os.unlink, os.getpid
 _dumps = json.dumps
+_now = time.time
 
 _SETTINGS = json.loads(os.environ.pop("TESTWRIGHT_PYTEST"))
 _WORKSPACE = _SETTINGS["workspace"]
@@ -273,8 +276,10 @@ class _Profile(object):
     def _called(self, frame, event, arg):
         if event == "call":
             code = frame.f_code
-            if code.co_name != "<module>":
+            if code.co_filename not in self.files and code.co_name != "<module>":
                 self.files.add(code.co_filename)
+                if _getpid() != _PID:
+                    _CHILDREN.note(code.co_filename)
 
 
 class _Monitor(object):
@@ -298,9 +303,52 @@ class _Monitor(object):
         return self.files
 
     def _called(self, code, offset):
-        if code.co_name != "<module>":
+        if code.co_filename not in self.files and code.co_name != "<module>":
             self.files.add(code.co_filename)
+            if _getpid() != _PID:
+                _CHILDREN.note(code.co_filename)
         return sys.monitoring.DISABLE
+
+
+def _contents(path):
+    fd = _open(path, os.O_RDONLY)
+    try:
+        return b"".join(iter(lambda: _read(fd, 65536), b""))
+    finally:
+        _close(fd)
+
+
+class _Children(object):
+    """What runs in processes that a test starts: see children.py. Each test has a file of its own for it."""
+
+    def __init__(self):
+        self.tests = 0
+        self.facts = self.end_spread = None
+        self.note = lambda name: None
+        self.code = {"__name__": "testwright_children", "__file__": _SETTINGS["children"]["hook"]}
+        exec(compile(_contents(self.code["__file__"]), self.code["__file__"], "exec"), self.code)
+
+    def begin(self):
+        self.tests += 1
+        self.facts = os.path.join(_SETTINGS["children"]["facts"], str(self.tests))
+        self.end_spread = None
+        try:
+            _close(_open(self.facts, os.O_WRONLY | os.O_CREAT, 0o600))
+        except OSError:
+            return  # then they are not seen, which is no reason to fail
+        self.note = self.code["notes"](self.facts, tuple(_ROOTS))
+        self.end_spread = self.code["spread"]("\n".join([self.facts] + _ROOTS))
+
+    def end(self):
+        if self.end_spread is None:
+            return set()
+        self.end_spread()
+        try:
+            found = _contents(self.facts)
+            _unlink(self.facts)  # processes that live on write no more
+        except OSError:
+            return set()
+        return set(os.fsdecode(line) for line in found.split(b"\n")[:-1])
 
 
 def _tracer():
@@ -313,14 +361,23 @@ def _tracer():
 
 
 _TRACER = _tracer()
+_CHILDREN = _Children() if _SETTINGS["trace"] else None
+
+
+def _begin_trace(item):
+    if _TRACER is not None and any(_is_asked(_id(item), t) for t in _SETTINGS["trace"]):
+        item._testwright_traced = True
+        _CHILDREN.begin()
+        _TRACER.begin()
 
 
 def _end_trace(item):
-    if _TRACER is None or not getattr(item, "_testwright_traced", False):
+    # A child that a test forked and that found its way back into the session leaves the trace to its parent.
+    if not getattr(item, "_testwright_traced", False) or _getpid() != _PID:
         return
     item._testwright_traced = False
     found = set()
-    for filename in _TRACER.end():
+    for filename in _TRACER.end() | _CHILDREN.end():
         base, name = _locate(filename)
         if base == "workspace":
             found.add(name)
@@ -422,6 +479,33 @@ def pytest_collection_modifyitems(items):
     yield
     if _SETTINGS["reversed"]:
         items.reverse()
+    if _SETTINGS["first"]:
+        items.sort(key=lambda item: not _is_first(item))
+
+
+def _is_first(item):
+    return any(_is_asked(_id(item), first) for first in _SETTINGS["first"])
+
+
+class _Limit(object):
+    """Seconds for the tests that come after the first ones: what has not begun by then does not run."""
+
+    def __init__(self, seconds):
+        self.seconds, self.begun = seconds, None
+
+    def before(self, item):
+        if self.seconds is not None and self.begun is None and not _is_first(item):
+            self.begun = _now()
+            # One that hangs does not keep the answer back until the deadline of the whole.
+            nothing = _open(os.devnull, os.O_WRONLY)
+            faulthandler.dump_traceback_later(self.seconds + 15, exit=True, file=nothing)
+
+    def after(self, item):
+        if self.begun is not None and _now() - self.begun > self.seconds:
+            item.session.shouldstop = "the time for further tests is over"
+
+
+_LIMIT = _Limit(_SETTINGS["rest_seconds"])
 
 
 def pytest_deselected(items):
@@ -435,11 +519,11 @@ def pytest_collection_finish(session):
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item):
     _emit("start", id=_id(item))
-    if _TRACER is not None and any(_is_asked(_id(item), t) for t in _SETTINGS["trace"]):
-        item._testwright_traced = True
-        _TRACER.begin()
+    _LIMIT.before(item)
+    _begin_trace(item)
     yield
     _end_trace(item)
+    _LIMIT.after(item)
     _emit("end", id=_id(item))
 
 

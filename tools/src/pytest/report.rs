@@ -33,8 +33,8 @@ pub struct TestResult {
     #[serde(default)]
     pub captured: String,
     pub seconds: f64,
-    /// Files of the repository, not test code, in which this test ran at least one line (filled when the
-    /// run was told to trace). Paths relative to the workspace.
+    /// Files of the repository, not test code, of which this test, or a Python process that it started, ran a
+    /// function (filled when the run was told to trace). Paths relative to the workspace.
     #[serde(default)]
     pub executed: Vec<String>,
 }

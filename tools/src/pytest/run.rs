@@ -31,6 +31,10 @@ pub struct Options {
     pub trace: Vec<String>,
     /// pytest's `-k` expression.
     pub keyword: Option<String>,
+    /// Run these (node ids, files or folders) before the others.
+    pub first: Vec<String>,
+    /// Seconds for the tests that are not among `first`; those that did not begin by then are absent.
+    pub rest_seconds: Option<u64>,
 }
 
 impl Options {
@@ -41,6 +45,8 @@ impl Options {
             reversed: false,
             trace: Vec::new(),
             keyword: None,
+            first: Vec::new(),
+            rest_seconds: None,
         }
     }
 }
@@ -87,6 +93,9 @@ impl Run<'_> {
         let finished = process::run(&prepared.command, self.options.deadline)?;
         let session = Session::new(events::read(&prepared.report)?);
         let _ = std::fs::remove_file(&prepared.report);
+        if !self.options.trace.is_empty() {
+            let _ = std::fs::remove_dir_all(&prepared.facts);
+        }
         let printed = stable(&finished.stdout.text(), root);
 
         let conftests: Vec<String> = session

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use testwright_tools::pytest::report::{FailureClass, Outcome, Phase, Place};
+use testwright_tools::pytest::report::{FailureClass, Outcome, Phase, Place, Report};
 
 use crate::project::{Project, test};
 
@@ -536,6 +536,91 @@ def test_d(): assert pkg.half(2) == 2
         test(&report, "tests/test_a.py::test_b").outcome,
         Outcome::Passed
     );
+}
+
+#[test]
+fn functions_run_by_processes_that_a_test_starts_count_as_executed() {
+    let project = Project::new(&[
+        ("pkg/__init__.py", PKG),
+        (
+            "pkg/__main__.py",
+            "import os, sys\nimport pkg\ndef main():\n    print(pkg.half(4), sorted(k for k in os.environ if k != 'PYTEST_CURRENT_TEST'), sys.path[1:], 'sitecustomize' in sys.modules)\n\
+             \x20   sys.stdout.flush()\n    os.kill(os.getpid(), 9) if 'die' in sys.argv else None\nmain()\n",
+        ),
+        ("sub/sitecustomize.py", "print('own')\n"),
+        (
+            "tests/test_a.py",
+            "\
+import multiprocessing, os, subprocess, sys
+pytest_plugins = ['pytester']
+def out(*args, **more):
+    child = subprocess.Popen([sys.executable] + list(args), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more)
+    return child.communicate()[0].decode().splitlines()
+def seen(env):
+    [line] = out('-c', 'import os, sys; print(sorted(k for k in os.environ if k != \"PYTEST_CURRENT_TEST\"), sys.path[1:], \"sitecustomize\" in sys.modules)', env=env)
+    return ['2 ' + line]
+BEFORE = seen(None), seen({'PYTHONPATH': os.getcwd()})
+def test_module():
+    assert out('-m', 'pkg') == BEFORE[0]
+def test_dies():
+    assert out('-m', 'pkg', 'die') == BEFORE[0]
+def test_own_environment():
+    assert out('-m', 'pkg', env={'PYTHONPATH': os.getcwd()}) == BEFORE[1]
+def test_own_customization():
+    assert out('-c', 'import pkg; pkg.half(1)', env={'PYTHONPATH': 'sub:.'}) == ['own']
+def test_by_a_shell():
+    assert os.system(sys.executable + ' -m pkg > /dev/null') == 0
+def test_grandchild():
+    out('-c', 'import os, subprocess, sys; subprocess.check_call([sys.executable, \"-m\", \"pkg\"], env=dict(os.environ))')
+def test_fork():
+    import pkg
+    child = multiprocessing.get_context('fork').Process(target=pkg.half, args=(2,))
+    child.start(); child.join()
+def test_pytester(testdir):
+    testdir.makepyfile('import pkg\\ndef test_x(): assert pkg.half(4) == 2')
+    assert testdir.runpytest_subprocess('-p', 'no:cacheprovider').ret == 0
+def test_elsewhere(tmp_path):
+    (tmp_path / 'pkg.py').write_text(u'def half(): pass\\nhalf()\\n')
+    assert out(str(tmp_path / 'pkg.py')) == []
+def test_isolated():
+    assert out('-I', '-c', 'print(1)') == ['1']
+def test_itself():
+    assert not any('TESTWRIGHT' in name for name in os.environ)
+",
+        ),
+    ]);
+    let untraced = project.run(&["tests/test_a.py"]);
+    let report = project.run_with(&["tests/test_a.py"], |o| {
+        o.trace = vec!["tests".to_owned()];
+    });
+    let outcomes = |report: &Report| -> Vec<Outcome> {
+        let tests = report.tests.iter();
+        tests.map(|t| t.outcome).collect()
+    };
+    assert_eq!(outcomes(&untraced), [Outcome::Passed; 11], "{untraced:#?}");
+    assert_eq!(outcomes(&report), [Outcome::Passed; 11], "{report:#?}");
+    let (init, main) = ("pkg/__init__.py", "pkg/__main__.py");
+    for (name, expected) in [
+        ("module", [init, main].as_slice()),
+        ("dies", &[init, main]),
+        ("own_environment", &[init, main]),
+        ("own_customization", &[init]),
+        ("by_a_shell", &[init, main]),
+        ("grandchild", &[init, main]),
+        ("fork", &[init]),
+        ("pytester", &[init]),
+        ("elsewhere", &[]),
+        ("isolated", &[]),
+        ("itself", &[]),
+    ] {
+        let result = test(&report, &format!("tests/test_a.py::test_{name}"));
+        assert_eq!(result.executed, expected, "{name}");
+    }
+    let left = std::fs::read_dir(project.config.scratch.join("pytest")).unwrap();
+    let mut names: Vec<_> = left.map(|e| e.unwrap().file_name()).collect();
+    names.sort();
+    names.retain(|name| name != "cache");
+    assert_eq!(names, ["children", "plugin"]);
 }
 
 #[test]
