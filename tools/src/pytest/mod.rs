@@ -10,6 +10,6 @@ mod run;
 mod stable;
 pub mod text;
 
-pub use assemble::{covers, join};
+pub use assemble::{covers, file_of, join};
 pub use run::{Options, run};
 pub use stable::stable;

@@ -32,6 +32,25 @@ impl Outcome {
 
 /// The text of a report.
 pub fn text(report: &Report) -> String {
+    told(report, LISTED)
+}
+
+/// The text of a report without the names of tests that did not fail.
+pub fn failures(report: &Report) -> String {
+    told(report, 0)
+}
+
+/// One failing test at length.
+pub fn one_failure(test: &TestResult) -> String {
+    let mut out = format!("\n\n{} {}", test.outcome.word().to_uppercase(), test.id);
+    if let Some(f) = &test.failure {
+        failure(&mut out, f);
+        captured(&mut out, &beside(&test.captured, &f.message));
+    }
+    out
+}
+
+fn told(report: &Report, listed: usize) -> String {
     let mut out = summary(report);
     if report.timed_out {
         out.push_str("\nThe deadline came before the end; what ran until then is reported.");
@@ -54,9 +73,7 @@ pub fn text(report: &Report) -> String {
                 let _ = write!(out, "\n{mark} {}: as above", test.id);
             }
             Some(f) if index < DETAILED => {
-                let _ = write!(out, "\n\n{mark} {}", test.id);
-                failure(&mut out, f);
-                captured(&mut out, &test.captured);
+                out.push_str(&one_failure(test));
                 told.push(f);
             }
             Some(f) if index < DETAILED + LISTED => {
@@ -75,20 +92,20 @@ pub fn text(report: &Report) -> String {
             "\n... and {rest} more that failed; run them by node id to see them."
         );
     }
-    if !good.is_empty() {
+    if !good.is_empty() && listed > 0 {
         out.push('\n');
     }
-    for test in good.iter().take(LISTED) {
+    for test in good.iter().take(listed) {
         let _ = write!(out, "\n{} {}", test.outcome.word(), test.id);
         if test.outcome == Outcome::Skipped && !test.captured.is_empty() {
             let _ = write!(out, " ({})", test.captured);
         }
     }
-    if good.len() > LISTED {
+    if good.len() > listed && listed > 0 {
         let _ = write!(
             out,
             "\n... and {} more that did not fail",
-            good.len() - LISTED
+            good.len() - listed
         );
     }
     for id in &report.not_found {
@@ -162,7 +179,8 @@ pub fn one_line(failure: &Failure) -> String {
 
 fn failure(out: &mut String, failure: &Failure) {
     let kind = match failure.class {
-        super::report::FailureClass::Assertion => "an assertion of the test did not hold",
+        super::report::FailureClass::Assertion => did_not_happen(&failure.message)
+            .unwrap_or("an assertion of the test did not hold"),
         super::report::FailureClass::Exception => "raised by the code under test",
         super::report::FailureClass::Error => {
             "an error of the test itself, not of the code under test"
@@ -204,6 +222,17 @@ fn failure(out: &mut String, failure: &Failure) {
     }
 }
 
+/// What `pytest.raises` and `pytest.warns` say, in plain words.
+fn did_not_happen(message: &str) -> Option<&'static str> {
+    if message.starts_with("DID NOT RAISE") {
+        Some("no exception was raised where the test expects one")
+    } else if message.starts_with("DID NOT WARN") {
+        Some("no such warning was given where the test expects one")
+    } else {
+        None
+    }
+}
+
 fn captured(out: &mut String, captured: &str) {
     if !captured.trim().is_empty() {
         let text = cut(&without_repeats(captured.trim()), CAPTURED);
@@ -211,8 +240,32 @@ fn captured(out: &mut String, captured: &str) {
     }
 }
 
+/// Lines that follow each other and stand in the message already, from this many on.
+const REPEATED: usize = 3;
+
+/// What a test printed, without the stretches that the failure's message holds anyway.
+fn beside(captured: &str, message: &str) -> String {
+    let lines: Vec<&str> = captured.lines().collect();
+    let is_there = |line: &&str| line.trim().is_empty() || message.contains(line.trim());
+    let mut out: Vec<String> = Vec::new();
+    let mut at = 0;
+    while at < lines.len() {
+        let stretch: Vec<&&str> = lines[at..].iter().take_while(|l| is_there(l)).collect();
+        let telling = stretch.iter().filter(|l| !l.trim().is_empty()).count();
+        if telling >= REPEATED {
+            out.push(format!("[... {telling} lines that stand in the message above ...]"));
+            at += stretch.len();
+        } else {
+            let next = stretch.len().max(1);
+            out.extend(lines[at..at + next].iter().map(|l| (*l).to_owned()));
+            at += next;
+        }
+    }
+    out.join("\n")
+}
+
 /// Runs of one and the same line are shown once, with their number.
-fn without_repeats(text: &str) -> String {
+pub fn without_repeats(text: &str) -> String {
     let mut out: Vec<String> = Vec::new();
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
@@ -224,7 +277,7 @@ fn without_repeats(text: &str) -> String {
         match more {
             0 => {}
             1 => out.push(line.to_owned()),
-            _ => out.push(format!("[... the same line {more} more times ...]")),
+            _ => out.push(format!("[... the line above {more} more times ...]")),
         }
     }
     out.join("\n")
@@ -257,7 +310,40 @@ mod tests {
     fn repeated_lines_are_counted() {
         assert_eq!(
             without_repeats("a\na\na\nb\nb\nc"),
-            "a\n[... the same line 2 more times ...]\nb\nb\nc"
+            "a\n[... the line above 2 more times ...]\nb\nb\nc"
+        );
+    }
+
+    #[test]
+    fn what_the_message_says_is_not_said_again() {
+        let message = "nomatch: '*b*'\n    and: 'one line'\n    and: 'another line'\n    and: 'a third'";
+        assert_eq!(
+            beside(
+                "--- Captured stdout call ---\none line\nanother line\n\na third\nand more",
+                message
+            ),
+            "--- Captured stdout call ---\n[... 3 lines that stand in the message above ...]\nand more"
+        );
+        let few = "one line\nsomething else\nanother line";
+        assert_eq!(beside(few, message), few);
+        assert_eq!(beside("", ""), "");
+    }
+
+    #[test]
+    fn an_exception_that_was_not_raised_is_told_in_plain_words() {
+        let failed = |message: &str| Failure {
+            phase: super::super::report::Phase::Call,
+            class: super::super::report::FailureClass::Assertion,
+            exception: "Failed".to_owned(),
+            message: message.to_owned(),
+            frames: Vec::new(),
+            missing_name: None,
+        };
+        let mut out = String::new();
+        failure(&mut out, &failed("DID NOT RAISE <class 'ValueError'>"));
+        assert!(
+            out.starts_with("\n  no exception was raised where the test expects one\n  Failed: DID NOT RAISE"),
+            "{out}"
         );
     }
 

@@ -1,6 +1,8 @@
 //! `try_fix`: changes the code under test and runs tests on the changed code.
 //!
-//! The host calls it in a copy of the sandbox that is thrown away, so nothing is put back here.
+//! The host calls it in a copy of the sandbox that is thrown away, so nothing has to be put back here.
+
+mod neighbours;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,13 +10,14 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::contribution::named_or_contributed;
+use super::contribution;
 use super::run_pytest::deadline;
-use crate::pytest::report::{Outcome, Report};
-use crate::pytest::{self, Options, text};
+use crate::pytest;
+use crate::pytest::report::Report;
 use crate::python::{Module, flatten};
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
+use neighbours::{Neighbours, Scope};
 
 pub struct TryFix;
 
@@ -23,7 +26,8 @@ pub struct TryFix;
 pub struct Args {
     /// The changes that make up the fix.
     edits: Vec<Edit>,
-    /// Tests to run with it: node ids, files or folders. Default: the tests that you added or changed.
+    /// Tests to run with it: node ids, files or folders. Default: the tests that you added or changed. The other
+    /// tests of the same files are run after them.
     #[serde(default)]
     tests: Vec<String>,
 }
@@ -48,15 +52,19 @@ pub struct Edit {
 struct Trial<'a> {
     /// The fix as a patch.
     patch: String,
+    /// The tests that were asked for.
     report: &'a Report,
+    /// The other tests of the same files.
+    neighbours: &'a Neighbours,
 }
 
 impl Tool for TryFix {
     type Args = Args;
     const NAME: &'static str = "try_fix";
     const DESCRIPTION: &'static str = "Applies a plausible fix to the source in a copy of the repository and runs tests there: \
-        a test that fails now and passes with a plausible fix is nearly always right. The copy is thrown away; the fix \
-        never becomes part of the patch, and your files stay as they are.";
+        a test that fails now and passes with a plausible fix is nearly always right. Names the tests that fail, and which \
+        of their neighbours in the same files the fix breaks. The copy is thrown away; the fix never becomes part of the \
+        patch, and your files stay as they are.";
     const SECONDS: u64 = 300;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
@@ -65,7 +73,9 @@ impl Tool for TryFix {
                 "`edits` is empty: give at least one change to the source.",
             ));
         }
-        let tests = named_or_contributed(context.workspace, &args.tests)?;
+        let asked = contribution::named_or_contributed(context.workspace, &args.tests)?;
+        let contributed = contribution::ids(&contribution::of_workspace(context.workspace)?);
+        let scope = Scope::new(&asked, &contributed);
         // All of them are checked before the first is made.
         let mut files: BTreeMap<PathBuf, String> = BTreeMap::new();
         for edit in &args.edits {
@@ -73,11 +83,13 @@ impl Tool for TryFix {
         }
         let before = context.workspace.changes()?;
         let mut fix = Vec::new();
+        let mut without: BTreeMap<PathBuf, Option<String>> = BTreeMap::new();
         for (path, after) in &files {
             let shown = forward(path);
-            let was = context.workspace.read_text(path).unwrap_or_default();
-            check(&shown, &was, after)?;
+            let was = context.workspace.read_text(path).ok();
+            check(&shown, was.as_deref().unwrap_or_default(), after)?;
             context.workspace.write_text(path, after)?;
+            without.insert(path.clone(), was);
             fix.push(shown);
         }
         // Only what the fix changes; what was changed in the same file before shows too.
@@ -87,37 +99,27 @@ impl Tool for TryFix {
             .filter(|c| fix.contains(&c.path))
             .collect();
         let patch = context.workspace.patch(&of_fix);
-        let options = Options::until(deadline(context, None));
-        let report = pytest::run(context.workspace, &tests, &options)?;
-        let mut shown = verdict(&report);
+        let options = scope.options(deadline(context, None));
+        let report = pytest::run(context.workspace, &scope.run, &options)?;
+        let (report, mut neighbours) = scope.split(report);
+        neighbours.compare(context, &without)?;
+        let mut shown = neighbours::verdict(&report);
+        shown.push_str(&neighbours.summary());
         if before.iter().any(|change| fix.contains(&change.path)) {
             shown.push_str(
                 "\n(A file of the fix had been changed before; that change was there too.)",
             );
         }
         shown.push_str("\n\nWith the fix: ");
-        shown.push_str(&text::text(&report));
+        shown.push_str(&pytest::text::failures(&report));
+        shown.push_str(&neighbours.details());
         Answer::with_data(
             shown,
             &Trial {
                 patch,
                 report: &report,
+                neighbours: &neighbours,
             },
-        )
-    }
-}
-
-fn verdict(report: &Report) -> String {
-    let count = |wanted| report.tests.iter().filter(|t| t.outcome == wanted).count();
-    let passed = count(Outcome::Passed);
-    if passed == report.tests.len() && passed > 0 && report.collection_errors.is_empty() {
-        "All of the tests pass with this fix.".to_owned()
-    } else if passed == 0 {
-        "None of the tests passes with this fix: the fix is incomplete, or the test asks for something else.".to_owned()
-    } else {
-        format!(
-            "{passed} of {} tests pass with this fix.",
-            report.tests.len()
         )
     }
 }
