@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::window::{count, cut};
-use crate::python::{Definition, Kind, Module, plain_name};
+use crate::python::{Definition, Kind, Module, flatten, plain_name};
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::forward;
 
@@ -22,6 +22,10 @@ pub struct Args {
     /// Only this class or function and what is inside, by qualified name (`Class` or `Class.method`).
     #[serde(default)]
     within: Option<String>,
+    /// Only classes and functions whose qualified name contains this, upper and lower case alike; also those inside
+    /// functions.
+    #[serde(default)]
+    name: Option<String>,
 }
 
 impl Tool for Outline {
@@ -54,8 +58,22 @@ impl Tool for Outline {
             out.push_str("No classes or functions.\n");
         }
         let mut lines = Vec::new();
-        for definition in &outline {
-            list(definition, 0, args.within.is_some(), &mut lines);
+        match args.name.as_deref().map(plain_name) {
+            Some(name) => {
+                let wanted = name.to_lowercase();
+                let fits = |d: &&Definition| d.qualified.to_lowercase().contains(&wanted);
+                for definition in flatten(&outline).into_iter().filter(fits) {
+                    lines.push(line(definition, &definition.qualified));
+                }
+                if lines.is_empty() && !outline.is_empty() {
+                    return Err(super::read_function::unknown(&module, &shown, &name));
+                }
+            }
+            None => {
+                for definition in &outline {
+                    list(definition, 0, args.within.is_some(), &mut lines);
+                }
+            }
         }
         for line in lines.iter().take(SHOWN) {
             out.push_str(line);
@@ -63,7 +81,7 @@ impl Tool for Outline {
         }
         if lines.len() > SHOWN {
             out.push_str(&format!(
-                "… and {} more; name a class with `within`, or use `search` with path={shown}.\n",
+                "… and {} more; name a class with `within`, or a part of the names with `name`.\n",
                 lines.len() - SHOWN
             ));
         }
@@ -74,20 +92,28 @@ impl Tool for Outline {
     }
 }
 
-fn list(definition: &Definition, depth: usize, inner_functions: bool, lines: &mut Vec<String>) {
-    let pad = "  ".repeat(depth);
+/// Range, decorators and signature; `name` stands in the signature for its own.
+fn line(definition: &Definition, name: &str) -> String {
     let decorators: String = definition
         .decorators
         .iter()
         .map(|d| format!("{} ", cut(d, 60)))
         .collect();
     let decorators = decorators.replace('\n', " ");
-    lines.push(format!(
-        "{pad}{}-{} {decorators}{}",
+    let signature = definition
+        .signature
+        .replacen(&format!(" {}", definition.name), &format!(" {name}"), 1);
+    format!(
+        "{}-{} {decorators}{}",
         definition.first,
         definition.last,
-        cut(&definition.signature, WIDTH)
-    ));
+        cut(&signature, WIDTH)
+    )
+}
+
+fn list(definition: &Definition, depth: usize, inner_functions: bool, lines: &mut Vec<String>) {
+    let pad = "  ".repeat(depth);
+    lines.push(format!("{pad}{}", line(definition, &definition.name)));
     // What functions define inside is left out unless asked for.
     if definition.kind == Kind::Class || inner_functions {
         for child in &definition.children {
@@ -115,6 +141,18 @@ mod tests {
         assert!(
             f.text("outline", json!({"path": "a.py", "within": "A.f"}))
                 .contains("  8-8 def inner()")
+        );
+        assert_eq!(
+            f.text("outline", json!({"path": "a.py", "name": "A.F"})),
+            "a.py, 11 lines\n5-8 @property def A.f(self, x=1)\n8-8 def A.f.inner()\n"
+        );
+        assert_eq!(
+            f.text("outline", json!({"path": "a.py", "name": "g"})),
+            "a.py, 11 lines\n11-11 async def g()\n"
+        );
+        assert!(
+            f.refusal("outline", json!({"path": "a.py", "name": "zz"}))
+                .contains("defines no `zz`")
         );
         assert!(
             f.text("outline", json!({"path": "b.py"}))

@@ -15,7 +15,7 @@ use super::window::{count, cut};
 use crate::python::{Scope, scopes};
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
-use scan::FileMatches;
+use scan::{FileMatches, Line};
 pub(super) use scan::scan;
 
 /// Lines shown at most.
@@ -68,8 +68,8 @@ struct Shown<'a> {
 impl Tool for Search {
     type Args = Args;
     const NAME: &'static str = "search";
-    const DESCRIPTION: &'static str = "Search the repository's files with a regular expression. Answers by file: line \
-        number, line, and in brackets the enclosing class or function. Files that .gitignore excludes are left out. \
+    const DESCRIPTION: &'static str = "Search the repository's files with a regular expression. Answers by file \
+        and by enclosing class or function (`in NAME`): line number and line. Files that .gitignore excludes are left out. \
         Long results are cut, saying what was left out.";
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
@@ -169,28 +169,19 @@ fn answer(root: &Path, args: &Args, found: &[FileMatches]) -> Result<Answer, Too
         let most = per_file.min(LINES - shown.len());
         let outline = outline(root, &file.path);
         text.push_str(&format!("\n{}\n", file.path));
-        for line in file.lines.iter().take(most) {
-            let around = usize::try_from(line.number)
-                .ok()
-                .and_then(|n| Scope::around(&outline, n))
-                .map(|d| d.qualified.clone());
-            let bracket = around
-                .as_ref()
-                .filter(|n| !line.text.starts_with(&format!("def {n}(")))
-                .map(|n| format!("  [{n}]"))
-                .unwrap_or_default();
-            text.push_str(&format!(
-                "  {}: {}{bracket}\n",
-                line.number,
-                cut(line.text.trim(), WIDTH)
-            ));
-            shown.push(Shown {
-                path: &file.path,
-                line: line.number,
-                text: &line.text,
-                function: around,
-            });
-        }
+        let hits: Vec<Hit<'_, '_>> = file
+            .lines
+            .iter()
+            .take(most)
+            .map(|line| Hit::new(line, &outline))
+            .collect();
+        text.push_str(&grouped(&hits));
+        shown.extend(hits.into_iter().map(|hit| Shown {
+            path: &file.path,
+            line: hit.line.number,
+            text: &hit.line.text,
+            function: hit.function.map(|scope| scope.qualified.clone()),
+        }));
         let left = file.total - most.min(file.lines.len());
         if left > 0 {
             text.push_str(&format!("  … {left} more in this file\n"));
@@ -227,6 +218,52 @@ fn answer(root: &Path, args: &Args, found: &[FileMatches]) -> Result<Answer, Too
             shown,
         },
     )
+}
+
+/// A line that matches, and the class or function around it.
+struct Hit<'a, 'o> {
+    line: &'a Line,
+    function: Option<&'o Scope>,
+}
+
+impl<'a, 'o> Hit<'a, 'o> {
+    fn new(line: &'a Line, outline: &'o [Scope]) -> Self {
+        let number = usize::try_from(line.number).unwrap_or_default();
+        let function = Scope::around(outline, number);
+        Hit { line, function }
+    }
+
+    /// It is where something is defined at the top of the module: it names its function itself.
+    fn is_own_head(&self) -> bool {
+        self.function.is_some_and(|scope| {
+            let code = self.line.text.strip_prefix("async ");
+            let code = code.unwrap_or(&self.line.text);
+            let rest = code.strip_prefix("def ").or(code.strip_prefix("class "));
+            rest.and_then(|rest| rest.strip_prefix(scope.qualified.as_str()))
+                .is_some_and(|rest| rest.starts_with(['(', ':', '[', ' ']))
+        })
+    }
+}
+
+/// The lines of one file, those of one function together below its name.
+fn grouped(hits: &[Hit<'_, '_>]) -> String {
+    let mut text = String::new();
+    for group in hits.chunk_by(|a, b| a.function == b.function) {
+        let named = match group {
+            [only] if only.is_own_head() => None,
+            [first, ..] => first.function,
+            [] => None,
+        };
+        if let Some(scope) = named {
+            text.push_str(&format!("  in {}\n", scope.qualified));
+        }
+        let pad = if named.is_some() { "    " } else { "  " };
+        for hit in group {
+            let line = cut(hit.line.text.trim(), WIDTH);
+            text.push_str(&format!("{pad}{}: {line}\n", hit.line.number));
+        }
+    }
+    text
 }
 
 fn outline(root: &Path, path: &str) -> Vec<Scope> {

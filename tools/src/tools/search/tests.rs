@@ -23,7 +23,7 @@ fn by_file_with_lines_and_enclosing_functions() {
     let mut f = fixture();
     assert_eq!(
         f.text("search", json!({"pattern": "needle"})),
-        "3 matches in 2 files\n\nsrc/a.py\n  5: return needle(1)  [A.f]\n  7: needle = 2\n\ntests/test_a.py\n  2: needle  [test_f]\n"
+        "3 matches in 2 files\n\nsrc/a.py\n  in A.f\n    5: return needle(1)\n  7: needle = 2\n\ntests/test_a.py\n  in test_f\n    2: needle\n"
     );
     assert!(
         f.text("search", json!({"pattern": "needle", "ignore_case": true}))
@@ -58,6 +58,30 @@ fn by_file_with_lines_and_enclosing_functions() {
         .unwrap()
         .data;
     assert_eq!(data["shown"][0]["function"], "A.f");
+}
+
+#[test]
+fn hits_of_one_function_stand_together() {
+    let file = b"x = 1\n\ndef x_():\n    pass\n\nclass A:\n    def f(self):\n        x = 2\n        return x\n\n    def x(self):\n        def g():\n            x\n        x\n\nasync def x_a(): x\n";
+    let mut f = Fixture::new(&[("a.py", file)]);
+    let text = f.text("search", json!({"pattern": r"\bx"}));
+    insta::assert_snapshot!(text, @r"
+    8 matches in 1 file
+
+    a.py
+      1: x = 1
+      3: def x_():
+      in A.f
+        8: x = 2
+        9: return x
+      in A.x
+        11: def x(self):
+      in A.x.g
+        13: x
+      in A.x
+        14: x
+      16: async def x_a(): x
+    ");
 }
 
 #[test]
