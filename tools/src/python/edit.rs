@@ -87,6 +87,20 @@ impl Code {
         })
     }
 
+    /// How many lines inside of strings stay where they are when the code is indented by `columns`.
+    fn kept_in_strings(&self, columns: usize) -> usize {
+        if columns == self.indent {
+            return 0;
+        }
+        let inside = lines_in_strings(&Module::parse(wrapped(&self.text, self.indent)));
+        let lines = self.text.lines().enumerate();
+        // A line that only closes a string is none that one would expect to move.
+        let telling = |line: &str| !line.trim().trim_matches(['"', '\'', ')', ',']).is_empty();
+        lines
+            .filter(|(at, line)| inside.contains(&(at + 2)) && telling(line))
+            .count()
+    }
+
     /// The code indented by `columns`, ending with a line end.
     pub fn indented(&self, columns: usize) -> String {
         let mut text = shift(&self.text, self.indent, columns);
@@ -100,11 +114,7 @@ fn shift(text: &str, from: usize, to: usize) -> String {
     if from == to {
         return text.to_owned();
     }
-    let wrapped = match from {
-        0 => format!("\n{text}\n"),
-        _ => format!("if 1:\n{text}\n"),
-    };
-    let inside = lines_in_strings(&Module::parse(wrapped));
+    let inside = lines_in_strings(&Module::parse(wrapped(text, from)));
     let mut out = Vec::new();
     for (at, line) in text.lines().enumerate() {
         if inside.contains(&(at + 2)) || line.trim().is_empty() {
@@ -119,6 +129,14 @@ fn shift(text: &str, from: usize, to: usize) -> String {
         out.push(format!("{}{}", " ".repeat(to), &line[blank.min(from)..]));
     }
     out.join("\n")
+}
+
+/// The text below one more line, so that it parses although it is indented.
+fn wrapped(text: &str, indent: usize) -> String {
+    match indent {
+        0 => format!("\n{text}\n"),
+        _ => format!("if 1:\n{text}\n"),
+    }
 }
 
 /// Lines that begin inside of a string.
@@ -152,6 +170,8 @@ pub struct Edited {
     pub text: String,
     pub first: usize,
     pub last: usize,
+    /// Lines inside of strings that were not indented with the rest.
+    pub kept: usize,
 }
 
 pub fn insert(module: &Module, code: &Code, spot: Spot<'_>) -> Edited {
@@ -194,6 +214,7 @@ pub fn insert(module: &Module, code: &Code, spot: Spot<'_>) -> Edited {
         text: out,
         first,
         last,
+        kept: code.kept_in_strings(indent),
     }
 }
 
@@ -209,6 +230,7 @@ pub fn replace(module: &Module, definition: &Definition, code: &Code) -> Edited 
         text: out,
         first,
         last,
+        kept: code.kept_in_strings(definition.indent),
     }
 }
 

@@ -78,9 +78,16 @@ impl Tool for EditLines {
         }
         workspace.write_text(&relative, &ends.join(&new))?;
         let added = text.lines().count();
+        let done = match (args.last + 1 - args.first, added) {
+            (0, added) if args.first > total => {
+                format!("{} added at the end", count(added, "line"))
+            }
+            (0, added) => format!("{} inserted before line {}", count(added, "line"), args.first),
+            (gone, 0) => format!("{} deleted", count(gone, "line")),
+            (gone, added) => format!("{} replaced by {added}", count(gone, "line")),
+        };
         let mut out = format!(
-            "{shown}: {} replaced by {added}; it has now {}.\n{note}",
-            count(args.last + 1 - args.first, "line"),
+            "{shown}: {done}; it has now {}.\n{note}",
             count(new.lines().count(), "line")
         );
         out.push_str(&numbered(
@@ -117,9 +124,14 @@ mod tests {
             edit("a.py", 2, 2, "b = 4\nd = 5"),
             "a.py: 1 line replaced by 2; it has now 4 lines.\n1  a = 1\n2  b = 4\n3  d = 5\n4  c = 3\n"
         );
-        edit("a.py", 1, 0, "z = 0");
-        edit("a.py", 6, 5, "end = 1");
-        edit("a.py", 2, 3, "");
+        for ((first, last, text), done) in [
+            ((1, 0, "z = 0"), "1 line inserted before line 1; it has now 5"),
+            ((6, 5, "end = 1"), "1 line added at the end; it has now 6"),
+            ((2, 3, ""), "2 lines deleted; it has now 4"),
+        ] {
+            let answer = edit("a.py", first, last, text);
+            assert!(answer.contains(done), "{answer}");
+        }
         edit("w.txt", 1, 1, "z");
         edit("e.txt", 1, 0, "z");
         assert_eq!(f.read("a.py"), "z = 0\nd = 5\nc = 3\nend = 1\n");

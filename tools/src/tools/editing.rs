@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::python::edit::Edited;
 use crate::python::{Module, new_undefined_names, suggest};
 use crate::tool::ToolError;
 use crate::workspace::{Workspace, forward};
@@ -69,13 +70,20 @@ pub fn undefined(workspace: &Workspace, before: Option<&Module>, after: &Module)
     out
 }
 
-/// The lines of a definition's neighbourhood after an edit.
-pub fn result(text: &str, first: usize, last: usize) -> String {
+/// The lines of the code that was put in.
+pub fn result(edited: &Edited) -> String {
     const MOST: usize = 120;
-    let shown = last.min(first + MOST - 1);
-    let mut out = super::window::numbered(text, first, shown);
-    if shown < last {
-        out.push_str(&format!("… {} more lines\n", last - shown));
+    let shown = edited.last.min(edited.first + MOST - 1);
+    let mut out = String::new();
+    if edited.kept > 0 {
+        out.push_str(&format!(
+            "{} inside of strings kept the indentation that you gave: it is part of the string.\n",
+            super::window::count(edited.kept, "line")
+        ));
+    }
+    out.push_str(&super::window::numbered(&edited.text, edited.first, shown));
+    if shown < edited.last {
+        out.push_str(&format!("… {} more lines\n", edited.last - shown));
     }
     out
 }

@@ -123,7 +123,7 @@ impl Tool for InsertFunction {
             ));
         }
         report_imports(&mut out, &added);
-        out.push_str(&editing::result(after.text(), edited.first, edited.last));
+        out.push_str(&editing::result(&edited));
         Ok(Answer::text(out))
     }
 }

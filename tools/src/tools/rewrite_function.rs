@@ -101,7 +101,7 @@ impl Tool for RewriteFunction {
                 }
             }
         }
-        out.push_str(&editing::result(after.text(), edited.first, edited.last));
+        out.push_str(&editing::result(&edited));
         Ok(Answer::text(out))
     }
 }
@@ -132,6 +132,25 @@ mod tests {
             f.read("t.py"),
             "import a\r\nimport b\r\n\r\nclass T:\r\n    def f(self):\r\n        b.x()\r\n\r\n    x = 1\r\n"
         );
+    }
+
+    #[test]
+    fn lines_inside_of_strings_stay_and_the_answer_says_so() {
+        let mut f = Fixture::new(&[("t.py", FILE.as_bytes())]);
+        let mut rewrite = |code: &str| {
+            f.text(
+                "rewrite_function",
+                json!({"path": "t.py", "name": "T.f", "code": code}),
+            )
+        };
+        let text = rewrite("def f(self):\n    return '''\n    a\n      b\n    '''\n");
+        assert!(
+            text.contains("\n2 lines inside of strings kept the indentation that you gave"),
+            "{text}"
+        );
+        assert!(text.contains("5          return '''\n6      a\n"), "{text}");
+        let as_given = rewrite("    def f(self):\n        return '''\n    a'''\n");
+        assert!(!as_given.contains("kept"), "{as_given}");
     }
 
     #[test]
