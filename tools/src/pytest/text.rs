@@ -179,8 +179,9 @@ pub fn one_line(failure: &Failure) -> String {
 
 fn failure(out: &mut String, failure: &Failure) {
     let kind = match failure.class {
-        super::report::FailureClass::Assertion => did_not_happen(&failure.message)
-            .unwrap_or("an assertion of the test did not hold"),
+        super::report::FailureClass::Assertion => {
+            did_not_happen(&failure.message).unwrap_or("an assertion of the test did not hold")
+        }
         super::report::FailureClass::Exception => "raised by the code under test",
         super::report::FailureClass::Error => {
             "an error of the test itself, not of the code under test"
@@ -253,7 +254,9 @@ fn beside(captured: &str, message: &str) -> String {
         let stretch: Vec<&&str> = lines[at..].iter().take_while(|l| is_there(l)).collect();
         let telling = stretch.iter().filter(|l| !l.trim().is_empty()).count();
         if telling >= REPEATED {
-            out.push(format!("[... {telling} lines that stand in the message above ...]"));
+            out.push(format!(
+                "[... {telling} lines that stand in the message above ...]"
+            ));
             at += stretch.len();
         } else {
             let next = stretch.len().max(1);
@@ -316,7 +319,8 @@ mod tests {
 
     #[test]
     fn what_the_message_says_is_not_said_again() {
-        let message = "nomatch: '*b*'\n    and: 'one line'\n    and: 'another line'\n    and: 'a third'";
+        let message =
+            "nomatch: '*b*'\n    and: 'one line'\n    and: 'another line'\n    and: 'a third'";
         assert_eq!(
             beside(
                 "--- Captured stdout call ---\none line\nanother line\n\na third\nand more",
@@ -342,7 +346,9 @@ mod tests {
         let mut out = String::new();
         failure(&mut out, &failed("DID NOT RAISE <class 'ValueError'>"));
         assert!(
-            out.starts_with("\n  no exception was raised where the test expects one\n  Failed: DID NOT RAISE"),
+            out.starts_with(
+                "\n  no exception was raised where the test expects one\n  Failed: DID NOT RAISE"
+            ),
             "{out}"
         );
     }

@@ -1,5 +1,7 @@
 //! `run_python`: runs a snippet with the interpreter of the environment.
 
+mod warnings;
+
 use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
@@ -30,7 +32,7 @@ pub struct Ran {
     /// `null` where a signal or the deadline ended it.
     exit_code: Option<i32>,
     timed_out: bool,
-    stdout: String,
+    pub stdout: String,
     stderr: String,
 }
 
@@ -38,7 +40,8 @@ impl Tool for RunPython {
     type Args = Args;
     const NAME: &'static str = "run_python";
     const DESCRIPTION: &'static str = "Runs a Python snippet in the repository, with its environment, and shows what it \
-        prints. To try things out: nothing of it becomes part of the patch.";
+        prints. To try things out: nothing of it becomes part of the patch. Of many warnings the last are shown, \
+        or all if the snippet speaks of warnings.";
     const SECONDS: u64 = 60;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
@@ -66,40 +69,74 @@ impl Tool for RunPython {
             merge: false,
             keep: KEEP,
         };
-        let finished = process::run(&command, deadline(context, args.timeout, 60))?;
+        let limit = Limit::new(context, args.timeout, Self::SECONDS);
+        let finished = process::run(&command, limit.at)?;
         let clean = |text: String| {
             stable(
                 &text.replace(&snippet.display().to_string(), "snippet.py"),
                 &root,
             )
         };
-        answer(&finished, clean)
+        let ran = Ran::new(&finished, clean);
+        let text = ran.text(&ran.stdout, &warnings::folded(&ran.stderr, &args.code));
+        Answer::with_data(ending(text, &finished, &limit), &ran)
     }
 }
 
-pub fn deadline(context: &Context<'_>, asked: Option<u64>, default: u64) -> Instant {
-    let seconds = asked.unwrap_or(default).max(1);
-    context
-        .deadline
-        .min(Instant::now() + Duration::from_secs(seconds))
+/// How long a program may run.
+pub struct Limit {
+    pub at: Instant,
+    seconds: u64,
+    /// A longer `timeout` would have given it more.
+    by_argument: bool,
+}
+
+impl Limit {
+    pub fn new(context: &Context<'_>, asked: Option<u64>, default: u64) -> Self {
+        let seconds = asked.unwrap_or(default).max(1);
+        let left = context.left();
+        let by_argument = Duration::from_secs(seconds) < left;
+        Limit {
+            at: context
+                .deadline
+                .min(Instant::now() + Duration::from_secs(seconds)),
+            // Rounded up, so that the time that went by until here does not show.
+            seconds: if by_argument {
+                seconds
+            } else {
+                (left.as_millis().div_ceil(1000)) as u64
+            },
+            by_argument,
+        }
+    }
+}
+
+impl Ran {
+    pub fn new(finished: &Finished, clean: impl Fn(String) -> String) -> Self {
+        Ran {
+            exit_code: finished.exit_code(),
+            timed_out: finished.timed_out(),
+            stdout: clean(finished.stdout.text()),
+            stderr: clean(finished.stderr.text()),
+        }
+    }
+
+    /// What was printed, the streams apart.
+    fn text(&self, stdout: &str, stderr: &str) -> String {
+        let mut text = stdout.to_owned();
+        if !stderr.is_empty() {
+            if !text.is_empty() {
+                end_line(&mut text);
+                text.push_str("--- stderr ---\n");
+            }
+            text.push_str(stderr);
+        }
+        text
+    }
 }
 
 /// What a program printed, then how it ended if not well.
-pub fn answer(finished: &Finished, clean: impl Fn(String) -> String) -> Result<Answer, ToolError> {
-    let ran = Ran {
-        exit_code: finished.exit_code(),
-        timed_out: finished.timed_out(),
-        stdout: clean(finished.stdout.text()),
-        stderr: clean(finished.stderr.text()),
-    };
-    let mut text = ran.stdout.clone();
-    if !ran.stderr.is_empty() {
-        if !text.is_empty() {
-            end_line(&mut text);
-            text.push_str("--- stderr ---\n");
-        }
-        text.push_str(&ran.stderr);
-    }
+pub fn ending(mut text: String, finished: &Finished, limit: &Limit) -> String {
     end_line(&mut text);
     match finished.ended {
         Ended::Exit(0) if text.is_empty() => text.push_str("It ended well and printed nothing."),
@@ -107,10 +144,23 @@ pub fn answer(finished: &Finished, clean: impl Fn(String) -> String) -> Result<A
         Ended::Exit(code) => text.push_str(&format!("(exit status {code})")),
         Ended::Signal(signal) => text.push_str(&format!("(ended by signal {signal})")),
         Ended::Deadline => {
-            text.push_str("(ended by the deadline; this is what it had printed by then)")
+            let more = if limit.by_argument {
+                "; give a longer `timeout` if it needs more"
+            } else {
+                ""
+            };
+            let printed = if text.is_empty() {
+                "it had printed nothing by then"
+            } else {
+                "this is what it had printed by then"
+            };
+            text.push_str(&format!(
+                "(ended by the deadline after {} s; {printed}{more})",
+                limit.seconds
+            ));
         }
     }
-    Answer::with_data(text.trim_end(), &ran)
+    text.trim_end().to_owned()
 }
 
 fn end_line(text: &mut String) {

@@ -5,12 +5,19 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::run_python::{answer, deadline};
+use super::run_python::{Limit, Ran, ending};
+use super::window::{count, cut};
 use crate::process::{self, Command};
 use crate::pytest::stable;
+use crate::pytest::text::without_repeats;
 use crate::tool::{Answer, Context, Tool, ToolError};
 
-const KEEP: usize = 16_000;
+/// Bytes kept of what is printed, before repeated lines are taken out.
+const KEEP: usize = 64_000;
+/// Characters shown: half from the beginning, half from the end.
+const SHOWN: usize = 6_000;
+/// The longest line that is shown whole.
+const WIDTH: usize = 1_000;
 
 pub struct Shell;
 
@@ -29,7 +36,9 @@ impl Tool for Shell {
     const NAME: &'static str = "shell";
     const DESCRIPTION: &'static str = "Runs a command line in the root folder of the repository and shows what it prints. \
         Each call is a new shell: the folder and variables of an earlier call are gone, and what was left running \
-        in the background is ended. There is no terminal and no network.";
+        in the background is ended. There is no terminal and no network. Of long output the beginning and the end are \
+        shown, and repeated lines once. So that equal runs read the same, paths below the root are shown relative to it, and \
+        `...` stands for memory addresses, names of temporary folders, durations (`in 0.12s`) and the times in lines of logs.";
     const SECONDS: u64 = 120;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
@@ -52,7 +61,97 @@ impl Tool for Shell {
             merge: true,
             keep: KEEP,
         };
-        let finished = process::run(&command, deadline(context, args.timeout, 120))?;
-        answer(&finished, |text| stable(&text, &root))
+        let limit = Limit::new(context, args.timeout, Self::SECONDS);
+        let finished = process::run(&command, limit.at)?;
+        let mut ran = Ran::new(&finished, |text| stable(&text, &root));
+        ran.stdout = fitted(&without_repeats(&ran.stdout));
+        Answer::with_data(ending(ran.stdout.clone(), &finished, &limit), &ran)
+    }
+}
+
+/// How many of the lines fit into half of what is shown.
+fn fitting<'a>(lines: impl Iterator<Item = &'a String>) -> usize {
+    let mut room = SHOWN / 2;
+    let fits = lines.take_while(|line| {
+        let length = line.chars().count() + 1;
+        let fits = length <= room;
+        room = room.saturating_sub(length);
+        fits
+    });
+    fits.count()
+}
+
+/// Whole lines from the beginning and from the end, as many as fit.
+fn fitted(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| cut(line, WIDTH)).collect();
+    let all: usize = lines.iter().map(|line| line.chars().count() + 1).sum();
+    if all <= SHOWN {
+        return lines.join("\n");
+    }
+    let head = fitting(lines.iter());
+    let tail = fitting(lines[head..].iter().rev());
+    let left_out = &lines[head..lines.len() - tail];
+    // Of very long output not even all lines were kept.
+    let at_least = match left_out
+        .iter()
+        .any(|line| line.ends_with("bytes left out ...]"))
+    {
+        true => "more than ",
+        false => "",
+    };
+    let note = format!(
+        "[... {at_least}{} left out; `grep`, `head` or `sed -n` shows less at a time ...]",
+        count(left_out.len(), "line")
+    );
+    let mut out = lines[..head].to_vec();
+    out.push(note);
+    out.extend_from_slice(&lines[lines.len() - tail..]);
+    out.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Fixture;
+    use serde_json::json;
+
+    #[test]
+    fn both_ends_of_long_output_are_shown_in_whole_lines() {
+        let line = |n: usize| format!("line {n} {}", "x".repeat(90));
+        let many: Vec<String> = (0..500).map(line).collect();
+        let text = fitted(&many.join("\n"));
+        assert!(text.chars().count() < SHOWN + 200, "{}", text.len());
+        assert!(text.starts_with(&line(0)) && text.ends_with(&line(499)));
+        assert!(text.contains("\n[... 440 lines left out;"), "{text}");
+        assert_eq!(fitted("a\n\nb"), "a\n\nb");
+        let wide = fitted(&format!("a\n{}", "y".repeat(9000)));
+        assert!(wide.ends_with("… (8000 more characters)"), "{wide}");
+    }
+
+    #[test]
+    fn repeated_lines_are_counted_and_a_deadline_says_when_it_came() {
+        let mut f = Fixture::new(&[("a.txt", b"x\n")]);
+        let text = f.text(
+            "shell",
+            json!({"command": "for i in 1 2 3 4 5; do echo same; done; pwd; echo $PWD/a.txt"}),
+        );
+        assert_eq!(
+            text.lines().take(2).collect::<Vec<_>>(),
+            ["same", "[... the line above 4 more times ...]"]
+        );
+        assert!(text.ends_with("\na.txt"), "{text}");
+        assert_eq!(
+            f.text(
+                "shell",
+                json!({"command": "echo x; sleep 100", "timeout": 1})
+            ),
+            "x\n(ended by the deadline after 1 s; this is what it had printed by then; give a longer `timeout` if it needs more)"
+        );
+        let long = f.text("shell", json!({"command": "seq 1 100000"}));
+        assert!(
+            long.contains("[... more than ") && long.ends_with("\n100000"),
+            "{long}"
+        );
+        assert!(long.len() < 7000);
     }
 }
