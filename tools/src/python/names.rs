@@ -5,6 +5,7 @@
 //! does not count; code under `try … except NameError` may use what it likes.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use tree_sitter::Node;
 
@@ -20,26 +21,43 @@ pub struct Undefined {
 
 /// The undefined names of a module, each once, in order of first use.
 pub fn undefined_names(module: &Module) -> Vec<Undefined> {
-    let mut walk = Walk {
-        module,
-        scopes: vec![Scope::new(ScopeKind::Module, None)],
-        uses: Vec::new(),
-        guards: 0,
-        anything_goes: false,
-    };
-    walk.visit(module.root(), 0);
+    let walk = Walk::over(module, false);
     if walk.anything_goes {
         return Vec::new();
     }
     let mut seen = HashSet::new();
     let mut found = Vec::new();
-    for used in &walk.uses {
+    for used in walk.uses.iter().filter(|used| !used.guarded) {
         if !is_builtin(used.name) && !walk.is_bound(used.name, used.scope) && seen.insert(used.name)
         {
             found.push(Undefined {
                 name: used.name.to_owned(),
                 line: used.line,
             });
+        }
+    }
+    found
+}
+
+/// Names that a stretch of a module takes from the module's own level, annotations included.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct OuterNames {
+    /// Bound there: by an import, an assignment, a definition.
+    pub bound: HashSet<String>,
+    /// It also uses a name that nothing binds, as a star import may do.
+    pub others: bool,
+}
+
+pub fn outer_names(module: &Module, stretch: &Range<usize>) -> OuterNames {
+    let walk = Walk::over(module, true);
+    let mut found = OuterNames::default();
+    for used in walk.uses.iter().filter(|used| stretch.contains(&used.at)) {
+        match walk.binder(used.name, used.scope) {
+            Some(0) => {
+                found.bound.insert(used.name.to_owned());
+            }
+            Some(_) => {}
+            None => found.others |= !is_builtin(used.name),
         }
     }
     found
@@ -83,6 +101,10 @@ struct Use<'m> {
     name: &'m str,
     scope: usize,
     line: usize,
+    /// Where it stands, in bytes.
+    at: usize,
+    /// Inside of a `try` that catches a NameError.
+    guarded: bool,
 }
 
 struct Walk<'m> {
@@ -92,25 +114,40 @@ struct Walk<'m> {
     /// How many `try` blocks around the place catch a NameError.
     guards: usize,
     anything_goes: bool,
+    /// Names in annotations are uses too.
+    annotations: bool,
 }
 
 impl<'m> Walk<'m> {
+    fn over(module: &'m Module, annotations: bool) -> Self {
+        let mut walk = Walk {
+            module,
+            scopes: vec![Scope::new(ScopeKind::Module, None)],
+            uses: Vec::new(),
+            guards: 0,
+            anything_goes: false,
+            annotations,
+        };
+        walk.visit(module.root(), 0);
+        walk
+    }
+
     fn is_bound(&self, name: &str, scope: usize) -> bool {
+        self.binder(name, scope).is_some()
+    }
+
+    /// The scope that binds a name as seen from another; 0 is the module's.
+    fn binder(&self, name: &str, scope: usize) -> Option<usize> {
         let mut here = scope;
         let mut sees_class = true;
         loop {
-            let Some(current) = self.scopes.get(here) else {
-                return true;
-            };
+            let current = self.scopes.get(here)?;
             if (current.kind != ScopeKind::Class || sees_class) && current.bound.contains(name) {
-                return true;
+                return Some(here);
             }
             // A class's names are seen in its own body and in comprehensions there, not in its methods.
             sees_class = matches!(current.kind, ScopeKind::Comprehension) && sees_class;
-            match current.parent {
-                Some(parent) => here = parent,
-                None => return false,
-            }
+            here = current.parent?;
         }
     }
 
@@ -151,14 +188,15 @@ impl<'m> Walk<'m> {
     fn visit(&mut self, node: Node<'m>, scope: usize) {
         match node.kind() {
             "identifier" => {
-                if self.guards == 0 {
-                    self.uses.push(Use {
-                        name: self.text(node),
-                        scope,
-                        line: node.start_position().row + 1,
-                    });
-                }
+                self.uses.push(Use {
+                    name: self.text(node),
+                    scope,
+                    line: node.start_position().row + 1,
+                    at: node.start_byte(),
+                    guarded: self.guards > 0,
+                });
             }
+            "type" if self.annotations => self.each(node, scope),
             "type" | "comment" | "ERROR" | "nonlocal_statement" => {}
             "function_definition" | "lambda" => self.function(node, scope),
             "class_definition" => {
@@ -281,6 +319,9 @@ impl<'m> Walk<'m> {
         }
         let inner = self.open(ScopeKind::Function, scope);
         self.type_parameters(node, &[scope, inner]);
+        if self.annotations {
+            self.field(node, "return_type", scope);
+        }
         if let Some(parameters) = node.child_by_field_name("parameters") {
             for parameter in self.children(parameters) {
                 self.parameter(parameter, scope, inner);
@@ -295,12 +336,16 @@ impl<'m> Walk<'m> {
                 if let Some(name) = node.child_by_field_name("name") {
                     self.bind(name, inner);
                 }
+                if self.annotations {
+                    self.field(node, "type", outer);
+                }
                 self.field(node, "value", outer);
             }
             "typed_parameter" => {
                 for child in self.children(node) {
-                    if child.kind() != "type" {
-                        self.bind(child, inner);
+                    match child.kind() {
+                        "type" => self.visit(child, outer),
+                        _ => self.bind(child, inner),
                     }
                 }
             }
@@ -449,6 +494,18 @@ mod tests {
             names("with pytest.raises(E) as info:\n    info\n"),
             ["pytest", "E"]
         );
+    }
+
+    #[test]
+    fn outer_names_are_those_of_the_module() {
+        let source = "import a, b, c, d\nfrom e import f\nK = 1\nL = 2\nclass C:\n    z = 0\n    @a.deco\n    def m(self, b, x: f = K) -> d.T:\n        \
+                      'c'\n        for L in b: pass\n        return z(len(x), print)\n";
+        let module = Module::parse(source);
+        let method = module.find("C.m").remove(0);
+        let names = outer_names(&module, &method.bytes);
+        let mut bound: Vec<&str> = names.bound.iter().map(String::as_str).collect();
+        bound.sort_unstable();
+        assert_eq!((bound, names.others), (vec!["K", "a", "d", "f"], true));
     }
 
     #[test]

@@ -11,7 +11,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::window::{count, numbered};
-use crate::python::{Definition, Kind, Module, flatten, plain_name};
+use crate::python::{
+    Assignment, Definition, Kind, Module, OuterNames, flatten, outer_names, plain_name,
+};
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
 
@@ -19,6 +21,9 @@ const LINES: usize = 300;
 /// A class longer than this is shown as its outline.
 const CLASS_LINES: usize = 150;
 const CANDIDATES: usize = 12;
+/// Assignments of the module that are shown, and lines of each.
+const CONSTANTS: usize = 8;
+const CONSTANT_LINES: usize = 3;
 
 pub struct ReadFunction;
 
@@ -37,7 +42,7 @@ impl Tool for ReadFunction {
     type Args = Args;
     const NAME: &'static str = "read_function";
     const DESCRIPTION: &'static str = "Show the whole source of a function, method or class by its qualified name, with decorators and \
-        line numbers, and the imports of its file that it uses. Without `path` the whole repository is searched. A class \
+        line numbers, and the imports and constants of its file that it uses. Without `path` the whole repository is searched. A class \
         of more than 150 lines is shown as its outline.";
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
@@ -249,13 +254,17 @@ fn show(path: &str, module: &Module, found: &[Definition]) -> String {
             }
         }
     }
-    let imports = used_imports(module, found);
-    if !imports.is_empty() {
+    let taken = Taken::new(module, found);
+    if !taken.imports.is_empty() {
         out.push_str("\nIts imports:\n");
-        for import in imports {
+        for import in taken.imports {
             out.push_str(&import);
             out.push('\n');
         }
+    }
+    if !taken.constants.is_empty() {
+        out.push_str("\nOther names of the module that it uses:\n");
+        out.extend(taken.constants);
     }
     out
 }
@@ -280,30 +289,65 @@ fn long_class(module: &Module, class: &Definition) -> String {
     out
 }
 
-fn used_imports(module: &Module, found: &[Definition]) -> Vec<String> {
-    let mut words = HashSet::new();
-    for definition in found {
-        let text = module
-            .text()
-            .get(definition.bytes.clone())
-            .unwrap_or_default();
-        words.extend(
-            text.split(|c: char| !c.is_alphanumeric() && c != '_')
-                .filter(|w| !w.is_empty()),
-        );
-    }
-    let inside = |line: usize| found.iter().any(|d| d.first <= line && line <= d.last);
-    let outline = module.outline();
-    let mut used = Vec::new();
-    for import in module.imports().into_iter().filter(|i| !inside(i.first)) {
-        let outer = crate::python::in_function(&outline, import.first).is_some();
-        for binding in import.bindings {
-            let statement = binding.statement();
-            let wanted = words.contains(binding.local.as_str()) || binding.name == "*";
-            if wanted && !outer && !used.contains(&statement) {
-                used.push(statement);
+/// What the definitions take from their module: import statements, and lines with constants.
+struct Taken {
+    imports: Vec<String>,
+    constants: Vec<String>,
+}
+
+impl Taken {
+    fn new(module: &Module, found: &[Definition]) -> Self {
+        let mut names = OuterNames::default();
+        for definition in found {
+            let more = outer_names(module, &definition.bytes);
+            names.bound.extend(more.bound);
+            names.others |= more.others;
+        }
+        let inside = |line: usize| found.iter().any(|d| d.first <= line && line <= d.last);
+        let outline = module.outline();
+        let mut imports = Vec::new();
+        for import in module.imports().into_iter().filter(|i| !inside(i.first)) {
+            if crate::python::in_function(&outline, import.first).is_some() {
+                continue;
+            }
+            for binding in import.bindings {
+                let statement = binding.statement();
+                let wanted = match binding.name.as_str() {
+                    "*" => names.others,
+                    _ => names.bound.contains(&binding.local),
+                };
+                if wanted && !imports.contains(&statement) {
+                    imports.push(statement);
+                }
             }
         }
+        let is_used = |a: &Assignment| a.names.iter().any(|name| names.bound.contains(name));
+        let all = module.assignments();
+        let used: Vec<&Assignment> = all.iter().filter(|a| is_used(a)).collect();
+        let mut constants: Vec<String> = used
+            .iter()
+            .take(CONSTANTS)
+            .map(|a| {
+                let last = a.last.min(a.first + CONSTANT_LINES - 1);
+                let mut text = numbered(module.text(), a.first, last);
+                if last < a.last {
+                    text.push_str(&format!("… {}\n", count(a.last - last, "more line")));
+                }
+                text
+            })
+            .collect();
+        if used.len() > CONSTANTS {
+            let names: Vec<String> = used[CONSTANTS..]
+                .iter()
+                .flat_map(|a| a.names.clone())
+                .take(CONSTANTS)
+                .collect();
+            constants.push(format!(
+                "… and {} more: {}\n",
+                used.len() - CONSTANTS,
+                names.join(", ")
+            ));
+        }
+        Taken { imports, constants }
     }
-    used
 }

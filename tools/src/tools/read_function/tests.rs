@@ -70,3 +70,30 @@ fn long_classes_are_outlined() {
     assert!(text.contains("3      size = 1\nMembers"), "{text}");
     assert!(text.contains("  4-5 def m0(self)") && text.lines().count() < 90);
 }
+
+#[test]
+fn imports_and_constants_by_use_and_not_by_word() {
+    let constants: String = (0..12).map(|n| format!("K{n} = {n}\n")).collect();
+    let all = (0..12)
+        .map(|n| format!("K{n}"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let file = format!(
+        "import os, sys, re\nfrom typing import List\n\nTABLE = {{\n    1: 2,\n    3: 4,\n    5: 6,\n}}\nif os:\n    LIMIT = 1\n{constants}\n\
+         def f(sys, x: List[int]):\n    \"\"\"Uses os and re.\"\"\"\n    re = TABLE\n    return re[LIMIT]\n\ndef g():\n    return {all}\n"
+    );
+    let mut f = Fixture::new(&[("a.py", file.as_bytes())]);
+    let text = f.text("read_function", json!({"name": "f"}));
+    let (_, taken) = text.split_once("\n\n").unwrap();
+    assert_eq!(
+        taken,
+        "Its imports:\nfrom typing import List\n\nOther names of the module that it uses:\n\
+         4  TABLE = {\n5      1: 2,\n6      3: 4,\n… 2 more lines\n10      LIMIT = 1\n"
+    );
+    let text = f.text("read_function", json!({"name": "g"}));
+    assert!(
+        text.ends_with("18  K7 = 7\n… and 4 more: K8, K9, K10, K11\n"),
+        "{text}"
+    );
+    assert!(!text.contains("Its imports"), "{text}");
+}

@@ -1,0 +1,97 @@
+//! Assignments at the top level of a module: its constants.
+
+use tree_sitter::Node;
+
+use super::Module;
+
+/// An assignment. Lines are counted from 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assignment {
+    /// The names that it binds; targets such as `a.b` or `a[0]` are none.
+    pub names: Vec<String>,
+    pub first: usize,
+    pub last: usize,
+}
+
+impl Module {
+    /// The assignments of the module's own level, those under `if`, `try` and `with` included.
+    pub fn assignments(&self) -> Vec<Assignment> {
+        let mut found = Vec::new();
+        self.collect_assignments(self.root(), &mut found);
+        found
+    }
+
+    fn collect_assignments(&self, node: Node<'_>, found: &mut Vec<Assignment>) {
+        let mut cursor = node.walk();
+        for child in node.named_children(&mut cursor) {
+            match child.kind() {
+                "expression_statement" => {
+                    let mut names = Vec::new();
+                    let mut next = child.named_child(0).filter(|n| n.kind() == "assignment");
+                    while let Some(assignment) = next {
+                        if let Some(left) = assignment.child_by_field_name("left") {
+                            self.targets(left, &mut names);
+                        }
+                        // `a = b = 1`
+                        let right = assignment.child_by_field_name("right");
+                        next = right.filter(|n| n.kind() == "assignment");
+                    }
+                    if !names.is_empty() {
+                        found.push(Assignment {
+                            names,
+                            first: child.start_position().row + 1,
+                            last: super::definitions::last_line(child),
+                        });
+                    }
+                }
+                kind if kind.ends_with("_statement")
+                    || kind.ends_with("_clause")
+                    || kind == "block" =>
+                {
+                    self.collect_assignments(child, found);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn targets(&self, node: Node<'_>, names: &mut Vec<String>) {
+        match node.kind() {
+            "identifier" => names.push(self.source(node).to_owned()),
+            "pattern_list" | "tuple_pattern" | "list_pattern" | "list_splat_pattern" => {
+                let mut cursor = node.walk();
+                for child in node.named_children(&mut cursor) {
+                    self.targets(child, names);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    #[test]
+    fn constants_wherever_they_stand_at_the_top() {
+        let module = Module::parse(
+            "A = 1\nB: int = [\n  2,\n]\nC, (D, *E) = F = x\na.b = 1\nif A:\n    G = 1\nelse:\n    G = 2\ndef f():\n    H = 1\nclass K:\n    I = 1\n",
+        );
+        let found: Vec<(String, usize, usize)> = module
+            .assignments()
+            .into_iter()
+            .map(|a| (a.names.join(" "), a.first, a.last))
+            .collect();
+        let expected = [
+            ("A", 1, 1),
+            ("B", 2, 4),
+            ("C D E F", 5, 5),
+            ("G", 8, 8),
+            ("G", 10, 10),
+        ];
+        assert_eq!(found, expected.map(|(n, f, l)| (n.to_owned(), f, l)));
+    }
+}
