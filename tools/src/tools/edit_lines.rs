@@ -82,7 +82,11 @@ impl Tool for EditLines {
             (0, added) if args.first > total => {
                 format!("{} added at the end", count(added, "line"))
             }
-            (0, added) => format!("{} inserted before line {}", count(added, "line"), args.first),
+            (0, added) => format!(
+                "{} inserted before line {}",
+                count(added, "line"),
+                args.first
+            ),
             (gone, 0) => format!("{} deleted", count(gone, "line")),
             (gone, added) => format!("{} replaced by {added}", count(gone, "line")),
         };
@@ -125,7 +129,10 @@ mod tests {
             "a.py: 1 line replaced by 2; it has now 4 lines.\n1  a = 1\n2  b = 4\n3  d = 5\n4  c = 3\n"
         );
         for ((first, last, text), done) in [
-            ((1, 0, "z = 0"), "1 line inserted before line 1; it has now 5"),
+            (
+                (1, 0, "z = 0"),
+                "1 line inserted before line 1; it has now 5",
+            ),
             ((6, 5, "end = 1"), "1 line added at the end; it has now 6"),
             ((2, 3, ""), "2 lines deleted; it has now 4"),
         ] {

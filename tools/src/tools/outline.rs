@@ -100,9 +100,10 @@ fn line(definition: &Definition, name: &str) -> String {
         .map(|d| format!("{} ", cut(d, 60)))
         .collect();
     let decorators = decorators.replace('\n', " ");
-    let signature = definition
-        .signature
-        .replacen(&format!(" {}", definition.name), &format!(" {name}"), 1);
+    let signature =
+        definition
+            .signature
+            .replacen(&format!(" {}", definition.name), &format!(" {name}"), 1);
     format!(
         "{}-{} {decorators}{}",
         definition.first,

@@ -15,8 +15,8 @@ use super::window::{count, cut};
 use crate::python::{Scope, scopes};
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
-use scan::{FileMatches, Line};
 pub(super) use scan::scan;
+use scan::{FileMatches, Line};
 
 /// Lines shown at most.
 const LINES: usize = 60;

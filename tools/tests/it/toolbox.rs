@@ -341,6 +341,60 @@ fn try_fix_runs_the_tests_on_the_fixed_code() {
 }
 
 #[test]
+fn try_fix_tells_which_neighbours_the_fix_breaks() {
+    let old = "import pkg\ndef test_one(): assert pkg.half(1) == 0\ndef test_red(): assert pkg.half(0) == 7\ndef test_green(): assert pkg.half(4) == 2\n";
+    let project = Project::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", old)]);
+    let mut client = Client::start(&project);
+    write(&project, "tests/test_a.py", &format!("{old}{NEW}"));
+    let edits = json!({ "edits": [
+        { "path": "pkg/__init__.py", "old": "n // 2 if n > 0 else 1", "new": "(n + 1) // 2" },
+        { "path": "pkg/new.py", "new": "x = 1\n" },
+    ] });
+    let (text, data) = client.call("try_fix", &edits);
+    insta::assert_snapshot!(text, @r"
+    All of the tests pass with this fix.
+    2 of 3 other tests of the same files fail with this fix: 1 passes without it, 1 also fails without it. The fix breaks something, or the old tests ask for what the issue calls wrong.
+
+    With the fix: 1 test: 1 passed
+
+    These pass without the fix:
+
+    FAILED tests/test_a.py::test_one
+      an assertion of the test did not hold
+      AssertionError: assert 1 == 0
+       +  where 1 = <function half at 0x...>(1)
+       +    where <function half at 0x...> = pkg.half
+        [test] tests/test_a.py:2 in test_one: def test_one(): assert pkg.half(1) == 0
+
+    These fail without the fix too:
+    tests/test_a.py::test_red
+    ");
+    assert_eq!(data["report"]["tests"].as_array().unwrap().len(), 1);
+    assert_eq!(data["neighbours"]["good"], 1);
+    assert!(data["patch"].as_str().unwrap().contains("pkg/new.py"));
+}
+
+#[test]
+fn try_fix_runs_the_tests_that_count_before_a_neighbour_that_dies() {
+    let old = "import pkg, os\ndef test_dies(): os._exit(3)\ndef test_green(): pass\n";
+    let project = Project::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", old)]);
+    let mut client = Client::start(&project);
+    write(&project, "tests/test_a.py", &format!("{old}{NEW}"));
+    let edit = json!({ "edits": [{ "path": "pkg/__init__.py", "old": "n > 0", "new": "n >= 0" }] });
+    let (text, _) = client.call("try_fix", &edit);
+    insta::assert_snapshot!(text, @r"
+    All of the tests pass with this fix.
+    1 of 1 other test of the same files fails with this fix: 1 also fails without it.
+    1 other test of the same files did not run.
+
+    With the fix: 1 test: 1 passed
+
+    These fail without the fix too:
+    tests/test_a.py::test_dies
+    ");
+}
+
+#[test]
 fn submit_keeps_tests_drops_the_rest_and_reruns() {
     let project = project();
     let mut client = Client::start(&project);

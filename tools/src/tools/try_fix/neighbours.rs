@@ -86,7 +86,7 @@ impl Scope {
 pub struct Neighbours {
     /// How many did not fail.
     good: usize,
-    /// How many there was no time for.
+    /// How many did not run: there was no time, or the process had ended.
     not_run: usize,
     failing: Vec<Neighbour>,
 }
@@ -141,9 +141,10 @@ impl Neighbours {
         for neighbour in &mut self.failing {
             let mut there = report.tests.iter();
             let found = there.find(|test| test.id == neighbour.with_fix.id);
+            // One that began and did not come to its end is known; one that did not begin is not.
             neighbour.without_fix = found
-                .map(|test| test.outcome)
-                .filter(|outcome| *outcome != Outcome::Absent);
+                .filter(|test| test.outcome != Outcome::Absent || test.failure.is_some())
+                .map(|test| test.outcome);
         }
         Ok(())
     }
@@ -180,23 +181,21 @@ impl Neighbours {
             let mut parts = Vec::new();
             let mut part = |number: usize, one: &str, many: &str| match number {
                 0 => {}
-                1 => parts.push(format!("1 that {one}")),
-                _ => parts.push(format!("{number} that {many}")),
+                1 => parts.push(format!("1 {one} without it")),
+                _ => parts.push(format!("{number} {many} without it")),
             };
-            part(broken, "passes without it", "pass without it");
-            part(anyway, "fails without it too", "fail without it too");
-            part(
-                self.unknown().count(),
-                "was not tried without it",
-                "were not tried without it",
-            );
+            part(broken, "passes", "pass");
+            part(anyway, "also fails", "also fail");
+            part(self.unknown().count(), "was not tried", "were not tried");
             let _ = write!(
                 out,
-                "\nOf the {} of the same files {} with this fix: {}.",
+                "\n{} of {} of the same files {} with this fix: {}.",
+                self.failing.len(),
                 count(ran, "other test"),
-                match self.failing.len() {
-                    1 => "1 fails".to_owned(),
-                    many => format!("{many} fail"),
+                if self.failing.len() == 1 {
+                    "fails"
+                } else {
+                    "fail"
                 },
                 parts.join(", ")
             );
@@ -207,7 +206,7 @@ impl Neighbours {
         if self.not_run > 0 {
             let _ = write!(
                 out,
-                "\nThere was no time for {} of the same files.",
+                "\n{} of the same files did not run.",
                 count(self.not_run, "other test")
             );
         }
@@ -328,8 +327,8 @@ mod tests {
         all.failing[0].without_fix = Some(Outcome::Passed);
         all.failing[1].without_fix = Some(Outcome::Error);
         insta::assert_snapshot!(format!("{}{}", all.summary().trim_start(), all.details()), @r"
-        Of the 5 other tests of the same files 3 fail with this fix: 1 that passes without it, 1 that fails without it too, 1 that was not tried without it. The fix breaks something, or the old tests ask for what the issue calls wrong.
-        There was no time for 1 other test of the same files.
+        3 of 5 other tests of the same files fail with this fix: 1 passes without it, 1 also fails without it, 1 was not tried without it. The fix breaks something, or the old tests ask for what the issue calls wrong.
+        1 other test of the same files did not run.
 
         These pass without the fix:
 
@@ -343,7 +342,10 @@ mod tests {
         c
         ");
         assert_eq!(Neighbours::default().summary(), "");
-        let good = Neighbours::new(vec![test("a", Outcome::Passed), test("b", Outcome::Skipped)]);
+        let good = Neighbours::new(vec![
+            test("a", Outcome::Passed),
+            test("b", Outcome::Skipped),
+        ]);
         assert_eq!(
             good.summary(),
             "\nOf the 2 other tests of the same files none fails."
