@@ -27,7 +27,8 @@ pub struct Session {
     courses: HashMap<String, Course>,
     planned: Vec<String>,
     deselected: Vec<String>,
-    skipped_modules: Vec<String>,
+    /// With their reasons.
+    skipped_modules: Vec<(String, String)>,
     collection_errors: Vec<(String, RawFailure)>,
     missing: Vec<String>,
     internal_error: Option<String>,
@@ -50,7 +51,7 @@ impl Session {
         match event {
             Event::Session {} => self.started = true,
             Event::CollectionError { id, failure } => self.collection_errors.push((id, failure)),
-            Event::CollectionSkipped { id } => self.skipped_modules.push(id),
+            Event::CollectionSkipped { id, reason } => self.skipped_modules.push((id, reason)),
             Event::Asked { missing } => self.missing = missing,
             Event::Deselected { ids } => self.deselected.extend(ids),
             Event::Collected { ids } => {
@@ -171,8 +172,11 @@ impl Session {
                 }
                 continue;
             }
-            if self.skipped_modules.iter().any(|module| covers(module, id)) {
-                report.tests.push(without_run(id, Outcome::Skipped, None));
+            let mut skipped = self.skipped_modules.iter();
+            if let Some((_, reason)) = skipped.find(|(module, _)| covers(module, id)) {
+                let mut result = without_run(id, Outcome::Skipped, None);
+                result.captured.clone_from(reason);
+                report.tests.push(result);
                 continue;
             }
             let above = report
@@ -212,7 +216,8 @@ impl Course {
             None => None,
         };
         let failure = raw_failure.map(|(raw, when)| classifier.failure(raw, when));
-        let captured = decisive.map_or("", |phase| &phase.captured);
+        let skipped = self.phases.iter().find(|p| p.outcome == "skipped");
+        let captured = decisive.or(skipped).map_or("", |phase| &phase.captured);
         let captured = stable(captured, classifier.root);
         let seconds: f64 = self.phases.iter().map(|phase| phase.seconds).sum();
         let outcome = match decisive {

@@ -18,6 +18,7 @@ pub enum Event {
     },
     CollectionSkipped {
         id: String,
+        reason: String,
     },
     /// Which of the ids asked for are not among what was collected.
     Asked {
@@ -60,6 +61,7 @@ pub struct RawPhase {
     pub unexpected: bool,
     pub seconds: f64,
     pub failure: Option<RawFailure>,
+    /// What was captured, of a failure; why, of a test that was skipped.
     pub captured: String,
 }
 

@@ -457,7 +457,13 @@ def pytest_make_collect_report(collector):
             empty = {"exception": "CollectError", "kinds": [], "message": text, "name": None, "cause": None, "frames": []}
             _emit("collection_error", id=_id(collector), failure=empty)
     elif report.skipped and report.longrepr is not None:
-        _emit("collection_skipped", id=_id(collector))
+        _emit("collection_skipped", id=_id(collector), reason=_skip_reason(report))
+
+
+def _skip_reason(report):
+    where = report.longrepr
+    reason = str(where[2]) if isinstance(where, tuple) and len(where) == 3 else ""
+    return _cut(reason[len("Skipped: ") :] if reason.startswith("Skipped: ") else reason, 600)
 
 
 def _is_asked(node_id, asked):
@@ -560,6 +566,8 @@ def pytest_runtest_makereport(item, call):
             }
         sections = ["--- %s ---\n%s" % (title, body) for title, body in report.sections]
         facts["captured"] = _cut("\n".join(sections), _CAPTURED)
+    elif report.outcome == "skipped" and not facts["xfail"]:
+        facts["captured"] = _skip_reason(report)
     _emit("phase", **facts)
 
 

@@ -29,7 +29,8 @@ pub struct TestResult {
     pub outcome: Outcome,
     /// Where it failed; `None` for a test that did not fail.
     pub failure: Option<Failure>,
-    /// Captured stdout, stderr and log of this test, cut; empty for a test that passed.
+    /// Captured stdout, stderr and log of this test, cut; the reason of a test that was skipped; empty for a test that
+    /// passed.
     #[serde(default)]
     pub captured: String,
     pub seconds: f64,

@@ -44,6 +44,12 @@ impl Tool for RunPytest {
         let report = pytest::run(context.workspace, &ids, &options)?;
         let mut shown = text::text(&report);
         for id in &report.not_found {
+            if !id.contains("::") && context.workspace.root().join(id).exists() {
+                shown.push_str(&format!(
+                    "\n{id} is there, but pytest collects no tests from it"
+                ));
+                continue;
+            }
             let near = nearest(context.workspace, id);
             if !near.is_empty() {
                 shown.push_str(&format!("\nnearest to {id}: {}", near.join(", ")));

@@ -303,6 +303,31 @@ fn run_pytest_takes_the_contributed_tests_and_answers_the_same_twice() {
 }
 
 #[test]
+fn run_pytest_says_why_nothing_ran() {
+    let project = Project::new(&[
+        ("pkg/__init__.py", PKG),
+        (
+            "tests/test_a.py",
+            "import pytest\npytest.importorskip('no_such_thing')\ndef test_a(): pass\n",
+        ),
+        (
+            "tests/test_b.py",
+            "import pytest\n@pytest.mark.skip(reason='slow today')\ndef test_b(): pass\ndef test_c():\n    pytest.skip('not here')\n",
+        ),
+    ]);
+    let mut client = Client::start(&project);
+    let tests =
+        json!({ "tests": ["tests/test_a.py::test_a", "tests/test_b.py", "pkg", "nope.py"] });
+    let (text, _) = client.call("run_pytest", &tests);
+    assert_eq!(
+        text,
+        "3 tests: 3 skipped, 2 not found\n\nskipped tests/test_b.py::test_b (slow today)\nskipped tests/test_b.py::test_c (not here)\n\
+         skipped tests/test_a.py::test_a (could not import 'no_such_thing': No module named 'no_such_thing')\n\
+         not found: pkg\nnot found: nope.py\npkg is there, but pytest collects no tests from it"
+    );
+}
+
+#[test]
 fn try_fix_runs_the_tests_on_the_fixed_code() {
     let project = project();
     let mut client = Client::start(&project);
@@ -385,7 +410,7 @@ fn try_fix_runs_the_tests_that_count_before_a_neighbour_that_dies() {
     insta::assert_snapshot!(text, @r"
     All of the tests pass with this fix.
     1 of 1 other test of the same files fails with this fix: 1 also fails without it.
-    1 other test of the same files did not run.
+    1 other test of the same files did not run: the time for neighbours (30 s) was over, or pytest had ended.
 
     With the fix: 1 test: 1 passed
 

@@ -15,7 +15,7 @@ use crate::tools::run_pytest::failing;
 use crate::tools::window::count;
 
 /// Seconds that the neighbours get where nobody asked for them.
-const SECONDS: u64 = 60;
+const SECONDS: u64 = 30;
 /// Failing neighbours that are run without the fix.
 const COMPARED: usize = 25;
 /// Neighbours told at length, and named.
@@ -206,7 +206,7 @@ impl Neighbours {
         if self.not_run > 0 {
             let _ = write!(
                 out,
-                "\n{} of the same files did not run.",
+                "\n{} of the same files did not run: the time for neighbours ({SECONDS} s) was over, or pytest had ended.",
                 count(self.not_run, "other test")
             );
         }
@@ -328,7 +328,7 @@ mod tests {
         all.failing[1].without_fix = Some(Outcome::Error);
         insta::assert_snapshot!(format!("{}{}", all.summary().trim_start(), all.details()), @r"
         3 of 5 other tests of the same files fail with this fix: 1 passes without it, 1 also fails without it, 1 was not tried without it. The fix breaks something, or the old tests ask for what the issue calls wrong.
-        1 other test of the same files did not run.
+        1 other test of the same files did not run: the time for neighbours (30 s) was over, or pytest had ended.
 
         These pass without the fix:
 
