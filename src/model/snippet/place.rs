@@ -133,6 +133,7 @@ fn matches(answer: &str) -> Vec<(String, u32)> {
                 .unwrap_or(1);
             found.push((format!("{path}.py"), count));
         } else if line.starts_with("  ")
+            && !line.starts_with("  in ")
             && let Some((_, count)) = found.last_mut()
         {
             let more = line
@@ -164,7 +165,7 @@ mod tests {
 
     #[test]
     fn answers_of_search_are_counted_by_file() {
-        let answer = "4 matches in 2 files\n\ntests/test_a.py\n  3: x = low(2)  [test_low]\n  … 2 more in this file\n\n\
+        let answer = "4 matches in 2 files\n\ntests/test_a.py\n  in test_low\n    3: x = low(2)\n  … 2 more in this file\n\n\
                       Further files:\n  tests/test_b.py: 1 match\n";
         assert_eq!(
             matches(answer),

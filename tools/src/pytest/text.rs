@@ -226,9 +226,9 @@ fn failure(out: &mut String, failure: &Failure) {
 /// What `pytest.raises` and `pytest.warns` say, in plain words.
 fn did_not_happen(message: &str) -> Option<&'static str> {
     if message.starts_with("DID NOT RAISE") {
-        Some("no exception was raised where the test expects one")
+        Some("an assertion of the test did not hold: no exception was raised")
     } else if message.starts_with("DID NOT WARN") {
-        Some("no such warning was given where the test expects one")
+        Some("an assertion of the test did not hold: no such warning was given")
     } else {
         None
     }
@@ -347,7 +347,7 @@ mod tests {
         failure(&mut out, &failed("DID NOT RAISE <class 'ValueError'>"));
         assert!(
             out.starts_with(
-                "\n  no exception was raised where the test expects one\n  Failed: DID NOT RAISE"
+                "\n  an assertion of the test did not hold: no exception was raised\n  Failed: DID NOT RAISE"
             ),
             "{out}"
         );
