@@ -1,0 +1,388 @@
+//! Scopes of a module, what each binds, and where names are used.
+
+use std::collections::HashSet;
+
+use tree_sitter::Node;
+
+use crate::python::Module;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ScopeKind {
+    Module,
+    Class,
+    Function,
+    Comprehension,
+}
+
+struct Scope<'m> {
+    kind: ScopeKind,
+    parent: Option<usize>,
+    bound: HashSet<&'m str>,
+}
+
+impl Scope<'_> {
+    fn new(kind: ScopeKind, parent: Option<usize>) -> Self {
+        Scope {
+            kind,
+            parent,
+            bound: HashSet::new(),
+        }
+    }
+}
+
+pub(super) struct Use<'m> {
+    pub(super) name: &'m str,
+    pub(super) scope: usize,
+    pub(super) line: usize,
+    /// Where it stands, in bytes.
+    pub(super) at: usize,
+    /// Inside of a `try` that catches a NameError.
+    pub(super) guarded: bool,
+}
+
+pub(super) struct Walk<'m> {
+    module: &'m Module,
+    scopes: Vec<Scope<'m>>,
+    pub(super) uses: Vec<Use<'m>>,
+    /// How many `try` blocks around the place catch a NameError.
+    guards: usize,
+    pub(super) anything_goes: bool,
+    /// Names in annotations are uses too.
+    annotations: bool,
+}
+
+impl<'m> Walk<'m> {
+    pub(super) fn over(module: &'m Module, annotations: bool) -> Self {
+        let mut walk = Walk {
+            module,
+            scopes: vec![Scope::new(ScopeKind::Module, None)],
+            uses: Vec::new(),
+            guards: 0,
+            anything_goes: false,
+            annotations,
+        };
+        walk.visit(module.root(), 0);
+        walk
+    }
+
+    pub(super) fn is_bound(&self, name: &str, scope: usize) -> bool {
+        self.binder(name, scope).is_some()
+    }
+
+    /// The scope that binds a name as seen from another; 0 is the module's.
+    pub(super) fn binder(&self, name: &str, scope: usize) -> Option<usize> {
+        let mut here = scope;
+        let mut sees_class = true;
+        loop {
+            let current = self.scopes.get(here)?;
+            if (current.kind != ScopeKind::Class || sees_class) && current.bound.contains(name) {
+                return Some(here);
+            }
+            // A class's names are seen in its own body and in comprehensions there, not in its methods.
+            sees_class = matches!(current.kind, ScopeKind::Comprehension) && sees_class;
+            here = current.parent?;
+        }
+    }
+
+    fn text(&self, node: Node<'m>) -> &'m str {
+        self.module.source(node)
+    }
+
+    fn open(&mut self, kind: ScopeKind, parent: usize) -> usize {
+        self.scopes.push(Scope::new(kind, Some(parent)));
+        self.scopes.len() - 1
+    }
+
+    fn declare(&mut self, name: &'m str, scope: usize) {
+        if let Some(scope) = self.scopes.get_mut(scope) {
+            scope.bound.insert(name);
+        }
+    }
+
+    fn children(&self, node: Node<'m>) -> Vec<Node<'m>> {
+        let mut cursor = node.walk();
+        node.named_children(&mut cursor).collect()
+    }
+
+    fn each(&mut self, node: Node<'m>, scope: usize) {
+        for child in self.children(node) {
+            self.visit(child, scope);
+        }
+    }
+
+    fn field(&mut self, node: Node<'m>, field: &str, scope: usize) {
+        let mut cursor = node.walk();
+        let found: Vec<Node<'m>> = node.children_by_field_name(field, &mut cursor).collect();
+        for child in found {
+            self.visit(child, scope);
+        }
+    }
+
+    fn visit(&mut self, node: Node<'m>, scope: usize) {
+        match node.kind() {
+            "identifier" => {
+                self.uses.push(Use {
+                    name: self.text(node),
+                    scope,
+                    line: node.start_position().row + 1,
+                    at: node.start_byte(),
+                    guarded: self.guards > 0,
+                });
+            }
+            "type" if self.annotations => self.each(node, scope),
+            "type" | "comment" | "ERROR" | "nonlocal_statement" => {}
+            "function_definition" | "lambda" => self.function(node, scope),
+            "class_definition" => {
+                if let Some(name) = node.child_by_field_name("name") {
+                    self.declare(self.text(name), scope);
+                }
+                let inner = self.open(ScopeKind::Class, scope);
+                self.type_parameters(node, &[scope, inner]);
+                self.field(node, "superclasses", scope);
+                self.field(node, "body", inner);
+            }
+            "list_comprehension"
+            | "set_comprehension"
+            | "dictionary_comprehension"
+            | "generator_expression" => {
+                let inner = self.open(ScopeKind::Comprehension, scope);
+                self.each(node, inner);
+            }
+            "assignment" | "for_in_clause" | "for_statement" | "augmented_assignment" => {
+                let left = node.child_by_field_name("left");
+                for child in self.children(node) {
+                    match left {
+                        Some(left) if left.id() == child.id() => self.bind(child, scope),
+                        _ => self.visit(child, scope),
+                    }
+                }
+            }
+            "named_expression" => {
+                let mut target = scope;
+                while let Some(parent) = self
+                    .scopes
+                    .get(target)
+                    .filter(|s| s.kind == ScopeKind::Comprehension)
+                    .and_then(|s| s.parent)
+                {
+                    target = parent;
+                }
+                if let Some(name) = node.child_by_field_name("name") {
+                    self.declare(self.text(name), target);
+                }
+                self.field(node, "value", scope);
+            }
+            "as_pattern" => {
+                let alias = node.child_by_field_name("alias");
+                for child in self.children(node) {
+                    match alias {
+                        Some(alias) if alias.id() == child.id() => self.bind(child, scope),
+                        _ => self.visit(child, scope),
+                    }
+                }
+            }
+            "except_clause" | "except_group_clause" => {
+                let alias = node.child_by_field_name("alias");
+                for child in self.children(node) {
+                    match alias {
+                        Some(alias) if alias.id() == child.id() => self.bind(child, scope),
+                        _ => self.visit(child, scope),
+                    }
+                }
+            }
+            "import_statement" | "import_from_statement" | "future_import_statement" => {
+                self.import(node, scope)
+            }
+            "global_statement" => {
+                for name in self.children(node) {
+                    self.declare(self.text(name), 0);
+                }
+            }
+            "keyword_argument" => self.field(node, "value", scope),
+            "attribute" => self.field(node, "object", scope),
+            "case_clause" => {
+                for child in self.children(node) {
+                    match child.kind() {
+                        "case_pattern" => self.pattern(child, scope),
+                        _ => self.visit(child, scope),
+                    }
+                }
+            }
+            "type_alias_statement" => {
+                if let Some(name) = node.child_by_field_name("left").and_then(first_identifier) {
+                    self.declare(self.text(name), scope);
+                }
+            }
+            "exec_statement" => self.anything_goes = true,
+            "call" => {
+                let function = node.child_by_field_name("function").map(|f| self.text(f));
+                if matches!(function, Some("exec" | "globals" | "execfile")) {
+                    self.anything_goes = true;
+                }
+                self.each(node, scope);
+            }
+            "try_statement" => self.try_statement(node, scope),
+            _ => self.each(node, scope),
+        }
+    }
+
+    fn try_statement(&mut self, node: Node<'m>, scope: usize) {
+        let children = self.children(node);
+        let guards = children
+            .iter()
+            .filter(|c| c.kind().starts_with("except"))
+            .any(|c| {
+                let head = self.text(*c).lines().next().unwrap_or_default();
+                head.contains("NameError")
+                    || head.contains("Exception")
+                    || head.trim_end() == "except:"
+            });
+        let body = node.child_by_field_name("body");
+        for child in children {
+            let guarded = guards && body.is_some_and(|b| b.id() == child.id());
+            self.guards += usize::from(guarded);
+            self.visit(child, scope);
+            self.guards -= usize::from(guarded);
+        }
+    }
+
+    fn function(&mut self, node: Node<'m>, scope: usize) {
+        if let Some(name) = node.child_by_field_name("name") {
+            self.declare(self.text(name), scope);
+        }
+        let inner = self.open(ScopeKind::Function, scope);
+        self.type_parameters(node, &[scope, inner]);
+        if self.annotations {
+            self.field(node, "return_type", scope);
+        }
+        if let Some(parameters) = node.child_by_field_name("parameters") {
+            for parameter in self.children(parameters) {
+                self.parameter(parameter, scope, inner);
+            }
+        }
+        self.field(node, "body", inner);
+    }
+
+    fn parameter(&mut self, node: Node<'m>, outer: usize, inner: usize) {
+        match node.kind() {
+            "default_parameter" | "typed_default_parameter" => {
+                if let Some(name) = node.child_by_field_name("name") {
+                    self.bind(name, inner);
+                }
+                if self.annotations {
+                    self.field(node, "type", outer);
+                }
+                self.field(node, "value", outer);
+            }
+            "typed_parameter" => {
+                for child in self.children(node) {
+                    match child.kind() {
+                        "type" => self.visit(child, outer),
+                        _ => self.bind(child, inner),
+                    }
+                }
+            }
+            "keyword_separator" | "positional_separator" | "comment" => {}
+            _ => self.bind(node, inner),
+        }
+    }
+
+    fn type_parameters(&mut self, node: Node<'m>, scopes: &[usize]) {
+        let Some(parameters) = node.child_by_field_name("type_parameters") else {
+            return;
+        };
+        for parameter in self.children(parameters) {
+            if let Some(name) = first_identifier(parameter) {
+                for &scope in scopes {
+                    self.declare(self.text(name), scope);
+                }
+            }
+        }
+    }
+
+    /// The target of an assignment.
+    fn bind(&mut self, node: Node<'m>, scope: usize) {
+        match node.kind() {
+            "identifier" => self.declare(self.text(node), scope),
+            "attribute" | "subscript" | "call" => self.visit(node, scope),
+            "comment" | "type" => {}
+            _ if node.named_child_count() == 0 => {
+                // `print`, `match` and the like, where they are names, have no node of their own inside.
+                self.declare(self.text(node), scope);
+            }
+            _ => {
+                for child in self.children(node) {
+                    self.bind(child, scope);
+                }
+            }
+        }
+    }
+
+    /// A pattern of `match`: plain names are bound, dotted ones and classes are used.
+    fn pattern(&mut self, node: Node<'m>, scope: usize) {
+        match node.kind() {
+            "identifier" => self.declare(self.text(node), scope),
+            "dotted_name" => {
+                let parts = self.children(node);
+                match parts.as_slice() {
+                    [only] => self.declare(self.text(*only), scope),
+                    [first, ..] => self.visit(*first, scope),
+                    [] => {}
+                }
+            }
+            "class_pattern" => {
+                for child in self.children(node) {
+                    match child.kind() {
+                        "dotted_name" => {
+                            if let Some(first) = child.named_child(0) {
+                                self.visit(first, scope);
+                            }
+                        }
+                        _ => self.pattern(child, scope),
+                    }
+                }
+            }
+            "keyword_pattern" => {
+                for child in self.children(node).into_iter().skip(1) {
+                    self.pattern(child, scope);
+                }
+            }
+            "string" | "concatenated_string" => {}
+            _ => {
+                for child in self.children(node) {
+                    self.pattern(child, scope);
+                }
+            }
+        }
+    }
+
+    fn import(&mut self, node: Node<'m>, scope: usize) {
+        let mut cursor = node.walk();
+        let names: Vec<Node<'m>> = node.children_by_field_name("name", &mut cursor).collect();
+        for name in names {
+            let local = match name.kind() {
+                "aliased_import" => name.child_by_field_name("alias"),
+                _ => name.named_child(0).or(Some(name)),
+            };
+            if let Some(local) = local {
+                self.declare(self.text(local), scope);
+            }
+        }
+        if self
+            .children(node)
+            .iter()
+            .any(|c| c.kind() == "wildcard_import")
+        {
+            self.anything_goes = true;
+        }
+    }
+}
+
+fn first_identifier(node: Node<'_>) -> Option<Node<'_>> {
+    if node.kind() == "identifier" {
+        return Some(node);
+    }
+    let mut cursor = node.walk();
+    let children: Vec<Node<'_>> = node.named_children(&mut cursor).collect();
+    children.into_iter().find_map(first_identifier)
+}
