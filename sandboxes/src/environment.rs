@@ -6,6 +6,7 @@
 //! built again. Works with any backend, through its trait alone.
 
 mod bench;
+mod editable;
 mod hints;
 mod install;
 mod keys;

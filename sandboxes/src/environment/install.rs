@@ -1,6 +1,7 @@
 //! `uv pip install`, with all that makes old packages installable.
 
 use super::bench::Bench;
+use super::editable;
 use super::layers::Build;
 use super::steps::{Steps, text};
 use crate::sandbox::{Command, Result};
@@ -17,26 +18,59 @@ impl Build<'_> {
         install: &[String],
     ) -> Result<()> {
         let step = "install the package";
-        let mut command = self.install_command(bench, install);
-        command.env.extend(self.plan.version.variables(true));
-        let mut printed = steps.attempt(step, &command).await?;
+        let attempt = async |general| {
+            let mut command = self.install_command(bench, install);
+            self.plan.editable.ask(bench, &mut command).await?;
+            command.env.extend(self.plan.version.variables(general));
+            steps.attempt(step, &command).await
+        };
+        let mut printed = attempt(true).await?;
         let mismatch = printed.text.contains("does not match given version");
         if printed.code != 0 && mismatch && self.plan.version.variable.is_some() {
-            let mut command = self.install_command(bench, install);
-            command.env.extend(self.plan.version.variables(false));
-            printed = steps.attempt(step, &command).await?;
+            printed = attempt(false).await?;
         }
-        let editable = install.iter().position(|a| a == "-e" || a == "--editable");
         let refused =
             printed.text.contains("build_editable") && printed.text.contains("has no attribute");
         if printed.code != 0
             && refused
-            && let Some(at) = editable
+            && let Some(at) = editable::position(install)
         {
             return self.link(bench, steps, install, at).await;
         }
         if printed.code != 0 {
             return Err(steps.failed(step, &printed));
+        }
+        if self.plan.editable.by_setuptools {
+            self.keep_importable(bench, steps, install).await?;
+        }
+        Ok(())
+    }
+
+    /// A package that lies elsewhere than its name says cannot be found by a path: then setuptools has its way.
+    async fn keep_importable(
+        &self,
+        bench: &Bench,
+        steps: &Steps<'_>,
+        install: &[String],
+    ) -> Result<()> {
+        let script = bench.tools.join("editable.py");
+        bench
+            .sandbox
+            .upload(&script, editable::LOST.as_bytes(), 0o644)
+            .await?;
+        let command = Command::new([
+            bench.python.clone(),
+            text(&script),
+            text(&bench.paths.workspace),
+        ]);
+        let lost = steps.run("look for the package", &command).await?;
+        if let Some(name) = lost.split_whitespace().next() {
+            let mut command = self.install_command(bench, install);
+            command.argv.push(format!("--reinstall-package={name}"));
+            command.env.extend(self.plan.version.variables(true));
+            steps
+                .run("install the package with an import hook", &command)
+                .await?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{requirements, version};
+use super::{editable, requirements, version};
 use crate::recipe::{Recipe, resolution_date};
 use crate::repository::{Source, Tree};
 use crate::sandbox::{Backend, Result};
@@ -19,6 +19,7 @@ pub(super) struct Plan {
     pub date: Option<String>,
     pub requirements: requirements::Requirements,
     pub version: version::Version,
+    pub editable: editable::Editable,
     /// The recipe was found by looking at the repository, so parts of it may be wrong.
     pub guessed: bool,
 }
@@ -50,9 +51,8 @@ pub(super) fn plan(
             "env": recipe.env,
         }),
     );
-    let environment = name(
-        "env",
-        &json!({
+    let editable = editable::look(recipe.install.as_deref(), recipe.image.is_some(), &tree)?;
+    let mut environment = json!({
             "dependencies": dependencies,
             "source": source.digest,
             "before": recipe.before_install,
@@ -61,14 +61,19 @@ pub(super) fn plan(
             "git": recipe.git,
             "version": version.version,
             "options": recipe.runner.options,
-        }),
-    );
+    });
+    // Only where it makes a difference: all others keep their names.
+    if editable.by_setuptools {
+        environment["editable"] = json!("path");
+    }
+    let environment = name("env", &environment);
     Ok(Plan {
         dependencies,
         environment,
         date,
         requirements,
         version,
+        editable,
         guessed: origin.starts_with("detected"),
     })
 }

@@ -96,6 +96,22 @@ pub(super) fn package_name(requirement: &str) -> String {
     name.to_lowercase().replace(['_', '.'], "-")
 }
 
+/// The name under which the code is installed, as far as its files tell it.
+pub(crate) fn distribution_name(tree: &Tree) -> Result<Option<String>> {
+    let files = Files::read(tree)?;
+    let project = files.pyproject.get("project");
+    let name = project
+        .and_then(|p| p.get("name")?.as_str())
+        .or(files.setup_cfg.get("metadata", "name"))
+        .map(str::to_owned)
+        .or_else(|| match setup_py::literal(&files.setup_py, "name") {
+            Some(setup_py::Literal::Text(name)) => Some(name),
+            _ => None,
+        });
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    Ok(name.filter(|name| !name.is_empty() && name.chars().all(plain)))
+}
+
 /// Is there something that pip can install?
 fn installable(files: &Files) -> bool {
     if !files.setup_py.trim().is_empty() {
