@@ -16,6 +16,7 @@ mod images;
 mod owner;
 mod reaper;
 mod remains;
+mod seccomp;
 mod settings;
 
 use async_trait::async_trait;

@@ -7,7 +7,7 @@ use bollard::models::{
 use super::connect::Engine;
 use super::container::WORKSPACE;
 use super::images::Image;
-use super::owner;
+use super::{owner, seccomp};
 use crate::sandbox::{Result, Spec};
 
 pub(super) fn configuration(
@@ -39,7 +39,11 @@ pub(super) fn configuration(
         nano_cpus: Some((limits.cpus * 1e9) as i64),
         ulimits: Some(ulimits),
         cap_drop: (!spec.root).then(|| vec!["ALL".to_owned()]),
-        security_opt: Some(vec!["no-new-privileges".to_owned()]),
+        security_opt: Some(
+            std::iter::once("no-new-privileges".to_owned())
+                .chain(seccomp::option(engine, spec))
+                .collect(),
+        ),
         init: Some(true),
         log_config: Some(HostConfigLogConfig {
             typ: Some("none".to_owned()),
