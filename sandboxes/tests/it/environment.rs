@@ -505,6 +505,100 @@ async fn a_build_backend_without_editable_installs_is_linked() {
     sandbox.stop().await.unwrap();
 }
 
+/// setuptools itself, from the package index once and then from the target folder; `None` where there is no network.
+fn setuptools() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("setuptools");
+    let wheel = folder.join("setuptools-80.9.0-py3-none-any.whl");
+    if !wheel.exists() {
+        let said = std::process::Command::new("python3")
+            .args(["-m", "pip", "download", "--quiet", "--no-deps", "--dest"])
+            .arg(&folder)
+            .arg("setuptools==80.9.0")
+            .output()
+            .unwrap();
+        if !said.status.success() {
+            eprintln!("skipped: setuptools cannot be downloaded: {said:?}");
+            return None;
+        }
+    }
+    Some(wheel)
+}
+
+/// An import hook hides the code from what walks `sys.path`; without one, a package that lies elsewhere is lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn setuptools_installs_a_path_unless_that_loses_the_package() {
+    let Some(place) = Place::new() else { return };
+    let Some(wheel) = setuptools() else { return };
+    std::fs::copy(&wheel, place.wheels().join(wheel.file_name().unwrap())).unwrap();
+    let hook = "install the package with an import hook".to_owned();
+    let named = "[build-system]\nrequires = [\"setuptools\"]\nbuild-backend = \"setuptools.build_meta\"\n\
+                 [project]\nname = \"thing\"\nversion = \"1\"\n[tool.setuptools]\npackages = [\"thing\"]\n";
+    let unnamed = "from setuptools import setup\n\
+                   setup(name='th' + 'ing', version='1', packages=['thing'], package_dir={})\n";
+    let cases = [
+        ("pyproject.toml", named.to_owned(), "thing", true),
+        (
+            "setup.py",
+            unnamed.replace("{}", "{'': '.'}"),
+            "thing",
+            true,
+        ),
+        (
+            "setup.py",
+            unnamed.replace("{}", "{'': 'src'}"),
+            "src/thing",
+            true,
+        ),
+        (
+            "setup.py",
+            unnamed.replace("{}", "{'thing': 'odd/place'}"),
+            "odd/place",
+            false,
+        ),
+    ];
+    for (file, content, folder, path) in cases {
+        for old in [
+            "pyproject.toml",
+            "backend.py",
+            "setup.py",
+            "thing",
+            "src",
+            "odd",
+        ] {
+            let old = place.work().join(old);
+            let _ = std::fs::remove_file(&old).or_else(|_| std::fs::remove_dir_all(&old));
+        }
+        place.write(file, &content);
+        place.write(&format!("{folder}/__init__.py"), "");
+        place.write(&format!("{folder}/__main__.py"), "print(__file__)\n");
+        let (built, steps) = place.tell(&place.source(), &recipe(), "a test").await;
+        let built = built.unwrap();
+        assert_eq!(steps.contains(&hook), !path, "{content}: {steps:?}");
+        let sandbox = place.sandbox(&built).await;
+        let paths = sandbox.facts().paths.clone();
+        let python = built.python_in(&paths).display().to_string();
+        let main = format!("{}/{folder}/__main__.py\n", paths.workspace.display());
+        let said = shell(sandbox.as_ref(), &format!("cd / && {python} -m thing")).await;
+        assert_eq!(said, main, "{content}");
+        let script = format!("find {} -name '*_finder.py'", paths.environment.display());
+        let hooks = shell(sandbox.as_ref(), &script).await;
+        assert_eq!(hooks.contains("__editable__"), !path, "{content}: {hooks}");
+        sandbox.stop().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_python_is_not_built() {
+    let Some(place) = Place::new() else { return };
+    for python in ["backend.py", "thing", "tests"] {
+        let python = place.work().join(python);
+        let _ = std::fs::remove_file(&python).or_else(|_| std::fs::remove_dir_all(&python));
+    }
+    let error = place.build(&place.source(), &recipe()).await.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Input);
+    assert!(error.message.contains("no Python files"), "{error}");
+}
+
 /// A record without its state, and a state without its record, are both as nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn half_of_an_environment_is_none() {
