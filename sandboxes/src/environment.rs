@@ -165,6 +165,7 @@ pub async fn prepare(
     settings: &BuildSettings,
     progress: Progress<'_>,
 ) -> Result<Environment> {
+    is_python(source)?;
     let plan = keys::plan(backend, source, recipe, origin)?;
     let folder = settings.cache.join("environments");
     tokio::fs::create_dir_all(&folder).await?;
@@ -188,6 +189,23 @@ pub async fn prepare(
     environment.seconds = begun.elapsed().as_secs_f64();
     write(&record, &environment).await?;
     Ok(environment)
+}
+
+/// An environment could be built for anything, but no test could be written in it.
+fn is_python(source: &Source) -> Result<()> {
+    let python = |path: &str| {
+        [".py", ".pyx", ".pyi"]
+            .iter()
+            .any(|end| path.ends_with(end))
+    };
+    if source.tree()?.paths().any(python) {
+        return Ok(());
+    }
+    Err(SandboxError::new(
+        ErrorKind::Input,
+        format!("{} has no Python files at this commit", source.name),
+    )
+    .hint("testwright writes tests for Python code: name another repository with --repo, or a commit with --commit"))
 }
 
 /// As of when the packages of an environment are resolved, for the record.

@@ -1,7 +1,7 @@
 //! What the user can do about a step that failed, from the words of its output.
 
 /// Words, and what helps where they turn up. The first that fits counts.
-const KNOWN: [(&[&str], &str); 13] = [
+const KNOWN: [(&[&str], &str); 16] = [
     (
         &["missing an upload date"],
         "the package index tells no upload dates: set exclude-newer = \"never\" in the recipe",
@@ -21,6 +21,14 @@ const KNOWN: [(&[&str], &str); 13] = [
             "error: command 'gcc' failed: No such file",
             "unable to execute 'gcc'",
             "unable to execute 'cc'",
+            "gcc' failed: No such file",
+            "No such file or directory: 'gcc'",
+            "No such file or directory: 'cc'",
+            "No such file or directory: 'g++'",
+            "No such file or directory: 'c++'",
+            "No such file or directory: 'clang'",
+            "No such file or directory: 'x86_64-linux-gnu-gcc'",
+            "No such file or directory: 'aarch64-linux-gnu-gcc'",
             "gcc: not found",
         ],
         "a C compiler is missing: add \"build-essential\" to system-packages in the recipe",
@@ -81,12 +89,29 @@ const KNOWN: [(&[&str], &str); 13] = [
         "make room on the disk, or set another cache folder",
     ),
     (
+        &["was not found in the package registry"],
+        "a required package is not in the index under this name: correct the requirement, or name the index that has it in the settings",
+    ),
+    (
         &[
             "No solution found when resolving",
             "No matching distribution",
         ],
         "requirements contradict each other, or need another Python: set python, requirements or exclude-newer in \
          [environment] of testwright.toml",
+    ),
+    (
+        &[
+            "pyproject.toml: ",
+            "TOML parse error",
+            "invalid pyproject.toml config",
+        ],
+        "the repository's pyproject.toml is broken at the place that is named: mend it, or choose another commit with --commit",
+    ),
+    (
+        &["in run_setup\n"],
+        "the repository's setup.py fails, with the error in the last lines: it may need another Python (--python X.Y), older \
+         build tools (build-constraints) or packages (requirements) in [environment] of testwright.toml",
     ),
 ];
 
@@ -97,4 +122,27 @@ pub(super) fn hint(output: &str) -> &'static str {
         .iter()
         .find(|(signs, _)| signs.iter().any(|sign| output.contains(sign)))
         .map_or(ELSE, |(_, hint)| hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hint;
+
+    #[test]
+    fn the_cause_is_found_among_what_follows_from_it() {
+        let setup = "  File \"build_meta.py\", line 520, in run_setup\n    exec(code)\n";
+        for (output, wanted) in [
+            (format!("{setup}RuntimeError: no luck"), "setup.py fails"),
+            (format!("{setup}error: [Errno 2] No such file or directory: 'gcc'"), "build-essential"),
+            (
+                "No solution found when resolving dependencies:\nBecause x was not found in the package registry".to_owned(),
+                "not in the index",
+            ),
+            ("No solution found when resolving dependencies:\nBecause a<1".to_owned(), "contradict"),
+            ("ERROR: /testbed/pyproject.toml: Expected ']'".to_owned(), "pyproject.toml is broken"),
+            ("else".to_owned(), "testwright.toml"),
+        ] {
+            assert!(hint(&output).contains(wanted), "{output}: {}", hint(&output));
+        }
+    }
 }
