@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use testwright_sandboxes::environment::Environment;
+use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::{Backend, Facts, Limits, Sandbox, SandboxError, Spec, Start};
 use testwright_tools::config::{Config, Runner, RunnerKind};
 
@@ -102,7 +103,14 @@ impl Session {
         arguments: Value,
         deadline: Duration,
     ) -> Result<CallAnswer, SandboxError> {
-        self.connection.call(tool, arguments, deadline).await
+        let called = self.connection.call(tool, arguments, deadline).await;
+        match called {
+            // A toolbox that is gone may only follow from a container or an engine that is.
+            Err(error) if error.kind == ErrorKind::Dead => {
+                Err(self.sandbox.health().await.err().unwrap_or(error))
+            }
+            called => called,
+        }
     }
 
     /// Calls a tool in a copy of the present state, which is thrown away afterwards.

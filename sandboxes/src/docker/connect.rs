@@ -91,6 +91,7 @@ async fn greet(host: &str, settings: &Arc<DockerSettings>) -> Result<Engine> {
                 ErrorKind::Unavailable,
                 format!("{doing}: no answer in {} s", GREETING.as_secs()),
             )
+            .hint("is the machine overloaded, or the engine stuck? `docker info` should answer at once")
         })?
         .map_err(|e| explain(&doing, e))?;
     let podman = version

@@ -47,6 +47,10 @@ fn refused(doing: &str, status: u16, message: &str) -> SandboxError {
         return SandboxError::new(ErrorKind::System, full)
             .hint("make room where the engine keeps its images");
     }
+    if says("container-init binary not found") {
+        return SandboxError::new(ErrorKind::System, full)
+            .hint("Podman lacks the program that ends a container's processes: install the package catatonit");
+    }
     let container_is_gone = match status {
         404 => {
             says("No such container")
@@ -99,7 +103,12 @@ fn lost(doing: &str, error: &Error) -> SandboxError {
             if deepest.contains("certificate") || deepest.contains("tls") || deepest.contains("handshake") {
                 failed.hint("check DOCKER_TLS_VERIFY and the certificates in DOCKER_CERT_PATH")
             } else {
-                failed.hint(NOT_RUNNING)
+                // Alone, "no such file" would seem to speak of what was to be done.
+                SandboxError {
+                    message: format!("{doing}: the engine does not answer ({deepest})"),
+                    ..failed
+                }
+                .hint(NOT_RUNNING)
             }
         }
         (None, Error::CertPathError { .. } | Error::CertParseError { .. } | Error::CertMultipleKeys { .. }) => {
@@ -145,6 +154,11 @@ mod tests {
         let full = answer(500, "write /x: no space left on device");
         assert_eq!(full.kind, ErrorKind::System);
         assert!(full.hint.is_some_and(|h| h.contains("make room")));
+        let no_init = answer(
+            500,
+            "container-init binary not found on the host: stat /usr/libexec/podman/catatonit: no such file or directory",
+        );
+        assert!(no_init.hint.is_some_and(|h| h.contains("catatonit")));
     }
 
     #[test]
@@ -159,6 +173,7 @@ mod tests {
         };
         let closed = io(io::ErrorKind::ConnectionRefused);
         let forbidden = io(io::ErrorKind::PermissionDenied);
+        assert!(closed.message.contains("the engine does not answer"));
         assert_eq!(
             (closed.kind, forbidden.kind),
             (ErrorKind::Unavailable, ErrorKind::Unavailable)

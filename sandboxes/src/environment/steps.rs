@@ -89,7 +89,7 @@ impl Steps<'_> {
         }
         let work = self.stream(&command);
         let printed = match tokio::time::timeout(self.deadline, work).await {
-            Ok(printed) => printed?,
+            Ok(printed) => printed.map_err(|e| self.broken_off(step, e))?,
             Err(_) => {
                 let seconds = self.deadline.as_secs();
                 self.log
@@ -117,6 +117,18 @@ impl Steps<'_> {
             format!("`{step}` ended with exit code {}", printed.code),
             &printed.text,
         )
+    }
+
+    /// The sandbox or its engine was lost meanwhile.
+    fn broken_off(&self, step: &str, error: SandboxError) -> SandboxError {
+        self.log.line(&format!("== {step} broke off: {error}"));
+        let log = self.log.path.display();
+        SandboxError {
+            message: format!(
+                "build the environment: `{step}` broke off: {error}\n  the whole log: {log}"
+            ),
+            ..error
+        }
     }
 
     fn error(&self, what: String, text: &str) -> SandboxError {
