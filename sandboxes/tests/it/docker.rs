@@ -1,5 +1,8 @@
 //! The `docker` backend against a real engine. Needs the image `testwright/python:3.11`
 //! (`sandboxes/base-images/make-base-image --python 3.11`).
+//!
+//! `DOCKER_HOST` names another engine. For Podman: `docker save testwright/python:3.11 | podman load`, then
+//! `podman system service --time=0 unix:///tmp/podman.sock`, and `DOCKER_HOST=unix:///tmp/podman.sock`. It needs catatonit.
 
 use std::collections::BTreeMap;
 use std::path::Path;
