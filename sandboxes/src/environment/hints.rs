@@ -1,7 +1,7 @@
 //! What the user can do about a step that failed, from the words of its output.
 
 /// Words, and what helps where they turn up. The first that fits counts.
-const KNOWN: [(&[&str], &str); 16] = [
+const KNOWN: [(&[&str], &str); 17] = [
     (
         &["missing an upload date"],
         "the package index tells no upload dates: set exclude-newer = \"never\" in the recipe",
@@ -57,6 +57,11 @@ const KNOWN: [(&[&str], &str); 16] = [
             "UnknownIssuer",
         ],
         "a certificate is not trusted: name your CA bundle in SSL_CERT_FILE",
+    ),
+    (
+        &["urllib.error.URLError"],
+        "the repository's own code asks for something on the network, which a sandbox does not have: choose another commit, or \
+         have the recipe's install steps fetch it",
     ),
     (
         &[
@@ -140,6 +145,10 @@ mod tests {
             ),
             ("No solution found when resolving dependencies:\nBecause a<1".to_owned(), "contradict"),
             ("ERROR: /testbed/pyproject.toml: Expected ']'".to_owned(), "pyproject.toml is broken"),
+            (
+                "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>".to_owned(),
+                "own code",
+            ),
             ("else".to_owned(), "testwright.toml"),
         ] {
             assert!(hint(&output).contains(wanted), "{output}: {}", hint(&output));
