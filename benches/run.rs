@@ -1,6 +1,7 @@
 //! What a run costs besides its model and its tests: the time from `run` to the first model call, beyond what the engine
 //! itself needs to start a container (wanted: under 1 s); the memory that the waiting loop takes (wanted: under 60 MB);
-//! and what 300 steps add to it, as a part of the trajectory's own size (wanted: at most 1).
+//! what 300 steps add to it, as a part of the trajectory's own size (wanted: at most 1); and a tool call's way into a
+//! container and back, as a part of what `docker exec true` costs (wanted: at most 1/50).
 //!
 //! `cargo bench --bench run`. Without a Docker engine that part is left out.
 
@@ -10,15 +11,20 @@ mod server;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use server::{Response, Server};
+use testwright::agent::Silent;
+use testwright::preparation::{Preparation, Where};
+use testwright::settings::{Flags, Settings, Sources};
 
 const ROUNDS: usize = 7;
 const STEPS: usize = 300;
+const CALLS: usize = 500;
 /// A file of which each step reads a window.
 const LONG: &str = "long.py";
 
@@ -28,7 +34,10 @@ fn main() -> Result<(), Failure> {
     let scratch = tempfile::tempdir()?;
     let mut good = first_call("local", Duration::ZERO, scratch.path())?;
     match engine_start() {
-        Some(start) => good &= first_call("docker", start, scratch.path())?,
+        Some(start) => {
+            good &= first_call("docker", start, scratch.path())?;
+            good &= tool_call()?;
+        }
         None => println!("docker: skipped, no engine with testwright/python:3.11"),
     }
     good &= memory(scratch.path())?;
@@ -57,6 +66,50 @@ fn first_call(sandbox: &str, engine: Duration, scratch: &Path) -> Result<bool, F
     println!("{sandbox}: the engine's own part        {engine:>10.1?}");
     println!("{sandbox}: beyond it                    {beyond:>10.1?} (wanted: under 1 s)");
     Ok(beyond < Duration::from_secs(1))
+}
+
+/// A tool's answer from a running container, beside the start of a program in it.
+fn tool_call() -> Result<bool, Failure> {
+    let mut flags = Flags::default();
+    flags.set("run.sandbox", Some("docker"));
+    flags.set("run.python", Some("3.11"));
+    let settings = Settings::load(&Sources::of_process(flags))?;
+    let place = Where {
+        location: examples().join("slugs").to_string_lossy().into_owned(),
+        revision: None,
+    };
+    tokio::runtime::Runtime::new()?.block_on(async {
+        let preparation = Preparation::new(&settings, Arc::new(Silent)).await?;
+        let (_, _, session) = preparation.ready(&place, None).await?;
+        let mut execs = Vec::new();
+        for _ in 0..3 * ROUNDS {
+            let begin = Instant::now();
+            let done = Command::new("docker")
+                .args(["exec", &session.facts().id, "true"])
+                .status()?;
+            execs.push(begin.elapsed());
+            if !done.success() {
+                return Err("docker exec failed".into());
+            }
+        }
+        let arguments = json!({"path": "src/slugs/slug.py"});
+        let mut calls = Vec::new();
+        for _ in 0..CALLS {
+            let begin = Instant::now();
+            let deadline = Duration::from_secs(60);
+            session
+                .call("open_file", arguments.clone(), deadline)
+                .await?;
+            calls.push(begin.elapsed());
+        }
+        session.close().await?;
+        let (exec, call) = (median(&mut execs), median(&mut calls));
+        let ratio = exec.as_secs_f64() / call.as_secs_f64();
+        println!("docker exec of `true`, p50    {exec:>10.1?}");
+        println!("open_file in it, p50          {call:>10.1?}");
+        println!("ratio                            1/{ratio:.0} (wanted: at most 1/50)");
+        Ok(ratio >= 50.0)
+    })
 }
 
 /// Resident memory of the loop while it waits for a tool, after one step and after many.
