@@ -45,7 +45,7 @@ pub struct Args {
     /// Most minutes, once the environment is there
     #[arg(long, value_name = "M")]
     max_minutes: Option<f64>,
-    /// With a GitHub issue: its comments too, as far as they are older than the fix
+    /// With a GitHub issue: its comments too, as far as they are older than the fix (and than --commit)
     #[arg(long)]
     comments: bool,
     /// Go on with the run recorded in this folder

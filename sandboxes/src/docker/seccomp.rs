@@ -4,6 +4,7 @@
 //! can hold containers. Podman reads a filter from a file on its machine only (its version of Docker's API takes the
 //! text of a filter for a path), so it is written where Podman reaches it: into the user's cache folder.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -15,8 +16,8 @@ use crate::sandbox::Spec;
 const EPERM: u32 = 1;
 const ENOSYS: u32 = 38;
 
-/// System calls that no test needs and that kernels have been broken with; the `local` backend refuses the same, and
-/// what only root may do is here too.
+/// System calls that no test needs and that kernels have been broken with, and what only root may do. What a runtime's
+/// libseccomp does not know by name it leaves out.
 const REFUSED: &[&str] = &[
     "_sysctl",
     "acct",
@@ -126,7 +127,10 @@ fn write(folder: &Path) -> std::io::Result<PathBuf> {
     if std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
         return Ok(path);
     }
-    std::fs::create_dir_all(folder)?;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
     let aside = folder.join(format!("{}.new", super::container::unique()));
     std::fs::write(&aside, text)?;
     std::fs::rename(&aside, &path)?;

@@ -60,8 +60,8 @@ const KNOWN: [(&[&str], &str); 17] = [
     ),
     (
         &["urllib.error.URLError"],
-        "the repository's own code asks for something on the network, which a sandbox does not have: choose another commit, or \
-         have the recipe's install steps fetch it",
+        "the repository's own code asks for something on the network: in a step that installs, check the network and the proxy \
+         variables (https_proxy); tests have no network, so what they need must be there before",
     ),
     (
         &[

@@ -26,8 +26,10 @@ impl Build<'_> {
         };
         let mut printed = attempt(true).await?;
         let mismatch = printed.text.contains("does not match given version");
+        let mut general = true;
         if printed.code != 0 && mismatch && self.plan.version.variable.is_some() {
-            printed = attempt(false).await?;
+            general = false;
+            printed = attempt(general).await?;
         }
         let refused =
             printed.text.contains("build_editable") && printed.text.contains("has no attribute");
@@ -41,17 +43,19 @@ impl Build<'_> {
             return Err(steps.failed(step, &printed));
         }
         if self.plan.editable.by_setuptools {
-            self.keep_importable(bench, steps, install).await?;
+            self.keep_importable(bench, steps, install, general).await?;
         }
         Ok(())
     }
 
     /// A package that lies elsewhere than its name says cannot be found by a path: then setuptools has its way.
+    /// `general` is how the version was handed over when it was installed.
     async fn keep_importable(
         &self,
         bench: &Bench,
         steps: &Steps<'_>,
         install: &[String],
+        general: bool,
     ) -> Result<()> {
         let script = bench.tools.join("editable.py");
         bench
@@ -67,7 +71,7 @@ impl Build<'_> {
         if let Some(name) = lost.split_whitespace().next() {
             let mut command = self.install_command(bench, install);
             command.argv.push(format!("--reinstall-package={name}"));
-            command.env.extend(self.plan.version.variables(true));
+            command.env.extend(self.plan.version.variables(general));
             steps
                 .run("install the package with an import hook", &command)
                 .await?;

@@ -25,11 +25,16 @@ struct Entry<'a> {
 pub(super) fn source(repository: &Repository) -> Result<Source> {
     let folder = repository.cache.join("sources");
     std::fs::create_dir_all(&folder)?;
-    // What was found out about a commit once stays so: listing and describing it take longer than all else.
-    let record = repository.commit.as_ref().map(|commit| {
-        let name = format!("{}-{}.json", short(commit), short(&repository.tree));
-        folder.join(name)
-    });
+    // Listing and describing a commit take longer than all else. Its files stay as they are, its tags may not.
+    let record = match &repository.commit {
+        Some(commit) => {
+            let tags = repository.git.run(["for-each-ref", "refs/tags"])?;
+            let tags = hex(&Sha256::digest(&tags));
+            let parts = [commit, &repository.tree, &tags].map(|hash| short(hash));
+            Some(folder.join(format!("{}.json", parts.join("-"))))
+        }
+        None => None,
+    };
     let known = record.as_ref().and_then(|path| std::fs::read(path).ok());
     let known = known.and_then(|text| serde_json::from_slice::<Source>(&text).ok());
     let found = match known {

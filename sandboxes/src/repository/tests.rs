@@ -145,6 +145,10 @@ fn the_archive_is_the_whole_commit() {
     );
     assert_eq!(source.name, "project");
     assert!(source.notes.is_empty(), "{:?}", source.notes);
+
+    // A tag that comes later is seen.
+    git(&work, &["tag", "-a", "v1.3", "-m", "later"]);
+    assert_eq!(place.source(&work, None).describe.as_deref(), Some("v1.3"));
 }
 
 #[test]
