@@ -57,6 +57,14 @@ impl Limit {
 }
 
 impl Outcome {
+    /// The run has come to its end; else it can go on later, where it was cut short.
+    pub fn is_final(&self) -> bool {
+        !matches!(
+            self,
+            Outcome::ModelFailed { .. } | Outcome::Infrastructure { .. } | Outcome::Interrupted
+        )
+    }
+
     /// Exit code of the command line.
     pub fn exit_code(&self) -> u8 {
         match self {

@@ -457,10 +457,7 @@ impl Run {
     /// Writes the end down and gives back what is needed to finish the folder.
     pub async fn finish(mut self, outcome: &Outcome) -> (Budget, RunFolder, Past) {
         if !self.past.is_replay()
-            && !matches!(
-                outcome,
-                Outcome::Infrastructure { .. } | Outcome::Interrupted
-            )
+            && outcome.is_final()
             && let Err(error) = self.folder.append(&Event::Ended {
                 outcome: outcome.clone(),
             })

@@ -155,16 +155,28 @@ pub async fn run(args: &Args) -> Result<u8> {
         anstream::print!("{}", card::render(&record.outcome));
         anstream::eprintln!("results: {}", folder.display());
     }
-    if let Outcome::Infrastructure { message, hint } | Outcome::ModelFailed { message, hint } =
-        &record.outcome
+    if let Some(error) = failure(&record.outcome)
+        && !args.json
     {
-        let mut error = Error::infrastructure(message.clone());
-        error.hint = hint.clone();
-        if !args.json {
-            anstream::eprintln!("{}", error.render());
-        }
+        anstream::eprintln!("{}", error.render());
     }
     Ok(record.exit_code)
+}
+
+/// What ended the run and is not the test's fault.
+fn failure(outcome: &Outcome) -> Option<Error> {
+    let (error, hint) = match outcome {
+        Outcome::Infrastructure { message, hint } => (Error::infrastructure(message.clone()), hint),
+        Outcome::ModelFailed { message, hint } => {
+            let error = Error::infrastructure("get an answer from the model");
+            (error.cause(message), hint)
+        }
+        _ => return None,
+    };
+    Some(match hint {
+        Some(hint) => error.hint(hint.clone()),
+        None => error,
+    })
 }
 
 /// A run, before it starts.

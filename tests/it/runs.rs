@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::program::{Place, calls, ended, example, says};
+use crate::server::{Response, Server};
 
 const TEST: &str = "def test_cut_leaves_no_separator_at_the_end():\n    \
                     assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
@@ -249,6 +250,44 @@ fn a_killed_run_goes_on_where_it_was() {
         .output()
         .unwrap();
     ended(&replayed, 0);
+}
+
+#[test]
+fn a_run_whose_model_failed_goes_on_later() {
+    let place = Place::new();
+    let works = std::sync::atomic::AtomicBool::new(false);
+    let works: &'static _ = Box::leak(Box::new(works));
+    let server = Server::start(|_| {
+        if works.load(std::sync::atomic::Ordering::SeqCst) {
+            Response::json(json!({"choices": [{"index": 0, "finish_reason": "stop",
+                "message": {"role": "assistant", "content": "I stop here."}}]}))
+            .with("content-type", "application/json")
+        } else {
+            Response::status(401)
+        }
+    });
+    let url = format!("{}/v1", server.url);
+    let output = place
+        .run_example(&["--model", "m"])
+        .env("TESTWRIGHT_MODEL_BASE_URL", &url)
+        .output()
+        .unwrap();
+    ended(&output, 3);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        told.contains("failed to get an answer from the model\n  cause: "),
+        "{told}"
+    );
+    works.store(true, std::sync::atomic::Ordering::SeqCst);
+    let output = place
+        .testwright()
+        .args(["run", "--resume"])
+        .arg(place.path("out"))
+        .env("TESTWRIGHT_MODEL_BASE_URL", &url)
+        .output()
+        .unwrap();
+    ended(&output, 1);
+    assert_eq!(place.json("run.json")["outcome"], "nothing");
 }
 
 #[test]
