@@ -12,12 +12,17 @@ use crate::process::Ended;
 /// pytest's exit status for unusable arguments.
 pub const USAGE: i32 = 4;
 
+/// Why a test has no outcome that began after the first ones and took too long.
+pub const UNFINISHED: &str = "not finished in time";
+
 /// What is known of one test.
 #[derive(Default)]
 struct Course {
     phases: Vec<RawPhase>,
     executed: Vec<String>,
     ended: bool,
+    /// Ended because the time for the tests after the first ones was over.
+    cut: bool,
 }
 
 /// What is known of one session.
@@ -32,6 +37,7 @@ pub struct Session {
     collection_errors: Vec<(String, RawFailure)>,
     missing: Vec<String>,
     internal_error: Option<String>,
+    rest_timed_out: bool,
     /// pytest's options and first conftest files were good.
     pub started: bool,
     /// Collection came to its end.
@@ -79,6 +85,12 @@ impl Session {
                     course.ended = true;
                 }
             }
+            Event::Limit { id } => {
+                self.rest_timed_out = true;
+                if let Some(course) = id.and_then(|id| self.courses.get_mut(&id)) {
+                    course.cut = true;
+                }
+            }
             Event::InternalError { text } => self.internal_error = Some(text),
             Event::Finish {} => {}
         }
@@ -90,7 +102,7 @@ impl Session {
         failed.filter(|id| id.ends_with("conftest.py")).collect()
     }
 
-    /// The report on `asked`. `ended` says how the process came to its end.
+    /// The report on `asked`, ids below others included. `ended` says how the process came to its end.
     pub fn report(
         mut self,
         asked: &[String],
@@ -101,6 +113,7 @@ impl Session {
         let mut report = Report {
             printed,
             timed_out: ended == Ended::Deadline,
+            rest_timed_out: self.rest_timed_out,
             exit_code: match ended {
                 Ended::Exit(code) => Some(code),
                 Ended::Signal(_) | Ended::Deadline => None,
@@ -127,7 +140,7 @@ impl Session {
         if !self.collected && !usage && self.broken_conftests().is_empty() {
             self.died_collecting(asked, &death, classifier, &mut report);
         }
-        self.account_for(asked, &mut report);
+        self.account_for(asked, classifier, &mut report);
         report
     }
 
@@ -156,7 +169,7 @@ impl Session {
     }
 
     /// Every id asked for is a result, an error of its module, or not found.
-    fn account_for(&self, asked: &[String], report: &mut Report) {
+    fn account_for(&self, asked: &[String], classifier: &Classifier<'_>, report: &mut Report) {
         for id in asked {
             let answered = report.tests.iter().any(|test| covers(id, &test.id));
             if answered {
@@ -175,7 +188,7 @@ impl Session {
             let mut skipped = self.skipped_modules.iter();
             if let Some((_, reason)) = skipped.find(|(module, _)| covers(module, id)) {
                 let mut result = without_run(id, Outcome::Skipped, None);
-                result.captured.clone_from(reason);
+                result.captured = stable(reason, classifier.root);
                 report.tests.push(result);
                 continue;
             }
@@ -212,13 +225,17 @@ impl Course {
         let died = RawFailure::without_exception("process", format!("{death} while this test ran"));
         let raw_failure = match decisive {
             Some(phase) => phase.failure.as_ref().map(|raw| (raw, phase.when)),
-            None if !self.ended => Some((&died, Phase::Call)),
+            None if !self.ended && !self.cut => Some((&died, Phase::Call)),
             None => None,
         };
         let failure = raw_failure.map(|(raw, when)| classifier.failure(raw, when));
         let skipped = self.phases.iter().find(|p| p.outcome == "skipped");
         let captured = decisive.or(skipped).map_or("", |phase| &phase.captured);
-        let captured = stable(captured, classifier.root);
+        let captured = if self.cut && decisive.is_none() && !self.ended {
+            UNFINISHED.to_owned()
+        } else {
+            stable(captured, classifier.root)
+        };
         let seconds: f64 = self.phases.iter().map(|phase| phase.seconds).sum();
         let outcome = match decisive {
             Some(phase) if phase.when == Phase::Call => Outcome::Failed,
@@ -312,6 +329,7 @@ pub fn join(mut first: Report, second: Report) -> Report {
     }
     first.not_found.extend(second.not_found);
     first.timed_out |= second.timed_out;
+    first.rest_timed_out |= second.rest_timed_out;
     first.exit_code = match (first.exit_code, second.exit_code) {
         (Some(a), Some(b)) => Some(a.max(b)),
         _ => None,

@@ -1,10 +1,11 @@
 """Notes in which files of the code under test the Python processes run functions that a traced test starts.
 
 Written out as sitecustomize.py into a folder of its own; the plugin loads it by that path and puts the folder in
-front of the PYTHONPATH of what the test starts, for as long as the test runs. Runs on every Python since 2.7, must
-not be seen by what it runs in, and prefers to see nothing over disturbing anything: whatever goes wrong here is
-left alone. Not seen are interpreters that are told to look at no environment (-E, -I, -S) or that are started by
-os.execve or a shell with a PYTHONPATH of its own.
+front of the PYTHONPATH of what the test starts, for as long as the test runs. Runs on every Python since 2.7, takes
+itself out of sight before the code that it runs in begins, and prefers to see nothing over disturbing anything:
+whatever goes wrong here is left alone. Not followed are interpreters that are told to look at no environment (-E, -I)
+or to do without the site module (-S), and those that are started by os.execve or a shell with a PYTHONPATH of its own.
+These interpreters, and programs other than Python such as shells, do find the two variables in their environment.
 """
 
 import os
@@ -72,7 +73,9 @@ def spread(given):
     def wrapped(original, at, with_ours):
         def start(*args, **more):
             try:
-                if args[at] is None:
+                if over:
+                    pass
+                elif args[at] is None:
                     inherited()
                 else:
                     args = args[:at] + (with_ours(args[at]),) + args[at + 1 :]
@@ -82,6 +85,8 @@ def spread(given):
 
         return start
 
+    # Whoever replaced a function in the meantime may put ours back later.
+    over = []
     replaced = []
 
     def replace(modules, name, at, with_ours):
@@ -105,6 +110,7 @@ def spread(given):
     inherited()
 
     def end():
+        over.append(True)
         for module, name, original, ours in replaced:
             if getattr(module, name, None) is ours:
                 setattr(module, name, original)

@@ -43,6 +43,10 @@ pub enum Event {
     End {
         id: String,
     },
+    /// The time for the tests that come after the first ones was over; pytest was ended in the midst of this one.
+    Limit {
+        id: Option<String>,
+    },
     InternalError {
         text: String,
     },

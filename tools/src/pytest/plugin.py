@@ -5,7 +5,7 @@ and pytest 3.0 and everything later. It names facts (outcomes, frames, messages)
 by whoever reads the file.
 """
 
-import faulthandler
+import _thread
 import json
 import linecache
 import os
@@ -19,6 +19,7 @@ import pytest
 
 # Kept because tests may replace the modules' attributes (fake file systems, frozen time).
 _open, _read, _write, _close, _unlink, _getpid = os.open, os.read, os.write, os.close, os.unlink, os.getpid
+_exit, _start_thread, _allocate_lock = os._exit, _thread.start_new_thread, _thread.allocate_lock
 _dumps = json.dumps
 _now = time.time
 
@@ -80,7 +81,7 @@ _STANDARD = [
     for path in {sysconfig.get_paths()["stdlib"], os.path.dirname(os.path.abspath(os.__file__))}
 ]
 _INTERNAL = [folder + os.sep for folder in _internal_folders()]
-_RUNNER = [_package_folder(_pytest) + os.sep, _HERE + os.sep] + [
+_RUNNER = [_package_folder(_pytest) + os.sep, _HERE + os.sep, os.path.dirname(_SETTINGS["children"]["hook"]) + os.sep] + [
     folder for folder in _INTERNAL if folder.endswith(os.sep + "pluggy" + os.sep)
 ]
 
@@ -474,7 +475,7 @@ def _is_asked(node_id, asked):
 def pytest_collection_modifyitems(items):
     asked = _SETTINGS["ids"]
     ids = [_id(item) for item in items]
-    _emit("asked", missing=[a for a in asked if not any(_is_asked(i, a) for i in ids)])
+    _emit("asked", missing=[a for a in asked + _SETTINGS["first"] if not any(_is_asked(i, a) for i in ids)])
     seen = set()
     kept = []
     for item, node_id in zip(items, ids):
@@ -494,21 +495,36 @@ def _is_first(item):
 
 
 class _Limit(object):
-    """Seconds for the tests that come after the first ones: what has not begun by then does not run."""
+    """Seconds for the tests that come after the first ones: what has not begun by then does not run, and one that
+    takes half as long again is ended, and pytest with it."""
 
     def __init__(self, seconds):
-        self.seconds, self.begun = seconds, None
+        self.seconds, self.begun, self.running = seconds, None, None
 
     def before(self, item):
+        self.running = _id(item)
         if self.seconds is not None and self.begun is None and not _is_first(item):
             self.begun = _now()
-            # One that hangs does not keep the answer back until the deadline of the whole.
-            nothing = _open(os.devnull, os.O_WRONLY)
-            faulthandler.dump_traceback_later(self.seconds + 15, exit=True, file=nothing)
+            # One for the whole time that is left, whichever test it finds running. Not faulthandler's timer, which
+            # pytest stops at each failure, nor a threading.Timer, which tests see among the threads.
+            _start_thread(self._end, (_held_lock(), self.seconds * 1.5))
+
+    def _end(self, never, seconds):
+        never.acquire(True, seconds)
+        _emit("limit", id=self.running)
+        _exit(1)
 
     def after(self, item):
-        if self.begun is not None and _now() - self.begun > self.seconds:
+        self.running = None
+        if self.begun is not None and _now() - self.begun > self.seconds and not item.session.shouldstop:
+            _emit("limit", id=None)
             item.session.shouldstop = "the time for further tests is over"
+
+
+def _held_lock():
+    lock = _allocate_lock()
+    lock.acquire()
+    return lock
 
 
 _LIMIT = _Limit(_SETTINGS["rest_seconds"])
@@ -529,8 +545,8 @@ def pytest_runtest_protocol(item):
     _begin_trace(item)
     yield
     _end_trace(item)
-    _LIMIT.after(item)
     _emit("end", id=_id(item))
+    _LIMIT.after(item)
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)

@@ -15,6 +15,9 @@ pub struct Report {
     pub exit_code: Option<i32>,
     /// The deadline came before the end.
     pub timed_out: bool,
+    /// The tests that were to run after the first ones took longer than their time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rest_timed_out: bool,
     /// What pytest printed, cut in the middle to a few thousand characters: for reading, never
     /// for verdicts.
     pub printed: String,
@@ -29,8 +32,8 @@ pub struct TestResult {
     pub outcome: Outcome,
     /// Where it failed; `None` for a test that did not fail.
     pub failure: Option<Failure>,
-    /// Captured stdout, stderr and log of this test, cut; the reason of a test that was skipped; empty for a test that
-    /// passed.
+    /// Captured stdout, stderr and log of this test, cut; the reason of a test that was skipped or was
+    /// not finished in time; empty for a test that passed.
     #[serde(default)]
     pub captured: String,
     pub seconds: f64,

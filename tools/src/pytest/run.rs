@@ -7,7 +7,7 @@
 
 use std::time::Instant;
 
-use super::assemble::{Session, USAGE, file_of, join, seconds};
+use super::assemble::{Session, USAGE, covers, file_of, join, seconds};
 use super::classify::Classifier;
 use super::command::{Addopts, prepare};
 use super::events;
@@ -31,7 +31,7 @@ pub struct Options {
     pub trace: Vec<String>,
     /// pytest's `-k` expression.
     pub keyword: Option<String>,
-    /// Run these (node ids, files or folders) before the others.
+    /// Run these (node ids, files or folders, below those asked for) before the others.
     pub first: Vec<String>,
     /// Seconds for the tests that are not among `first`; those that did not begin by then are absent.
     pub rest_seconds: Option<u64>,
@@ -137,8 +137,13 @@ impl Run<'_> {
         };
         let (beneath, rest): (Vec<String>, Vec<String>) = ids.iter().cloned().partition(affected);
         let split = failed_to_start && !rest.is_empty() && !beneath.is_empty();
-        let asked = if split { &beneath } else { ids };
-        let mut report = session.report(asked, finished.ended, printed, &classifier);
+        let mut asked: Vec<String> = if split { beneath } else { ids.to_vec() };
+        for id in &self.options.first {
+            if !asked.contains(id) && asked.iter().any(|above| covers(above, id)) {
+                asked.push(id.clone());
+            }
+        }
+        let mut report = session.report(&asked, finished.ended, printed, &classifier);
         report.seconds = seconds(finished.took);
         if split {
             report = join(report, self.some(&rest, addopts)?);

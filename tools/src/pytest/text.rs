@@ -32,12 +32,12 @@ impl Outcome {
 
 /// The text of a report.
 pub fn text(report: &Report) -> String {
-    told(report, LISTED)
+    told(report, |_| true)
 }
 
-/// The text of a report without the names of tests that did not fail.
-pub fn failures(report: &Report) -> String {
-    told(report, 0)
+/// The text of a report without the names of tests that passed.
+pub fn without_passed(report: &Report) -> String {
+    told(report, |test| test.outcome != Outcome::Passed)
 }
 
 /// One failing test at length.
@@ -45,12 +45,12 @@ pub fn one_failure(test: &TestResult) -> String {
     let mut out = format!("\n\n{} {}", test.outcome.word().to_uppercase(), test.id);
     if let Some(f) = &test.failure {
         failure(&mut out, f);
-        captured(&mut out, &beside(&test.captured, &f.message));
+        captured(&mut out, &beside(&test.captured, &cut(&f.message, MESSAGE)));
     }
     out
 }
 
-fn told(report: &Report, listed: usize) -> String {
+fn told(report: &Report, is_named: fn(&TestResult) -> bool) -> String {
     let mut out = summary(report);
     if report.timed_out {
         out.push_str("\nThe deadline came before the end; what ran until then is reported.");
@@ -81,6 +81,9 @@ fn told(report: &Report, listed: usize) -> String {
             }
             None if index < DETAILED + LISTED => {
                 let _ = write!(out, "\n{mark} {}", test.id);
+                if !test.captured.is_empty() {
+                    let _ = write!(out, " ({})", test.captured);
+                }
             }
             _ => {}
         }
@@ -92,20 +95,21 @@ fn told(report: &Report, listed: usize) -> String {
             "\n... and {rest} more that failed; run them by node id to see them."
         );
     }
-    if !good.is_empty() && listed > 0 {
+    let named: Vec<&TestResult> = good.into_iter().filter(|test| is_named(test)).collect();
+    if !named.is_empty() {
         out.push('\n');
     }
-    for test in good.iter().take(listed) {
+    for test in named.iter().take(LISTED) {
         let _ = write!(out, "\n{} {}", test.outcome.word(), test.id);
         if test.outcome == Outcome::Skipped && !test.captured.is_empty() {
             let _ = write!(out, " ({})", test.captured);
         }
     }
-    if good.len() > listed && listed > 0 {
+    if named.len() > LISTED {
         let _ = write!(
             out,
             "\n... and {} more that did not fail",
-            good.len() - listed
+            named.len() - LISTED
         );
     }
     for id in &report.not_found {
@@ -244,10 +248,18 @@ fn captured(out: &mut String, captured: &str) {
 /// Lines that follow each other and stand in the message already, from this many on.
 const REPEATED: usize = 3;
 
-/// What a test printed, without the stretches that the failure's message holds anyway.
-fn beside(captured: &str, message: &str) -> String {
+/// Characters from which on a line counts as repeated where it is only a part of a line of the message.
+const LONG: usize = 12;
+
+/// What a test printed, without the stretches that the message, as it is shown, holds anyway.
+fn beside(captured: &str, shown: &str) -> String {
     let lines: Vec<&str> = captured.lines().collect();
-    let is_there = |line: &&str| line.trim().is_empty() || message.contains(line.trim());
+    let is_there = |line: &&str| {
+        let line = line.trim();
+        line.is_empty()
+            || (line.chars().count() >= LONG && shown.contains(line))
+            || shown.lines().any(|of_message| of_message.trim() == line)
+    };
     let mut out: Vec<String> = Vec::new();
     let mut at = 0;
     while at < lines.len() {
@@ -309,6 +321,17 @@ pub fn cut(text: &str, most: usize) -> String {
 mod tests {
     use super::*;
 
+    fn failed(message: &str) -> Failure {
+        Failure {
+            phase: super::super::report::Phase::Call,
+            class: super::super::report::FailureClass::Assertion,
+            exception: "Failed".to_owned(),
+            message: message.to_owned(),
+            frames: Vec::new(),
+            missing_name: None,
+        }
+    }
+
     #[test]
     fn repeated_lines_are_counted() {
         assert_eq!(
@@ -320,29 +343,43 @@ mod tests {
     #[test]
     fn what_the_message_says_is_not_said_again() {
         let message =
-            "nomatch: '*b*'\n    and: 'one line'\n    and: 'another line'\n    and: 'a third'";
+            "nomatch: '*b*'\n    and: 'this one line'\n    and: 'another line'\n    a third";
         assert_eq!(
             beside(
-                "--- Captured stdout call ---\none line\nanother line\n\na third\nand more",
+                "--- Captured stdout call ---\nthis one line\nanother line\n\na third\nand more",
                 message
             ),
             "--- Captured stdout call ---\n[... 3 lines that stand in the message above ...]\nand more"
         );
-        let few = "one line\nsomething else\nanother line";
+        let few = "this one line\nsomething else\nanother line";
         assert_eq!(beside(few, message), few);
+        let short = "one\nline\nthird\n'";
+        assert_eq!(beside(short, message), short);
         assert_eq!(beside("", ""), "");
     }
 
     #[test]
-    fn an_exception_that_was_not_raised_is_told_in_plain_words() {
-        let failed = |message: &str| Failure {
-            phase: super::super::report::Phase::Call,
-            class: super::super::report::FailureClass::Assertion,
-            exception: "Failed".to_owned(),
-            message: message.to_owned(),
-            frames: Vec::new(),
-            missing_name: None,
+    fn what_was_cut_out_of_the_message_is_not_said_to_stand_there() {
+        let lines: Vec<String> = (0..200)
+            .map(|n| format!("a line with number {n}"))
+            .collect();
+        let test = TestResult {
+            id: "a".to_owned(),
+            outcome: Outcome::Failed,
+            failure: Some(failed(&lines.join("\n"))),
+            captured: lines[98..102].join("\n"),
+            seconds: 0.0,
+            executed: Vec::new(),
         };
+        let out = one_failure(&test);
+        assert!(
+            out.contains("characters left out") && out.contains("a line with number 100"),
+            "{out}"
+        );
+    }
+
+    #[test]
+    fn an_exception_that_was_not_raised_is_told_in_plain_words() {
         let mut out = String::new();
         failure(&mut out, &failed("DID NOT RAISE <class 'ValueError'>"));
         assert!(

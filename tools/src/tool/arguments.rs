@@ -164,7 +164,7 @@ fn a(kind: &str) -> &'static str {
 
 fn refuse(tool: &str, schema: &Value, what: &str) -> ToolError {
     ToolError::Refused(format!(
-        "Bad arguments for `{tool}`: {what}. Example: {}",
+        "This call was not carried out: bad arguments for `{tool}`: {what}. Example: {}",
         example(schema)
     ))
 }
@@ -266,6 +266,10 @@ mod tests {
     #[test]
     fn the_field_the_nearest_and_an_example_are_named() {
         let text = refusal(json!({"file_path": "a"}));
+        assert!(
+            text.starts_with("This call was not carried out: bad arguments for `probe`: "),
+            "{text}"
+        );
         assert!(
             text.contains("no field `file_path`") && text.contains("`path`"),
             "{text}"

@@ -1,6 +1,7 @@
 //! `try_fix`: changes the code under test and runs tests on the changed code.
 //!
-//! The host calls it in a copy of the sandbox that is thrown away, so nothing has to be put back here.
+//! The host calls it in a copy of the sandbox that is thrown away. The files of the fix are put back only where tests
+//! are to be run without it; how the copy is left does not matter.
 
 mod neighbours;
 
@@ -74,8 +75,7 @@ impl Tool for TryFix {
             ));
         }
         let asked = contribution::named_or_contributed(context.workspace, &args.tests)?;
-        let contributed = contribution::ids(&contribution::of_workspace(context.workspace)?);
-        let scope = Scope::new(&asked, &contributed);
+        let scope = Scope::new(&asked, !args.tests.is_empty());
         // All of them are checked before the first is made.
         let mut files: BTreeMap<PathBuf, String> = BTreeMap::new();
         for edit in &args.edits {
@@ -103,7 +103,7 @@ impl Tool for TryFix {
         let report = pytest::run(context.workspace, &scope.run, &options)?;
         let (report, mut neighbours) = scope.split(report);
         neighbours.compare(context, &without)?;
-        let mut shown = neighbours::verdict(&report);
+        let mut shown = scope.verdict(&report);
         shown.push_str(&neighbours.summary());
         if before.iter().any(|change| fix.contains(&change.path)) {
             shown.push_str(
@@ -111,7 +111,7 @@ impl Tool for TryFix {
             );
         }
         shown.push_str("\n\nWith the fix: ");
-        shown.push_str(&pytest::text::failures(&report));
+        shown.push_str(&pytest::text::without_passed(&report));
         shown.push_str(&neighbours.details());
         Answer::with_data(
             shown,

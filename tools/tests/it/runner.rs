@@ -395,6 +395,75 @@ def test_hangs():
 }
 
 #[test]
+fn a_further_test_that_hangs_after_one_that_fails_is_ended_in_its_time() {
+    let project = pkg("\
+import threading, time
+def test_fails(): assert 0
+def test_sees(): assert threading.active_count() == 1
+def test_hangs(): time.sleep(1000)
+def test_after(): pass
+def test_own(): pass
+");
+    let started = Instant::now();
+    let report = project.run_with(&["tests/test_a.py"], |o| {
+        o.first = vec!["tests/test_a.py::test_own".to_owned()];
+        o.rest_seconds = Some(2);
+    });
+    assert!(started.elapsed() < Duration::from_secs(60));
+    assert!(report.rest_timed_out && !report.timed_out);
+    let got: Vec<(&str, Outcome, bool, &str)> = (report.tests.iter())
+        .map(|t| {
+            let name = &t.id["tests/test_a.py::test_".len()..];
+            (name, t.outcome, t.failure.is_some(), t.captured.as_str())
+        })
+        .collect();
+    assert_eq!(
+        got,
+        [
+            ("own", Outcome::Passed, false, ""),
+            ("fails", Outcome::Failed, true, ""),
+            ("sees", Outcome::Passed, false, ""),
+            ("hangs", Outcome::Absent, false, "not finished in time"),
+            ("after", Outcome::Absent, false, ""),
+        ]
+    );
+}
+
+#[test]
+fn tests_to_run_first_are_accounted_for_one_by_one() {
+    let project = Project::new(&[
+        ("tests/a/conftest.py", "import nothing_like_this\n"),
+        ("tests/a/test_a.py", "def test_x(): pass\n"),
+        ("tests/b/test_b.py", "def test_x(): pass\n"),
+    ]);
+    let first = [
+        "tests/a/test_a.py::test_x",
+        "tests/b/test_b.py::test_x",
+        "tests/b/test_b.py::test_gone",
+    ];
+    let report = project.run_with(&["tests/a/test_a.py", "tests/b/test_b.py"], |o| {
+        o.first = first.map(str::to_owned).to_vec();
+    });
+    assert_eq!(test(&report, first[0]).outcome, Outcome::Error);
+    assert_eq!(test(&report, first[1]).outcome, Outcome::Passed);
+    assert_eq!(report.not_found, [first[2]]);
+}
+
+#[test]
+fn the_reason_of_a_skipped_module_is_the_same_each_time() {
+    let project = pkg("\
+import pytest
+pytest.skip('not with %r' % object(), allow_module_level=True)
+def test_a(): pass
+");
+    let report = project.run(&["tests/test_a.py::test_a"]);
+    assert_eq!(
+        report.tests[0].captured,
+        "not with <object object at 0x...>"
+    );
+}
+
+#[test]
 fn a_forked_child_does_not_write_into_the_report() {
     let project = pkg("\
 import os
@@ -621,6 +690,34 @@ def test_itself():
     names.sort();
     names.retain(|name| name != "cache");
     assert_eq!(names, ["children", "plugin"]);
+}
+
+#[test]
+fn following_processes_ends_with_the_test_and_does_not_show_in_tracebacks() {
+    let project = pkg("\
+import os
+def spawn(env, program='/bin/sh'):
+    pid = os.posix_spawn(program, [program, '-c', 'env > printed'], env)
+    assert os.waitpid(pid, 0)[1] == 0
+    return open('printed').read()
+def test_puts_back_late(monkeypatch):
+    monkeypatch.setattr(os, 'posix_spawn', lambda *args: None)
+def test_after():
+    assert 'TESTWRIGHT' not in spawn(os.environ) + spawn({'PYTHONPATH': 'x'})
+def test_fails():
+    spawn({}, '/nothing/here')
+");
+    let traced = ["puts_back_late", "fails"].map(|n| format!("tests/test_a.py::test_{n}"));
+    let untraced = project.run(&["tests/test_a.py"]);
+    let report = project.run_with(&["tests/test_a.py"], |o| o.trace = traced.to_vec());
+    let outcomes: Vec<Outcome> = report.tests.iter().map(|t| t.outcome).collect();
+    assert_eq!(
+        outcomes,
+        [Outcome::Passed, Outcome::Passed, Outcome::Failed],
+        "{report:#?}"
+    );
+    let failure = |report: &Report| test(report, &traced[1]).failure.clone();
+    assert_eq!(failure(&report), failure(&untraced));
 }
 
 #[test]

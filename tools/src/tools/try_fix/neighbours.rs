@@ -27,39 +27,37 @@ pub struct Scope {
     own: Vec<String>,
     /// Files and folders to run.
     pub run: Vec<String>,
-    /// Seconds for the neighbours.
-    limit: Option<u64>,
+    /// What the tests that were asked for are called: of one, and of several.
+    called: (&'static str, &'static str),
 }
 
 impl Scope {
-    /// `asked` are node ids, files or folders. Of files and folders the contributed tests are the ones that count,
-    /// where they hold any.
-    pub fn new(asked: &[String], contributed: &[String]) -> Self {
-        let by_id = |id: &String| id.contains("::");
-        let mut own: Vec<String> = asked.iter().filter(|id| by_id(id)).cloned().collect();
-        let wide: Vec<&String> = asked.iter().filter(|id| !by_id(id)).collect();
-        for id in contributed {
-            if wide.iter().any(|w| covers(w, id)) && !own.contains(id) {
-                own.push(id.clone());
-            }
-        }
-        if own.is_empty() {
-            own = asked.to_vec();
-        }
+    /// `asked` are node ids, files or folders; `by_name` says whether the caller named them.
+    pub fn new(asked: &[String], by_name: bool) -> Self {
         let mut run: Vec<String> = Vec::new();
         for file in asked.iter().map(|id| file_of(id)) {
             if !run.iter().any(|f| f == file) {
                 run.push(file.to_owned());
             }
         }
-        let limit = wide.is_empty().then_some(SECONDS);
-        Scope { own, run, limit }
+        Scope {
+            own: asked.to_vec(),
+            run,
+            called: if by_name {
+                ("test that you named", "tests that you named")
+            } else {
+                (
+                    "test that you added or changed",
+                    "tests that you added or changed",
+                )
+            },
+        }
     }
 
     pub fn options(&self, deadline: Instant) -> Options {
         let mut options = Options::until(deadline);
         options.first.clone_from(&self.own);
-        options.rest_seconds = self.limit;
+        options.rest_seconds = Some(SECONDS);
         options
     }
 
@@ -68,16 +66,45 @@ impl Scope {
         let is_own = |test: &TestResult| self.own.iter().any(|id| covers(id, &test.id));
         let (own, others): (Vec<_>, Vec<_>) = report.tests.drain(..).partition(is_own);
         report.tests = own;
-        // Asked for by name, and not there.
-        for id in self.own.iter().filter(|id| id.contains("::")) {
-            let known = report.tests.iter().any(|test| covers(id, &test.id))
-                || report.not_found.contains(id)
-                || report.collection_errors.iter().any(|e| covers(&e.id, id));
-            if !known {
-                report.not_found.push(id.clone());
+        // Where a whole file is not there, its tests were asked for and not the file.
+        let (mut missing, files): (Vec<_>, Vec<_>) =
+            (report.not_found.drain(..)).partition(|id| self.own.contains(id));
+        for id in &self.own {
+            if !missing.contains(id) && files.iter().any(|file| covers(file, id)) {
+                missing.push(id.clone());
             }
         }
-        (report, Neighbours::new(others))
+        report.not_found = missing;
+        let neighbours = Neighbours::new(others, &report);
+        (report, neighbours)
+    }
+
+    /// How the tests asked for did.
+    pub fn verdict(&self, report: &Report) -> String {
+        let (one, many) = self.called;
+        let passed = (report.tests.iter())
+            .filter(|t| t.outcome == Outcome::Passed)
+            .count();
+        let all = report.tests.len() + report.not_found.len();
+        let no_errors = report.collection_errors.is_empty();
+        if passed == 1 && all == 1 && no_errors {
+            format!("The {one} passes with this fix.")
+        } else if passed == all && passed > 0 && no_errors {
+            format!("All {all} {many} pass with this fix.")
+        } else if passed == 0 && failing(report).next().is_none() && no_errors {
+            format!("None of the {many} ran with this fix.")
+        } else if passed == 0 {
+            format!(
+                "None of the {many} passes with this fix: the fix is incomplete, or the test asks for something else."
+            )
+        } else {
+            let beside = if no_errors {
+                ""
+            } else {
+                "; others could not be collected"
+            };
+            format!("{passed} of the {all} {many} pass with this fix{beside}.")
+        }
     }
 }
 
@@ -86,42 +113,79 @@ impl Scope {
 pub struct Neighbours {
     /// How many did not fail.
     good: usize,
-    /// How many did not run: there was no time, or the process had ended.
+    /// Why some did not run.
+    #[serde(skip)]
+    stopped: Option<Stop>,
+    /// How many did not begin.
     not_run: usize,
+    /// Those that began and were not finished in time.
+    unfinished: Vec<String>,
     failing: Vec<Neighbour>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Stop {
+    /// The time for neighbours was over.
+    Limit,
+    /// The time for the whole run was over.
+    Deadline,
+    Ended,
 }
 
 #[derive(Debug, Serialize)]
 struct Neighbour {
     with_fix: TestResult,
-    /// How it ended without the fix; `None` where that was not found out.
+    /// How it ended among the failing ones alone, with the fix; `None` where that was not found out.
+    alone: Option<Outcome>,
+    /// How it ended among the same tests without the fix.
     without_fix: Option<Outcome>,
 }
 
 impl Neighbours {
-    fn new(tests: Vec<TestResult>) -> Self {
+    fn new(tests: Vec<TestResult>, report: &Report) -> Self {
         let mut all = Neighbours::default();
         for test in tests {
             match test.outcome {
+                Outcome::Absent if is_unfinished(&test, report) => all.unfinished.push(test.id),
                 Outcome::Absent if test.failure.is_none() => all.not_run += 1,
                 Outcome::Failed | Outcome::Error | Outcome::Absent => all.failing.push(Neighbour {
                     with_fix: test,
+                    alone: None,
                     without_fix: None,
                 }),
                 _ => all.good += 1,
             }
         }
+        if all.not_run > 0 || !all.unfinished.is_empty() {
+            all.stopped = Some(if report.timed_out {
+                Stop::Deadline
+            } else if report.rest_timed_out {
+                Stop::Limit
+            } else {
+                Stop::Ended
+            });
+        }
         all
     }
 
-    /// Runs those that fail once more, without the fix: `without` is what its files held before.
+    /// Runs those that fail once more, first as the files are, then without the fix: `without` is what its files
+    /// held before. Only like runs can be compared: among the others a test may fail for what they left behind.
     pub fn compare(
         &mut self,
         context: &mut Context<'_>,
         without: &BTreeMap<PathBuf, Option<String>>,
     ) -> Result<(), ToolError> {
-        let time = Duration::from_secs(SECONDS).min(context.left() / 2);
-        if self.failing.is_empty() || time < Duration::from_secs(5) {
+        let ids: Vec<String> = (self.failing.iter())
+            .take(COMPARED)
+            .map(|n| n.with_fix.id.clone())
+            .collect();
+        let Some(alone) = some_outcomes(context, &ids, 3)? else {
+            return Ok(());
+        };
+        for neighbour in &mut self.failing {
+            neighbour.alone = alone.get(&neighbour.with_fix.id).copied();
+        }
+        if !self.failing.iter().any(|n| n.alone.is_some_and(is_bad)) {
             return Ok(());
         }
         for (path, text) in without {
@@ -130,85 +194,114 @@ impl Neighbours {
                 None => context.workspace.remove(path)?,
             }
         }
-        let ids: Vec<String> = self
-            .failing
-            .iter()
-            .take(COMPARED)
-            .map(|n| n.with_fix.id.clone())
-            .collect();
-        let options = Options::until(Instant::now() + time);
-        let report = pytest::run(context.workspace, &ids, &options)?;
+        let Some(before) = some_outcomes(context, &ids, 2)? else {
+            return Ok(());
+        };
         for neighbour in &mut self.failing {
-            let mut there = report.tests.iter();
-            let found = there.find(|test| test.id == neighbour.with_fix.id);
-            // One that began and did not come to its end is known; one that did not begin is not.
-            neighbour.without_fix = found
-                .filter(|test| test.outcome != Outcome::Absent || test.failure.is_some())
-                .map(|test| test.outcome);
+            neighbour.without_fix = before.get(&neighbour.with_fix.id).copied();
         }
         Ok(())
     }
 
-    fn broken(&self) -> impl Iterator<Item = &Neighbour> {
+    /// Those that fail with the fix whether the others run or not, and of which it is known how they do without it.
+    fn compared(&self, wanted: fn(Outcome) -> bool) -> Vec<&Neighbour> {
+        let compared = self.failing.iter().filter(|n| n.alone.is_some_and(is_bad));
+        compared
+            .filter(|n| n.without_fix.is_some_and(wanted))
+            .collect()
+    }
+
+    fn broken(&self) -> Vec<&Neighbour> {
+        self.compared(|outcome| !is_bad(outcome))
+    }
+
+    fn failing_anyway(&self) -> Vec<&Neighbour> {
+        self.compared(is_bad)
+    }
+
+    fn failing_among_others(&self) -> Vec<&Neighbour> {
         let failing = self.failing.iter();
-        failing.filter(|n| n.without_fix.is_some_and(|outcome| !is_bad(outcome)))
+        failing
+            .filter(|n| n.alone.is_some_and(|outcome| !is_bad(outcome)))
+            .collect()
     }
 
-    fn failing_anyway(&self) -> impl Iterator<Item = &Neighbour> {
+    fn unknown(&self) -> Vec<&Neighbour> {
         let failing = self.failing.iter();
-        failing.filter(|n| n.without_fix.is_some_and(is_bad))
+        failing
+            .filter(|n| {
+                n.alone
+                    .is_none_or(|alone| is_bad(alone) && n.without_fix.is_none())
+            })
+            .collect()
     }
 
-    fn unknown(&self) -> impl Iterator<Item = &Neighbour> {
-        self.failing.iter().filter(|n| n.without_fix.is_none())
-    }
-
-    /// One or two sentences, each on a line of its own; empty where there are no neighbours.
+    /// A few sentences, each on a line of its own; empty where there are no neighbours.
     pub fn summary(&self) -> String {
         let ran = self.good + self.failing.len();
+        let failing = self.failing.len();
         let mut out = String::new();
-        if ran > 0 && self.failing.is_empty() {
-            let _ = match ran {
-                1 => write!(out, "\nThe other test of the same files does not fail."),
-                many => write!(
-                    out,
-                    "\nOf the {many} other tests of the same files none fails."
+        // How many ran until the time was over is not the same each time.
+        let all_ran = self.stopped.is_none();
+        if ran > 0 && failing == 0 {
+            out.push_str(&match ran {
+                _ if !all_ran => {
+                    "\nOf the other tests of the same files that ran none fails.".to_owned()
+                }
+                1 => "\nThe other test of the same files does not fail.".to_owned(),
+                many => format!("\nOf the {many} other tests of the same files none fails."),
+            });
+        } else if failing > 0 {
+            let broken = self.broken().len();
+            let parts: Vec<String> = [
+                (broken, "passes without it", "pass without it"),
+                (
+                    self.failing_anyway().len(),
+                    "also fails without it",
+                    "also fail without it",
                 ),
+                (
+                    self.failing_among_others().len(),
+                    "fails only among the others",
+                    "fail only among the others",
+                ),
+                (
+                    self.unknown().len(),
+                    "was not tried without it",
+                    "were not tried without it",
+                ),
+            ]
+            .into_iter()
+            .filter(|(number, ..)| *number > 0)
+            .map(|(number, one, many)| format!("{number} {}", if number == 1 { one } else { many }))
+            .collect();
+            let tests = if all_ran {
+                format!("{failing} of {}", count(ran, "other test"))
+            } else {
+                count(failing, "other test")
             };
-        } else if ran > 0 {
-            let broken = self.broken().count();
-            let anyway = self.failing_anyway().count();
-            let mut parts = Vec::new();
-            let mut part = |number: usize, one: &str, many: &str| match number {
-                0 => {}
-                1 => parts.push(format!("1 {one} without it")),
-                _ => parts.push(format!("{number} {many} without it")),
-            };
-            part(broken, "passes", "pass");
-            part(anyway, "also fails", "also fail");
-            part(self.unknown().count(), "was not tried", "were not tried");
+            let fail = if failing == 1 { "fails" } else { "fail" };
             let _ = write!(
                 out,
-                "\n{} of {} of the same files {} with this fix: {}.",
-                self.failing.len(),
-                count(ran, "other test"),
-                if self.failing.len() == 1 {
-                    "fails"
-                } else {
-                    "fail"
-                },
+                "\n{tests} of the same files {fail} with this fix: {}.",
                 parts.join(", ")
             );
             if broken > 0 {
                 out.push_str(" The fix breaks something, or the old tests ask for what the issue calls wrong.");
             }
         }
-        if self.not_run > 0 {
-            let _ = write!(
-                out,
-                "\n{} of the same files did not run: the time for neighbours ({SECONDS} s) was over, or pytest had ended.",
-                count(self.not_run, "other test")
-            );
+        let why = match self.stopped {
+            None => return out,
+            Some(Stop::Limit) => format!("within {SECONDS} s"),
+            Some(Stop::Deadline) => "before the time for the whole run was over".to_owned(),
+            Some(Stop::Ended) => "before pytest ended".to_owned(),
+        };
+        let _ = write!(
+            out,
+            "\nNot all of the other tests of the same files ran {why}."
+        );
+        for id in &self.unfinished {
+            let _ = write!(out, "\n{id} was not finished in time.");
         }
         out
     }
@@ -232,19 +325,16 @@ impl Neighbours {
                 let _ = write!(out, "\n... and {} more", rest.len() - NAMED);
             }
         };
-        listed(
-            "These pass without the fix:",
-            self.broken().collect(),
-            DETAILED,
-        );
+        listed("These pass without the fix:", self.broken(), DETAILED);
         listed(
             "These fail, and were not tried without the fix:",
-            self.unknown().collect(),
+            self.unknown(),
             1,
         );
+        listed("These fail without the fix too:", self.failing_anyway(), 0);
         listed(
-            "These fail without the fix too:",
-            self.failing_anyway().collect(),
+            "These fail only among the others, and pass without them:",
+            self.failing_among_others(),
             0,
         );
         out
@@ -255,100 +345,39 @@ fn is_bad(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Failed | Outcome::Error | Outcome::Absent)
 }
 
-/// How the tests asked for did.
-pub fn verdict(report: &Report) -> String {
-    let count = |wanted| report.tests.iter().filter(|t| t.outcome == wanted).count();
-    let passed = count(Outcome::Passed);
-    let all = report.tests.len() + report.not_found.len();
-    if passed == all && passed > 0 && report.collection_errors.is_empty() {
-        "All of the tests pass with this fix.".to_owned()
-    } else if passed == 0 && failing(report).next().is_none() && report.collection_errors.is_empty()
-    {
-        "None of the tests ran with this fix.".to_owned()
-    } else if passed == 0 {
-        "None of the tests passes with this fix: the fix is incomplete, or the test asks for something else.".to_owned()
-    } else {
-        format!("{passed} of {all} tests pass with this fix.")
+/// It began, and the time was over before its end.
+fn is_unfinished(test: &TestResult, report: &Report) -> bool {
+    test.outcome == Outcome::Absent
+        && if report.timed_out {
+            test.failure.is_some()
+        } else {
+            !test.captured.is_empty()
+        }
+}
+
+/// How tests end, of which that shows, in a part of the time that is left; `None` where there are no tests, or too
+/// little time.
+fn some_outcomes(
+    context: &Context<'_>,
+    ids: &[String],
+    parts: u32,
+) -> Result<Option<BTreeMap<String, Outcome>>, ToolError> {
+    let time = Duration::from_secs(SECONDS).min(context.left() / parts);
+    if ids.is_empty() || time < Duration::from_secs(5) {
+        return Ok(None);
     }
+    let report = pytest::run(
+        context.workspace,
+        ids,
+        &Options::until(Instant::now() + time),
+    )?;
+    // One at which pytest died is known; one that did not begin, or that took too long, is not.
+    let known = report.tests.iter().filter(|test| {
+        test.outcome != Outcome::Absent || (test.failure.is_some() && !report.timed_out)
+    });
+    let outcomes = known.map(|test| (test.id.clone(), test.outcome));
+    Ok(Some(outcomes.collect()))
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    fn ids(of: &[&str]) -> Vec<String> {
-        of.iter().map(|id| (*id).to_owned()).collect()
-    }
-
-    #[test]
-    fn whole_files_are_run_and_what_was_asked_for_comes_first() {
-        let contributed = ids(&["t/test_a.py::test_new", "t/test_b.py::A::test_new"]);
-        let scope = Scope::new(&contributed, &contributed);
-        assert_eq!(
-            (scope.own, scope.run, scope.limit),
-            (
-                contributed.clone(),
-                ids(&["t/test_a.py", "t/test_b.py"]),
-                Some(SECONDS)
-            )
-        );
-        let scope = Scope::new(&ids(&["t/test_b.py"]), &contributed);
-        assert_eq!(
-            (scope.own, scope.run, scope.limit),
-            (
-                ids(&["t/test_b.py::A::test_new"]),
-                ids(&["t/test_b.py"]),
-                None
-            )
-        );
-        let scope = Scope::new(&ids(&["t/test_c.py"]), &contributed);
-        assert_eq!(scope.own, ids(&["t/test_c.py"]));
-    }
-
-    #[test]
-    fn neighbours_are_told_by_what_they_did_without_the_fix() {
-        let test = |id: &str, outcome: Outcome| TestResult {
-            id: id.to_owned(),
-            outcome,
-            failure: None,
-            captured: String::new(),
-            seconds: 0.0,
-            executed: Vec::new(),
-        };
-        let mut all = Neighbours::new(vec![
-            test("a", Outcome::Passed),
-            test("b", Outcome::Failed),
-            test("c", Outcome::Error),
-            test("d", Outcome::Failed),
-            test("e", Outcome::Absent),
-            test("f", Outcome::Xfailed),
-        ]);
-        all.failing[0].without_fix = Some(Outcome::Passed);
-        all.failing[1].without_fix = Some(Outcome::Error);
-        insta::assert_snapshot!(format!("{}{}", all.summary().trim_start(), all.details()), @r"
-        3 of 5 other tests of the same files fail with this fix: 1 passes without it, 1 also fails without it, 1 was not tried without it. The fix breaks something, or the old tests ask for what the issue calls wrong.
-        1 other test of the same files did not run: the time for neighbours (30 s) was over, or pytest had ended.
-
-        These pass without the fix:
-
-        FAILED b
-
-        These fail, and were not tried without the fix:
-
-        FAILED d
-
-        These fail without the fix too:
-        c
-        ");
-        assert_eq!(Neighbours::default().summary(), "");
-        let good = Neighbours::new(vec![
-            test("a", Outcome::Passed),
-            test("b", Outcome::Skipped),
-        ]);
-        assert_eq!(
-            good.summary(),
-            "\nOf the 2 other tests of the same files none fails."
-        );
-    }
-}
+mod tests;

@@ -1,0 +1,142 @@
+//! How neighbours are told.
+
+#![allow(clippy::unwrap_used)]
+use super::*;
+
+fn ids(of: &[&str]) -> Vec<String> {
+    of.iter().map(|id| (*id).to_owned()).collect()
+}
+
+fn test(id: &str, outcome: Outcome) -> TestResult {
+    TestResult {
+        id: id.to_owned(),
+        outcome,
+        failure: None,
+        captured: String::new(),
+        seconds: 0.0,
+        executed: Vec::new(),
+    }
+}
+
+#[test]
+fn whole_files_are_run_and_all_that_was_asked_for_comes_first() {
+    let asked = ids(&["t/test_a.py::test_new", "t/test_a.py::A::test_new", "t/b"]);
+    let scope = Scope::new(&asked, true);
+    assert_eq!(scope.run, ids(&["t/test_a.py", "t/b"]));
+    let options = scope.options(Instant::now());
+    assert_eq!(
+        (options.first, options.rest_seconds),
+        (asked, Some(SECONDS))
+    );
+    let report = Report {
+        tests: vec![
+            test("t/test_a.py::test_new", Outcome::Passed),
+            test("t/b/test_b.py::test_old", Outcome::Failed),
+            test("t/test_a.py::test_old", Outcome::Passed),
+        ],
+        ..Report::default()
+    };
+    let (report, neighbours) = scope.split(report);
+    assert_eq!((report.tests.len(), neighbours.good), (2, 1));
+}
+
+#[test]
+fn the_verdict_says_how_many_of_which_tests() {
+    let of = |by_name: bool, outcomes: &[Outcome]| {
+        let report = Report {
+            tests: outcomes.iter().map(|o| test("a", *o)).collect(),
+            ..Report::default()
+        };
+        Scope::new(&[], by_name).verdict(&report)
+    };
+    use Outcome::{Failed, Passed, Skipped};
+    insta::assert_snapshot!([
+        of(false, &[Passed]),
+        of(false, &[Passed, Passed]),
+        of(true, &[Passed, Failed]),
+        of(true, &[Failed]),
+        of(false, &[Skipped]),
+    ].join("\n"), @r"
+    The test that you added or changed passes with this fix.
+    All 2 tests that you added or changed pass with this fix.
+    1 of the 2 tests that you named pass with this fix.
+    None of the tests that you named passes with this fix: the fix is incomplete, or the test asks for something else.
+    None of the tests that you added or changed ran with this fix.
+    ");
+}
+
+#[test]
+fn neighbours_are_told_by_what_they_did_without_the_others_and_without_the_fix() {
+    let report = Report::default();
+    let mut all = Neighbours::new(
+        vec![
+            test("a", Outcome::Passed),
+            test("b", Outcome::Failed),
+            test("c", Outcome::Error),
+            test("d", Outcome::Failed),
+            test("e", Outcome::Failed),
+            test("f", Outcome::Xfailed),
+        ],
+        &report,
+    );
+    all.failing[0].alone = Some(Outcome::Failed);
+    all.failing[0].without_fix = Some(Outcome::Passed);
+    all.failing[1].alone = Some(Outcome::Error);
+    all.failing[1].without_fix = Some(Outcome::Error);
+    all.failing[3].alone = Some(Outcome::Passed);
+    all.failing[3].without_fix = Some(Outcome::Passed);
+    insta::assert_snapshot!(format!("{}{}", all.summary().trim_start(), all.details()), @r"
+    4 of 6 other tests of the same files fail with this fix: 1 passes without it, 1 also fails without it, 1 fails only among the others, 1 was not tried without it. The fix breaks something, or the old tests ask for what the issue calls wrong.
+
+    These pass without the fix:
+
+    FAILED b
+
+    These fail, and were not tried without the fix:
+
+    FAILED d
+
+    These fail without the fix too:
+    c
+
+    These fail only among the others, and pass without them:
+    e
+    ");
+    assert_eq!(Neighbours::default().summary(), "");
+    let good = vec![test("a", Outcome::Passed), test("b", Outcome::Skipped)];
+    assert_eq!(
+        Neighbours::new(good, &report).summary(),
+        "\nOf the 2 other tests of the same files none fails."
+    );
+}
+
+#[test]
+fn what_was_not_finished_in_time_does_not_count_as_failing() {
+    let told = |good: usize, report: &Report| {
+        let mut tests = vec![test("g", Outcome::Passed); good];
+        let mut long = test("long", Outcome::Absent);
+        if report.rest_timed_out {
+            long.captured = "not finished in time".to_owned();
+        }
+        tests.extend([long, test("after", Outcome::Absent)]);
+        let all = Neighbours::new(tests, report);
+        assert!(all.failing.is_empty());
+        all.summary()
+    };
+    let limit = Report {
+        rest_timed_out: true,
+        ..Report::default()
+    };
+    insta::assert_snapshot!(told(7, &limit).trim_start(), @r"
+    Of the other tests of the same files that ran none fails.
+    Not all of the other tests of the same files ran within 30 s.
+    long was not finished in time.
+    ");
+    assert_eq!(told(7, &limit), told(8, &limit));
+    let deadline = Report {
+        timed_out: true,
+        ..Report::default()
+    };
+    assert!(told(1, &deadline).ends_with("ran before the time for the whole run was over."));
+    assert!(told(1, &Report::default()).ends_with("ran before pytest ended."));
+}
