@@ -81,9 +81,9 @@ _STANDARD = [
     for path in {sysconfig.get_paths()["stdlib"], os.path.dirname(os.path.abspath(os.__file__))}
 ]
 _INTERNAL = [folder + os.sep for folder in _internal_folders()]
-_RUNNER = [_package_folder(_pytest) + os.sep, _HERE + os.sep, os.path.dirname(_SETTINGS["children"]["hook"]) + os.sep] + [
-    folder for folder in _INTERNAL if folder.endswith(os.sep + "pluggy" + os.sep)
-]
+_RUNNER = [
+    folder + os.sep for folder in (_package_folder(_pytest), _HERE, os.path.dirname(_SETTINGS["children"]["hook"]))
+] + [folder for folder in _INTERNAL if folder.endswith(os.sep + "pluggy" + os.sep)]
 
 
 def _relative(path):
