@@ -371,12 +371,15 @@ fn some_outcomes(
         ids,
         &Options::until(Instant::now() + time),
     )?;
-    // One at which pytest died is known; one that did not begin, or that took too long, is not.
+    Ok(Some(outcomes(&report)))
+}
+
+/// One at which pytest died is known; one that did not begin, or that took too long, is not.
+fn outcomes(report: &Report) -> BTreeMap<String, Outcome> {
     let known = report.tests.iter().filter(|test| {
         test.outcome != Outcome::Absent || (test.failure.is_some() && !report.timed_out)
     });
-    let outcomes = known.map(|test| (test.id.clone(), test.outcome));
-    Ok(Some(outcomes.collect()))
+    known.map(|test| (test.id.clone(), test.outcome)).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! How neighbours are told.
 
-#![allow(clippy::unwrap_used)]
 use super::*;
+use crate::pytest::report::{Failure, FailureClass, Phase};
 
 fn ids(of: &[&str]) -> Vec<String> {
     of.iter().map(|id| (*id).to_owned()).collect()
@@ -15,6 +15,17 @@ fn test(id: &str, outcome: Outcome) -> TestResult {
         captured: String::new(),
         seconds: 0.0,
         executed: Vec::new(),
+    }
+}
+
+fn died() -> Failure {
+    Failure {
+        phase: Phase::Call,
+        class: FailureClass::Error,
+        exception: "process".to_owned(),
+        message: "it ended while this test ran".to_owned(),
+        frames: Vec::new(),
+        missing_name: None,
     }
 }
 
@@ -118,6 +129,9 @@ fn what_was_not_finished_in_time_does_not_count_as_failing() {
         if report.rest_timed_out {
             long.captured = "not finished in time".to_owned();
         }
+        if report.timed_out {
+            long.failure = Some(died());
+        }
         tests.extend([long, test("after", Outcome::Absent)]);
         let all = Neighbours::new(tests, report);
         assert!(all.failing.is_empty());
@@ -137,6 +151,16 @@ fn what_was_not_finished_in_time_does_not_count_as_failing() {
         timed_out: true,
         ..Report::default()
     };
-    assert!(told(1, &deadline).ends_with("ran before the time for the whole run was over."));
+    assert!(
+        told(1, &deadline).contains("ran before the time for the whole run was over.\nlong was")
+    );
     assert!(told(1, &Report::default()).ends_with("ran before pytest ended."));
+    let mut report = Report {
+        tests: vec![test("a", Outcome::Failed), test("b", Outcome::Absent)],
+        ..Report::default()
+    };
+    report.tests[1].failure = Some(died());
+    assert_eq!(outcomes(&report).len(), 2);
+    report.timed_out = true;
+    assert_eq!(outcomes(&report).into_keys().collect::<Vec<_>>(), ["a"]);
 }
