@@ -695,7 +695,8 @@ def test_itself():
 #[test]
 fn following_processes_ends_with_the_test_and_does_not_show_in_tracebacks() {
     let project = pkg("\
-import os
+import os, pytest
+pytestmark = pytest.mark.skipif(not hasattr(os, 'posix_spawn'), reason='came with Python 3.8')
 def spawn(env, program='/bin/sh'):
     pid = os.posix_spawn(program, [program, '-c', 'env > printed'], env)
     assert os.waitpid(pid, 0)[1] == 0
@@ -711,6 +712,9 @@ def test_fails():
     let untraced = project.run(&["tests/test_a.py"]);
     let report = project.run_with(&["tests/test_a.py"], |o| o.trace = traced.to_vec());
     let outcomes: Vec<Outcome> = report.tests.iter().map(|t| t.outcome).collect();
+    if outcomes == [Outcome::Skipped; 3] {
+        return;
+    }
     assert_eq!(
         outcomes,
         [Outcome::Passed, Outcome::Passed, Outcome::Failed],
