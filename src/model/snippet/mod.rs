@@ -17,6 +17,7 @@ mod place;
 mod player;
 mod policy;
 mod probe;
+mod remarks;
 mod steps;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 # Runs the code of an issue statement by statement and prints what each statement did, as one line of JSON.
 import ast
 import contextlib
+import errno
 import importlib
 import io
 import json
@@ -8,7 +9,9 @@ import linecache
 import os
 import re
 import signal
+import socket
 import sys
+import textwrap
 import warnings
 
 ROOT = os.getcwd()
@@ -195,6 +198,26 @@ def inside(path):
     return None
 
 
+def outside(error):
+    """The world outside is what failed: the network, or a file that only the author of the issue has."""
+    seen, queue = set(), [error]
+    while queue:
+        error = queue.pop()
+        if not isinstance(error, BaseException) or id(error) in seen:
+            continue
+        seen.add(id(error))
+        if isinstance(error, (socket.gaierror, socket.herror, ConnectionRefusedError)):
+            return True
+        if isinstance(error, OSError) and error.errno in (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN):
+            return True
+        if type(error) is FileNotFoundError and isinstance(error.filename, str):
+            name = os.path.basename(error.filename)
+            if name and any(name in step["source"] for step in CASE["steps"]):
+                return True
+        queue += [error.__cause__, error.__context__, getattr(error, "reason", None)] + list(error.args)
+    return False
+
+
 def raised(error):
     frames, trace, own = [], error.__traceback__, True
     while trace is not None:
@@ -205,7 +228,7 @@ def raised(error):
             frames.append([place, code.co_name])
         trace = trace.tb_next
     kind = type(error)
-    return {"type": kind.__name__, "message": str(error)[:300], "own": own, "frames": frames[-8:],
+    return {"type": kind.__name__, "message": str(error)[:300], "own": own, "frames": frames[-8:], "outside": outside(error),
             "bases": [c.__name__ for c in kind.__mro__ if c.__name__ not in ("object", "BaseException")]}
 
 
@@ -273,6 +296,10 @@ def equal(value, other):
         return None
 
 
+def stripped(text):
+    return [line.rstrip() for line in textwrap.dedent(text).strip("\n").split("\n")]
+
+
 def check(text, value, printed):
     """How a text of the issue stands to what came."""
     found = {"same": None, "evaluates": False, "equal": None}
@@ -280,7 +307,7 @@ def check(text, value, printed):
     shown = forms(value) if value is not None or not printed else []
     for form, shape in shown + [("printed", printed)]:
         if wanted and "".join(shape.split()) == "".join(text.split()):
-            found.update(same=form, exact=shape == text)
+            found.update(same=form, exact=shape == text, lines=stripped(shape) == stripped(text))
             break
     try:
         used = []

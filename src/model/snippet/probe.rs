@@ -67,6 +67,9 @@ pub struct Raising {
     pub message: String,
     /// Raised by the statement itself, not by something that it called.
     pub own: bool,
+    /// For want of the network, or of a file that only the author of the issue has.
+    #[serde(default)]
+    pub outside: bool,
     /// File and function of the repository's frames, outermost first.
     pub frames: Vec<(String, String)>,
     pub bases: Vec<String>,
@@ -79,6 +82,8 @@ pub struct Check {
     /// In which form they are the same: `repr`, `str`, `pretty`, `printed`.
     pub same: Option<String>,
     pub exact: bool,
+    /// The lines are the same but for blanks at their ends and before all of them.
+    pub lines: bool,
     pub evaluates: bool,
     pub equal: Option<bool>,
     /// The type of the text's value.

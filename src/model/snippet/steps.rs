@@ -7,6 +7,7 @@ use regex::Regex;
 use super::extract::{
     Claim, Entry, Issue, Kind, Raised, Stance, claims, pattern, stance_after, stance_before,
 };
+use super::remarks;
 
 /// Code to run, and what the issue says about its last statement.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -74,15 +75,26 @@ pub fn steps(issue: &Issue) -> Vec<Step> {
         let before = stance_before(&part.heading, prose(n.checked_sub(1)));
         let after = stance_after(prose(Some(n + 1)));
         match &part.kind {
-            Kind::Repl(entries) => transcript(&mut steps, entries, before, after, n),
+            Kind::Repl(entries) => {
+                let from = steps.len();
+                let contrast = super::extract::bare_contrast(prose(n.checked_sub(1)));
+                let before = if contrast { Stance::Unknown } else { before };
+                transcript(&mut steps, entries, before, after, n);
+                if contrast {
+                    join(&mut steps, from);
+                }
+            }
             Kind::Code(source) => {
-                steps.push(Step {
-                    source: source.clone(),
-                    works: before == Stance::Good,
-                    ends_block: true,
+                let pieces = remarks::pieces(source);
+                let last = pieces.len() - 1;
+                steps.extend(pieces.into_iter().enumerate().map(|(at, piece)| Step {
+                    source: piece.source,
+                    works: before == Stance::Good || piece.stance == Stance::Good,
+                    said: piece.said,
+                    ends_block: at == last,
                     block: n,
                     ..Step::default()
-                });
+                }));
                 for claim in pending.drain(..) {
                     attach(steps.last_mut(), &claim);
                 }
@@ -112,6 +124,7 @@ pub fn steps(issue: &Issue) -> Vec<Step> {
                 }
             }
             Kind::Prose(text) => {
+                let known = steps.len();
                 for claim in claims(text) {
                     match &claim.expression {
                         Some(source) if is_expression(source) => {
@@ -126,15 +139,61 @@ pub fn steps(issue: &Issue) -> Vec<Step> {
                         }
                         Some(_) => {}
                         None if steps.is_empty() => pending.push(claim),
-                        None => attach(steps.iter_mut().rev().find(|s| !s.in_prose), &claim),
+                        None => {
+                            let block = steps.iter().rposition(|s| !s.in_prose);
+                            // Without any code set apart, the sentence before is what it is about.
+                            let at =
+                                block.or_else(|| (steps.len() > known).then(|| steps.len() - 1));
+                            attach(at.and_then(|at| steps.get_mut(at)), &claim);
+                        }
                     }
                 }
             }
             _ => {}
         }
     }
+    pointed_at(&mut steps, issue);
     steps.truncate(60);
     steps
+}
+
+/// The session from step `from` on and the one before it, of which neither was called right or wrong, are one.
+fn join(steps: &mut [Step], from: usize) {
+    let Some(block) = from.checked_sub(1).map(|last| steps[last].block) else {
+        return;
+    };
+    let told = |s: &Step| s.works || s.said.iter().any(|s| s.role != Role::Shown);
+    if steps.iter().any(|s| s.block == block && told(s)) {
+        return;
+    }
+    for step in &mut steps[from..] {
+        step.block = block;
+    }
+    for step in steps.iter_mut().filter(|s| s.block == block) {
+        step.ends_block = false;
+    }
+}
+
+/// "`Out[3]` is wrong" speaks of the output with that number.
+fn pointed_at(steps: &mut [Step], issue: &Issue) {
+    static OUT: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bOut ?\[(\d+)\]"));
+    let prose = issue.parts.iter().filter_map(|part| match &part.kind {
+        Kind::Prose(text) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),
+        _ => None,
+    });
+    for text in prose {
+        let bad = super::extract::sentences(&text)
+            .filter(|s| super::extract::judge(s) == Stance::Bad)
+            .filter_map(|s| OUT.captures(s)?[1].parse::<u32>().ok());
+        for number in bad {
+            for step in steps.iter_mut().filter(|s| s.number == Some(number)) {
+                step.vague = false;
+                for said in step.said.iter_mut().filter(|s| s.role == Role::Shown) {
+                    said.role = Role::Wrong;
+                }
+            }
+        }
+    }
 }
 
 /// The cell that IPython shows in a traceback: new code, or lines that the issue's code left out.
@@ -224,7 +283,7 @@ fn transcript(
 }
 
 /// `should be 3`, `-> 3 expected`: the value in a remark.
-fn right_in(note: &str) -> Option<String> {
+pub(super) fn right_in(note: &str) -> Option<String> {
     static SHOULD: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
             r"(?i)(?:should(?: be| return| give| print| equal| yield)|expected?(?: is| to be| to get)?:?|supposed to be|must be)\s+(`[^`]+`|\S.*)$",

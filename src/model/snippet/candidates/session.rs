@@ -9,6 +9,9 @@ use crate::model::snippet::steps::Role;
 const MOST: usize = 4;
 
 pub(super) fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
+    if super::should_fail(&evidence.prose) || !evidence.wanted.is_empty() {
+        return Vec::new();
+    }
     let mut blocks: Vec<usize> = evidence
         .steps
         .iter()

@@ -1,7 +1,8 @@
 //! Candidates about what an expression gives.
 
-use super::{Candidate, Evidence, Expects, complains, homes};
+use super::{Candidate, Evidence, Expects, homes};
 use crate::model::snippet::body;
+use crate::model::snippet::extract::complains;
 use crate::model::snippet::probe::{Check, Statement};
 use crate::model::snippet::steps::{Role, Said, Step};
 
@@ -27,6 +28,7 @@ pub(super) fn candidates(
     let mut all = Vec::new();
     for (said, check) in &said {
         let made = match said.role {
+            _ if let_alone(statement) => None,
             _ if statement.raised.is_some() => {
                 (said.role == Role::Right).then(|| (90, equals_anew(&expression, said, check)))
             }
@@ -59,12 +61,22 @@ pub(super) fn candidates(
                 if is_today(check)
                     && step.ends_block
                     && !contradicted
-                    && complains(&evidence.prose) =>
+                    && complains(&evidence.issue.title, &evidence.prose) =>
             {
                 Some((44, differs(&expression, said, check, statement)))
             }
             _ => None,
         };
+        let not_as_it_is = || {
+            let other = said.role == Role::Right
+                && statement.raised.is_none()
+                && !is_today(check)
+                && today.is_none();
+            other.then(|| (50, is_not(&expression, statement)))
+        };
+        let made = made
+            .filter(|(_, made)| made.is_some())
+            .or_else(not_as_it_is);
         let Some((trust, Some((lines, imports, claim)))) = made else {
             continue;
         };
@@ -93,6 +105,11 @@ pub(super) fn candidates(
         });
     }
     all
+}
+
+/// It does not get as far as giving a value, for reasons that are not the code's.
+fn let_alone(statement: &Statement) -> bool {
+    statement.raised.as_ref().is_some_and(|r| r.outside)
 }
 
 type Made = Option<(Vec<String>, Vec<String>, String)>;
@@ -144,6 +161,20 @@ fn equals(
     let (mut lines, value) = bound(expression);
     let mut imports = Vec::new();
     let claim = format!("gives {}", right.lines().next().unwrap_or(""));
+    // Text of another size than what comes: it stands for a part of it.
+    let a_part = |text: &str| {
+        let today = statement.value.as_deref().unwrap_or("");
+        blankless(text).len() * 10 < blankless(today).len() * 6
+    };
+    let text_for_text = statement.kind_of_value == "str" && check.kind == "str";
+    if statement.kind_of_value == "str"
+        && !said.sentence.is_empty()
+        && !text_for_text
+        && !(check.evaluates && ["bool", "NoneType"].contains(&check.kind.as_str()))
+        && a_part(right)
+    {
+        return None;
+    }
     if check.evaluates && check.equal == Some(false) {
         let singleton = ["bool", "NoneType"].contains(&statement.kind_of_value.as_str());
         lines.push(match right {
@@ -210,14 +241,40 @@ fn differs(expression: &str, said: &Said, check: &Check, statement: &Statement) 
         form @ ("repr" | "str") => format!("{form}({value})"),
         _ => return None,
     };
+    let layout = check.lines && wrong.contains('\n');
+    if layout && !check.exact {
+        imports.push("import textwrap".to_owned());
+        lines.push(format!(
+            "shown = [line.rstrip() for line in textwrap.dedent({text}).strip('\\n').split('\\n')]"
+        ));
+    }
     lines.push(match check.exact {
         true => format!("assert {text} != {}", quoted(wrong)),
+        false if layout => {
+            let rows: Vec<String> = wrong.lines().map(|l| quoted(l.trim_end())).collect();
+            format!("assert shown != [{}]", rows.join(", "))
+        }
         false => format!(
             "assert ''.join({text}.split()) != {}",
             quoted(&blankless(wrong))
         ),
     });
     Some((lines, imports, claim))
+}
+
+/// What should come is shown, but not so that Python could compare it: today's value must not come.
+fn is_not(expression: &str, statement: &Statement) -> Made {
+    let today = statement.value.as_deref()?;
+    let fleeting = today.contains(" at 0x") || today.contains(" object>");
+    if fleeting || today.len() > 150 || statement.none || expression.contains("repr(") {
+        return None;
+    }
+    let (mut lines, value) = bound(expression);
+    lines.push(match today {
+        "True" | "False" => format!("assert {value} is not {today}"),
+        _ => format!("assert repr({value}) != {}", quoted(today)),
+    });
+    Some((lines, Vec::new(), format!("does not give {today} any more")))
 }
 
 /// A long expression gets a name of its own.

@@ -16,7 +16,10 @@ mod traceback;
 use regex::Regex;
 
 pub use code::{balanced, split_note};
-pub use prose::{Stance, judge, messages_only, stance_after, stance_before, wanted_exceptions};
+pub use prose::{
+    Stance, bare_contrast, complains, judge, messages_only, sentences, stance_after, stance_before,
+    wanted_exceptions,
+};
 pub use repl::Entry;
 pub use statements::{Claim, claims};
 pub use traceback::Raised;
@@ -74,7 +77,7 @@ impl Issue {
         let mut all = self.title.clone();
         for part in &self.parts {
             if let Kind::Prose(text) = &part.kind {
-                all.push('\n');
+                all.push_str("\n\n");
                 all.push_str(text);
             }
         }

@@ -26,7 +26,7 @@ static GOOD: LazyLock<Regex> = LazyLock::new(|| {
 });
 static BAD: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)\b(?:but\b|however|instead\b|wrong|incorrect(?:ly)?|(?:is )?not correct|bug\b|bad:?$|actual(?:ly)?\b|currently\b|unexpected|fails?\b|errors?\b|raises?\b|crash(?:es)?|broken|strange|weird|odd\b|does(?:n'?t| not) work|should(?:n'?t| not)|no longer|misbehav|inconsisten|buggy|gives? the following error|unfortunately|to reproduce|problem)",
+        r"(?i)\b(?:but\b|however|instead\b|wrong|incorrect(?:ly)?|(?:is )?not correct|bug\b|bad:?$|actual(?:ly)?\b|currently\b|unexpected|fails?\b|errors?\b|raises?\b|crash(?:es)?|broken|strange|weird|odd\b|does(?:n'?t| not) work|should(?:n'?t| not)|no longer|misbehav|inconsisten|buggy|gives? the following error|unfortunately|to reproduce|problem|ignor(?:es|ed|ing)|drops?|loses|lost|invalid|inequivalent|notice (?:how|that)|note how)",
     )
 });
 static EXPECTED: LazyLock<Regex> = LazyLock::new(|| {
@@ -69,7 +69,7 @@ pub fn stance_before(heading: &str, prose: &str) -> Stance {
 pub fn stance_after(prose: &str) -> Stance {
     static POINTS_BACK: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
-            r"(?i)^(?:(?:and |so |but |clearly,? )?(?:this|that|the (?:above|last|first|second|output|result|answer)|which|it)\b|note\b|instead|wrong|i (?:would )?expect|suddenly|here|is\b)",
+            r"(?i)^(?:(?:and |so |but |clearly,? )?(?:this|that|the (?:above|last|output|result|answer)|which|it)\b|note\b|instead|wrong|i (?:would )?expect|suddenly|here|is\b)",
         )
     });
     let flat = prose.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -79,7 +79,13 @@ pub fn stance_after(prose: &str) -> Stance {
         .unwrap_or("")
         .trim()
         .to_owned();
-    if !POINTS_BACK.is_match(&first) {
+    // What follows from it says that something is wrong, not that the last output is.
+    static FOLLOWS: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)^(?:and |so )?(?:this|that|which|it) (?:is |was |also |then |can |may |will )*(?:caus|lead|result(?:s|ed|ing)? in (?:an? )?(?:error|exception|fail)|break|prevent|affect|mean|happen|came|comes|seems? to be (?:caused|because|due)|because|due)",
+        )
+    });
+    if !POINTS_BACK.is_match(&first) || FOLLOWS.is_match(&first) {
         return Stance::Unknown;
     }
     match judge(&first) {
@@ -87,6 +93,13 @@ pub fn stance_after(prose: &str) -> Stance {
         Stance::Expected => Stance::Bad,
         other => other,
     }
+}
+
+/// Nothing but a "but" leads to it: one of two is wrong, and the words do not say which.
+pub fn bare_contrast(prose: &str) -> bool {
+    static BUT: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"(?i)^\W*(?:but|however|while|whereas|yet)\W*$"));
+    BUT.is_match(&last_sentence(prose))
 }
 
 /// The stance of one remark or sentence.
@@ -103,6 +116,22 @@ pub fn judge(words: &str) -> Stance {
     Stance::Unknown
 }
 
+/// The issue calls something wrong: it does not just ask for more.
+pub fn complains(title: &str, prose: &str) -> bool {
+    static WISH: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)^(?:\W*(?:feature|enhancement|request|rfc|proposal)\b|(?:please )?(?:add|allow|support|implement|make|use|rewrite|provide|enable|raise|show|extend|deprecate|consider|improve|introduce|expose)\b)",
+        )
+    });
+    static LACK: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)\b(?:loses?|losing|dropp?(?:ed|ing)|missing|misses|wrongly|failures?|failing|break(?:s|ing)?|invalidly|inequivalent|not|cannot|can'?t|never|without|instead of|misinterpret\w*|misplac\w*|swallow\w*|overwrit\w+|mangl\w+|duplicat\w+|forgets?|remov(?:es|ing)|reus(?:es|ing)|confus(?:es|ed|ing)|depends on|differs?|different|regression|seems? to|cast(?:s|ing)|coerc(?:es|ing)|mutat(?:es|ing)|corrupt\w*)\b|n't\b",
+        )
+    });
+    let said = |words: &str| judge(words) == Stance::Bad;
+    prose.lines().any(said) || said(title) || (LACK.is_match(title) && !WISH.is_match(title))
+}
+
 /// The issue is about what a message says, not about whether there is one.
 pub fn messages_only(prose: &str) -> bool {
     static WORDS: LazyLock<Regex> = LazyLock::new(|| {
@@ -110,7 +139,15 @@ pub fn messages_only(prose: &str) -> bool {
             r"(?i)(?:misleading|confusing|unhelpful|unclear|better|improve[ds]?|wording of|more (?:helpful|informative|useful|descriptive)|clearer|friendlier|useless|cryptic|obscure|uninformative)[^.\n]{0,60}(?:message|error|exception|traceback)|(?:message|error|exception|traceback)[^.\n]{0,40}(?:is|are|gives?|being) (?:misleading|confusing|unhelpful|unclear|cryptic|obscure|wrong|useless)",
         )
     });
-    WORDS.is_match(prose)
+    static ASIDE: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)^\W*(?:also|additionally|besides|by the way|btw|as an aside|on a side note|furthermore)\b",
+        )
+    });
+    prose
+        .split("\n\n")
+        .map(|p| p.split_whitespace().collect::<Vec<_>>().join(" "))
+        .any(|flat| sentences(&flat).any(|s| WORDS.is_match(s) && !ASIDE.is_match(s)))
 }
 
 /// Exceptions that the issue asks for: "should raise a `ValueError`".

@@ -66,7 +66,33 @@ fn clauses(sentence: &str) -> Vec<String> {
     }
 }
 
+/// The sentence is about how the source should be written, not about what comes of it.
+fn edits(sentence: &str) -> bool {
+    static EDITS: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)\bbe (?:changed|replaced|rewritten|renamed|moved|removed|deleted|added|fixed|updated|extended|modified|inserted|solved|resolved)\b|\b(?:chang|replac|rewrit|renam|modify|swap)(?:e|ing)?\b[^.⟦]{0,30}⟦\d+⟧[^.⟦]{0,20} (?:to|with|by|into)\b|\b(?:quick|simple|easy|possible|proposed|suggested|the|a|my) (?:fix|patch)\b|\blines? \d+",
+        )
+    });
+    EDITS.is_match(sentence)
+}
+
+/// Something that can be a value: a statement is none.
+fn is_value(code: &str) -> bool {
+    static STATEMENT: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"^(?:(?:return|raise|import|from|def|class|if|elif|else|for|while|with|assert|del|pass|try|except|yield|async|global)\b|@\w|[A-Za-z_][\w.]*(?:\[[^\]]*\])?(?: [-+*/|&]?= ?|[-+*/|&]= ?)[^=])",
+        )
+    });
+    !STATEMENT.is_match(code.trim_start())
+}
+
 fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
+    static HEDGED: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"(?i)^\W*(?:maybe|perhaps|possibly)\b|\b(?:i wonder|wondering|not sure)\b")
+    });
+    if edits(sentence) || HEDGED.is_match(sentence) {
+        return None;
+    }
     static GIVES: LazyLock<Regex> =
         LazyLock::new(|| pattern(&format!(r"(?i){V}[^⟦]{{0,40}}?\b{MAKES}\b[^⟦]{{0,30}}?{V}")));
     static SHOULD: LazyLock<Regex> = LazyLock::new(|| {
@@ -133,6 +159,10 @@ fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
     }
     if claim.right == claim.shown && claim.right.is_some() && claim.wrong.is_none() {
         claim.shown = None;
+    }
+    let values = [&claim.right, &claim.wrong, &claim.shown];
+    if values.into_iter().flatten().any(|v| !is_value(v)) {
+        return None;
     }
     let says = claim.right.is_some() || claim.wrong.is_some() || claim.shown.is_some();
     says.then_some(claim)
