@@ -167,12 +167,10 @@ fn equals(
         blankless(text).len() * 10 < blankless(today).len() * 6
     };
     let text_for_text = statement.kind_of_value == "str" && check.kind == "str";
-    if statement.kind_of_value == "str"
-        && !said.sentence.is_empty()
-        && !text_for_text
-        && !(check.evaluates && ["bool", "NoneType"].contains(&check.kind.as_str()))
-        && a_part(right)
-    {
+    let whole = text_for_text
+        || said.sentence.is_empty()
+        || (check.evaluates && ["bool", "NoneType"].contains(&check.kind.as_str()));
+    if statement.kind_of_value == "str" && !whole && a_part(right) {
         return None;
     }
     if check.evaluates && check.equal == Some(false) {
