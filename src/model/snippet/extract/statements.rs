@@ -29,9 +29,12 @@ const MAKES: &str = r"(?:gives?|gave|returns?|returned|yields?|evaluates? to|pro
 /// What the prose says about values, sentence by sentence.
 pub fn claims(prose: &str) -> Vec<Claim> {
     let (text, codes) = marked(prose);
-    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let paragraphs: Vec<String> = text
+        .split("\n\n")
+        .map(|p| p.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
     let mut all = Vec::new();
-    for sentence in sentences(&flat) {
+    for sentence in paragraphs.iter().flat_map(|flat| sentences(flat)) {
         let clauses = clauses(sentence);
         let mut found: Vec<Claim> = clauses.iter().filter_map(|c| claim(c, &codes)).collect();
         // "this gives 1, but that gives 2": where one is fine, the other is not.
@@ -127,7 +130,11 @@ fn claim(sentence: &str, codes: &[String]) -> Option<Claim> {
     };
     let mut claim = Claim {
         sentence: plain(sentence, codes),
-        stance: judge(sentence),
+        // A "but" sets it against what is before; its own words say more.
+        stance: match judge(sentence.trim_start_matches("But ")) {
+            Stance::Unknown => judge(sentence),
+            stance => stance,
+        },
         ..Claim::default()
     };
     if let Some(found) = SHOULD.captures(sentence) {

@@ -138,6 +138,30 @@ fn two_statements_in_one_sentence_stay_apart() {
 }
 
 #[test]
+fn what_follows_a_but_may_be_the_right_one() {
+    let all = claims(
+        "with low(2) the value is 1; when low('2') returns 7, but low(2) the value is 3, this is the true value",
+    );
+    assert!(
+        all.iter()
+            .all(|c| c.stance != Stance::Bad || c.expression.as_deref() != Some("low(2)")),
+        "{all:?}"
+    );
+    let all = claims("`low('2')` is `7` but `low(2)` is `1`, the correct one");
+    assert_eq!(all[1].stance, Stance::Expected);
+    let all = claims("`low('2')` is `7` but `low(2)` is `1`, this is the true value");
+    assert_eq!([all[0].stance, all[1].stance], [Stance::Bad, Stance::Good]);
+}
+
+#[test]
+fn paragraphs_are_read_for_themselves() {
+    let claim = only(claims(
+        "`low(2)` gives `1` instead of `2`\n\nA fix is to change line 7 from `a` to `b`",
+    ));
+    assert_eq!(claim.right.as_deref(), Some("2"));
+}
+
+#[test]
 fn calls_and_values_are_seen_without_back_ticks() {
     let claim = only(claims("the call price('a', 2) returns 1/4 here"));
     assert_eq!(claim.expression.as_deref(), Some("price('a', 2)"));
