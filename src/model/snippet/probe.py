@@ -313,7 +313,9 @@ def check(text, value, printed):
         used = []
         other = evaluated(text, used)
         if not callable(other) or isinstance(other, type) or callable(value) or hasattr(other, "func"):
-            found.update(evaluates=True, equal=equal(value, other), kind=type(other).__name__)
+            # The name of a class stands for one of its kind, where a value is meant.
+            if not isinstance(other, type) or isinstance(value, type):
+                found.update(evaluates=True, equal=equal(value, other), kind=type(other).__name__)
             found["exception"] = isinstance(other, type) and issubclass(other, BaseException)
     except BaseException:
         pass

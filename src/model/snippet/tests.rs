@@ -288,6 +288,17 @@ fn what_cannot_be_compared_must_at_least_change() {
 }
 
 #[test]
+fn the_name_of_a_class_is_not_compared_with_a_value() {
+    let (_, all) = made(
+        "t\n```\n>>> from shop import low\n>>> low(5)\n3\n```\nIt should return `Grid` here.\n",
+    );
+    assert_eq!(
+        lines(&all[0]),
+        ["from shop import low", "assert low(5) != 3"]
+    );
+}
+
+#[test]
 fn comments_in_code_say_what_comes() {
     let (_, all) =
         made("t\n```python\nfrom shop import low\nlow(5)  # gives 3, should be 4\nlow(6)\n```\n");
