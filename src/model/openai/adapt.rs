@@ -16,7 +16,20 @@ pub(super) struct Habits {
     pub(super) parallel_field: bool,
     /// The `tools` field, and messages with calls.
     pub(super) tools_field: bool,
+    /// `content: null` beside tool calls, as OpenAI has it; else an empty text.
+    pub(super) null_content: bool,
 }
+
+/// How servers say that the content of a message must be a text (llama-cpp-python, pydantic's two versions, Go's and Rust's
+/// readers of JSON).
+const NO_NULL: [&str; 6] = [
+    "should be a valid string",
+    "string_type",
+    "none is not an allowed",
+    "nonetype",
+    "null",
+    "expected a string",
+];
 
 /// How servers say that they have no tool calls (Ollama, vLLM, llama.cpp, OpenRouter).
 const NO_TOOLS: [&str; 10] = [
@@ -40,6 +53,7 @@ impl Habits {
             usage_in_stream: true,
             parallel_field: true,
             tools_field: !settings.tools_in_text,
+            null_content: true,
         }
     }
 
@@ -53,6 +67,12 @@ impl Habits {
         let mut better = self;
         if sent("tools") && NO_TOOLS.iter().any(|words| said.contains(words)) {
             better.tools_field = false;
+        } else if self.null_content
+            && body.has_null_content()
+            && said.contains("content")
+            && NO_NULL.iter().any(|words| said.contains(words))
+        {
+            better.null_content = false;
         } else if !matches!(refusal.status, 400 | 422) {
             return None;
         } else if sent("max_tokens") && said.contains("max_completion_tokens") {

@@ -357,6 +357,34 @@ async fn history_goes_out_as_the_protocol_wants_it() {
 }
 
 #[tokio::test]
+async fn servers_that_want_words_beside_calls_get_an_empty_text() {
+    // As llama-cpp-python's server says it.
+    let refused = "7 validation errors: {'type': 'string_type', 'loc': ('body', 'messages', 2, 'content'), \
+                   'msg': 'Input should be a valid string', 'input': None}";
+    let ok = || Act::json(200, &whole(json!({"content": "ok"}), "stop"));
+    let server = Server::new(vec![Act::refuse(500, refused), ok(), ok()]).await;
+    let model = client(&server, false);
+    let mut request = request();
+    let call = Reply {
+        calls: vec![ToolCall {
+            id: "a".to_owned(),
+            name: "search".to_owned(),
+            arguments: json!({}),
+        }],
+        ..Reply::default()
+    };
+    request.messages.push(call.turn().assistant);
+    model.complete(&request).await.unwrap();
+    model.complete(&request).await.unwrap();
+    let contents: Vec<Value> = server
+        .seen()
+        .iter()
+        .map(|seen| seen.body["messages"][2]["content"].clone())
+        .collect();
+    assert_eq!(contents, [Value::Null, json!(""), json!("")]);
+}
+
+#[tokio::test]
 async fn fields_that_are_refused_are_left_out_once_and_for_all() {
     let ok = || Act::json(200, &whole(json!({"content": "ok"}), "stop"));
     let server = Server::new(vec![

@@ -15,7 +15,10 @@ pub(super) struct Body<'a> {
 }
 
 enum Messages<'a> {
-    Native(&'a [Message]),
+    Native {
+        messages: &'a [Message],
+        null_content: bool,
+    },
     Text(Vec<Value>),
 }
 
@@ -23,6 +26,20 @@ impl Body<'_> {
     /// Was this field sent?
     pub(super) fn has(&self, field: &str) -> bool {
         self.fields.contains_key(field)
+    }
+
+    /// Was there a message with calls and no words, its content sent as null?
+    pub(super) fn has_null_content(&self) -> bool {
+        let Messages::Native {
+            messages,
+            null_content: true,
+        } = &self.messages
+        else {
+            return false;
+        };
+        messages.iter().any(|message| {
+            matches!(message, Message::Assistant { content, calls } if content.is_empty() && !calls.is_empty())
+        })
     }
 
     /// Characters of messages and tools, for an estimate of tokens.
@@ -52,7 +69,10 @@ impl Serialize for Body<'_> {
 impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Messages::Native(messages) => serializer.collect_seq(messages.iter().map(message)),
+            Messages::Native {
+                messages,
+                null_content,
+            } => serializer.collect_seq(messages.iter().map(|m| message(m, *null_content))),
             Messages::Text(messages) => messages.serialize(serializer),
         }
     }
@@ -69,7 +89,10 @@ pub(super) fn body<'a>(
     let messages = if in_text {
         Messages::Text(text_messages(request))
     } else {
-        Messages::Native(&request.messages)
+        Messages::Native {
+            messages: &request.messages,
+            null_content: habits.null_content,
+        }
     };
     if !in_text && !request.tools.is_empty() {
         let tools = request.tools.iter().map(tool).collect();
@@ -121,7 +144,7 @@ fn tool(spec: &ToolSpec) -> Value {
     })
 }
 
-fn message(message: &Message) -> Value {
+fn message(message: &Message, null_content: bool) -> Value {
     match message {
         Message::System { content } => json!({ "role": "system", "content": content }),
         Message::User { content } => json!({ "role": "user", "content": content }),
@@ -129,7 +152,7 @@ fn message(message: &Message) -> Value {
             json!({ "role": "assistant", "content": said(content) })
         }
         Message::Assistant { content, calls } => {
-            let content = if content.is_empty() {
+            let content = if content.is_empty() && null_content {
                 Value::Null
             } else {
                 json!(content)
