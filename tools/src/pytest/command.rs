@@ -68,7 +68,9 @@ pub fn prepare(
         write_out(&hook, CHILDREN)?;
     }
 
+    // Plugins put folders of their own there before pytest makes it.
     let cache = folder.join("cache");
+    std::fs::create_dir_all(&cache)?;
     let mut env = process::environment(config);
     let settings = json!({
         "report": report,

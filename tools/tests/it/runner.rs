@@ -524,6 +524,18 @@ fn options_that_stop_early_or_select_are_taken_back() {
 }
 
 #[test]
+fn a_plugin_may_use_the_cache_folder_from_the_start() {
+    let conftest = "import os\ndef pytest_runtest_setup(item):\n    \
+                    os.mkdir(os.path.join(str(item.config.getini('cache_dir')), 'mine'))\n";
+    let project = Project::new(&[
+        ("tests/conftest.py", conftest),
+        ("tests/test_a.py", "def test_a(): pass\n"),
+    ]);
+    let report = project.run(&["tests/test_a.py"]);
+    assert_eq!(report.tests[0].outcome, Outcome::Passed, "{report:?}");
+}
+
+#[test]
 fn tests_left_out_by_marks_are_skipped_and_say_so() {
     let ini = "[pytest]\naddopts = -m \"not slow\"\nmarkers =\n    slow: takes long\n";
     let test_file = "import pytest\n@pytest.mark.slow\ndef test_a(): pass\ndef test_b(): pass\n";
