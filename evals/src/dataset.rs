@@ -1,13 +1,13 @@
 //! Datasets in the shape of SWE-bench: one instance an issue, as JSON lines or a JSON array.
 //!
-//! Everything that is wrong in a file is reported at once, with lines. Fields that are not known here
-//! are kept.
+//! Fields that are not known here are kept.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
+
+use crate::records::{File, Problem, RecordsError, records};
 
 /// An issue and its repository at a base commit, with the golden patches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,68 +65,15 @@ pub struct Dataset {
     pub instances: Vec<Instance>,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum DatasetError {
-    #[error("read {path}: {source}")]
-    Read {
-        path: PathBuf,
-        source: std::io::Error,
-    },
-    #[error("read {path}: {}", listed(.problems))]
-    Content {
-        path: PathBuf,
-        problems: Vec<Problem>,
-    },
-}
-
-/// Something wrong in a dataset.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// From 1.
-    pub line: usize,
-    pub message: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.message)
-    }
-}
-
-/// Problems that an error's text names; the rest is counted.
-const SHOWN: usize = 10;
-
-fn listed(problems: &[Problem]) -> String {
-    let shown: Vec<String> = problems
-        .iter()
-        .take(SHOWN)
-        .map(Problem::to_string)
-        .collect();
-    let more = problems.len().saturating_sub(SHOWN);
-    let more = if more > 0 {
-        format!("; and {more} more")
-    } else {
-        String::new()
-    };
-    format!("{}{more}", shown.join("; "))
-}
-
 impl Dataset {
-    pub fn read(path: &Path) -> Result<Dataset, DatasetError> {
-        let failed = |source| DatasetError::Read {
-            path: path.to_owned(),
-            source,
-        };
-        let text = std::fs::read_to_string(path).map_err(failed)?;
-        match parse(&text) {
+    pub fn read(path: &Path) -> Result<Dataset, RecordsError> {
+        let file = File::read(path)?;
+        match parse(&file.text) {
             Ok(instances) => Ok(Dataset {
                 path: path.to_owned(),
                 instances,
             }),
-            Err(problems) => Err(DatasetError::Content {
-                path: path.to_owned(),
-                problems,
-            }),
+            Err(problems) => Err(file.wrong(problems)),
         }
     }
 
@@ -136,13 +83,8 @@ impl Dataset {
 }
 
 fn parse(text: &str) -> Result<Vec<Instance>, Vec<Problem>> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut problems = Vec::new();
-    let values = if text.trim_start().starts_with('[') {
-        array(text, &mut problems)
-    } else {
-        lines(text, &mut problems)
-    };
+    let values = records(text, &mut problems);
     let mut instances: Vec<Instance> = Vec::new();
     let mut seen = std::collections::BTreeMap::new();
     for (line, value) in values {
@@ -169,95 +111,6 @@ fn parse(text: &str) -> Result<Vec<Instance>, Vec<Problem>> {
         Ok(instances)
     } else {
         Err(problems)
-    }
-}
-
-/// JSON lines; a line that is no JSON does not hide the next.
-fn lines(text: &str, problems: &mut Vec<Problem>) -> Vec<(usize, Value)> {
-    let mut values = Vec::new();
-    for (line, content) in (1..).zip(text.lines()) {
-        if content.trim().is_empty() {
-            continue;
-        }
-        match serde_json::from_str(content) {
-            Ok(value) => values.push((line, value)),
-            Err(e) => problems.push(Problem {
-                line,
-                message: format!("it is not JSON: {}", reason(&e)),
-            }),
-        }
-    }
-    values
-}
-
-/// One array; values are read one by one to know where each begins.
-fn array(text: &str, problems: &mut Vec<Problem>) -> Vec<(usize, Value)> {
-    let mut values = Vec::new();
-    let line_at = |offset: usize| text[..offset].matches('\n').count() + 1;
-    let start = text.find('[').map_or(0, |i| i + 1);
-    let mut at = start;
-    loop {
-        at += space(&text[at..]);
-        if values.is_empty() && text[at..].starts_with(']') {
-            break;
-        }
-        let mut stream = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>();
-        match stream.next() {
-            Some(Ok(value)) => values.push((line_at(at), value)),
-            Some(Err(e)) => {
-                let line = line_at(at) + e.line().saturating_sub(1);
-                let message = format!("it is not JSON: {}", reason(&e));
-                problems.push(Problem { line, message });
-                return values;
-            }
-            None => {
-                let message = "the array has no end".to_owned();
-                problems.push(Problem {
-                    line: line_at(at),
-                    message,
-                });
-                return values;
-            }
-        }
-        at += stream.byte_offset();
-        at += space(&text[at..]);
-        match text[at..].chars().next() {
-            Some(',') => at += 1,
-            Some(']') => break,
-            other => {
-                let message = match other {
-                    Some(c) => format!("it is not JSON: expected `,` or `]`, found `{c}`"),
-                    None => "the array has no end".to_owned(),
-                };
-                problems.push(Problem {
-                    line: line_at(at),
-                    message,
-                });
-                return values;
-            }
-        }
-    }
-    let rest = text.get(at + 1..).unwrap_or_default();
-    if !rest.trim().is_empty() {
-        let message = "there is something behind the array".to_owned();
-        problems.push(Problem {
-            line: line_at(at + 1 + space(rest)),
-            message,
-        });
-    }
-    values
-}
-
-fn space(text: &str) -> usize {
-    text.len() - text.trim_start().len()
-}
-
-/// What serde_json says, without the line that it counts itself.
-fn reason(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    match text.rsplit_once(" at line ") {
-        Some((reason, _)) => format!("{reason} (column {})", error.column()),
-        None => text,
     }
 }
 

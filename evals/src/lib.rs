@@ -1,7 +1,12 @@
-//! Evaluation: datasets of issues with a repository at a base commit.
+//! Evaluation: datasets of issues with a repository at a base commit, predictions for them, and how they are graded.
 //!
-//! Nothing here knows what an agent, an approach or a model is.
+//! Nothing here knows what an agent, an approach or a model is: the harness reads predictions.
 
 pub mod dataset;
+pub mod predictions;
+mod records;
+pub mod statistics;
+pub mod verdict;
 
-pub use dataset::{Dataset, DatasetError, Instance};
+pub use dataset::{Dataset, Instance};
+pub use records::{Problem, RecordsError};

@@ -133,7 +133,7 @@ fn long_lists_of_problems_are_cut() {
     assert!(message.ends_with("; and 4 more"), "{message}");
     assert!(message.contains("data.jsonl: line 1: "), "{message}");
     let missing = Dataset::read(&folder.path().join("none")).unwrap_err();
-    assert!(matches!(missing, DatasetError::Read { .. }));
+    assert!(matches!(missing, RecordsError::Read { .. }));
 }
 
 #[test]

@@ -1,0 +1,211 @@
+//! Predictions in the shape that SWE-bench, SWT-bench and TDD-Bench share: `instance_id`, `model_name_or_path`,
+//! `model_patch`; as JSON lines, a JSON array, or a JSON object by instance.
+//!
+//! Nothing is dropped in silence: what cannot be graded is a [`Remark`], and stands in the report.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::dataset::Dataset;
+use crate::records::{File, Problem, RecordsError, records};
+
+/// What one model said about one instance.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    pub instance_id: String,
+    pub model_name_or_path: String,
+    /// A test patch; `None` where the model gave none (null, absent or nothing but white space).
+    pub model_patch: Option<String>,
+}
+
+/// The predictions of one model: one for each instance at most.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Predictions {
+    pub model: String,
+    pub by_instance: BTreeMap<String, Prediction>,
+}
+
+/// What the user should know of the predictions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remark {
+    pub model_name_or_path: String,
+    pub instance_id: String,
+    pub kind: RemarkKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RemarkKind {
+    /// `model_patch` is null or absent: graded as no prediction.
+    Null,
+    /// `model_patch` is white space: graded as no prediction.
+    Empty,
+    /// There are several for the instance; the last is graded, as the public harnesses do.
+    Duplicate,
+    /// The dataset has no such instance: not graded.
+    Unknown,
+    /// The instance has no prediction of this model: graded as none.
+    Missing,
+}
+
+impl RemarkKind {
+    pub fn text(self) -> &'static str {
+        match self {
+            RemarkKind::Null => "the patch is null",
+            RemarkKind::Empty => "the patch is empty",
+            RemarkKind::Duplicate => "there are several; the last is taken",
+            RemarkKind::Unknown => "the dataset has no such instance",
+            RemarkKind::Missing => "there is no prediction",
+        }
+    }
+}
+
+/// Reads predictions of one or several models, in the order in which the models first occur.
+pub fn read(
+    files: &[&Path],
+    dataset: &Dataset,
+) -> Result<(Vec<Predictions>, Vec<Remark>), RecordsError> {
+    let mut all = Vec::new();
+    for path in files {
+        let file = File::read(path)?;
+        all.extend(parse(&file.text, &stem(path)).map_err(|problems| file.wrong(problems))?);
+    }
+    Ok(sort(all, dataset))
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().map_or_else(
+        || "predictions".to_owned(),
+        |s| s.to_string_lossy().into_owned(),
+    )
+}
+
+/// `name` is the model's where the records name none.
+fn parse(text: &str, name: &str) -> Result<Vec<(Prediction, Option<RemarkKind>)>, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let values = match by_instance(text) {
+        Some(map) => map
+            .into_iter()
+            .map(|(id, value)| (1, keyed(id, value)))
+            .collect(),
+        None => records(text, &mut problems),
+    };
+    let mut found = Vec::new();
+    for (line, value) in values {
+        match prediction(&value, name) {
+            Ok(read) => found.push(read),
+            Err(message) => problems.push(Problem { line, message }),
+        }
+    }
+    if problems.is_empty() {
+        Ok(found)
+    } else {
+        Err(problems)
+    }
+}
+
+/// The whole text as one object by instance; `None` where it is lines, an array, or one record.
+fn by_instance(text: &str) -> Option<Map<String, Value>> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let map: Map<String, Value> = serde_json::from_str(text).ok()?;
+    (!map.contains_key("instance_id")).then_some(map)
+}
+
+/// An entry of an object by instance as a record: the value is a record without its id, or the patch alone.
+fn keyed(id: String, value: Value) -> Value {
+    let mut record = match value {
+        Value::Object(record) => record,
+        patch => Map::from_iter([("model_patch".to_owned(), patch)]),
+    };
+    record.entry("instance_id").or_insert(Value::String(id));
+    Value::Object(record)
+}
+
+fn prediction(value: &Value, name: &str) -> Result<(Prediction, Option<RemarkKind>), String> {
+    let Value::Object(fields) = value else {
+        return Err("it is not an object".to_owned());
+    };
+    let text = |field: &str| match fields.get(field) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.as_str())),
+        Some(_) => Err(format!("`{field}` is not a text")),
+    };
+    let instance_id = text("instance_id")?
+        .map(str::trim)
+        .filter(|id| !id.is_empty())
+        .ok_or("it lacks instance_id")?;
+    let patch = text("model_patch")?;
+    let remark = match patch {
+        None => Some(RemarkKind::Null),
+        Some(patch) if patch.trim().is_empty() => Some(RemarkKind::Empty),
+        Some(_) => None,
+    };
+    let prediction = Prediction {
+        instance_id: instance_id.to_owned(),
+        model_name_or_path: text("model_name_or_path")?
+            .filter(|model| !model.trim().is_empty())
+            .unwrap_or(name)
+            .to_owned(),
+        model_patch: patch.filter(|_| remark.is_none()).map(str::to_owned),
+    };
+    Ok((prediction, remark))
+}
+
+/// By model, with the remarks on what is odd, in the order of the files; instances without a prediction last.
+fn sort(
+    all: Vec<(Prediction, Option<RemarkKind>)>,
+    dataset: &Dataset,
+) -> (Vec<Predictions>, Vec<Remark>) {
+    let mut sets: Vec<Predictions> = Vec::new();
+    let mut remarks = Vec::new();
+    for (prediction, odd) in all {
+        let model = prediction.model_name_or_path.clone();
+        let id = prediction.instance_id.clone();
+        let mut remark = |kind| {
+            remarks.push(Remark {
+                model_name_or_path: model.clone(),
+                instance_id: id.clone(),
+                kind,
+            });
+        };
+        let set = match sets.iter().position(|set| set.model == model) {
+            Some(at) => &mut sets[at],
+            None => {
+                sets.push(Predictions {
+                    model: model.clone(),
+                    ..Predictions::default()
+                });
+                let last = sets.len() - 1;
+                &mut sets[last]
+            }
+        };
+        if dataset.get(&id).is_none() {
+            remark(RemarkKind::Unknown);
+            continue;
+        }
+        if let Some(kind) = odd {
+            remark(kind);
+        }
+        if set.by_instance.insert(id.clone(), prediction).is_some() {
+            remark(RemarkKind::Duplicate);
+        }
+    }
+    for set in &sets {
+        for instance in &dataset.instances {
+            if !set.by_instance.contains_key(&instance.instance_id) {
+                remarks.push(Remark {
+                    model_name_or_path: set.model.clone(),
+                    instance_id: instance.instance_id.clone(),
+                    kind: RemarkKind::Missing,
+                });
+            }
+        }
+    }
+    (sets, remarks)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+#![allow(clippy::unwrap_used)]
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use super::*;
+use crate::dataset::Instance;
+
+fn dataset(ids: &[&str]) -> Dataset {
+    let instances = ids
+        .iter()
+        .map(|id| {
+            serde_json::from_value::<Instance>(json!({
+                "instance_id": id, "repo": "acme/slugs", "base_commit": "0123abc",
+                "problem_statement": "It fails",
+            }))
+            .unwrap()
+        })
+        .collect();
+    Dataset {
+        path: PathBuf::new(),
+        instances,
+    }
+}
+
+fn record(id: &str, patch: Value) -> Value {
+    json!({"instance_id": id, "model_name_or_path": "m", "model_patch": patch})
+}
+
+fn kinds(remarks: &[Remark]) -> Vec<(&str, RemarkKind)> {
+    remarks
+        .iter()
+        .map(|r| (r.instance_id.as_str(), r.kind))
+        .collect()
+}
+
+#[test]
+fn lines_arrays_and_objects_are_read_alike() {
+    let records = [record("a", json!("diff a")), record("b", json!("diff b"))];
+    let lines = format!("{}\n{}\n", records[0], records[1]);
+    let array = json!(records).to_string();
+    let object = json!({
+        "a": {"model_name_or_path": "m", "model_patch": "diff a"},
+        "b": {"model_name_or_path": "m", "model_patch": "diff b"},
+    });
+    let read = parse(&lines, "file").unwrap();
+    assert_eq!(read.len(), 2);
+    assert_eq!(read, parse(&array, "file").unwrap());
+    assert_eq!(read, parse(&object.to_string(), "file").unwrap());
+    assert_eq!(read, parse(&format!("{object:#}"), "file").unwrap());
+    // One line is a record, not an object by instance.
+    assert_eq!(parse(&records[0].to_string(), "file").unwrap(), read[..1]);
+}
+
+#[test]
+fn patches_alone_are_named_after_the_file() {
+    let read = parse(r#"{"a": "diff a"}"#, "otter").unwrap();
+    assert_eq!(read[0].0.model_name_or_path, "otter");
+    assert_eq!(read[0].0.model_patch.as_deref(), Some("diff a"));
+}
+
+#[test]
+fn what_is_odd_is_told_and_nothing_is_dropped_in_silence() {
+    let lines = [
+        record("a", json!("first")),
+        record("a", json!("second")),
+        record("b", Value::Null),
+        record("c", json!(" \n")),
+        record("z", json!("diff")),
+        json!({"instance_id": "d", "model_name_or_path": "other", "model_patch": "diff"}),
+    ]
+    .map(|value| value.to_string())
+    .join("\n");
+    let (sets, remarks) = sort(parse(&lines, "f").unwrap(), &dataset(&["a", "b", "c", "d"]));
+    assert_eq!(sets.len(), 2);
+    assert_eq!(
+        sets[0].by_instance["a"].model_patch.as_deref(),
+        Some("second")
+    );
+    assert_eq!(sets[0].by_instance["b"].model_patch, None);
+    assert_eq!(
+        kinds(&remarks),
+        [
+            ("a", RemarkKind::Duplicate),
+            ("b", RemarkKind::Null),
+            ("c", RemarkKind::Empty),
+            ("z", RemarkKind::Unknown),
+            ("d", RemarkKind::Missing),
+            ("a", RemarkKind::Missing),
+            ("b", RemarkKind::Missing),
+            ("c", RemarkKind::Missing),
+        ]
+    );
+}
+
+#[test]
+fn what_is_no_prediction_is_refused_with_its_line() {
+    let text = format!(
+        "{}\n[1]\n{}\nnonsense\n",
+        record("a", json!("x")),
+        json!({"model_patch": 3})
+    );
+    let problems = parse(&text, "f").unwrap_err();
+    let lines: Vec<usize> = problems.iter().map(|p| p.line).collect();
+    assert_eq!(lines, [4, 2, 3]);
+    assert!(problems[2].message.contains("instance_id"), "{problems:?}");
+}

@@ -1,0 +1,165 @@
+//! The verdicts of the public harnesses, as their code computes them.
+//!
+//! SWT-bench: its grading compares names of tests in {passed, failed, anything else} before and after, with the
+//! prediction and without (`get_eval_report`, `get_resolution_success`). TDD-Bench-Verified: Otter §5.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use testwright_tools::pytest::report::Outcome;
+
+use super::strict::Strict;
+use super::{Observed, Pairs, fails, word};
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Swt {
+    /// The headline: at least one fail-to-pass over the base suite, and neither a pass-to-fail nor a fail-to-fail over it.
+    pub success: bool,
+    /// A contributed test fails on the old code, whatever it does on the new.
+    pub fail_to_any: bool,
+    /// At least one fail-to-pass over the base suite.
+    pub fail_to_pass: bool,
+    /// The contributed tests pass before and after: correct, and of no help.
+    pub pass_to_pass: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tdd {
+    pub fail_to_pass: bool,
+    /// Share of the deleted and added lines that the contributed tests run; `None` where it cannot be measured.
+    pub adequacy: Option<f64>,
+    /// `fail_to_pass` times adequacy; the factor is 1 where coverage is left out.
+    pub score: f64,
+}
+
+/// SWT-bench's groups of tests.
+#[derive(Default)]
+struct Groups<'a> {
+    fail_to_pass: BTreeSet<&'a str>,
+    fail_to_fail: BTreeSet<&'a str>,
+    pass_to_fail: BTreeSet<&'a str>,
+}
+
+/// Passed, failed, anything else.
+fn status(outcome: Outcome) -> Option<bool> {
+    match outcome {
+        Outcome::Passed => Some(true),
+        Outcome::Failed => Some(false),
+        _ => None,
+    }
+}
+
+fn groups(pairs: &Pairs) -> Groups<'_> {
+    let mut groups = Groups::default();
+    for (id, pair) in pairs {
+        let group = match (status(pair.old), status(pair.new)) {
+            (Some(false) | None, Some(true)) => &mut groups.fail_to_pass,
+            (Some(false) | None, Some(false)) => &mut groups.fail_to_fail,
+            (Some(true), Some(false) | None) => &mut groups.pass_to_fail,
+            (Some(true), Some(true)) | (Some(false) | None, None) => continue,
+        };
+        group.insert(id);
+    }
+    groups
+}
+
+pub(super) fn swt(seen: &Observed) -> Swt {
+    let (with, base) = (groups(&seen.with), groups(&seen.base));
+    let fail_to_pass = with.fail_to_pass.is_superset(&base.fail_to_pass)
+        && with
+            .fail_to_pass
+            .difference(&base.fail_to_pass)
+            .next()
+            .is_some();
+    let harmless = with.pass_to_fail.is_subset(&base.pass_to_fail)
+        && with.fail_to_fail.is_subset(&base.fail_to_fail);
+    let mut contributed = seen.contributed().map(|(_, pair)| pair).peekable();
+    let some = contributed.peek().is_some();
+    let (mut fail_to_any, mut pass_to_pass) = (false, some);
+    for pair in contributed {
+        fail_to_any |= fails(pair.old);
+        pass_to_pass &= pair.old == Outcome::Passed && pair.new == Outcome::Passed;
+    }
+    Swt {
+        success: fail_to_pass && harmless,
+        fail_to_any,
+        fail_to_pass,
+        pass_to_pass,
+    }
+}
+
+pub(super) fn tdd(seen: &Observed) -> Tdd {
+    let before = seen.contributed().any(|(_, pair)| fails(pair.old));
+    let after = seen.contributed().any(|(_, pair)| fails(pair.new));
+    let fail_to_pass = before && !after;
+    Tdd {
+        fail_to_pass,
+        adequacy: None,
+        score: f64::from(u8::from(fail_to_pass)),
+    }
+}
+
+impl Tdd {
+    /// With what coverage says; without a measure the factor is 1, as the paper has it for SymPy.
+    pub fn with_adequacy(mut self, adequacy: Option<f64>) -> Tdd {
+        self.adequacy = adequacy;
+        self.score = f64::from(u8::from(self.fail_to_pass)) * adequacy.unwrap_or(1.0);
+        self
+    }
+}
+
+/// Why the strict verdict is not the official one.
+pub(super) fn differences(seen: &Observed, strict: &Strict, swt: &Swt, tdd: &Tdd) -> Vec<String> {
+    let mut reasons = Vec::new();
+    if strict.fail_to_pass != swt.success {
+        reasons.push(format!("SWT-bench: {}", swt_reason(seen, strict, swt)));
+    }
+    if strict.fail_to_pass != tdd.fail_to_pass {
+        reasons.push(format!("TDD-Bench: {}", tdd_reason(seen, strict)));
+    }
+    reasons
+}
+
+fn swt_reason(seen: &Observed, strict: &Strict, swt: &Swt) -> String {
+    let (with, base) = (groups(&seen.with), groups(&seen.base));
+    if swt.success {
+        let counted: Vec<&str> = with
+            .fail_to_pass
+            .difference(&base.fail_to_pass)
+            .copied()
+            .collect();
+        let odd = counted.iter().find_map(|id| {
+            let old = seen.with.get(*id)?.old;
+            (old != Outcome::Failed)
+                .then(|| format!("{id}, {} before, counts as failed", word(old)))
+        });
+        return odd.unwrap_or_else(|| format!("it counts, though {}", strict.reason));
+    }
+    let lost = base.fail_to_pass.difference(&with.fail_to_pass).next();
+    let broken = with.pass_to_fail.difference(&base.pass_to_fail).next();
+    let still = with.fail_to_fail.difference(&base.fail_to_fail).next();
+    if let Some(id) = lost {
+        format!("{id} turns from failed to passed without the prediction, and not with it")
+    } else if let Some(id) = broken {
+        format!("{id} is a pass-to-fail that the base suite does not have")
+    } else if let Some(id) = still {
+        format!("{id} is a fail-to-fail that the base suite does not have")
+    } else {
+        "no test turns from failed to passed that does not do so without the prediction".to_owned()
+    }
+}
+
+fn tdd_reason(seen: &Observed, strict: &Strict) -> String {
+    if strict.fail_to_pass {
+        return "a contributed test fails on the new code".to_owned();
+    }
+    let odd = seen
+        .contributed()
+        .find(|(_, pair)| matches!(pair.old, Outcome::Error | Outcome::Absent));
+    match odd {
+        Some((id, pair)) if strict.reason.contains(id.as_str()) => {
+            format!("{id}, {} before, counts as failed", word(pair.old))
+        }
+        _ => format!("it asks for less: {}", strict.reason),
+    }
+}

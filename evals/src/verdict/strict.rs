@@ -1,0 +1,97 @@
+//! The strict verdict: the same node id failed on the old code and passed on the new; no contributed test fails or errors
+//! on the new code; nothing that passed before fails after.
+
+use serde::{Deserialize, Serialize};
+use testwright_tools::pytest::report::Outcome;
+
+use super::{Observed, Pair, fails, word};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Strict {
+    pub fail_to_pass: bool,
+    /// In words, whichever way it went.
+    pub reason: String,
+}
+
+impl Strict {
+    fn no(reason: String) -> Strict {
+        Strict {
+            fail_to_pass: false,
+            reason,
+        }
+    }
+}
+
+pub(super) fn strict(seen: &Observed) -> Strict {
+    if seen.contributed.is_empty() {
+        return Strict::no("the patch contributes no test".to_owned());
+    }
+    if seen.contributed().next().is_none() {
+        return Strict::no("none of the contributed tests was found".to_owned());
+    }
+    if let Some((id, pair)) = seen.contributed().find(|(_, pair)| fails(pair.new)) {
+        let new = word(pair.new);
+        return Strict::no(format!("{id} is {new} on the new code").replace("is failed", "failed"));
+    }
+    // What the code patch itself breaks, or what is broken without the prediction, is not the prediction's doing.
+    let broken = seen.others().find(|(id, pair)| {
+        pair.old == Outcome::Passed
+            && fails(pair.new)
+            && seen.base.get(*id).is_none_or(|base| !fails(base.new))
+    });
+    if let Some((id, _)) = broken {
+        return Strict::no(format!("{id} passed on the old code and fails on the new"));
+    }
+    let turned = seen
+        .contributed()
+        .find(|(id, pair)| reproduces(seen, id, *pair));
+    match turned {
+        Some((id, pair)) if pair.old == Outcome::Failed => Strict {
+            fail_to_pass: true,
+            reason: format!("{id} failed on the old code and passed on the new"),
+        },
+        Some((id, _)) => Strict {
+            fail_to_pass: true,
+            reason: format!(
+                "{id} needs a name that the issue asks for: it could not run on the old code and passed on the new"
+            ),
+        },
+        None => Strict::no(no_turn(seen)),
+    }
+}
+
+fn reproduces(seen: &Observed, id: &str, pair: Pair) -> bool {
+    let failed = match pair.old {
+        Outcome::Failed => true,
+        Outcome::Error | Outcome::Absent => seen.asked_for.iter().any(|asked| {
+            id.strip_prefix(asked.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
+        }),
+        _ => false,
+    };
+    failed && pair.new == Outcome::Passed
+}
+
+/// Why no test turned from failed to passed, from the one that came nearest.
+fn no_turn(seen: &Observed) -> String {
+    let rank = |pair: Pair| match (pair.old, pair.new) {
+        (Outcome::Error | Outcome::Absent, Outcome::Passed) => 4,
+        (Outcome::Failed, _) => 3,
+        (Outcome::Skipped, Outcome::Passed) => 2,
+        (Outcome::Passed, Outcome::Passed) => 1,
+        _ => 0,
+    };
+    let Some((id, pair)) = seen.contributed().max_by_key(|(_, pair)| rank(*pair)) else {
+        return "none of the contributed tests was found".to_owned();
+    };
+    match (pair.old, pair.new) {
+        (Outcome::Passed, Outcome::Passed) => {
+            "the contributed tests pass on the old code already".to_owned()
+        }
+        (old, new) => format!(
+            "{id} was {} on the old code and {} on the new",
+            word(old),
+            word(new)
+        ),
+    }
+}

@@ -1,0 +1,176 @@
+#![allow(clippy::unwrap_used)]
+
+use Outcome::{Absent, Error, Failed, Passed, Skipped, Xfailed};
+
+use super::*;
+
+const NEW: &str = "tests/test_a.py::test_new";
+
+fn seen(with: &[(&str, Outcome, Outcome)], base: &[(&str, Outcome, Outcome)]) -> Observed {
+    let pairs = |list: &[(&str, Outcome, Outcome)]| {
+        list.iter()
+            .map(|(id, old, new)| {
+                let pair = Pair {
+                    old: *old,
+                    new: *new,
+                };
+                (format!("tests/test_a.py::{id}"), pair)
+            })
+            .collect()
+    };
+    Observed {
+        contributed: vec![NEW.to_owned()],
+        with: pairs(with),
+        base: pairs(base),
+        ..Observed::default()
+    }
+}
+
+/// Strict, SWT-bench's and TDD-Bench's.
+fn three(seen: &Observed) -> (bool, bool, bool) {
+    let verdict = seen.verdict();
+    let three = (
+        verdict.strict.fail_to_pass,
+        verdict.swt.success,
+        verdict.tdd.fail_to_pass,
+    );
+    let agree = three.0 == three.1 && three.1 == three.2;
+    assert_eq!(agree, verdict.differs.is_empty(), "{verdict:?}");
+    three
+}
+
+#[test]
+fn a_test_that_turns_is_a_reproduction_for_all() {
+    let it = seen(
+        &[("test_new", Failed, Passed), ("test_old", Passed, Passed)],
+        &[],
+    );
+    assert_eq!(three(&it), (true, true, true));
+    let parameters = seen(
+        &[
+            ("test_new[a b]", Failed, Passed),
+            ("test_new[c]", Passed, Passed),
+        ],
+        &[],
+    );
+    assert_eq!(three(&parameters), (true, true, true));
+}
+
+#[test]
+fn a_name_that_begins_alike_is_another_test() {
+    let it = seen(&[("test_newer", Failed, Passed)], &[]);
+    assert_eq!(three(&it), (false, true, false));
+    assert_eq!(
+        it.verdict().strict.reason,
+        "none of the contributed tests was found"
+    );
+}
+
+#[test]
+fn errors_skips_and_absence_before_are_no_reproduction() {
+    for old in [Error, Absent] {
+        assert_eq!(
+            three(&seen(&[("test_new", old, Passed)], &[])),
+            (false, true, true),
+            "{old:?}"
+        );
+    }
+    for old in [Skipped, Xfailed] {
+        assert_eq!(
+            three(&seen(&[("test_new", old, Passed)], &[])),
+            (false, true, false),
+            "{old:?}"
+        );
+    }
+    let verdict = seen(&[("test_new", Skipped, Passed)], &[]).verdict();
+    assert_eq!(
+        verdict.strict.reason,
+        format!("{NEW} was skipped on the old code and passed on the new")
+    );
+    assert_eq!(
+        verdict.differs,
+        [format!(
+            "SWT-bench: {NEW}, skipped before, counts as failed"
+        )]
+    );
+}
+
+#[test]
+fn a_missing_name_that_the_issue_asks_for_is_one() {
+    let mut it = seen(&[("test_new[1]", Absent, Passed)], &[]);
+    assert!(!it.verdict().strict.fail_to_pass);
+    it.asked_for = vec![NEW.to_owned()];
+    assert_eq!(three(&it), (true, true, true));
+}
+
+#[test]
+fn a_contributed_test_that_fails_after_spoils_it() {
+    let it = seen(
+        &[
+            ("test_new[a]", Failed, Passed),
+            ("test_new[b]", Failed, Failed),
+        ],
+        &[],
+    );
+    assert_eq!(three(&it), (false, false, false));
+    // SWT-bench does not hold failed → anything else against a prediction.
+    let error_after = seen(
+        &[
+            ("test_new[a]", Failed, Passed),
+            ("test_new[b]", Failed, Error),
+        ],
+        &[],
+    );
+    assert_eq!(three(&error_after), (false, true, false));
+}
+
+#[test]
+fn what_the_code_patch_itself_breaks_is_not_held_against_a_prediction() {
+    let with = [("test_new", Failed, Passed), ("test_old", Passed, Failed)];
+    assert_eq!(
+        three(&seen(&with, &[("test_old", Passed, Failed)])),
+        (true, true, true)
+    );
+    let broken = seen(&with, &[("test_old", Passed, Passed)]);
+    assert_eq!(three(&broken), (false, false, true));
+    assert!(broken.verdict().strict.reason.contains("test_old passed"));
+}
+
+#[test]
+fn tests_that_pass_before_are_of_no_help() {
+    let it = seen(&[("test_new", Passed, Passed)], &[]);
+    let verdict = it.verdict();
+    assert_eq!(three(&it), (false, false, false));
+    assert!(verdict.swt.pass_to_pass && !verdict.swt.fail_to_any);
+    assert_eq!(verdict.old_class, OldClass::Pass);
+    let none = Observed::default().verdict();
+    assert_eq!(none.strict.reason, "the patch contributes no test");
+    assert_eq!(none.old_class, OldClass::None);
+}
+
+#[test]
+fn the_class_on_the_old_code_is_that_of_the_strongest_failure() {
+    let mut it = seen(
+        &[
+            ("test_new[a]", Failed, Passed),
+            ("test_new[b]", Failed, Passed),
+            ("test_new[c]", Passed, Passed),
+        ],
+        &[],
+    );
+    it.failures = [
+        (format!("{NEW}[a]"), FailureClass::Error),
+        (format!("{NEW}[b]"), FailureClass::Assertion),
+    ]
+    .into();
+    assert_eq!(it.old_class(), OldClass::Assertion);
+}
+
+#[test]
+fn the_score_is_the_verdict_times_adequacy() {
+    let tdd = seen(&[("test_new", Failed, Passed)], &[]).verdict().tdd;
+    assert_eq!(tdd.clone().with_adequacy(Some(0.25)).score, 0.25);
+    assert_eq!(tdd.with_adequacy(None).score, 1.0);
+    let not = seen(&[("test_new", Passed, Passed)], &[]).verdict().tdd;
+    assert_eq!(not.with_adequacy(Some(1.0)).score, 0.0);
+}
