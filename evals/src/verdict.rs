@@ -42,12 +42,8 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// `path::Class::function[parameters]` belongs to the contributed `path::Class::function`.
     fn is_contributed(&self, id: &str) -> bool {
-        self.contributed.iter().any(|test| {
-            id.strip_prefix(test.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
-        })
+        self.contributed.iter().any(|test| is_of(id, test))
     }
 
     fn contributed(&self) -> impl Iterator<Item = (&String, Pair)> {
@@ -120,6 +116,12 @@ pub struct Verdict {
     pub tdd: Tdd,
     /// Why the strict verdict is not that of the public harnesses; empty where all three agree.
     pub differs: Vec<String>,
+}
+
+/// `path::Class::function[parameters]` belongs to the contributed `path::Class::function`.
+fn is_of(id: &str, test: &str) -> bool {
+    id.strip_prefix(test)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
 }
 
 fn fails(outcome: Outcome) -> bool {

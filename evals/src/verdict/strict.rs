@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use testwright_tools::pytest::report::Outcome;
 
-use super::{Observed, Pair, fails, word};
+use super::{Observed, Pair, fails, is_of, word};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Strict {
@@ -63,10 +63,7 @@ pub(super) fn strict(seen: &Observed) -> Strict {
 fn reproduces(seen: &Observed, id: &str, pair: Pair) -> bool {
     let failed = match pair.old {
         Outcome::Failed => true,
-        Outcome::Error | Outcome::Absent => seen.asked_for.iter().any(|asked| {
-            id.strip_prefix(asked.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
-        }),
+        Outcome::Error | Outcome::Absent => seen.asked_for.iter().any(|asked| is_of(id, asked)),
         _ => false,
     };
     failed && pair.new == Outcome::Passed
