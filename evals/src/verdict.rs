@@ -11,7 +11,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use testwright_tools::pytest::report::{FailureClass, Outcome};
+use testwright_tools::pytest::report::{FailureClass, Outcome, is_of};
 
 pub use official::{Swt, Tdd};
 pub use strict::Strict;
@@ -116,12 +116,6 @@ pub struct Verdict {
     pub tdd: Tdd,
     /// Why the strict verdict is not that of the public harnesses; empty where all three agree.
     pub differs: Vec<String>,
-}
-
-/// `path::Class::function[parameters]` belongs to the contributed `path::Class::function`.
-fn is_of(id: &str, test: &str) -> bool {
-    id.strip_prefix(test)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
 }
 
 fn fails(outcome: Outcome) -> bool {

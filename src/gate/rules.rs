@@ -1,7 +1,9 @@
 //! The rules, one function each, in one list.
 
 use serde::{Deserialize, Serialize};
-use testwright_tools::pytest::report::{Failure, FailureClass, Outcome, Place, Report, TestResult};
+use testwright_tools::pytest::report::{
+    Failure, FailureClass, Outcome, Place, Report, TestResult, is_of,
+};
 use testwright_tools::tools::submission::{Change, ProblemKind, Submission};
 
 use super::evidence::TestEvidence;
@@ -73,12 +75,6 @@ pub(super) const ALL: &[Check] = &[
         check: runs_code_under_test,
     },
 ];
-
-/// `path::Class::function[parameters]` belongs to the contributed `path::Class::function`.
-fn is_of(id: &str, contributed: &str) -> bool {
-    id.strip_prefix(contributed)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
-}
 
 fn contributed(submission: &Submission) -> impl Iterator<Item = &str> {
     submission

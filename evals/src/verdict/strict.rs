@@ -2,9 +2,9 @@
 //! on the new code; nothing that passed before fails after.
 
 use serde::{Deserialize, Serialize};
-use testwright_tools::pytest::report::Outcome;
+use testwright_tools::pytest::report::{Outcome, is_of};
 
-use super::{Observed, Pair, fails, is_of, word};
+use super::{Observed, Pair, fails, word};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Strict {

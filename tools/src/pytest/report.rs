@@ -124,3 +124,9 @@ pub struct CollectionError {
     pub id: String,
     pub failure: Failure,
 }
+
+/// `path::Class::function[parameters]` belongs to `path::Class::function`.
+pub fn is_of(id: &str, test: &str) -> bool {
+    id.strip_prefix(test)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
+}

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::pytest::report::{Outcome, Report, TestResult};
+use crate::pytest::report::{Outcome, Report, TestResult, is_of};
 use crate::pytest::{self, Options};
 use crate::python;
 use crate::tool::{Context, ToolError};
@@ -219,15 +219,11 @@ fn alone(workspace: &Workspace, ids: &[String], options: &Options) -> Result<Rep
     Ok(all.unwrap_or_default())
 }
 
-/// `path::Class::function[parameters]` belongs to the contributed `path::Class::function`.
 fn is_contributed(id: &str, contributed: &[ContributedTest]) -> bool {
     let mut present = contributed
         .iter()
         .filter(|test| test.change != Change::Deleted);
-    present.any(|test| {
-        id.strip_prefix(test.id.as_str())
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('['))
-    })
+    present.any(|test| is_of(id, &test.id))
 }
 
 /// The contributed tests that failed.
