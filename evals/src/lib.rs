@@ -3,10 +3,12 @@
 //! Nothing here knows what an agent, an approach or a model is: the harness reads predictions.
 
 pub mod dataset;
+pub mod graded;
 pub mod predictions;
 mod records;
 pub mod statistics;
 pub mod verdict;
 
 pub use dataset::{Dataset, Instance};
+pub use graded::Graded;
 pub use records::{Problem, RecordsError};

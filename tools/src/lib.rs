@@ -11,6 +11,7 @@ pub mod process;
 pub mod pytest;
 pub mod python;
 pub mod server;
+pub mod test_run;
 #[cfg(test)]
 mod testing;
 pub mod tool;

@@ -1,0 +1,91 @@
+//! What grading one prediction for one instance gave: a line of `results.jsonl`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::verdict::{OldClass, Pair, Strict, Swt, Tdd};
+
+/// A line of `results.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Graded {
+    pub instance_id: String,
+    /// `model_name_or_path`.
+    pub prediction: String,
+    /// Identifies what was graded, and how: of the same content, nothing is graded twice.
+    pub key: String,
+    pub repo: String,
+    /// Words and signs of the issue, a guess at its length in tokens (characters / 4).
+    pub issue_tokens: u64,
+    /// There was a patch (`false`: null, empty or missing).
+    pub given: bool,
+    /// The patch applies to the base commit.
+    pub applied: bool,
+    /// How it had to be applied, or why it could not be, e.g. `with fuzz`; what of it was noticed, e.g.
+    /// `edits code under test: src/a.py`.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Contributed tests, without parameters.
+    pub contributed: Vec<String>,
+    /// Contributed tests as they ran, parameters included: outcomes on the old and on the new code.
+    pub tests: Vec<TestPair>,
+    pub old_class: OldClass,
+    pub strict: Strict,
+    pub swt: Swt,
+    /// TDD-Bench-Verified's verdict and score.
+    pub tdd: Tdd,
+    /// Change coverage ΔC (SWT-bench §3.3), 0..1; `None` where there is no line to cover, or it could not be measured.
+    pub coverage_delta: Option<f64>,
+    /// Why a coverage figure is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coverage_problem: Option<String>,
+    /// Why the strict verdict is not that of the public harnesses.
+    pub differs: Vec<String>,
+    pub infrastructure: Option<Infrastructure>,
+    pub seconds: Seconds,
+    /// Which parts came from a cache: `build`, `old`, `new`, `base`.
+    pub cached: Vec<String>,
+    /// Logs, relative to the folder of the results, by name (`build`, `old`, `new`, …).
+    #[serde(default)]
+    pub logs: BTreeMap<String, String>,
+    /// That the sandbox of the old code did not hold the new one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peeking: Option<Peeking>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TestPair {
+    pub id: String,
+    #[serde(flatten)]
+    pub pair: Pair,
+}
+
+/// Something of ours or of the machine's failed: never counted against a prediction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Infrastructure {
+    /// `source`, `build`, `old`, `new` or `base`.
+    pub stage: String,
+    pub cause: String,
+    /// Where more can be read, relative to the folder of the results, or on the host.
+    pub log: Option<String>,
+}
+
+/// Wall time of the parts; 0 for what came from a cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Seconds {
+    pub build: f64,
+    pub old: f64,
+    pub new: f64,
+    pub base: f64,
+    /// From the begin of this prediction's grading to its end.
+    pub total: f64,
+}
+
+/// What was looked for in a sandbox of the old code.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peeking {
+    /// Files that were looked at.
+    pub searched: u64,
+    /// Where the new code was found; empty is good.
+    pub found: Vec<String>,
+}
