@@ -200,7 +200,7 @@ fn length(messages: &[Message]) -> usize {
                 content.len()
                     + calls
                         .iter()
-                        .map(|c| c.arguments.to_string().len() + c.name.len())
+                        .map(|c| c.arguments.as_str().len() + c.name.len())
                         .sum::<usize>()
             }
             Message::Tool(result) => result.content.len(),

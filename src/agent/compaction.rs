@@ -73,7 +73,7 @@ mod tests {
                 calls: vec![ToolCall {
                     id: id.into(),
                     name: "search".into(),
-                    arguments: serde_json::json!({}),
+                    arguments: serde_json::json!({}).into(),
                 }],
             },
             Message::Tool(ToolResult {

@@ -351,11 +351,11 @@ impl Run {
         allowed: &[ToolSpec],
     ) -> Result<Answer, Outcome> {
         self.catch_up().await?;
-        let arguments = call.arguments.to_string();
+        let arguments = call.arguments.value();
         let view = StepView {
             step: self.budget.spent.steps,
             what: &call.name,
-            detail: &arguments,
+            detail: call.arguments.as_str(),
             spent: &self.budget.spent,
             seconds: 0.0,
         };
@@ -366,12 +366,12 @@ impl Run {
             (unknown_tool(&call.name, allowed), true, Value::Null)
         } else {
             match call.name.as_str() {
-                "submit" => self.submit(&call.arguments, deadline).await?,
-                "try_fix" => self.try_fix(&call.arguments, deadline).await?,
+                "submit" => self.submit(&arguments, deadline).await?,
+                "try_fix" => self.try_fix(&arguments, deadline).await?,
                 name => {
                     let answer = self
                         .session
-                        .call(name, call.arguments.clone(), deadline)
+                        .call(name, arguments, deadline)
                         .await
                         .map_err(infrastructure)?;
                     (answer.text, answer.refused, answer.data)

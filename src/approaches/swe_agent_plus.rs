@@ -77,6 +77,7 @@ impl Hook for Reminder {
     async fn before(&mut self, _: &mut Run, call: &ToolCall) -> Result<Option<String>, Outcome> {
         self.command = call
             .arguments
+            .value()
             .get("command")
             .and_then(Value::as_str)
             .unwrap_or_default()

@@ -54,7 +54,7 @@ fn kept_call(id: &str, bad: &Malformed) -> ToolCall {
     ToolCall {
         id: id.to_owned(),
         name: bad.name.clone().unwrap_or_else(|| "unknown".to_owned()),
-        arguments: json!({ UNREADABLE: bad.text }),
+        arguments: json!({ UNREADABLE: bad.text }).into(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Messages of a conversation, in a form of our own: trajectories hold them for years.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,8 +29,60 @@ pub struct ToolCall {
     /// Unique in a conversation.
     pub id: String,
     pub name: String,
-    /// An object.
-    pub arguments: Value,
+    pub arguments: Arguments,
+}
+
+/// The arguments of a call: a JSON object, held as text. A long conversation has hundreds of them, and as a tree each
+/// takes several times its length.
+#[derive(Clone)]
+pub struct Arguments(Box<str>);
+
+impl Arguments {
+    pub fn value(&self) -> Value {
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+
+    /// Compact JSON.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<Value> for Arguments {
+    fn from(value: Value) -> Self {
+        Arguments(value.to_string().into())
+    }
+}
+
+/// The order of keys does not count.
+impl PartialEq for Arguments {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0 || self.value() == other.value()
+    }
+}
+
+impl PartialEq<Value> for Arguments {
+    fn eq(&self, other: &Value) -> bool {
+        self.value() == *other
+    }
+}
+
+impl fmt::Debug for Arguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for Arguments {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Arguments {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(Arguments::from)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use testwright_tools::tool::ToolSpec;
 
 pub use history::Turn;
-pub use message::{Message, ToolCall, ToolResult};
+pub use message::{Arguments, Message, ToolCall, ToolResult};
 
 /// One question to a model. Messages are append-only between two requests of a run, so that a
 /// provider's prompt cache holds.

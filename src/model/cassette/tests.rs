@@ -28,7 +28,7 @@ impl Model for Counter {
             calls: vec![ToolCall {
                 id: format!("c{n}"),
                 name: "search".to_owned(),
-                arguments: json!({"b": 1, "a": [*n]}),
+                arguments: json!({"b": 1, "a": [*n]}).into(),
             }],
             usage: Usage {
                 prompt_tokens: *n,

@@ -152,7 +152,7 @@ pub(super) fn reply(raw: Raw, body: &Body<'_>, request: &Request) -> Reply {
             reply.calls.push(ToolCall {
                 id: ids.unique(""),
                 name,
-                arguments: Value::Object(arguments),
+                arguments: Value::Object(arguments).into(),
             });
         }
         reply.malformed = found.malformed;
@@ -197,7 +197,7 @@ fn native(
         Shape::Call { name, arguments } => reply.calls.push(ToolCall {
             id,
             name,
-            arguments: Value::Object(arguments),
+            arguments: Value::Object(arguments).into(),
         }),
         Shape::Bad { problem, .. } => reply.malformed.push(Malformed {
             id: Some(id),

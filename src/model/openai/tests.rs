@@ -86,7 +86,13 @@ fn names(reply: &Reply) -> Vec<(&str, &str, String)> {
     reply
         .calls
         .iter()
-        .map(|c| (c.id.as_str(), c.name.as_str(), c.arguments.to_string()))
+        .map(|c| {
+            (
+                c.id.as_str(),
+                c.name.as_str(),
+                c.arguments.as_str().to_owned(),
+            )
+        })
         .collect()
 }
 
@@ -299,7 +305,7 @@ async fn history_goes_out_as_the_protocol_wants_it() {
         calls: vec![ToolCall {
             id: "a".to_owned(),
             name: "search".to_owned(),
-            arguments: json!({"pattern": "x"}),
+            arguments: json!({"pattern": "x"}).into(),
         }],
         malformed: vec![crate::model::Malformed {
             id: Some("b".to_owned()),
@@ -369,7 +375,7 @@ async fn servers_that_want_words_beside_calls_get_an_empty_text() {
         calls: vec![ToolCall {
             id: "a".to_owned(),
             name: "search".to_owned(),
-            arguments: json!({}),
+            arguments: json!({}).into(),
         }],
         ..Reply::default()
     };

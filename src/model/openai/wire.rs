@@ -181,7 +181,7 @@ fn native_call(call: &ToolCall) -> Value {
     json!({
         "id": call.id,
         "type": "function",
-        "function": { "name": safe_name(&call.name), "arguments": call.arguments.to_string() },
+        "function": { "name": safe_name(&call.name), "arguments": call.arguments.as_str() },
     })
 }
 

@@ -50,7 +50,7 @@ impl Player {
         let call = ToolCall {
             id: format!("s{}", at + 1),
             name: tool.to_owned(),
-            arguments,
+            arguments: arguments.into(),
         };
         match self.recorded.get(at) {
             Some((made, Some(answer)))
@@ -144,7 +144,7 @@ mod tests {
         let other = ToolCall {
             id: "s1".into(),
             name: "submit".into(),
-            arguments: json!({}),
+            arguments: json!({}).into(),
         };
         let messages = [Message::Assistant {
             content: String::new(),
