@@ -16,6 +16,8 @@ mod steps;
 mod verify;
 mod version;
 
+pub(crate) use steps::secret;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -38,6 +40,8 @@ pub struct Environment {
     pub origin: String,
     /// Path of the interpreter inside.
     pub python: PathBuf,
+    /// What the interpreter says it is, `X.Y`: known for images too.
+    pub python_version: String,
     /// Path of the base archive inside (the tracked files at the base commit, a tar).
     pub base_archive: PathBuf,
     /// Environment variables for every process.

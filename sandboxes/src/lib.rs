@@ -6,6 +6,7 @@
 //! An [`environment`] is built from a [`recipe`] with nothing but this trait, so every backend builds the
 //! same way. Nothing here knows what a tool, a model or a grader is.
 
+pub mod coverage;
 pub mod docker;
 pub mod environment;
 pub mod error;

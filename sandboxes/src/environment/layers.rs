@@ -282,6 +282,8 @@ impl<'a> Build<'a> {
             recipe: self.recipe.clone(),
             origin: origin.to_owned(),
             python: PathBuf::from(&bench.python),
+            // Asked when it is verified.
+            python_version: String::new(),
             base_archive,
             env: self.lasting(bench),
             log: self.log.path.clone(),

@@ -208,7 +208,7 @@ fn shown(command: &Command) -> String {
 }
 
 /// User and password in an address.
-pub(super) fn secret(url: &str) -> Option<String> {
+pub(crate) fn secret(url: &str) -> Option<String> {
     let authority = url.split_once("://")?.1.split('/').next()?;
     authority
         .rsplit_once('@')

@@ -51,9 +51,9 @@ async fn look(
         .python_in(&sandbox.facts().paths)
         .to_string_lossy()
         .into_owned();
-    environment
-        .notes
-        .extend(copies(sandbox, &python, &source.tree()?).await?);
+    let (version, copies) = installed(sandbox, &python, &source.tree()?).await?;
+    environment.python_version = version;
+    environment.notes.extend(copies);
     let steps = Steps {
         sandbox,
         log: logged.log,
@@ -194,9 +194,14 @@ impl Collected {
     }
 }
 
-/// Packages of the repository that are also installed as copies.
-async fn copies(sandbox: &dyn Sandbox, python: &str, tree: &Tree) -> Result<Vec<String>> {
-    let code = "import os, sysconfig\n\
+/// The version of the interpreter, and packages of the repository that are also installed as copies.
+async fn installed(
+    sandbox: &dyn Sandbox,
+    python: &str,
+    tree: &Tree,
+) -> Result<(String, Vec<String>)> {
+    let code = "import os, sys, sysconfig\n\
+                print('%d.%d' % sys.version_info[:2])\n\
                 for p in sorted({sysconfig.get_paths()[k] for k in ('purelib', 'platlib')}):\n    print('\\n'.join(sorted(os.listdir(p))))";
     let said = output(
         sandbox,
@@ -215,7 +220,9 @@ async fn copies(sandbox: &dyn Sandbox, python: &str, tree: &Tree) -> Result<Vec<
         ));
     }
     let installed = String::from_utf8_lossy(&said.stdout).into_owned();
-    let installed: BTreeSet<&str> = installed.lines().collect();
+    let mut lines = installed.lines();
+    let version = lines.next().unwrap_or_default().to_owned();
+    let installed: BTreeSet<&str> = lines.collect();
     let mut packages = BTreeSet::new();
     for path in tree.paths() {
         let path = path
@@ -226,7 +233,7 @@ async fn copies(sandbox: &dyn Sandbox, python: &str, tree: &Tree) -> Result<Vec<
             packages.insert(folder.to_owned());
         }
     }
-    Ok(packages
+    let copies = packages
         .into_iter()
         .filter(|p| {
             !["tests", "test", "docs", "examples"].contains(&p.as_str())
@@ -234,8 +241,8 @@ async fn copies(sandbox: &dyn Sandbox, python: &str, tree: &Tree) -> Result<Vec<
         })
         .map(|p| {
             format!("the installed packages hold a copy of `{p}`, which is not the code under test")
-        })
-        .collect())
+        });
+    Ok((version, copies.collect()))
 }
 
 #[cfg(test)]

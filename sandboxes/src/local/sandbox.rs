@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -152,33 +152,10 @@ impl LocalSandbox {
 
     /// Tools may not write to the store, the host may. Nobody inside can change the folders on the way.
     fn upload_to_store(&self, relative: &Path, content: &[u8], mode: u32) -> Result<()> {
-        let refused = |why: &str| {
-            let path = self.facts.paths.store.join(relative);
-            let text = format!("write {}: {why}", path.display());
-            SandboxError::new(ErrorKind::Input, text)
+        let (Some(parent), Some(last)) = (relative.parent(), relative.file_name()) else {
+            return Err(self.refused(relative, "not a file name"));
         };
-        let mut folder = self.ground.owned.folder.join("store");
-        let names: Vec<_> = relative.components().collect();
-        let Some((Component::Normal(last), parents)) = names.split_last() else {
-            return Err(refused("not a file name"));
-        };
-        if relative.starts_with("env") && self.ground.shares_environment(&self.spec).is_some() {
-            return Err(refused("the environment is shared with other sandboxes"));
-        }
-        for name in parents {
-            let Component::Normal(name) = name else {
-                return Err(refused("not a plain path"));
-            };
-            folder.push(name);
-            match fs::symlink_metadata(&folder) {
-                Ok(found) if found.is_dir() => {}
-                Ok(_) => return Err(refused("a part of the path is no folder")),
-                Err(_) => {
-                    fs::create_dir(&folder)?;
-                    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
-                }
-            }
-        }
+        let folder = self.store_folder(relative, parent)?;
         let mut aside = tempfile::NamedTempFile::new_in(&folder)?;
         std::io::Write::write_all(&mut aside, content)?;
         aside
@@ -187,6 +164,72 @@ impl LocalSandbox {
         chown(aside.path(), self.inner.owner, self.inner.owner)?;
         aside.persist(folder.join(last)).map_err(|e| e.error)?;
         Ok(())
+    }
+
+    /// The same for an archive.
+    async fn unpack_to_store(&self, relative: &Path, archive: &Path) -> Result<()> {
+        let folder = self.store_folder(relative, relative)?;
+        let (owner, archive) = (self.inner.owner, archive.to_owned());
+        let keeper = self.ground.clone();
+        blocking(move || {
+            let file = fs::File::open(&archive).map_err(about("open", &archive))?;
+            // Aside and copied: a file that is there already may be shared with a saved state.
+            let aside = tempfile::tempdir_in(&keeper.owned.folder)?;
+            let mut archive = tar::Archive::new(std::io::BufReader::new(file));
+            archive.set_preserve_permissions(true);
+            archive.set_preserve_mtime(true);
+            archive.unpack(aside.path())?;
+            for entry in fs::read_dir(aside.path())? {
+                let entry = entry?;
+                let (source, target) = (entry.path(), folder.join(entry.file_name()));
+                let kind = entry.file_type()?;
+                if fs::symlink_metadata(&target).is_ok_and(|found| found.is_dir()) {
+                    super::copy::remove_tree(&target)?;
+                } else if fs::symlink_metadata(&target).is_ok() {
+                    fs::remove_file(&target)?;
+                }
+                if kind.is_dir() {
+                    copy_tree(&source, &target, Files::Copy, owner)
+                        .map_err(about("copy", &source))?;
+                } else if kind.is_symlink() {
+                    std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
+                } else {
+                    copy_file(&source, &target, owner)?;
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    fn refused(&self, relative: &Path, why: &str) -> SandboxError {
+        let path = self.facts.paths.store.join(relative);
+        let text = format!("write {}: {why}", path.display());
+        SandboxError::new(ErrorKind::Input, text)
+    }
+
+    /// A folder of the store on the host, made if needed; `relative` is what is to be written.
+    fn store_folder(&self, relative: &Path, parents: &Path) -> Result<PathBuf> {
+        if relative.starts_with("env") && self.ground.shares_environment(&self.spec).is_some() {
+            let why = "the environment is shared with other sandboxes";
+            return Err(self.refused(relative, why));
+        }
+        let mut folder = self.ground.owned.folder.join("store");
+        for name in parents.components() {
+            let Component::Normal(name) = name else {
+                return Err(self.refused(relative, "not a plain path"));
+            };
+            folder.push(name);
+            match fs::symlink_metadata(&folder) {
+                Ok(found) if found.is_dir() => {}
+                Ok(_) => return Err(self.refused(relative, "a part of the path is no folder")),
+                Err(_) => {
+                    fs::create_dir(&folder)?;
+                    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
+                }
+            }
+        }
+        Ok(folder)
     }
 }
 
@@ -229,6 +272,11 @@ impl Sandbox for LocalSandbox {
     }
 
     async fn unpack(&self, folder: &Path, archive: &Path) -> Result<()> {
+        if !self.spec.root
+            && let Ok(relative) = folder.strip_prefix(&self.facts.paths.store)
+        {
+            return self.unpack_to_store(relative, archive).await;
+        }
         let file = tokio::fs::File::open(archive)
             .await
             .map_err(about("open", archive))?;

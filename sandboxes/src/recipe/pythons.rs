@@ -25,7 +25,7 @@ const SETTLED: [(&str, &str); 8] = [
 ];
 
 /// `X.Y` of a Python 3.
-pub(super) fn parse(version: &str) -> Option<u32> {
+pub(crate) fn parse(version: &str) -> Option<u32> {
     let minor = version.strip_prefix("3.")?;
     if minor.is_empty() || minor.len() > 2 || !minor.bytes().all(|b| b.is_ascii_digit()) {
         return None;

@@ -269,6 +269,7 @@ async fn an_environment_is_built_once_and_holds_the_old_code() {
     let built = place.build(&source, &recipe).await.unwrap();
     assert!(!built.cached && built.seconds > 0.0);
     assert_eq!(built.tests, Some(2));
+    assert_eq!(Some(&built.python_version), recipe.python.as_ref());
     assert_eq!(built.notes, Vec::<String>::new());
     assert_eq!(
         built.packages,

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod conformance;
+mod coverage;
 mod docker;
 #[cfg(target_os = "linux")]
 mod environment;

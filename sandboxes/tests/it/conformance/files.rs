@@ -41,6 +41,11 @@ pub fn checks() -> Vec<Check> {
             fault: Fault::TouchUnpacked,
         },
         Check {
+            name: "an archive is unpacked into the store, for tools to read",
+            what: What::Running(|s| unpack_into_the_store(s).boxed()),
+            fault: Fault::SkipStore,
+        },
+        Check {
             name: "what is uploaded and unpacked can be changed by tools",
             what: What::Running(|s| writable(s).boxed()),
             fault: Fault::UploadReadOnly,
@@ -177,6 +182,20 @@ async fn unpack(sandbox: &dyn Sandbox) -> Verdict {
     );
     let (code, text) = sh(sandbox, &script).await?;
     let wanted = format!("644 {TIME}\n755 {TIME}\nran\nmodule.py\ndeep");
+    expect("what is there", (code, text.as_str()), (0, wanted.as_str()))
+}
+
+async fn unpack_into_the_store(sandbox: &dyn Sandbox) -> Verdict {
+    let folder = sandbox.facts().paths.store.join("given/more");
+    unpacked(sandbox, &folder).await?;
+    unpacked(sandbox, &folder).await?;
+    let script = format!(
+        "cd '{}/package' && stat -c '%a %Y' module.py && './run me' && cat link; \
+         for f in module.py new; do (echo > $f) 2>/dev/null && echo written; done; true",
+        folder.display()
+    );
+    let (code, text) = sh(sandbox, &script).await?;
+    let wanted = format!("644 {TIME}\nran\nx = 1\n");
     expect("what is there", (code, text.as_str()), (0, wanted.as_str()))
 }
 

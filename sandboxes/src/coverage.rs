@@ -1,0 +1,230 @@
+//! coverage.py for the Python of an environment, put beside it and not into it: what is installed there stays as the
+//! recipe has it, and a measured run differs from a bare one by a path alone.
+//!
+//! Got by uv on the host, once for each version of Python. What is measured, and how, is not told here.
+
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::environment::BuildSettings;
+use crate::error::{ErrorKind, SandboxError};
+use crate::recipe::parse_python;
+use crate::sandbox::{Result, Sandbox};
+use crate::uv;
+
+/// The newest release for each Python; the last one is for all later ones. All of them write the same data format.
+const RELEASES: [(u32, &str); 4] = [(6, "6.2"), (7, "7.2.7"), (8, "7.6.1"), (9, "7.10.7")];
+
+/// coverage.py, ready to be put into sandboxes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Coverage {
+    /// The release, e.g. `7.6.1`.
+    pub version: String,
+    /// A folder of the host that holds the package `coverage`, as for PYTHONPATH.
+    pub folder: PathBuf,
+    /// Tar archive of what lies in the folder.
+    pub archive: PathBuf,
+}
+
+impl Coverage {
+    /// Puts it into the store of a sandbox, where tools can read it and not write; returns the folder inside.
+    pub async fn put(&self, sandbox: &dyn Sandbox) -> Result<PathBuf> {
+        let folder = sandbox.facts().paths.store.join("coverage");
+        sandbox.unpack(&folder, &self.archive).await?;
+        Ok(folder)
+    }
+}
+
+/// coverage.py for CPython `X.Y`, from the cache or fetched now, for Linux with glibc 2.17 or later.
+///
+/// Errors: `Input` for a Python that it does not know, `Unavailable` where it cannot be had (the message has what uv
+/// said).
+pub async fn package(python_version: &str, settings: &BuildSettings) -> Result<Coverage> {
+    let (python, settings) = (python_version.to_owned(), settings.clone());
+    tokio::task::spawn_blocking(move || make(&python, &settings))
+        .await
+        .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?
+}
+
+fn release(python: &str) -> Result<&'static str> {
+    let minor = parse_python(python).filter(|minor| *minor >= RELEASES[0].0);
+    let found = minor.and_then(|minor| RELEASES.iter().rev().find(|(from, _)| *from <= minor));
+    found.map(|(_, release)| *release).ok_or_else(|| {
+        let text = format!("measure coverage on Python `{python}`");
+        SandboxError::new(ErrorKind::Input, text)
+            .hint("coverage is measured on CPython 3.6 and later")
+    })
+}
+
+fn make(python: &str, settings: &BuildSettings) -> Result<Coverage> {
+    let version = release(python)?;
+    let folder = settings.cache.join("coverage");
+    std::fs::create_dir_all(&folder)?;
+    let name = format!("{version}-{python}-{}", std::env::consts::ARCH);
+    let whole = folder.join(&name);
+    let coverage = Coverage {
+        version: version.to_owned(),
+        folder: whole.join("package"),
+        archive: whole.join("coverage.tar"),
+    };
+    let lock = std::fs::File::create(folder.join(format!("{name}.lock")))?;
+    lock.lock()?;
+    if whole.is_dir() && !settings.rebuild {
+        return Ok(coverage);
+    }
+    let aside = tempfile::tempdir_in(&folder)?;
+    install(python, version, &aside.path().join("package"), settings)?;
+    pack(
+        &aside.path().join("package"),
+        &aside.path().join("coverage.tar"),
+    )?;
+    if whole.exists() {
+        std::fs::remove_dir_all(&whole)?;
+    }
+    let aside = aside.keep();
+    std::fs::set_permissions(&aside, std::fs::Permissions::from_mode(0o755))?;
+    std::fs::rename(aside, &whole)?;
+    Ok(coverage)
+}
+
+fn install(python: &str, version: &str, target: &Path, settings: &BuildSettings) -> Result<()> {
+    let uv = uv::find(settings.uv.as_deref(), &settings.cache, !settings.offline)?;
+    let mut command = Command::new(uv);
+    // As in the sandboxes that build: what the settings say, and nothing that happens to be set.
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        let proxy = name.to_lowercase().ends_with("_proxy");
+        if proxy
+            || ["UV_", "PIP_", "VIRTUAL_ENV"]
+                .iter()
+                .any(|start| name.starts_with(start))
+        {
+            command.env_remove(&name);
+        }
+    }
+    command
+        .envs(&settings.proxies)
+        .env("UV_NO_CONFIG", "1")
+        .env("UV_NO_PROGRESS", "1")
+        .env("UV_CACHE_DIR", settings.cache.join("coverage/packages"))
+        // Sandboxes get a copy, so nothing is shared with uv's cache.
+        .env("UV_LINK_MODE", "copy");
+    if let Some(url) = &settings.index_url {
+        command.env("UV_DEFAULT_INDEX", url);
+    }
+    if !settings.extra_index_urls.is_empty() {
+        command.env("UV_INDEX", settings.extra_index_urls.join(" "));
+    }
+    if let Some(bundle) = &settings.ca_bundle {
+        command.env("SSL_CERT_FILE", bundle);
+    }
+    if settings.offline {
+        command
+            .args(["--offline"])
+            .env("UV_PYTHON_DOWNLOADS", "never");
+    }
+    command
+        .args([
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+        ])
+        .args(["--python-version", python, "--python-platform"])
+        .arg(format!("{}-manylinux2014", std::env::consts::ARCH))
+        .arg("--target")
+        .arg(target)
+        .arg(format!("coverage=={version}"))
+        .current_dir(settings.cache.join("coverage"))
+        .stdin(Stdio::null());
+    let said = command.output()?;
+    if said.status.success() {
+        return Ok(());
+    }
+    let mut text = String::from_utf8_lossy(&said.stderr).trim().to_owned();
+    let urls = settings.index_url.iter().chain(&settings.extra_index_urls);
+    for url in urls.chain(settings.proxies.values()) {
+        if let Some(secret) = crate::environment::secret(url) {
+            text = text.replace(&secret, "***");
+        }
+    }
+    Err(SandboxError::new(
+        ErrorKind::Unavailable,
+        format!("get coverage {version} for Python {python}: {text}"),
+    ))
+}
+
+/// The same bytes for the same files; readable by everybody.
+fn pack(folder: &Path, archive: &Path) -> Result<()> {
+    let file = std::fs::File::create(archive)?;
+    let mut builder = tar::Builder::new(std::io::BufWriter::new(file));
+    builder.mode(tar::HeaderMode::Deterministic);
+    builder.follow_symlinks(false);
+    add(&mut builder, folder, Path::new(""))?;
+    builder.into_inner()?.flush()?;
+    Ok(())
+}
+
+fn add(builder: &mut tar::Builder<impl std::io::Write>, root: &Path, below: &Path) -> Result<()> {
+    let mut names: Vec<_> = std::fs::read_dir(root.join(below))?
+        .map(|entry| entry.map(|e| e.file_name()))
+        .collect::<std::io::Result<_>>()?;
+    names.sort();
+    for name in names {
+        let relative = below.join(name);
+        let path = root.join(&relative);
+        builder.append_path_with_name(&path, &relative)?;
+        if path.is_dir() {
+            add(builder, root, &relative)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_python_has_a_release() {
+        for (python, version) in [
+            ("3.6", Some("6.2")),
+            ("3.7", Some("7.2.7")),
+            ("3.8", Some("7.6.1")),
+            ("3.9", Some("7.10.7")),
+            ("3.13", Some("7.10.7")),
+            ("3.5", None),
+            ("2.7", None),
+            ("../3.9", None),
+        ] {
+            assert_eq!(release(python).ok(), version, "{python}");
+        }
+    }
+
+    #[test]
+    fn archives_of_the_same_files_are_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let bytes = |name: &str| {
+            let package = folder.path().join(name);
+            std::fs::create_dir_all(package.join("coverage")).unwrap();
+            let mut names = ["a.py", "b.py", "c.py", "d.py"];
+            if name == "two" {
+                names.reverse();
+            }
+            for name in names {
+                std::fs::write(package.join("coverage").join(name), name).unwrap();
+            }
+            let archive = folder.path().join(format!("{name}.tar"));
+            pack(&package, &archive).unwrap();
+            std::fs::read(archive).unwrap()
+        };
+        let first = bytes("one");
+        assert!(first.len() > 1024);
+        assert_eq!(first, bytes("two"));
+    }
+}
