@@ -4,10 +4,12 @@
 
 pub mod dataset;
 pub mod graded;
+pub mod harness;
 pub mod predictions;
 mod records;
 pub mod statistics;
 pub mod verdict;
+pub mod verify;
 
 pub use dataset::{Dataset, Instance};
 pub use graded::Graded;

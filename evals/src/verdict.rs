@@ -35,10 +35,16 @@ pub struct Observed {
     pub with: Pairs,
     /// Tests of the same files without it.
     pub base: Pairs,
+    /// The contributed tests run on their own, as TDD-Bench does; `None` where the files hold nothing else, and `with`
+    /// says the same.
+    pub alone: Option<Pairs>,
     /// How contributed tests failed on the old code.
     pub failures: BTreeMap<String, FailureClass>,
     /// Contributed tests that do not run on the old code because a name is missing there that the issue asks for.
     pub asked_for: Vec<String>,
+    /// Files that both the prediction and the golden code patch change: there the prediction decides itself what is old
+    /// and new.
+    pub edits: Vec<String>,
 }
 
 impl Observed {

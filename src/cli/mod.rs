@@ -2,6 +2,7 @@
 
 mod card;
 mod doctor;
+mod eval;
 mod mcp;
 mod replay;
 mod run;
@@ -38,6 +39,8 @@ enum Command {
     Tools(tools::Args),
     /// Serve the tools over MCP on stdio, in a sandbox
     Mcp(mcp::Args),
+    /// Grade test patches on a dataset of issues, and report
+    Eval(Box<eval::Args>),
     /// Say what is there and what is missing, with hints
     Doctor(doctor::Args),
 }
@@ -57,6 +60,7 @@ pub async fn main() -> ExitCode {
         Command::Replay(args) => replay::run(&args).await,
         Command::Tools(args) => tools::run(&args).map(|()| 0),
         Command::Mcp(args) => mcp::run(&args).await.map(|()| 0),
+        Command::Eval(args) => eval::run(&args).await,
         Command::Doctor(args) => doctor::run(&args).await.map(|()| 0),
     };
     match result {

@@ -68,6 +68,13 @@ pub struct PlaceArgs {
     /// The old code: a commit, tag or branch [default: HEAD]
     #[arg(long, value_name = "REV")]
     commit: Option<String>,
+    #[command(flatten)]
+    sandbox: SandboxArgs,
+}
+
+/// Where code of repositories runs.
+#[derive(Debug, clap::Args)]
+pub struct SandboxArgs {
     /// Where tools run: local or docker
     #[arg(long, value_name = "KIND")]
     sandbox: Option<String>,
@@ -82,8 +89,8 @@ pub struct PlaceArgs {
     no_isolation: bool,
 }
 
-impl PlaceArgs {
-    fn flags(&self) -> Flags {
+impl SandboxArgs {
+    pub fn flags(&self) -> Flags {
         let mut flags = Flags::default();
         flags.set("run.sandbox", self.sandbox.clone());
         flags.set("run.image", self.image.clone());
@@ -91,7 +98,9 @@ impl PlaceArgs {
         flags.set("local.no-isolation", self.no_isolation.then_some(true));
         flags
     }
+}
 
+impl PlaceArgs {
     /// Where the repository is; `issue` may know it too.
     pub fn place(&self, issue: Option<&Issue>) -> Where {
         self.place_or(issue.and_then(|issue| issue.repository.as_deref()), None)
@@ -107,7 +116,7 @@ impl PlaceArgs {
 
     /// The settings with these flags, and those of `more`.
     pub fn settings(&self, more: impl FnOnce(&mut Flags)) -> Result<Settings> {
-        let mut flags = self.flags();
+        let mut flags = self.sandbox.flags();
         more(&mut flags);
         let sources = Sources::of_process(flags);
         let sources = match &self.repo {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use testwright_tools::pytest::report::{
-    Failure, FailureClass, Outcome, Place, Report, TestResult, is_of,
+    Failure, FailureClass, Outcome, Place, Report, TestResult, is_named_in, is_of,
 };
 use testwright_tools::tools::submission::{Change, ProblemKind, Submission};
 
@@ -155,16 +155,9 @@ pub(super) fn passing(submission: &Submission) -> Vec<String> {
 
 /// The failure is that a name is missing which the issue asks for.
 fn asked_for(test: &TestEvidence, issue: &str) -> bool {
-    let Some(name) = test.missing_name.as_deref() else {
-        return false;
-    };
-    let last = name.rsplit('.').next().unwrap_or(name);
-    !last.is_empty()
-        && issue.match_indices(last).any(|(at, _)| {
-            let word = |c: char| c.is_alphanumeric() || c == '_';
-            !issue[..at].chars().next_back().is_some_and(word)
-                && !issue[at + last.len()..].chars().next().is_some_and(word)
-        })
+    test.missing_name
+        .as_deref()
+        .is_some_and(|name| is_named_in(name, issue))
 }
 
 fn tests_only(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {

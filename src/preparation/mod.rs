@@ -1,5 +1,6 @@
 //! From settings to a running session: backend, old code, environment, sandbox. What the commands share.
 
+mod harness;
 mod model;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::session::{Session, SessionSettings};
 use crate::settings::{Address, Pull, SandboxKind, Settings};
 
+pub use harness::{HarnessArgs, harness};
 pub use model::model;
 
 /// The hidden command that is the entry point of a jail; `main` answers to it before anything else.

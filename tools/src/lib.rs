@@ -7,6 +7,7 @@
 
 pub mod config;
 pub mod list;
+pub mod peeking;
 pub mod process;
 pub mod pytest;
 pub mod python;

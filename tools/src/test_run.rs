@@ -61,4 +61,8 @@ pub struct Lines {
     pub statements: Vec<u32>,
     /// Those of them that ran.
     pub executed: Vec<u32>,
+    /// Those of them that ran since the first test began, fixtures included: not those that ran only while tests were
+    /// collected and modules imported.
+    #[serde(default)]
+    pub called: Vec<u32>,
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use testwright_tools::pytest::report::Outcome;
 
 use super::strict::Strict;
-use super::{Observed, Pairs, fails, word};
+use super::{Observed, Pair, Pairs, fails, word};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Swt {
@@ -89,9 +89,12 @@ pub(super) fn swt(seen: &Observed) -> Swt {
 }
 
 pub(super) fn tdd(seen: &Observed) -> Tdd {
-    let before = seen.contributed().any(|(_, pair)| fails(pair.old));
-    let after = seen.contributed().any(|(_, pair)| fails(pair.new));
-    let fail_to_pass = before && !after;
+    let pairs: Vec<Pair> = match &seen.alone {
+        Some(alone) => alone.values().copied().collect(),
+        None => seen.contributed().map(|(_, pair)| pair).collect(),
+    };
+    let before = pairs.iter().any(|pair| fails(pair.old));
+    let fail_to_pass = before && !pairs.iter().any(|pair| fails(pair.new));
     Tdd {
         fail_to_pass,
         adequacy: None,
@@ -150,8 +153,25 @@ fn swt_reason(seen: &Observed, strict: &Strict, swt: &Swt) -> String {
 }
 
 fn tdd_reason(seen: &Observed, strict: &Strict) -> String {
+    let alone = |id: &str| seen.alone.as_ref().and_then(|alone| alone.get(id));
     if strict.fail_to_pass {
-        return "a contributed test fails on the new code".to_owned();
+        let on_its_own = seen
+            .alone
+            .iter()
+            .flatten()
+            .find(|(_, pair)| fails(pair.new));
+        return match on_its_own {
+            Some((id, _)) => format!("{id} fails on the new code when it is run on its own"),
+            None => "no contributed test fails on the old code when run on its own".to_owned(),
+        };
+    }
+    let company = seen.contributed().find(|(id, pair)| {
+        alone(id).is_some_and(|own| {
+            fails(own.new) != fails(pair.new) || fails(own.old) != fails(pair.old)
+        })
+    });
+    if let Some((id, _)) = company {
+        return format!("{id} ends otherwise on its own than among the tests of its file");
     }
     let odd = seen
         .contributed()

@@ -33,6 +33,11 @@ pub(super) fn strict(seen: &Observed) -> Strict {
         let new = word(pair.new);
         return Strict::no(format!("{id} is {new} on the new code").replace("is failed", "failed"));
     }
+    if let Some(path) = seen.edits.first() {
+        return Strict::no(format!(
+            "the patch edits {path}, which the code patch changes too"
+        ));
+    }
     // What the code patch itself breaks, or what is broken without the prediction, is not the prediction's doing.
     let broken = seen.others().find(|(id, pair)| {
         pair.old == Outcome::Passed

@@ -3,19 +3,21 @@
 //! ```text
 //! toolbox serve --config JSON            serve until stdin closes
 //! toolbox call NAME JSON --config JSON   one call, by hand: the text on stdout, or the data with --data
+//! toolbox peek                           looks for new code: a request on stdin, what was found on stdout
 //! toolbox --version
 //! ```
 //!
 //! Exit codes: 0 done; 1 refused by the tool; 2 bad usage; 3 broken.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use testwright_tools::config::Config;
 use testwright_tools::tool::ToolError;
 use testwright_tools::workspace::Workspace;
-use testwright_tools::{process, server};
+use testwright_tools::{peeking, process, server};
 
 const USAGE: &str = "usage: toolbox serve --config JSON
        toolbox call NAME JSON --config JSON [--data]
@@ -65,6 +67,12 @@ fn run(mut args: Vec<String>) -> Result<(), Failure> {
             let workspace = open(config)?;
             server::serve(workspace).map_err(|e| ToolError::Broken(e).into())
         }
+        ["peek"] => {
+            let request = serde_json::from_reader(std::io::stdin().lock())
+                .map_err(|e| Failure::Usage(format!("the request is not one: {e}")))?;
+            let found = peeking::peek(Path::new("/"), &request);
+            print(&json(&found)?)
+        }
         ["call", name, arguments] => {
             let arguments = serde_json::from_str(arguments)
                 .map_err(|e| Failure::Usage(format!("the arguments are not JSON: {e}")))?;
@@ -104,6 +112,10 @@ fn option(args: &mut Vec<String>, name: &str) -> Result<Option<String>, Failure>
     }
     args.remove(at);
     Ok(Some(args.remove(at)))
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+    serde_json::to_string(value).map_err(|e| ToolError::Broken(e.to_string()).into())
 }
 
 fn print(text: &str) -> Result<(), Failure> {

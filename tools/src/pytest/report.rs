@@ -125,6 +125,17 @@ pub struct CollectionError {
     pub failure: Failure,
 }
 
+/// A missing name (see [`Failure::missing_name`]) stands in a text, as a word of its own: an issue asks for it.
+pub fn is_named_in(missing_name: &str, text: &str) -> bool {
+    let last = missing_name.rsplit('.').next().unwrap_or(missing_name);
+    !last.is_empty()
+        && text.match_indices(last).any(|(at, _)| {
+            let word = |c: char| c.is_alphanumeric() || c == '_';
+            !text[..at].chars().next_back().is_some_and(word)
+                && !text[at + last.len()..].chars().next().is_some_and(word)
+        })
+}
+
 /// `path::Class::function[parameters]` belongs to `path::Class::function`.
 pub fn is_of(id: &str, test: &str) -> bool {
     id.strip_prefix(test)

@@ -1,0 +1,110 @@
+//! The harness: runs the tests of predictions on the old and on the new code, and says what came of it.
+//!
+//! Old and new code are two states of one prepared environment; every run has a sandbox of its own, started from the
+//! saved state. Runs are cached by content ([`runs`]): of those that an instance needs, the ones that do not depend on
+//! the prediction are made once. Nothing here decides what an outcome means: see [`crate::verdict`].
+
+mod contribution;
+mod coverage;
+mod grade;
+mod instance;
+mod lines;
+mod observe;
+mod peeking;
+mod results;
+mod runs;
+mod schedule;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use testwright_sandboxes::environment::BuildSettings;
+use testwright_sandboxes::recipe::Overrides;
+use testwright_sandboxes::repository::OpenOptions;
+use testwright_sandboxes::{Backend, Limits, SandboxError};
+
+use crate::graded::Infrastructure;
+
+pub use results::{Results, ResultsError};
+pub use schedule::{Job, Progress, Step, Workers, grade_all, workers};
+
+/// Changes when the same runs would be judged otherwise, or would be made otherwise.
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
+
+/// What the harness works with.
+pub struct Harness {
+    pub backend: Arc<dyn Backend>,
+    pub build: BuildSettings,
+    pub open: OpenOptions,
+    /// Where git comes from: `{owner}` and `{name}` are put in.
+    pub repositories: String,
+    pub python: Option<String>,
+    /// A ready image instead of a built environment; `{instance_id}` is put in.
+    pub image: Option<String>,
+    /// Python versions that the backend has.
+    pub pythons: Vec<String>,
+    /// The toolbox program and its digest.
+    pub toolbox: &'static [u8],
+    pub toolbox_digest: String,
+    pub limits: Limits,
+    /// Longest time of one run of tests.
+    pub test_time: Duration,
+    /// For labels of sandboxes.
+    pub purpose: String,
+    /// Where environments, clones and runs are kept.
+    pub cache: PathBuf,
+    /// Folder of the results; logs go below it.
+    pub out: PathBuf,
+}
+
+/// In [`crate::Graded::logs`]: outcomes of all tests of the prediction's files, with it, as JSON.
+pub const TESTS: &str = "tests";
+
+/// The forge's own address.
+pub const FORGE: &str = "https://github.com/{owner}/{name}";
+
+impl Harness {
+    fn location(&self, repo: &str) -> String {
+        let (owner, name) = repo.split_once('/').unwrap_or(("", repo));
+        self.repositories
+            .replace("{owner}", owner)
+            .replace("{name}", name)
+    }
+
+    fn overrides(&self, instance_id: &str) -> Overrides {
+        // Names of images are lower-case, and two underscores are not allowed in a row: as SWE-bench publishes them.
+        let image = self.image.as_ref().map(|template| {
+            template
+                .replace("{instance_id}", &instance_id.to_lowercase())
+                .replace(
+                    "{instance_id_1776}",
+                    &instance_id.to_lowercase().replace("__", "_1776_"),
+                )
+        });
+        Overrides {
+            keys: None,
+            python: self.python.clone(),
+            image,
+            no_built_in: false,
+            pythons: self.pythons.clone(),
+        }
+    }
+}
+
+/// What keeps an instance from being graded.
+type Stopped = Box<Infrastructure>;
+
+fn stopped(stage: &str) -> impl Fn(SandboxError) -> Stopped + '_ {
+    move |error| {
+        let cause = match &error.hint {
+            Some(hint) => format!("{error} ({hint})"),
+            None => error.to_string(),
+        };
+        Box::new(Infrastructure {
+            stage: stage.to_owned(),
+            cause,
+            log: None,
+        })
+    }
+}

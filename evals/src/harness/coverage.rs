@@ -1,0 +1,189 @@
+//! Change coverage ΔC (SWT-bench §3.3) and adequacy (Otter §5) from the lines that ran.
+//!
+//! ΔC compares how often a line ran with and without the prediction's tests. coverage.py knows whether a line ran, not
+//! how often; the runs are split instead: a line ran more often where a contributed test itself ran it ([`Lines::called`]),
+//! or where nothing but the prediction's files ran it at all (a line that runs when its module is imported).
+//!
+//! [`Lines::called`]: testwright_tools::test_run::Lines::called
+
+use testwright_tools::test_run::{Coverage, Lines as Ran};
+
+use super::lines::{Changed, Lines};
+
+/// What ran on one side, old or new.
+#[derive(Debug, Clone, Default)]
+pub struct Side<'a> {
+    /// The base suite's files as they are, one run each.
+    pub base: Vec<&'a Coverage>,
+    /// With the golden tests.
+    pub golden: Option<&'a Coverage>,
+    /// The prediction's files as a whole.
+    pub with: Option<&'a Coverage>,
+    /// The contributed tests on their own.
+    pub alone: Option<&'a Coverage>,
+}
+
+/// A figure, or why there is none.
+pub type Figure = Result<f64, String>;
+
+/// ΔC of a prediction.
+pub fn change_coverage(changed: &Changed, old: &Side<'_>, new: &Side<'_>) -> Figure {
+    let (mut covered, mut all) = (0, 0);
+    for (lines, side) in [(&changed.removed, old), (&changed.added, new)] {
+        let golden = side
+            .golden
+            .ok_or("there are no golden tests to compare with")?;
+        measured(golden, "the golden tests")?;
+        for base in &side.base {
+            measured(base, "the base suite")?;
+        }
+        for part in [side.with, side.alone].into_iter().flatten() {
+            measured(part, "the contributed tests")?;
+        }
+        for (file, line) in each(lines) {
+            let in_base = side.base.iter().any(|c| ran(c, file, line));
+            if !in_base && !ran(golden, file, line) {
+                continue;
+            }
+            all += 1;
+            let called = side.alone.is_some_and(|c| called(c, file, line));
+            let imported = !in_base && side.with.is_some_and(|c| ran(c, file, line));
+            covered += usize::from(called || imported);
+        }
+    }
+    share(covered, all, "no changed line can run in the golden tests")
+}
+
+/// Adequacy of a prediction, from what its contributed tests ran on the old and on the new code. Which lines are
+/// statements is taken from the golden tests' runs where the prediction has none.
+pub fn adequacy(
+    changed: &Changed,
+    own: [Option<&Coverage>; 2],
+    golden: [Option<&Coverage>; 2],
+) -> Figure {
+    let (mut covered, mut all) = (0, 0);
+    for (at, lines) in [&changed.removed, &changed.added].into_iter().enumerate() {
+        let own = own[at].ok_or("coverage cannot be measured with this Python")?;
+        measured(own, "the contributed tests")?;
+        for (path, line) in each(lines) {
+            let known = file(own, path).or_else(|| file(golden[at]?, path));
+            if known.is_some_and(|file| file.statements.binary_search(&line).is_ok()) {
+                all += 1;
+                covered += usize::from(ran(own, path, line));
+            }
+        }
+    }
+    share(covered, all, "no changed line is a statement")
+}
+
+fn each(lines: &Lines) -> impl Iterator<Item = (&str, u32)> {
+    lines
+        .iter()
+        .flat_map(|(file, lines)| lines.iter().map(move |line| (file.as_str(), *line)))
+}
+
+fn measured(coverage: &Coverage, whose: &str) -> Result<(), String> {
+    match &coverage.problem {
+        Some(problem) => Err(format!("{whose}: {problem}")),
+        None => Ok(()),
+    }
+}
+
+fn file<'a>(coverage: &'a Coverage, file: &str) -> Option<&'a Ran> {
+    coverage.files.get(file)
+}
+
+fn ran(coverage: &Coverage, path: &str, line: u32) -> bool {
+    file(coverage, path).is_some_and(|f| f.executed.binary_search(&line).is_ok())
+}
+
+fn called(coverage: &Coverage, path: &str, line: u32) -> bool {
+    file(coverage, path).is_some_and(|f| f.called.binary_search(&line).is_ok())
+}
+
+fn share(part: usize, all: usize, none: &str) -> Figure {
+    if all == 0 {
+        return Err(none.to_owned());
+    }
+    Ok(part as f64 / all as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn coverage(statements: &[u32], executed: &[u32], called: &[u32]) -> Coverage {
+        let lines = Ran {
+            statements: statements.to_vec(),
+            executed: executed.to_vec(),
+            called: called.to_vec(),
+        };
+        Coverage {
+            files: [("a.py".to_owned(), lines)].into(),
+            problem: None,
+        }
+    }
+
+    fn changed(removed: &[u32], added: &[u32]) -> Changed {
+        let of = |lines: &[u32]| match lines {
+            [] => Lines::new(),
+            some => [("a.py".to_owned(), some.iter().copied().collect())].into(),
+        };
+        Changed {
+            removed: of(removed),
+            added: of(added),
+        }
+    }
+
+    #[test]
+    fn a_line_that_neither_suite_runs_is_left_out_of_change_coverage() {
+        let nothing = coverage(&[1, 2, 3, 4], &[1], &[]);
+        let golden = coverage(&[1, 2, 3, 4], &[1, 2, 3], &[2, 3]);
+        let mine = coverage(&[1, 2, 3, 4], &[1, 2], &[2]);
+        let side = Side {
+            base: vec![&nothing],
+            golden: Some(&golden),
+            with: Some(&mine),
+            alone: Some(&mine),
+        };
+        // Line 1 runs on import, in the base suite too: not more often with the prediction.
+        assert_eq!(
+            change_coverage(&changed(&[], &[1, 2, 3, 4]), &side, &side),
+            Ok(1.0 / 3.0)
+        );
+        // Without a base suite the import is the prediction's own.
+        let own = Side {
+            base: Vec::new(),
+            ..side.clone()
+        };
+        assert_eq!(
+            change_coverage(&changed(&[], &[1, 2, 3, 4]), &own, &own),
+            Ok(2.0 / 3.0)
+        );
+        assert!(change_coverage(&changed(&[4], &[]), &side, &side).is_err());
+    }
+
+    #[test]
+    fn adequacy_is_of_both_sides_and_of_statements_alone() {
+        let old = coverage(&[1, 2, 5], &[1, 5], &[]);
+        let new = coverage(&[1, 3], &[1, 3], &[]);
+        let lines = changed(&[2, 4, 5], &[3]);
+        assert_eq!(
+            adequacy(&lines, [Some(&old), Some(&new)], [None; 2]),
+            Ok(2.0 / 3.0)
+        );
+        assert!(adequacy(&changed(&[4], &[2]), [Some(&old), Some(&new)], [None; 2]).is_err());
+    }
+
+    #[test]
+    fn a_run_that_was_cut_short_gives_no_figure() {
+        let mut old = coverage(&[1], &[1], &[1]);
+        old.problem = Some("the process ended".to_owned());
+        let lines = changed(&[1], &[]);
+        assert_eq!(
+            adequacy(&lines, [Some(&old); 2], [None; 2]).unwrap_err(),
+            "the contributed tests: the process ended"
+        );
+    }
+}

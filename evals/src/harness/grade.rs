@@ -1,0 +1,476 @@
+//! One prediction for one instance, graded.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
+
+use sha2::{Digest, Sha256};
+use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::repository::{self, Applied, Files};
+use testwright_tools::pytest::text::text;
+use testwright_tools::test_run::Coverage;
+
+use super::contribution::{Contribution, log};
+use super::coverage::{Figure, Side, adequacy, change_coverage};
+use super::instance::{Ready, State};
+use super::runs::{Ran, Run};
+use super::{Harness, Stopped, TESTS, VERSION, observe, stopped};
+use crate::dataset::Instance;
+use crate::graded::{Graded, Infrastructure, Peeking, Seconds, TestPair};
+use crate::predictions::Prediction;
+use crate::verdict::{Observed, Pairs, Verdict};
+
+/// `PYTHONHASHSEED` of the runs in company and alone.
+const SEEDS: [u32; 2] = [0, 1];
+
+/// The runs of one prediction, on one side.
+struct Runs {
+    /// Its files as a whole.
+    with: Ran,
+    /// The contributed tests on their own; `None` where `with` is just that.
+    alone: Option<Ran>,
+    /// The same files without it.
+    base: Ran,
+}
+
+impl Runs {
+    fn alone(&self) -> &Ran {
+        self.alone.as_ref().unwrap_or(&self.with)
+    }
+}
+
+/// What all predictions of an instance share.
+pub struct Shared {
+    /// The golden tests on the old and on the new code.
+    golden: Option<[Ran; 2]>,
+    /// The golden tests' files without them.
+    base: Option<[Ran; 2]>,
+    pub peeking: Option<Peeking>,
+}
+
+/// Identifies what is graded, and how.
+pub fn key(harness: &Harness, instance: &Instance, prediction: &Prediction) -> String {
+    let mut hash = Sha256::new();
+    let mut add = |text: &str| {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text);
+    };
+    let settings = [&harness.python, &harness.image].map(|s| s.clone().unwrap_or_default());
+    let limits = format!("{:?} {:?}", harness.limits, harness.test_time);
+    for text in [
+        VERSION,
+        &harness.toolbox_digest,
+        &harness.backend.layout(),
+        &limits,
+        &settings[0],
+        &settings[1],
+        &instance.instance_id,
+        &instance.repo,
+        &instance.base_commit,
+        &instance.problem_statement,
+        instance.patch.as_deref().unwrap_or_default(),
+        instance.test_patch.as_deref().unwrap_or_default(),
+        prediction.model_patch.as_deref().unwrap_or_default(),
+    ] {
+        add(text);
+    }
+    hash.finalize()
+        .iter()
+        .take(16)
+        .map(|b| format!("{b:02x}"))
+        .collect()
+}
+
+/// A result in which nothing has been seen yet.
+pub fn blank(harness: &Harness, instance: &Instance, prediction: &Prediction) -> Graded {
+    let Verdict {
+        old_class,
+        strict,
+        swt,
+        tdd,
+        differs,
+    } = Observed::default().verdict();
+    Graded {
+        instance_id: instance.instance_id.clone(),
+        prediction: prediction.model_name_or_path.clone(),
+        key: key(harness, instance, prediction),
+        repo: instance.repo.clone(),
+        issue_tokens: instance.problem_statement.chars().count().div_ceil(4) as u64,
+        given: prediction.model_patch.is_some(),
+        applied: false,
+        notes: Vec::new(),
+        contributed: Vec::new(),
+        tests: Vec::new(),
+        old_class,
+        strict,
+        swt,
+        tdd,
+        coverage_delta: None,
+        coverage_problem: None,
+        differs,
+        infrastructure: None,
+        seconds: Seconds::default(),
+        cached: Vec::new(),
+        logs: BTreeMap::new(),
+        peeking: None,
+    }
+}
+
+impl Harness {
+    /// The runs that do not depend on a prediction.
+    pub(super) async fn shared(
+        &self,
+        instance: &Instance,
+        ready: &Ready,
+    ) -> Result<Shared, Stopped> {
+        let mut shared = Shared {
+            golden: None,
+            base: None,
+            peeking: Some(self.peek(ready).await.map_err(stopped("old"))?),
+        };
+        let Some((applied, tests)) = &ready.golden else {
+            return Ok(shared);
+        };
+        let nothing = Files::new();
+        let mut golden = Vec::new();
+        let mut base = Vec::new();
+        for (state, stage) in [(&ready.old, "old"), (&ready.new, "new")] {
+            let measure = ready.changed.files();
+            let with = self.files(ready, state, &tests.files, &applied.files, &measure);
+            golden.push(with.await.map_err(stopped(stage))?);
+            let without = self.files(ready, state, &tests.modified, &nothing, &measure);
+            base.push(without.await.map_err(stopped("base"))?);
+        }
+        let name = |part: &str| format!("golden-{part}");
+        for (runs, part) in [(&golden, ["old", "new"]), (&base, ["base-old", "base-new"])] {
+            for (ran, part) in runs.iter().zip(part) {
+                let parts = [instance.instance_id.as_str(), "instance", &name(part)];
+                log(&self.out, parts, &text(&ran.answer.report)).map_err(stopped("old"))?;
+            }
+        }
+        shared.golden = golden.try_into().ok();
+        shared.base = base.try_into().ok();
+        Ok(shared)
+    }
+
+    async fn files(
+        &self,
+        _: &Ready,
+        state: &State,
+        ids: &[String],
+        files: &Files,
+        measure: &[String],
+    ) -> Result<Ran, SandboxError> {
+        self.run(&Run {
+            state,
+            files,
+            ids: ids.to_vec(),
+            measure: measure.to_vec(),
+            hash_seed: SEEDS[0],
+        })
+        .await
+    }
+
+    /// Grades one prediction.
+    pub(super) async fn grade(
+        &self,
+        instance: &Instance,
+        prediction: &Prediction,
+        ready: &Ready,
+        shared: &Shared,
+    ) -> Graded {
+        let begun = Instant::now();
+        let mut graded = blank(self, instance, prediction);
+        graded.peeking.clone_from(&shared.peeking);
+        let log = &ready.old.environment.log;
+        if log.is_file() {
+            graded
+                .logs
+                .insert("build".to_owned(), log.display().to_string());
+        }
+        if let Err(stopped) = self
+            .fill(&mut graded, instance, prediction, ready, shared)
+            .await
+        {
+            graded.infrastructure = Some(*stopped);
+        }
+        graded.seconds.total = begun.elapsed().as_secs_f64();
+        graded
+    }
+
+    async fn fill(
+        &self,
+        graded: &mut Graded,
+        instance: &Instance,
+        prediction: &Prediction,
+        ready: &Ready,
+        shared: &Shared,
+    ) -> Result<(), Stopped> {
+        let Some(patch) = &prediction.model_patch else {
+            graded.strict.reason = "there is no prediction".to_owned();
+            graded.coverage_delta = Some(0.0);
+            return Ok(());
+        };
+        let applied = match ready.apply(patch).map_err(stopped("source"))? {
+            Ok(applied) => applied,
+            Err(why) => {
+                graded.strict.reason = "the patch does not apply".to_owned();
+                graded.notes.push(format!("does not apply: {why}"));
+                graded.coverage_delta = Some(0.0);
+                return Ok(());
+            }
+        };
+        graded.applied = true;
+        graded.notes.extend(applied.notes.iter().cloned());
+        let tests =
+            Contribution::of(&applied, &ready.tree, &ready.layout).map_err(stopped("source"))?;
+        for path in &tests.sources {
+            graded.notes.push(format!("edits code under test: {path}"));
+        }
+        for id in &tests.deleted {
+            graded.notes.push(format!("deletes {id}"));
+        }
+        graded.contributed.clone_from(&tests.tests);
+        let old = self
+            .side(&tests, &applied, ready, &ready.old, "old")
+            .await?;
+        let new_files = ready
+            .over_the_fix(patch, &applied)
+            .map_err(stopped("source"))?;
+        let new = self
+            .side(&tests, &new_files, ready, &ready.new, "new")
+            .await?;
+
+        let seen = observed(instance, ready, &tests, &applied, &old, &new);
+        let verdict = seen.verdict();
+        graded.old_class = verdict.old_class;
+        graded.strict = verdict.strict;
+        graded.swt = verdict.swt;
+        graded.differs = verdict.differs;
+        graded.tests = contributed_pairs(&seen);
+        let golden = |at: usize| {
+            shared
+                .golden
+                .as_ref()
+                .and_then(|golden| coverage(&golden[at]))
+        };
+        let adequacy = adequacy(
+            &ready.changed,
+            [coverage(old.alone()), coverage(new.alone())],
+            [golden(0), golden(1)],
+        );
+        // Otter §5: coverage is left out for SymPy.
+        let factor = adequacy
+            .clone()
+            .ok()
+            .filter(|_| instance.repo != "sympy/sympy");
+        graded.tdd = verdict.tdd.with_adequacy(factor);
+        let delta = delta(ready, shared, &old, &new);
+        graded.coverage_problem = [&delta, &adequacy]
+            .into_iter()
+            .find_map(|figure| figure.as_ref().err().cloned());
+        graded.coverage_delta = delta.ok();
+        for (side, runs) in [("old", &old), ("new", &new)] {
+            self.keep_logs(graded, side, runs).map_err(stopped(side))?;
+        }
+        let all = serde_json::to_string(&seen.with).unwrap_or_default();
+        let words = [graded.instance_id.as_str(), &graded.prediction, TESTS];
+        let path = log(&self.out, words, &all).map_err(stopped("new"))?;
+        graded.logs.insert(TESTS.to_owned(), path);
+        graded.seconds = seconds(&old, &new);
+        graded.cached = cached(&old, &new);
+        Ok(())
+    }
+
+    /// The runs on one side.
+    async fn side(
+        &self,
+        tests: &Contribution,
+        applied: &Applied,
+        ready: &Ready,
+        state: &State,
+        stage: &str,
+    ) -> Result<Runs, Stopped> {
+        let measure = ready.changed.files();
+        let none = Files::new();
+        // A patch that contributes no test is judged without a run.
+        let ids: &[String] = if tests.tests.is_empty() {
+            &[]
+        } else {
+            &tests.files
+        };
+        let with = self
+            .files(ready, state, ids, &applied.files, &measure)
+            .await
+            .map_err(stopped(stage))?;
+        let alone = if tests.has_company() && !tests.tests.is_empty() {
+            let run = Run {
+                state,
+                files: &applied.files,
+                ids: tests.tests.clone(),
+                measure: measure.clone(),
+                hash_seed: SEEDS[1],
+            };
+            Some(self.run(&run).await.map_err(stopped(stage))?)
+        } else {
+            None
+        };
+        let modified: &[String] = if tests.tests.is_empty() {
+            &[]
+        } else {
+            &tests.modified
+        };
+        let base = self
+            .files(ready, state, modified, &none, &measure)
+            .await
+            .map_err(stopped("base"))?;
+        if base.answer.report.timed_out {
+            return Err(Box::new(Infrastructure {
+                stage: "base".to_owned(),
+                cause: format!(
+                    "the tests that were there before take longer than {} s",
+                    self.test_time.as_secs()
+                ),
+                log: None,
+            }));
+        }
+        Ok(Runs { with, alone, base })
+    }
+
+    fn keep_logs(&self, graded: &mut Graded, side: &str, runs: &Runs) -> Result<(), SandboxError> {
+        let parts = [
+            (side.to_owned(), Some(&runs.with)),
+            (format!("{side}-alone"), runs.alone.as_ref()),
+            (format!("{side}-base"), Some(&runs.base)),
+        ];
+        for (name, ran) in parts {
+            let Some(ran) =
+                ran.filter(|ran| !ran.answer.report.tests.is_empty() || ran.seconds > 0.0)
+            else {
+                continue;
+            };
+            let words = [graded.instance_id.as_str(), &graded.prediction, &name];
+            let path = log(Path::new(&self.out), words, &written(ran))?;
+            graded.logs.insert(name, path);
+        }
+        Ok(())
+    }
+}
+
+impl Ready {
+    /// A prediction on the old code.
+    fn apply(&self, patch: &str) -> Result<Result<Applied, String>, SandboxError> {
+        repository::apply(&self.tree, &Files::new(), patch)
+    }
+
+    /// A prediction on the new code. Where it changes what the fix changes too, and no longer applies, its own files win.
+    fn over_the_fix(&self, patch: &str, old: &Applied) -> Result<Applied, SandboxError> {
+        if !old.files.keys().any(|path| self.fixed.contains(path)) {
+            return Ok(old.clone());
+        }
+        let fixed = &self.new.files;
+        let again = repository::apply(&self.tree, fixed, patch)?;
+        Ok(again.unwrap_or_else(|_| old.clone()))
+    }
+}
+
+fn coverage(ran: &Ran) -> Option<&Coverage> {
+    ran.answer.coverage.as_ref()
+}
+
+fn observed(
+    instance: &Instance,
+    ready: &Ready,
+    tests: &Contribution,
+    applied: &Applied,
+    old: &Runs,
+    new: &Runs,
+) -> Observed {
+    let [then, now] = [old, new].map(|runs| &runs.with.answer.report);
+    let alone = match (&old.alone, &new.alone) {
+        (Some(old), Some(new)) => Some(observe::pairs(
+            &old.answer.report,
+            &new.answer.report,
+            &tests.tests,
+        )),
+        _ => None,
+    };
+    Observed {
+        contributed: tests.tests.clone(),
+        with: observe::pairs(then, now, &tests.tests),
+        base: observe::pairs(&old.base.answer.report, &new.base.answer.report, &[]),
+        alone,
+        failures: observe::failures(then),
+        asked_for: observe::asked_for(then, &tests.tests, &instance.problem_statement),
+        edits: applied
+            .files
+            .keys()
+            .filter(|path| ready.fixed.contains(*path))
+            .cloned()
+            .collect(),
+    }
+}
+
+fn contributed_pairs(seen: &Observed) -> Vec<TestPair> {
+    let pairs: &Pairs = &seen.with;
+    pairs
+        .iter()
+        .filter(|(id, _)| seen.is_contributed(id))
+        .map(|(id, pair)| TestPair {
+            id: id.clone(),
+            pair: *pair,
+        })
+        .collect()
+}
+
+fn delta(ready: &Ready, shared: &Shared, old: &Runs, new: &Runs) -> Figure {
+    let [then, now] = [(0, old), (1, new)].map(|(at, runs)| {
+        let golden = shared.golden.as_ref().map(|golden| &golden[at]);
+        let base = shared.base.as_ref().map(|base| &base[at]);
+        Side {
+            base: [base, Some(&runs.base)]
+                .into_iter()
+                .flatten()
+                .filter_map(coverage)
+                .collect(),
+            golden: golden.and_then(coverage),
+            with: coverage(&runs.with),
+            alone: coverage(runs.alone()),
+        }
+    });
+    change_coverage(&ready.changed, &then, &now)
+}
+
+fn seconds(old: &Runs, new: &Runs) -> Seconds {
+    let fresh = |ran: &Ran| if ran.cached { 0.0 } else { ran.seconds };
+    let side = |runs: &Runs| fresh(&runs.with) + runs.alone.as_ref().map_or(0.0, fresh);
+    Seconds {
+        old: side(old),
+        new: side(new),
+        base: fresh(&old.base) + fresh(&new.base),
+        ..Seconds::default()
+    }
+}
+
+fn cached(old: &Runs, new: &Runs) -> Vec<String> {
+    let side = |runs: &Runs| runs.with.cached && runs.alone.as_ref().is_none_or(|ran| ran.cached);
+    [
+        ("old", side(old)),
+        ("new", side(new)),
+        ("base", old.base.cached && new.base.cached),
+    ]
+    .into_iter()
+    .filter(|(_, cached)| *cached)
+    .map(|(name, _)| name.to_owned())
+    .collect()
+}
+
+/// A run for people: outcomes, failures, and what pytest printed.
+fn written(ran: &Ran) -> String {
+    let report = &ran.answer.report;
+    format!(
+        "{}\n\n--- printed ---\n{}\n",
+        text(report).trim_end(),
+        report.printed.trim_end()
+    )
+}

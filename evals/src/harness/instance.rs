@@ -1,0 +1,218 @@
+//! An instance made ready: old and new code as two states that tests can run in.
+
+use std::collections::BTreeSet;
+
+use testwright_sandboxes::environment::{self, Environment, Event};
+use testwright_sandboxes::recipe;
+use testwright_sandboxes::repository::{self, Applied, Files, Source, Tree};
+use testwright_tools::workspace::Layout;
+
+use super::contribution::{Contribution, layout};
+use super::lines::Changed;
+use super::schedule::Step;
+use super::{Harness, Stopped, stopped};
+use crate::dataset::Instance;
+use crate::graded::Infrastructure;
+
+/// A saved state and what is put over it.
+pub struct State {
+    pub environment: Environment,
+    pub files: Files,
+}
+
+/// Ready to be graded on.
+pub struct Ready {
+    pub tree: Tree,
+    pub layout: Layout,
+    pub old: State,
+    pub new: State,
+    /// Lines that the golden code patch changes.
+    pub changed: Changed,
+    /// Files that the golden code patch changes.
+    pub fixed: BTreeSet<String>,
+    /// The golden tests; `None` where the dataset has none.
+    pub golden: Option<(Applied, Contribution)>,
+}
+
+impl Ready {
+    /// What is taken for running and not for judging: seconds spent on building environments now.
+    pub fn build_seconds(&self) -> f64 {
+        let of = |e: &Environment| if e.cached { 0.0 } else { e.seconds };
+        let again = self.new.environment.saved != self.old.environment.saved;
+        of(&self.old.environment)
+            + if again {
+                of(&self.new.environment)
+            } else {
+                0.0
+            }
+    }
+
+    pub fn is_cached(&self) -> bool {
+        self.old.environment.cached && self.new.environment.cached
+    }
+}
+
+impl Harness {
+    /// Blocks while environments are built.
+    pub(super) async fn ready(
+        &self,
+        instance: &Instance,
+        progress: &(dyn Fn(Step) + Send + Sync),
+    ) -> Result<Ready, Stopped> {
+        let source = self.source(instance).await?;
+        let tree = source.tree().map_err(stopped("source"))?;
+        let layout = layout(&tree).map_err(stopped("source"))?;
+        let patch = instance.patch.as_deref().unwrap_or_default();
+        let fix = self.apply_golden(instance, &source, "code patch", patch)?;
+        let golden = match instance.test_patch.as_deref() {
+            Some(patch) if !patch.trim().is_empty() => {
+                let applied = self.apply_golden(instance, &source, "test patch", patch)?;
+                let tests =
+                    Contribution::of(&applied, &tree, &layout).map_err(stopped("source"))?;
+                Some((applied, tests))
+            }
+            _ => None,
+        };
+        let environment = self.environment(instance, &source, progress).await?;
+        let old = State {
+            environment,
+            files: Files::new(),
+        };
+        let new = if fix.files.keys().any(|path| changes_what_is_installed(path)) {
+            let fixed = source
+                .with_changes(&fix.files, &self.cache)
+                .map_err(stopped("source"))?;
+            State {
+                environment: self.environment(instance, &fixed, progress).await?,
+                files: Files::new(),
+            }
+        } else {
+            State {
+                environment: old.environment.clone(),
+                files: fix.files.clone(),
+            }
+        };
+        Ok(Ready {
+            layout,
+            tree,
+            old,
+            new,
+            changed: Changed::of(patch),
+            fixed: fix.files.keys().cloned().collect(),
+            golden,
+        })
+    }
+
+    async fn source(&self, instance: &Instance) -> Result<Source, Stopped> {
+        let location = self.location(&instance.repo);
+        let (commit, cache, open) = (
+            instance.base_commit.clone(),
+            self.cache.clone(),
+            self.open.clone(),
+        );
+        let repo = instance.repo.clone();
+        let opened = tokio::task::spawn_blocking(move || {
+            let mut source = repository::open(&location, Some(&commit), &cache, &open)?.source()?;
+            // A mirror's folder may be called anything; recipes are found by the name.
+            source.name = repo;
+            Ok(source)
+        });
+        match opened.await {
+            Ok(source) => source.map_err(stopped("source")),
+            Err(error) => Err(Box::new(Infrastructure {
+                stage: "source".to_owned(),
+                cause: error.to_string(),
+                log: None,
+            })),
+        }
+    }
+
+    fn apply_golden(
+        &self,
+        instance: &Instance,
+        source: &Source,
+        what: &str,
+        patch: &str,
+    ) -> Result<Applied, Stopped> {
+        if patch.trim().is_empty() {
+            return Ok(Applied::default());
+        }
+        let tree = source.tree().map_err(stopped("source"))?;
+        let applied = repository::apply(&tree, &Files::new(), patch).map_err(stopped("source"))?;
+        applied.map_err(|why| {
+            Box::new(Infrastructure {
+                stage: "source".to_owned(),
+                cause: format!(
+                    "the golden {what} does not apply to {}: {why}",
+                    instance.base_commit
+                ),
+                log: None,
+            })
+        })
+    }
+
+    async fn environment(
+        &self,
+        instance: &Instance,
+        source: &Source,
+        progress: &(dyn Fn(Step) + Send + Sync),
+    ) -> Result<Environment, Stopped> {
+        let overrides = self.overrides(&instance.instance_id);
+        let (recipe, origin) = recipe::find(source, &overrides).map_err(stopped("build"))?;
+        let told = |event: Event| {
+            let step = match event {
+                Event::Waiting => "another worker builds it".to_owned(),
+                Event::Started { step } => step,
+                Event::Finished { .. } => return,
+            };
+            progress(Step::Building {
+                instance: instance.instance_id.clone(),
+                step,
+            });
+        };
+        environment::prepare(
+            self.backend.as_ref(),
+            source,
+            &recipe,
+            &origin,
+            &self.build,
+            &told,
+        )
+        .await
+        .map_err(stopped("build"))
+    }
+}
+
+/// With such a file changed, the new code has to be installed anew.
+fn changes_what_is_installed(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let compiled = [".pyx", ".pxd", ".c", ".h", ".cpp", ".hpp", ".f", ".f90"];
+    let is_top = !path.contains('/');
+    (is_top
+        && matches!(
+            name,
+            "setup.py" | "setup.cfg" | "pyproject.toml" | "MANIFEST.in"
+        ))
+        || (is_top && name.starts_with("requirements") && name.ends_with(".txt"))
+        || name == "setup_package.py"
+        || compiled.iter().any(|end| name.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::changes_what_is_installed;
+
+    #[test]
+    fn packaging_and_compiled_code_are_installed_anew() {
+        for (path, anew) in [
+            ("setup.cfg", true),
+            ("requirements-dev.txt", true),
+            ("astropy/table/_np_utils.pyx", true),
+            ("docs/requirements.txt", false),
+            ("src/flask/app.py", false),
+            ("tests/setup.cfg", false),
+        ] {
+            assert_eq!(changes_what_is_installed(path), anew, "{path}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Which lines a code patch removes and adds, by its hunks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Line numbers from 1, by path.
+pub type Lines = BTreeMap<String, BTreeSet<u32>>;
+
+/// Lines that a patch changes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// In the old code.
+    pub removed: Lines,
+    /// In the new code.
+    pub added: Lines,
+}
+
+impl Changed {
+    /// Of the Python files of a unified diff.
+    pub fn of(patch: &str) -> Changed {
+        let mut changed = Changed::default();
+        let mut reader = Reader::default();
+        for line in patch.lines() {
+            reader.line(line, &mut changed);
+        }
+        changed
+    }
+
+    /// All files that have a changed line, on either side.
+    pub fn files(&self) -> Vec<String> {
+        let all: BTreeSet<&String> = self.removed.keys().chain(self.added.keys()).collect();
+        all.into_iter().cloned().collect()
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    old: Option<String>,
+    new: Option<String>,
+    /// Next line and lines that are left of the hunk, on either side.
+    at: [u32; 2],
+    left: [u32; 2],
+}
+
+impl Reader {
+    fn line(&mut self, line: &str, changed: &mut Changed) {
+        if self.left == [0, 0] {
+            if let Some(name) = line.strip_prefix("--- ") {
+                self.old = path(name);
+            } else if let Some(name) = line.strip_prefix("+++ ") {
+                self.new = path(name);
+            } else if let Some((at, left)) = line.strip_prefix("@@ -").and_then(ranges) {
+                (self.at, self.left) = (at, left);
+            }
+            return;
+        }
+        let sides: &[usize] = match line.as_bytes().first() {
+            Some(b'-') => {
+                note(&mut changed.removed, self.old.as_ref(), self.at[0]);
+                &[0]
+            }
+            Some(b'+') => {
+                note(&mut changed.added, self.new.as_ref(), self.at[1]);
+                &[1]
+            }
+            Some(b'\\') => &[],
+            // Mail programs and editors take the blank of an empty line away.
+            _ => &[0, 1],
+        };
+        for &side in sides {
+            self.at[side] += 1;
+            self.left[side] = self.left[side].saturating_sub(1);
+        }
+    }
+}
+
+fn note(lines: &mut Lines, file: Option<&String>, line: u32) {
+    if let Some(file) = file.filter(|file| file.ends_with(".py")) {
+        lines.entry(file.clone()).or_default().insert(line);
+    }
+}
+
+fn path(name: &str) -> Option<String> {
+    let name = name.split('\t').next().unwrap_or(name).trim_end();
+    let (_, path) = name.split_once('/')?;
+    (name != "/dev/null").then(|| path.to_owned())
+}
+
+/// `1,5 +1,6 @@ def f():`
+fn ranges(text: &str) -> Option<([u32; 2], [u32; 2])> {
+    let (old, rest) = text.split_once(" +")?;
+    let (new, _) = rest.split_once(" @@")?;
+    let range = |text: &str| -> Option<(u32, u32)> {
+        match text.split_once(',') {
+            Some((at, many)) => Some((at.parse().ok()?, many.parse().ok()?)),
+            None => Some((text.parse().ok()?, 1)),
+        }
+    };
+    let (old, new) = (range(old)?, range(new)?);
+    Some(([old.0, new.0], [old.1, new.1]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_on_their_own_side() {
+        let patch = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -3,4 +3,5 @@ def f():\n x\n-y\n+--- a\n+z\n \n w\n\
+                     @@ -20 +21,2 @@\n-q\n\\ No newline at end of file\n+q\n+r\n\
+                     diff --git a/b.txt b/b.txt\n--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-a\n+b\n\
+                     diff --git a/n.py b/n.py\nnew file mode 100644\n--- /dev/null\n+++ b/n.py\t2020\n@@ -0,0 +1,2 @@\n+a\n+b\n";
+        let changed = Changed::of(patch);
+        let lines = |set: &Lines, file: &str| set[file].iter().copied().collect::<Vec<_>>();
+        assert_eq!(lines(&changed.removed, "a.py"), [4, 20]);
+        assert_eq!(lines(&changed.added, "a.py"), [4, 5, 21, 22]);
+        assert_eq!(lines(&changed.added, "n.py"), [1, 2]);
+        assert_eq!(changed.files(), ["a.py", "n.py"]);
+    }
+}

@@ -1,0 +1,163 @@
+//! From reports of runs to what was seen of a prediction.
+
+use std::collections::BTreeMap;
+
+use testwright_tools::pytest::report::{
+    Failure, FailureClass, Outcome, Report, is_named_in, is_of,
+};
+use testwright_tools::pytest::{covers, file_of};
+
+use crate::verdict::{Pair, Pairs};
+
+/// Outcomes on both sides. `expected` are tests (without parameters) that should be there: where neither side has
+/// them, they are in the pairs all the same.
+pub fn pairs(old: &Report, new: &Report, expected: &[String]) -> Pairs {
+    let (then, now) = (outcomes(old), outcomes(new));
+    let mut pairs = Pairs::new();
+    for id in then.keys().chain(now.keys()) {
+        let pair = Pair {
+            old: then.get(id).copied().unwrap_or_else(|| unseen(old, id)),
+            new: now.get(id).copied().unwrap_or_else(|| unseen(new, id)),
+        };
+        pairs.insert((*id).to_owned(), pair);
+    }
+    for test in expected {
+        if !pairs.keys().any(|id| is_of(id, test)) {
+            let (old, new) = (unseen(old, test), unseen(new, test));
+            if (old, new) != (Outcome::Absent, Outcome::Absent) {
+                pairs.insert(test.clone(), Pair { old, new });
+            }
+        }
+    }
+    pairs
+}
+
+fn outcomes(report: &Report) -> BTreeMap<&str, Outcome> {
+    let mut found: BTreeMap<&str, Outcome> = BTreeMap::new();
+    for test in &report.tests {
+        // Of a test that ran twice the worse counts.
+        let outcome = found.entry(&test.id).or_insert(test.outcome);
+        if rank(test.outcome) > rank(*outcome) {
+            *outcome = test.outcome;
+        }
+    }
+    found
+}
+
+fn rank(outcome: Outcome) -> u8 {
+    match outcome {
+        Outcome::Passed => 1,
+        Outcome::Failed => 3,
+        Outcome::Error => 2,
+        _ => 0,
+    }
+}
+
+/// A test of which a run says nothing: an error where its module could not be collected, else absent.
+fn unseen(report: &Report, id: &str) -> Outcome {
+    match collection_error(report, id) {
+        Some(_) => Outcome::Error,
+        None => Outcome::Absent,
+    }
+}
+
+fn collection_error<'a>(report: &'a Report, id: &str) -> Option<&'a Failure> {
+    let error = report.collection_errors.iter().find(|error| {
+        let folder = error.id.strip_suffix("conftest.py");
+        covers(&error.id, id) || folder.is_some_and(|folder| file_of(id).starts_with(folder))
+    });
+    error.map(|error| &error.failure)
+}
+
+/// How tests failed on the old code.
+pub fn failures(report: &Report) -> BTreeMap<String, FailureClass> {
+    let of_test = |test: &testwright_tools::pytest::report::TestResult| {
+        Some((test.id.clone(), test.failure.as_ref()?.class))
+    };
+    report.tests.iter().filter_map(of_test).collect()
+}
+
+/// Contributed tests that could not run on the old code because a name is missing that the issue asks for.
+pub fn asked_for(report: &Report, contributed: &[String], issue: &str) -> Vec<String> {
+    let asks = |failure: &Failure| {
+        let name = failure.missing_name.as_deref();
+        name.is_some_and(|name| is_named_in(name, issue))
+    };
+    let is_asked = |test: &&String| {
+        let of_test = report.tests.iter().filter(|result| is_of(&result.id, test));
+        let mut failures = of_test.filter_map(|result| result.failure.as_ref());
+        failures.any(asks) || collection_error(report, test).is_some_and(asks)
+    };
+    contributed.iter().filter(is_asked).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use testwright_tools::pytest::report::{CollectionError, Phase, TestResult};
+
+    fn result(id: &str, outcome: Outcome) -> TestResult {
+        TestResult {
+            id: id.to_owned(),
+            outcome,
+            failure: None,
+            captured: String::new(),
+            seconds: 0.0,
+            executed: Vec::new(),
+        }
+    }
+
+    fn report(tests: &[(&str, Outcome)]) -> Report {
+        Report {
+            tests: tests.iter().map(|(id, o)| result(id, *o)).collect(),
+            ..Report::default()
+        }
+    }
+
+    fn not_collected(id: &str, missing: Option<&str>) -> Report {
+        let failure = Failure {
+            phase: Phase::Collect,
+            class: FailureClass::Error,
+            exception: "ImportError".to_owned(),
+            message: String::new(),
+            frames: Vec::new(),
+            missing_name: missing.map(str::to_owned),
+        };
+        Report {
+            collection_errors: vec![CollectionError {
+                id: id.to_owned(),
+                failure,
+            }],
+            ..Report::default()
+        }
+    }
+
+    #[test]
+    fn a_test_of_a_module_that_is_not_collected_is_an_error_and_not_absent() {
+        let new = report(&[("t/test_a.py::test[1]", Outcome::Passed)]);
+        let seen = pairs(&not_collected("t/test_a.py", None), &new, &[]);
+        assert_eq!(seen["t/test_a.py::test[1]"].old, Outcome::Error);
+        let seen = pairs(&not_collected("t/conftest.py", None), &new, &[]);
+        assert_eq!(seen["t/test_a.py::test[1]"].old, Outcome::Error);
+        let seen = pairs(&Report::default(), &new, &[]);
+        assert_eq!(seen["t/test_a.py::test[1]"].old, Outcome::Absent);
+    }
+
+    #[test]
+    fn expected_tests_that_neither_side_collects_are_errors() {
+        let broken = not_collected("t/test_a.py", None);
+        let expected = ["t/test_a.py::test".to_owned()];
+        let seen = pairs(&broken, &broken, &expected);
+        assert_eq!(seen["t/test_a.py::test"].new, Outcome::Error);
+        assert!(pairs(&Report::default(), &Report::default(), &expected).is_empty());
+    }
+
+    #[test]
+    fn a_missing_name_counts_where_the_issue_asks_for_it() {
+        let old = not_collected("t/test_a.py", Some("pkg.TooMany"));
+        let tests = ["t/test_a.py::test".to_owned()];
+        assert_eq!(asked_for(&old, &tests, "Add `TooMany`."), tests);
+        assert!(asked_for(&old, &tests, "Add TooManyNames.").is_empty());
+    }
+}

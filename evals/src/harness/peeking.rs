@@ -1,0 +1,81 @@
+//! Does the sandbox of the old code hold the new one? Looked for in all of its files: as a file of the package with the
+//! lines that the golden patch adds (a newer release in site-packages), and as an object of git.
+
+use std::time::Duration;
+
+use sha1::{Digest, Sha1};
+use testwright_sandboxes::SandboxError;
+use testwright_tools::peeking::{Found, Request, Wanted};
+
+use super::Harness;
+use super::instance::{Ready, State};
+use super::runs::encode;
+use crate::graded::Peeking;
+
+/// Lines shorter than this say nothing of where they come from.
+const TELLING: usize = 12;
+const TIME: Duration = Duration::from_secs(300);
+
+impl Harness {
+    /// Looks through a sandbox of the old code. Kept by environment and fix, as runs are.
+    pub(super) async fn peek(&self, ready: &Ready) -> Result<Peeking, SandboxError> {
+        let wanted = wanted(ready)?;
+        let sandbox = self.start(&ready.old.environment.saved).await?;
+        let looked = async {
+            super::runs::put(sandbox.as_ref(), &ready.old.files).await?;
+            let request = encode(&Request { wanted })?;
+            self.ask(sandbox.as_ref(), "peek", &request, TIME).await
+        }
+        .await;
+        let stopped = sandbox.stop().await;
+        let found: Found = serde_json::from_slice(&looked?).map_err(|error| {
+            SandboxError::new(
+                testwright_sandboxes::error::ErrorKind::Dead,
+                format!("read what the toolbox found: {error}"),
+            )
+        })?;
+        stopped?;
+        Ok(Peeking {
+            searched: found.searched,
+            found: found.places,
+        })
+    }
+}
+
+/// The files of the fix, by what tells the new from the old.
+fn wanted(ready: &Ready) -> Result<Vec<Wanted>, SandboxError> {
+    let mut all = Vec::new();
+    let State { files, .. } = &ready.new;
+    for (path, file) in files {
+        let Some(content) = file.as_ref().map(|file| file.content.as_slice()) else {
+            continue;
+        };
+        let text = String::from_utf8_lossy(content);
+        let before = ready.tree.read(path)?.unwrap_or_default();
+        let before = String::from_utf8_lossy(&before).into_owned();
+        let added = ready.changed.added.get(path);
+        let lines: Vec<String> = text
+            .lines()
+            .enumerate()
+            .filter(|(at, _)| {
+                added.is_some_and(|set| u32::try_from(at + 1).is_ok_and(|n| set.contains(&n)))
+            })
+            .map(|(_, line)| line.trim().to_owned())
+            .filter(|line| line.len() >= TELLING && !before.contains(line.as_str()))
+            .collect();
+        all.push(Wanted {
+            path: path.clone(),
+            lines,
+            blob: blob(content),
+        });
+    }
+    Ok(all)
+}
+
+/// Name of a git object that holds this.
+fn blob(content: &[u8]) -> String {
+    let mut hash = Sha1::new();
+    hash.update(format!("blob {}\0", content.len()));
+    hash.update(content);
+    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
+}

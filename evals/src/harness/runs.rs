@@ -1,0 +1,326 @@
+//! One run of tests in a sandbox of its own, kept by content: the same environment, files, tests and grader are not run
+//! twice. A record is written aside and renamed, so that one cut short is never read.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use testwright_sandboxes::error::ErrorKind;
+use testwright_sandboxes::repository::{FileKind, Files};
+use testwright_sandboxes::{Command, Process, Sandbox, SandboxError, Spec, Start, coverage};
+use testwright_tools::config::{Config, Runner};
+use testwright_tools::test_run::{Answer, Measure, Request};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::instance::State;
+use super::{Harness, VERSION};
+
+/// How long after the run's own deadline an answer may still come.
+const GRACE: Duration = Duration::from_secs(60);
+/// Bytes of what a broken toolbox says that are kept.
+const SAID: usize = 2_000;
+
+/// What is to be run.
+pub struct Run<'a> {
+    pub state: &'a State,
+    /// Put over the state's own files.
+    pub files: &'a Files,
+    /// Node ids, or files.
+    pub ids: Vec<String>,
+    /// Files of which the lines that run are wanted.
+    pub measure: Vec<String>,
+    pub hash_seed: u32,
+}
+
+/// A run, made now or before.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Ran {
+    pub answer: Answer,
+    /// Wall time of the whole, the sandbox's start included.
+    pub seconds: f64,
+    #[serde(skip)]
+    pub cached: bool,
+}
+
+impl Harness {
+    pub(super) async fn run(&self, run: &Run<'_>) -> Result<Ran, SandboxError> {
+        if run.ids.is_empty() {
+            return Ok(Ran {
+                answer: Answer {
+                    report: Default::default(),
+                    coverage: Some(Default::default()),
+                },
+                seconds: 0.0,
+                cached: true,
+            });
+        }
+        let record = self.record(run);
+        if let Some(ran) = read(&record).await {
+            return Ok(Ran {
+                cached: true,
+                ..ran
+            });
+        }
+        let begun = Instant::now();
+        let answer = self.make(run).await?;
+        let ran = Ran {
+            answer,
+            seconds: begun.elapsed().as_secs_f64(),
+            cached: false,
+        };
+        write(&record, &ran).await?;
+        Ok(ran)
+    }
+
+    /// Where the record of a run lies: everything that it depends on goes into the name.
+    fn record(&self, run: &Run<'_>) -> PathBuf {
+        let mut hash = Sha256::new();
+        let mut add = |part: &[u8]| {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        };
+        add(VERSION.as_bytes());
+        add(self.toolbox_digest.as_bytes());
+        add(self.backend.layout().as_bytes());
+        add(run.state.environment.saved.as_bytes());
+        // A state can be built anew under the same name, with what the index has today.
+        add(run.state.environment.packages.join(" ").as_bytes());
+        add(format!("{:?} {:?}", self.limits, self.test_time).as_bytes());
+        add(&run.hash_seed.to_le_bytes());
+        for text in run.ids.iter().chain(&run.measure) {
+            add(text.as_bytes());
+        }
+        for (path, file) in run.state.files.iter().chain(run.files) {
+            add(path.as_bytes());
+            match file {
+                Some(file) => {
+                    add(format!("{:?}", file.kind).as_bytes());
+                    add(&file.content);
+                }
+                None => add(b"deleted"),
+            }
+        }
+        let digest: String = hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
+        let folder = self.cache.join("runs").join(&digest[..2]);
+        folder.join(format!("{digest}.json"))
+    }
+
+    async fn make(&self, run: &Run<'_>) -> Result<Answer, SandboxError> {
+        let sandbox = self.start(&run.state.environment.saved).await?;
+        let answer = self.in_sandbox(run, sandbox.as_ref()).await;
+        let stopped = sandbox.stop().await;
+        let answer = answer?;
+        stopped?;
+        Ok(answer)
+    }
+
+    pub(super) async fn start(&self, saved: &str) -> Result<Box<dyn Sandbox>, SandboxError> {
+        self.backend
+            .start(&Spec {
+                start: Start::Saved(saved.to_owned()),
+                network: false,
+                root: false,
+                limits: self.limits.clone(),
+                env: Default::default(),
+                mounts: Vec::new(),
+                purpose: self.purpose.clone(),
+            })
+            .await
+    }
+
+    async fn in_sandbox(
+        &self,
+        run: &Run<'_>,
+        sandbox: &dyn Sandbox,
+    ) -> Result<Answer, SandboxError> {
+        put(sandbox, &run.state.files).await?;
+        put(sandbox, run.files).await?;
+        let environment = &run.state.environment;
+        let mut measure = None;
+        if !run.measure.is_empty() {
+            let version = environment.python_version();
+            // A Python that coverage.py is not made for is no reason not to run the tests.
+            match coverage::package(version, &self.build).await {
+                Ok(package) => {
+                    measure = Some(Measure {
+                        package: package.put(sandbox).await?,
+                        files: run.measure.clone(),
+                    });
+                }
+                Err(error) if error.kind == ErrorKind::Input => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let paths = &sandbox.facts().paths;
+        let request = Request {
+            config: Config {
+                workspace: paths.workspace.clone(),
+                base_archive: environment.base_archive_in(paths),
+                scratch: paths.temporary.join("testwright"),
+                python: environment.python_in(paths),
+                env: environment.env.clone(),
+                runner: runner(environment)?,
+                test_seconds: self.test_time.as_secs(),
+            },
+            ids: run.ids.clone(),
+            seconds: self.test_time.as_secs(),
+            hash_seed: run.hash_seed,
+            reversed: false,
+            coverage: measure,
+        };
+        let said = self
+            .ask(sandbox, "test", &encode(&request)?, self.test_time)
+            .await?;
+        serde_json::from_slice(&said).map_err(|error| {
+            SandboxError::new(
+                ErrorKind::Dead,
+                format!("read what the toolbox said of a run: {error}"),
+            )
+        })
+    }
+
+    /// Runs the toolbox once: a request in, what it prints out.
+    pub(super) async fn ask(
+        &self,
+        sandbox: &dyn Sandbox,
+        command: &str,
+        request: &[u8],
+        time: Duration,
+    ) -> Result<Vec<u8>, SandboxError> {
+        let program = sandbox.facts().paths.temporary.join("testwright-toolbox");
+        sandbox.upload(&program, self.toolbox, 0o755).await?;
+        let argv = [program.to_string_lossy().into_owned(), command.to_owned()];
+        let Process {
+            mut stdin,
+            mut stdout,
+            mut stderr,
+            exit,
+        } = sandbox.spawn(&Command::new(argv)).await?;
+        let work = async {
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let (written, read, errors) = tokio::join!(
+                async {
+                    stdin.write_all(request).await?;
+                    stdin.shutdown().await?;
+                    drop(stdin);
+                    std::io::Result::Ok(())
+                },
+                stdout.read_to_end(&mut out),
+                stderr.read_to_end(&mut err),
+            );
+            let code = exit.await?;
+            if code == 0 {
+                written?;
+                read?;
+                errors?;
+                return Ok(out);
+            }
+            let text = String::from_utf8_lossy(&err);
+            let end: String = text.trim().chars().take(SAID).collect();
+            Err(SandboxError::new(
+                ErrorKind::Dead,
+                format!("run the toolbox in the sandbox (exit code {code}): {end}"),
+            ))
+        };
+        match tokio::time::timeout(time + GRACE, work).await {
+            Ok(result) => result,
+            // The one or the other: what is dead says so.
+            Err(_) => Err(sandbox.health().await.err().unwrap_or_else(|| {
+                SandboxError::new(
+                    ErrorKind::Dead,
+                    format!(
+                        "get an answer from the toolbox within {} s",
+                        (time + GRACE).as_secs()
+                    ),
+                )
+            })),
+        }
+    }
+}
+
+fn runner(
+    environment: &testwright_sandboxes::environment::Environment,
+) -> Result<Runner, SandboxError> {
+    let recipe = &environment.recipe.runner;
+    let kind = serde_json::from_value(serde_json::Value::String(recipe.kind.clone()));
+    let kind = kind.map_err(|_| {
+        SandboxError::new(
+            ErrorKind::Input,
+            format!(
+                "the recipe names a runner that is not known: {}",
+                recipe.kind
+            ),
+        )
+    })?;
+    Ok(Runner {
+        kind,
+        options: recipe.options.clone(),
+    })
+}
+
+/// Puts files over a sandbox's workspace. They get a new time of change: a compiled copy of what was there before is
+/// never taken for theirs.
+pub(super) async fn put(sandbox: &dyn Sandbox, files: &Files) -> Result<(), SandboxError> {
+    let workspace = sandbox.facts().paths.workspace.clone();
+    let mut gone = Vec::new();
+    for (path, file) in files {
+        let Some(file) = file else {
+            gone.push(path.clone());
+            continue;
+        };
+        let mode = match file.kind {
+            FileKind::Plain => 0o644,
+            FileKind::Executable => 0o755,
+            FileKind::Link => {
+                let target = String::from_utf8_lossy(&file.content).into_owned();
+                let words = ["ln", "-sfn", "--", &target, path];
+                done(sandbox, words.map(str::to_owned).to_vec()).await?;
+                continue;
+            }
+        };
+        sandbox
+            .upload(&workspace.join(path), &file.content, mode)
+            .await?;
+    }
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let words = ["rm", "-f", "--"].map(str::to_owned);
+    done(sandbox, words.into_iter().chain(gone).collect()).await
+}
+
+/// Runs a command that has to succeed.
+async fn done(sandbox: &dyn Sandbox, argv: Vec<String>) -> Result<(), SandboxError> {
+    let command = Command::new(argv);
+    let done =
+        testwright_sandboxes::sandbox::output(sandbox, &command, Duration::from_secs(60)).await?;
+    if done.code == 0 {
+        return Ok(());
+    }
+    Err(SandboxError::new(
+        ErrorKind::System,
+        format!(
+            "change files in the sandbox: {}",
+            String::from_utf8_lossy(&done.stderr).trim()
+        ),
+    ))
+}
+
+pub(super) fn encode(value: &impl Serialize) -> Result<Vec<u8>, SandboxError> {
+    serde_json::to_vec(value).map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))
+}
+
+async fn read(record: &std::path::Path) -> Option<Ran> {
+    let text = tokio::fs::read(record).await.ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+async fn write(record: &std::path::Path, ran: &Ran) -> Result<(), SandboxError> {
+    let folder = record.parent().unwrap_or(record);
+    tokio::fs::create_dir_all(folder).await?;
+    let mut aside = tempfile::NamedTempFile::new_in(folder)?;
+    std::io::Write::write_all(&mut aside, &encode(ran)?)?;
+    aside.persist(record).map_err(|error| error.error)?;
+    Ok(())
+}

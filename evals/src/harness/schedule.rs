@@ -1,0 +1,208 @@
+//! Many instances by several workers. A worker takes an instance with all predictions for it; instances are ordered so that
+//! environments are used while they are at hand. A result is on disk before the next one is begun.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use futures::future::join_all;
+
+use super::grade::{blank, key};
+use super::results::{Results, ResultsError};
+use super::{Harness, Stopped};
+use crate::dataset::Instance;
+use crate::graded::Graded;
+use crate::predictions::Prediction;
+
+/// An instance and what was predicted for it.
+pub struct Job<'a> {
+    pub instance: &'a Instance,
+    pub predictions: Vec<&'a Prediction>,
+}
+
+/// What happens.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// A step of a build.
+    Building { instance: String, step: String },
+    /// A prediction begins to be graded.
+    Grading {
+        instance: String,
+        prediction: String,
+    },
+    /// A prediction is graded; `fresh` unless it was there from before.
+    Graded { result: Box<Graded>, fresh: bool },
+}
+
+/// Told from several tasks.
+pub type Progress<'a> = &'a (dyn Fn(Step) + Send + Sync);
+
+/// How many work at once, and why not more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workers {
+    pub number: usize,
+    pub note: Option<String>,
+}
+
+/// As many workers as asked for, as far as memory and disk have room for what each may take.
+pub fn workers(asked: usize, memory: Option<u64>, disk: Option<u64>, each: [u64; 2]) -> Workers {
+    let fit = |room: Option<u64>, one: u64| {
+        room.map_or(usize::MAX, |room| {
+            usize::try_from(room / one.max(1)).unwrap_or(usize::MAX)
+        })
+    };
+    let giga = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+    let (by_memory, by_disk) = (fit(memory, each[0]), fit(disk, each[1]));
+    let most = by_memory.min(by_disk).max(1);
+    let number = asked.clamp(1, most);
+    let what = if by_memory <= by_disk {
+        "memory"
+    } else {
+        "disk"
+    };
+    let (room, one) = if by_memory <= by_disk {
+        (memory, each[0])
+    } else {
+        (disk, each[1])
+    };
+    let note = (number < asked).then(|| {
+        format!(
+            "{number} of {asked} workers: each may take {:.1} GiB of {what}, and {:.1} GiB are free",
+            giga(one),
+            giga(room.unwrap_or_default())
+        )
+    });
+    Workers { number, note }
+}
+
+/// Grades all jobs that have no result yet. Dropped in between, it loses nothing but what is being graded.
+pub async fn grade_all(
+    harness: &Harness,
+    mut jobs: Vec<Job<'_>>,
+    results: &mut Results,
+    workers: usize,
+    progress: Progress<'_>,
+) -> Result<(), ResultsError> {
+    jobs.sort_by_key(|job| {
+        let Instance {
+            repo,
+            version,
+            created_at,
+            ..
+        } = job.instance;
+        (
+            repo.clone(),
+            version.clone(),
+            created_at.clone(),
+            job.instance.instance_id.clone(),
+        )
+    });
+    let mut waiting = VecDeque::new();
+    for mut job in jobs {
+        job.predictions.retain(|prediction| {
+            let instance = job.instance;
+            let key = key(harness, instance, prediction);
+            let known = results.of(&prediction.model_name_or_path, &instance.instance_id, &key);
+            if let Some(result) = known {
+                progress(Step::Graded {
+                    result: Box::new(result.clone()),
+                    fresh: false,
+                });
+            }
+            known.is_none()
+        });
+        if !job.predictions.is_empty() {
+            waiting.push_back(job);
+        }
+    }
+    let waiting = Mutex::new(waiting);
+    let results = Mutex::new(results);
+    let work = || async {
+        loop {
+            let Some(job) = locked(&waiting).pop_front() else {
+                return Ok(());
+            };
+            work_on(harness, &job, progress, &|result| {
+                locked(&results).add(result)
+            })
+            .await?;
+        }
+    };
+    let done: Vec<Result<(), ResultsError>> = join_all((0..workers.max(1)).map(|_| work())).await;
+    done.into_iter().collect()
+}
+
+async fn work_on(
+    harness: &Harness,
+    job: &Job<'_>,
+    progress: Progress<'_>,
+    add: &(dyn Fn(Graded) -> Result<(), ResultsError> + Sync),
+) -> Result<(), ResultsError> {
+    let begun = Instant::now();
+    let prepared = async {
+        let ready = harness.ready(job.instance, progress).await?;
+        let shared = harness.shared(job.instance, &ready).await?;
+        Ok::<_, Stopped>((ready, shared))
+    }
+    .await;
+    // Counted with the first prediction.
+    let mut shared_seconds = begun.elapsed().as_secs_f64();
+    for prediction in &job.predictions {
+        progress(Step::Grading {
+            instance: job.instance.instance_id.clone(),
+            prediction: prediction.model_name_or_path.clone(),
+        });
+        let result = match &prepared {
+            Ok((ready, shared)) => {
+                let mut graded = harness.grade(job.instance, prediction, ready, shared).await;
+                if ready.is_cached() {
+                    graded.cached.insert(0, "build".to_owned());
+                }
+                graded.seconds.build = ready.build_seconds();
+                graded
+            }
+            Err(stopped) => {
+                let mut graded = blank(harness, job.instance, prediction);
+                graded.strict.reason = "it could not be graded".to_owned();
+                graded.infrastructure = Some(stopped.as_ref().clone());
+                graded
+            }
+        };
+        let mut result = result;
+        result.seconds.total += std::mem::take(&mut shared_seconds);
+        add(result.clone())?;
+        progress(Step::Graded {
+            result: Box::new(result),
+            fresh: true,
+        });
+    }
+    Ok(())
+}
+
+/// A poisoned lock is of a worker that panicked; what it guards is whole all the same.
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_are_bounded_by_what_there_is_and_the_bound_is_told() {
+        let giga = 1 << 30;
+        let each = [4 * giga, 2 * giga];
+        assert_eq!(workers(2, Some(20 * giga), None, each).note, None);
+        let few = workers(8, Some(9 * giga), Some(100 * giga), each);
+        assert_eq!(few.number, 2);
+        assert_eq!(
+            few.note.as_deref(),
+            Some("2 of 8 workers: each may take 4.0 GiB of memory, and 9.0 GiB are free")
+        );
+        let disk = workers(8, Some(90 * giga), Some(7 * giga), each);
+        assert!(disk.note.is_some_and(|note| note.contains("disk")));
+        assert_eq!(workers(1, Some(1), Some(1), each).number, 1);
+    }
+}

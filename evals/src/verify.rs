@@ -1,0 +1,224 @@
+//! Is a set-up fit to judge with? What its golden tests came out as, and how that agrees with the lists that the dataset
+//! brings (FAIL_TO_PASS, PASS_TO_PASS).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use serde::Serialize;
+use testwright_tools::pytest::report::Outcome;
+
+use crate::dataset::{Dataset, Instance};
+use crate::graded::Graded;
+use crate::harness::TESTS;
+use crate::verdict::{Pair, Pairs};
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verified {
+    pub instances: Vec<Checked>,
+}
+
+/// The golden tests of one instance.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Checked {
+    pub instance_id: String,
+    /// By the strict verdict.
+    pub fail_to_pass: bool,
+    pub reason: String,
+    /// What kept it from being graded.
+    pub infrastructure: Option<String>,
+    /// Tests of the dataset's lists; `None` where it has none.
+    pub fail_to_pass_list: Option<Agreement>,
+    pub pass_to_pass_list: Option<Agreement>,
+}
+
+/// How a list of tests agrees with what was seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Agreement {
+    pub listed: usize,
+    pub agree: usize,
+    /// Tests that came out otherwise, and how.
+    pub otherwise: Vec<String>,
+}
+
+/// `results` are those of the golden tests, in the folder `out`.
+pub fn verify(dataset: &Dataset, results: &[Graded], out: &Path) -> Verified {
+    let by_id: BTreeMap<&str, &Graded> = results
+        .iter()
+        .map(|r| (r.instance_id.as_str(), r))
+        .collect();
+    let check = |instance: &Instance| {
+        let result = by_id.get(instance.instance_id.as_str())?;
+        Some(checked(instance, result, out))
+    };
+    Verified {
+        instances: dataset.instances.iter().filter_map(check).collect(),
+    }
+}
+
+fn checked(instance: &Instance, result: &Graded, out: &Path) -> Checked {
+    let pairs = result
+        .logs
+        .get(TESTS)
+        .and_then(|path| std::fs::read(out.join(path)).ok())
+        .and_then(|bytes| serde_json::from_slice::<Pairs>(&bytes).ok());
+    let agreement = |list: &Option<Vec<String>>, old: &dyn Fn(Outcome) -> bool| {
+        let (list, pairs) = (list.as_ref()?, pairs.as_ref()?);
+        Some(agreement(list, pairs, old))
+    };
+    let trouble = result.infrastructure.as_ref();
+    Checked {
+        instance_id: result.instance_id.clone(),
+        fail_to_pass: result.strict.fail_to_pass,
+        reason: result.strict.reason.clone(),
+        infrastructure: trouble.map(|t| format!("{}: {}", t.stage, t.cause)),
+        fail_to_pass_list: agreement(&instance.fail_to_pass, &|old| old != Outcome::Passed),
+        pass_to_pass_list: agreement(&instance.pass_to_pass, &|old| passes(old)),
+    }
+}
+
+/// SWE-bench counts an xfailed test as passed.
+fn passes(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Passed | Outcome::Xfailed)
+}
+
+fn agreement(list: &[String], pairs: &Pairs, old: &dyn Fn(Outcome) -> bool) -> Agreement {
+    let mut found = Agreement {
+        listed: list.len(),
+        ..Agreement::default()
+    };
+    for name in list {
+        let mut seen = pairs.iter().filter(|(id, _)| is_named(id, name)).peekable();
+        if seen.peek().is_none() {
+            found.otherwise.push(format!("{name}: not seen"));
+            continue;
+        }
+        let other = seen.find(|(_, pair)| !(old(pair.old) && passes(pair.new)));
+        match other {
+            None => found.agree += 1,
+            Some((_, Pair { old, new })) => {
+                found
+                    .otherwise
+                    .push(format!("{name}: {old:?}, then {new:?}").to_lowercase());
+            }
+        }
+    }
+    found
+}
+
+/// Names in datasets are node ids; of sympy names of functions alone; of Django `method (path.Class)`. They come from
+/// printed text, so that parameters end where the first blank was.
+fn is_named(id: &str, name: &str) -> bool {
+    if id == name {
+        return true;
+    }
+    if let Some((method, class)) = name.strip_suffix(')').and_then(|n| n.split_once(" (")) {
+        let dotted = id
+            .replace(".py::", ".")
+            .replace("::", ".")
+            .replace('/', ".");
+        return dotted.ends_with(&format!("{class}.{method}"));
+    }
+    if name.contains('[') && !name.ends_with(']') {
+        return id.starts_with(name);
+    }
+    !name.contains("::") && id.rsplit("::").next() == Some(name)
+}
+
+impl Verified {
+    /// Every golden test turned.
+    pub fn is_fit(&self) -> bool {
+        self.instances.iter().all(|checked| checked.fail_to_pass)
+    }
+}
+
+impl fmt::Display for Verified {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let turned = self.instances.iter().filter(|c| c.fail_to_pass).count();
+        writeln!(
+            f,
+            "golden tests fail-to-pass: {turned} of {}",
+            self.instances.len()
+        )?;
+        for checked in self.instances.iter().filter(|c| !c.fail_to_pass) {
+            let why = checked.infrastructure.as_ref().unwrap_or(&checked.reason);
+            writeln!(f, "  {}: {why}", checked.instance_id)?;
+        }
+        for (what, list) in [
+            (
+                "FAIL_TO_PASS",
+                (|c| c.fail_to_pass_list.as_ref()) as fn(&Checked) -> Option<&Agreement>,
+            ),
+            ("PASS_TO_PASS", |c| c.pass_to_pass_list.as_ref()),
+        ] {
+            let lists: Vec<(&Checked, &Agreement)> = self
+                .instances
+                .iter()
+                .filter_map(|c| Some((c, list(c)?)))
+                .collect();
+            if lists.is_empty() {
+                continue;
+            }
+            let sum = |of: fn(&Agreement) -> usize| lists.iter().map(|(_, a)| of(a)).sum::<usize>();
+            writeln!(
+                f,
+                "{what} of the dataset: {} of {} tests agree",
+                sum(|a| a.agree),
+                sum(|a| a.listed)
+            )?;
+            for (checked, list) in &lists {
+                for line in list.otherwise.iter().take(5) {
+                    writeln!(f, "  {}: {line}", checked.instance_id)?;
+                }
+                if list.otherwise.len() > 5 {
+                    let more = list.otherwise.len() - 5;
+                    writeln!(f, "  {}: and {more} more", checked.instance_id)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_datasets_are_found_in_node_ids() {
+        for (id, name, is) in [
+            ("t/test_a.py::test_x", "t/test_a.py::test_x", true),
+            ("t/test_a.py::test_x[a b]", "t/test_a.py::test_x[a", true),
+            ("sympy/core/tests/test_a.py::test_x", "test_x", true),
+            ("sympy/core/tests/test_a.py::test_xy", "test_x", false),
+            (
+                "tests/admin/tests.py::Case::test_x",
+                "test_x (admin.tests.Case)",
+                true,
+            ),
+            (
+                "tests/admin/tests.py::Other::test_x",
+                "test_x (admin.tests.Case)",
+                false,
+            ),
+        ] {
+            assert_eq!(is_named(id, name), is, "{id} {name}");
+        }
+    }
+
+    #[test]
+    fn what_came_out_otherwise_is_told() {
+        let pair = |old, new| Pair { old, new };
+        let pairs = Pairs::from([
+            ("a::x".to_owned(), pair(Outcome::Failed, Outcome::Passed)),
+            ("a::y".to_owned(), pair(Outcome::Failed, Outcome::Failed)),
+        ]);
+        let list = ["a::x", "a::y", "a::z"].map(str::to_owned);
+        let found = agreement(&list, &pairs, &|old| old != Outcome::Passed);
+        assert_eq!((found.listed, found.agree), (3, 1));
+        assert_eq!(
+            found.otherwise,
+            ["a::y: failed, then failed", "a::z: not seen"]
+        );
+    }
+}

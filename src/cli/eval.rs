@@ -1,0 +1,68 @@
+//! `testwright eval`: grades predictions on a dataset, and makes reports.
+
+mod bar;
+mod grading;
+mod report;
+mod verify;
+
+use std::path::PathBuf;
+
+use super::run::SandboxArgs;
+use crate::error::Result;
+
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    grade: GradeArgs,
+    /// Predictions: JSON lines, a JSON list or a JSON object with instance_id, model_name_or_path and model_patch;
+    /// several times for several files
+    #[arg(long, value_name = "FILE")]
+    predictions: Vec<PathBuf>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Make the reports again from what is stored
+    Report(report::Args),
+    /// Grade the golden tests: is this set-up fit to judge with?
+    Verify(verify::Args),
+}
+
+/// What is graded, where and how.
+#[derive(Debug, clap::Args)]
+pub struct GradeArgs {
+    /// A dataset in the shape of SWE-bench: JSON lines, a JSON list or Parquet
+    #[arg(long, value_name = "FILE", required = true)]
+    dataset: Option<PathBuf>,
+    /// Only these instances: ids or globs, separated by commas
+    #[arg(long, value_name = "IDS|GLOB")]
+    instances: Option<String>,
+    /// How many instances are worked on at once, as far as memory and disk have room [default: half of the processors]
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+    /// Where git comes from; {owner} and {name} are put in
+    #[arg(long, value_name = "TEMPLATE", default_value = testwright_evals::harness::FORGE)]
+    repositories: String,
+    /// Seconds that one run of tests may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    test_seconds: u64,
+    #[command(flatten)]
+    sandbox: SandboxArgs,
+    /// Folder for results, logs and reports; the same command goes on with what is there
+    #[arg(long, value_name = "DIR", required = true)]
+    out: Option<PathBuf>,
+    /// Print the report (report.json) alone, for programs
+    #[arg(long)]
+    json: bool,
+}
+
+pub async fn run(args: &Args) -> Result<u8> {
+    match &args.command {
+        Some(Command::Report(args)) => report::run(args),
+        Some(Command::Verify(args)) => verify::run(args).await,
+        None => grading::run(&args.grade, &args.predictions).await,
+    }
+}

@@ -1,0 +1,226 @@
+//! Grading: what `testwright eval` and `testwright eval verify` share.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use testwright_evals::dataset::Dataset;
+use testwright_evals::harness::{self, Harness, Job, Results, ResultsError};
+use testwright_evals::predictions::{self, Prediction, Predictions, Remark};
+use testwright_evals::report::{self, Report, RunFacts};
+use testwright_evals::{Instance, RecordsError};
+
+use super::GradeArgs;
+use super::bar::Bar;
+use crate::error::{Error, Result};
+use crate::preparation::{HarnessArgs, harness, interrupted};
+use crate::settings::{Settings, Sources};
+
+/// Bytes on disk that a worker may take while it builds an environment.
+const DISK: u64 = 4 << 30;
+
+pub async fn run(args: &GradeArgs, files: &[PathBuf]) -> Result<u8> {
+    let work = Work::new(args)?;
+    let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+    let (sets, remarks) = predictions::read(&paths, &work.dataset).map_err(records)?;
+    if sets.is_empty() {
+        return Err(Error::usage("grade")
+            .cause("there are no predictions")
+            .hint("name a file of predictions with --predictions, or grade the golden tests with `eval verify`"));
+    }
+    let (report, _) = work.grade(&sets, remarks).await?;
+    if args.json {
+        super::super::print_json(&report)?;
+    } else {
+        anstream::print!("{}", super::report::table(&report));
+        anstream::eprintln!("results: {}", work.out.display());
+    }
+    Ok(0)
+}
+
+/// A dataset, and where its predictions are graded.
+pub struct Work<'a> {
+    args: &'a GradeArgs,
+    pub dataset: Dataset,
+    pub out: PathBuf,
+    settings: Settings,
+}
+
+impl<'a> Work<'a> {
+    pub fn new(args: &'a GradeArgs) -> Result<Self> {
+        let (Some(path), Some(out)) = (&args.dataset, &args.out) else {
+            return Err(Error::usage("grade").cause("--dataset and --out are needed"));
+        };
+        let mut dataset = Dataset::read(path).map_err(records)?;
+        if let Some(pattern) = &args.instances {
+            dataset = dataset.select(pattern).map_err(|error| {
+                Error::usage(format!("choose instances of {}", path.display())).cause(error)
+            })?;
+        }
+        let settings = Settings::load(&Sources::of_process(args.sandbox.flags()))?;
+        Ok(Work {
+            args,
+            dataset,
+            out: out.clone(),
+            settings,
+        })
+    }
+
+    /// Grades, writes the reports, and gives them with the results.
+    pub async fn grade(
+        &self,
+        sets: &[Predictions],
+        remarks: Vec<Remark>,
+    ) -> Result<(Report, Vec<testwright_evals::Graded>)> {
+        let begun = Instant::now();
+        let mut results = Results::open(&self.out).map_err(storing)?;
+        let given = HarnessArgs {
+            repositories: self.args.repositories.clone(),
+            test_time: Duration::from_secs(self.args.test_seconds),
+            out: self.out.clone(),
+        };
+        let (harness, notes) = harness(&self.settings, given).await?;
+        let missing = missing(&self.dataset, sets);
+        let jobs = jobs(&self.dataset, sets, &missing);
+        let all = jobs.iter().map(|job| job.predictions.len()).sum();
+        let bar = Bar::new(all, self.args.json);
+        notes.iter().for_each(|note| bar.note(note));
+        let workers = self.workers();
+        if let Some(note) = &workers.note {
+            bar.note(note);
+        }
+        let wanted: BTreeSet<(String, String)> = jobs
+            .iter()
+            .flat_map(|job| job.predictions.iter())
+            .map(|p| (p.model_name_or_path.clone(), p.instance_id.clone()))
+            .collect();
+        let told = |step: harness::Step| bar.step(&step);
+        let graded = tokio::select! {
+            graded = harness::grade_all(&harness, jobs, &mut results, workers.number, &told) => graded,
+            () = interrupted() => {
+                bar.clear();
+                harness.backend.abandon().await?;
+                return Err(Error::interrupted("grade: interrupted")
+                    .hint("the same command goes on with what is there"));
+            }
+        };
+        bar.clear();
+        graded.map_err(storing)?;
+        let keep = |result: &testwright_evals::Graded| {
+            wanted.contains(&(result.prediction.clone(), result.instance_id.clone()))
+        };
+        results.tidy(&keep).map_err(storing)?;
+        let run = self.facts(&harness, workers, remarks, notes, begun.elapsed());
+        run.write(&self.out).map_err(reporting)?;
+        let report = report::write(&self.out, &run).map_err(reporting)?;
+        Ok((report, results.all().cloned().collect()))
+    }
+
+    fn workers(&self) -> harness::Workers {
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        let asked = self.args.workers.unwrap_or(processors.div_ceil(2));
+        let memory = std::fs::read_to_string("/proc/meminfo")
+            .ok()
+            .and_then(|text| {
+                let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+                let kilobytes: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+                Some(kilobytes * 1024)
+            });
+        let disk = rustix::fs::statvfs(existing(&self.settings.cache))
+            .ok()
+            .map(|about| about.f_bavail.saturating_mul(about.f_frsize));
+        let each = [self.settings.limits.memory.bytes(), DISK];
+        harness::workers(asked, memory, disk, each)
+    }
+
+    fn facts(
+        &self,
+        harness: &Harness,
+        workers: harness::Workers,
+        predictions: Vec<Remark>,
+        remarks: Vec<String>,
+        took: Duration,
+    ) -> RunFacts {
+        let earlier = RunFacts::read(&self.out).unwrap_or_default();
+        RunFacts {
+            dataset: Some(self.dataset.path.display().to_string()),
+            instances: Some(self.dataset.instances.len() as u64),
+            grader: Some(harness::VERSION.to_owned()),
+            started: earlier
+                .started
+                .or_else(|| Some(jiff::Timestamp::now().to_string())),
+            seconds: Some(earlier.seconds.unwrap_or_default() + took.as_secs_f64()),
+            workers: u32::try_from(workers.number).ok(),
+            sandbox: Some(harness.backend.name().to_owned()),
+            predictions,
+            remarks: remarks.into_iter().chain(workers.note).collect(),
+            ..RunFacts::default()
+        }
+    }
+}
+
+/// The nearest folder that is there.
+fn existing(path: &Path) -> &Path {
+    path.ancestors()
+        .find(|path| path.exists())
+        .unwrap_or(Path::new("/"))
+}
+
+/// Instances without a prediction: they count as such in every rate.
+fn missing(dataset: &Dataset, sets: &[Predictions]) -> Vec<Prediction> {
+    let of_set = |set: &Predictions| -> Vec<Prediction> {
+        let absent = |instance: &&Instance| !set.by_instance.contains_key(&instance.instance_id);
+        let none = |instance: &Instance| Prediction {
+            instance_id: instance.instance_id.clone(),
+            model_name_or_path: set.model.clone(),
+            model_patch: None,
+        };
+        dataset.instances.iter().filter(absent).map(none).collect()
+    };
+    sets.iter().flat_map(of_set).collect()
+}
+
+fn jobs<'b>(
+    dataset: &'b Dataset,
+    sets: &'b [Predictions],
+    missing: &'b [Prediction],
+) -> Vec<Job<'b>> {
+    let of_instance = |instance: &'b Instance| {
+        let given = sets
+            .iter()
+            .filter_map(|set| set.by_instance.get(&instance.instance_id));
+        let absent = missing
+            .iter()
+            .filter(|p| p.instance_id == instance.instance_id);
+        Job {
+            instance,
+            predictions: given.chain(absent).collect(),
+        }
+    };
+    dataset.instances.iter().map(of_instance).collect()
+}
+
+pub fn records(error: RecordsError) -> Error {
+    match &error {
+        RecordsError::Read { source, .. } if source.kind() != std::io::ErrorKind::NotFound => {
+            Error::io(error.to_string(), source)
+        }
+        _ => Error::usage(error.to_string()),
+    }
+}
+
+fn storing(error: ResultsError) -> Error {
+    Error::io(
+        format!("{} {}", error.doing, error.path.display()),
+        &error.source,
+    )
+}
+
+pub fn reporting(error: report::ReportError) -> Error {
+    match &error {
+        report::ReportError::Write { source, path } => {
+            Error::io(format!("write {}", path.display()), source)
+        }
+        _ => Error::usage(error.to_string()),
+    }
+}

@@ -1,0 +1,105 @@
+//! `testwright eval report`: the reports again, from what is stored.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use testwright_evals::report::{self, Report, RunFacts};
+
+use super::grading::reporting;
+use crate::error::{Error, Result};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Folders of results; of several, a comparison is written into the first
+    #[arg(required = true, value_name = "DIR")]
+    folders: Vec<PathBuf>,
+    /// Print the report (or the comparison) alone, for programs
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Result<u8> {
+    let mut last = None;
+    for folder in &args.folders {
+        if !folder.join(report::RESULTS_FILE).is_file() {
+            return Err(Error::usage(format!("read {}", folder.display()))
+                .cause(format!("it has no {}", report::RESULTS_FILE))
+                .hint("name a folder that `testwright eval --out` wrote"));
+        }
+        let run = RunFacts::read(folder).map_err(reporting)?;
+        let report = report::write(folder, &run).map_err(reporting)?;
+        if !args.json {
+            anstream::println!("{}", folder.display());
+            anstream::print!("{}", table(&report));
+        }
+        last = Some(report);
+    }
+    if args.folders.len() > 1 {
+        let folders: Vec<&Path> = args.folders.iter().map(PathBuf::as_path).collect();
+        let comparison = report::write_comparison(&folders, folders[0]).map_err(reporting)?;
+        let path = folders[0].join("comparison.html");
+        anstream::eprintln!("comparison: {}", path.display());
+        last = Some(comparison);
+    }
+    if args.json
+        && let Some(report) = last
+    {
+        super::super::print_json(&report)?;
+    }
+    Ok(0)
+}
+
+/// The rates of a report, a line a prediction set.
+pub fn table(report: &Report) -> String {
+    let mut text = String::new();
+    let head = [
+        "instances",
+        "applied",
+        "F→P strict",
+        "SWT success",
+        "TDD F→P",
+        "tddScore",
+        "ΔC",
+    ];
+    let width = report.summary.keys().map(|name| name.chars().count()).max();
+    let width = width.unwrap_or_default().max(10);
+    let _ = write!(text, "{:width$}", "prediction");
+    for name in head {
+        let _ = write!(text, "  {name:>14}");
+    }
+    text.push('\n');
+    for (name, s) in &report.summary {
+        let rate = |r: &testwright_evals::statistics::Rate| {
+            let share = r
+                .rate
+                .map_or("–".to_owned(), |rate| format!("{:.1} %", 100.0 * rate));
+            format!("{}/{} {share}", r.numerator, r.denominator)
+        };
+        let mean = |m: &testwright_evals::statistics::Mean| {
+            m.mean
+                .map_or("–".to_owned(), |mean| format!("{:.1} %", 100.0 * mean))
+        };
+        let instances = match s.infrastructure {
+            0 => s.instances.to_string(),
+            some => format!("{} (−{some})", s.instances),
+        };
+        let cells = [
+            instances,
+            rate(&s.applicability),
+            rate(&s.fail_to_pass),
+            rate(&s.success),
+            rate(&s.tdd_fail_to_pass),
+            mean(&s.tdd_score),
+            mean(&s.coverage_delta_all),
+        ];
+        let _ = write!(text, "{name:width$}");
+        for cell in cells {
+            let _ = write!(text, "  {cell:>14}");
+        }
+        text.push('\n');
+    }
+    if report.summary.values().any(|s| s.infrastructure > 0) {
+        text.push_str("(−n): n could not be graded, which is counted against nobody\n");
+    }
+    text
+}

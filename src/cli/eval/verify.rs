@@ -1,0 +1,69 @@
+//! `testwright eval verify`: the golden tests as predictions. Where one does not come out fail-to-pass, this set-up is
+//! not fit to judge that instance with.
+
+use std::collections::BTreeMap;
+
+use testwright_evals::predictions::{Prediction, Predictions};
+use testwright_evals::{Graded, Instance, verify};
+
+use super::GradeArgs;
+use super::grading::Work;
+use crate::error::{Error, Result};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    grade: GradeArgs,
+}
+
+/// The name under which golden tests are graded.
+const GOLDEN: &str = "golden";
+
+/// Exit code 0 where every golden test turned, 1 where one did not, 3 where something could not be graded.
+pub async fn run(args: &Args) -> Result<u8> {
+    let work = Work::new(&args.grade)?;
+    let by_instance: BTreeMap<String, Prediction> = work
+        .dataset
+        .instances
+        .iter()
+        .map(|instance| (instance.instance_id.clone(), golden(instance)))
+        .collect();
+    if by_instance
+        .values()
+        .all(|golden| golden.model_patch.is_none())
+    {
+        return Err(Error::usage("grade the golden tests")
+            .cause(format!("{} has none", work.dataset.path.display()))
+            .hint("a dataset of SWE-bench has them in the field test_patch"));
+    }
+    let golden = Predictions {
+        model: GOLDEN.to_owned(),
+        by_instance,
+    };
+    let (report, results) = work.grade(&[golden], Vec::new()).await?;
+    let verified = verify::verify(&work.dataset, &results, &work.out);
+    if args.grade.json {
+        super::super::print_json(&verified)?;
+    } else {
+        anstream::print!("{}", super::report::table(&report));
+        anstream::print!("{verified}");
+        anstream::eprintln!("results: {}", work.out.display());
+    }
+    let blocked = |result: &Graded| result.infrastructure.is_some();
+    Ok(if results.iter().any(blocked) {
+        3
+    } else {
+        u8::from(!verified.is_fit())
+    })
+}
+
+fn golden(instance: &Instance) -> Prediction {
+    Prediction {
+        instance_id: instance.instance_id.clone(),
+        model_name_or_path: GOLDEN.to_owned(),
+        model_patch: instance
+            .test_patch
+            .clone()
+            .filter(|patch| !patch.trim().is_empty()),
+    }
+}

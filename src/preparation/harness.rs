@@ -1,0 +1,62 @@
+//! From settings to a harness that grades.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use testwright_evals::harness::Harness;
+use testwright_sandboxes::Backend;
+use testwright_sandboxes::recipe;
+use testwright_sandboxes::repository::OpenOptions;
+
+use super::{backend, build_settings};
+use crate::error::Result;
+use crate::session::{DIGEST, TOOLBOX};
+use crate::settings::Settings;
+
+/// What no setting says.
+#[derive(Debug, Clone)]
+pub struct HarnessArgs {
+    /// Where git comes from: `{owner}` and `{name}` are put in.
+    pub repositories: String,
+    /// Longest time of one run of tests.
+    pub test_time: Duration,
+    /// Folder of the results.
+    pub out: PathBuf,
+}
+
+/// A harness, and lines about what killed runs had left behind.
+pub async fn harness(settings: &Settings, args: HarnessArgs) -> Result<(Harness, Vec<String>)> {
+    let backend: Arc<dyn Backend> = Arc::from(backend(settings).await?);
+    let mut notes = Vec::new();
+    match backend.clean().await {
+        Ok(removed) => {
+            let line = |what| format!("removed what a killed run left behind: {what}");
+            notes.extend(removed.into_iter().map(line));
+        }
+        // Old remains are a nuisance, and no reason not to work.
+        Err(error) => notes.push(format!("failed to clean up after killed runs: {error}")),
+    }
+    let pythons = recipe::available_pythons(backend.as_ref()).await;
+    let token = settings.github_token();
+    let harness = Harness {
+        backend,
+        build: build_settings(settings),
+        open: OpenOptions {
+            token: token.map(|token| token.reveal().to_owned()),
+            offline: settings.build.offline,
+        },
+        repositories: args.repositories,
+        python: settings.run.python.clone(),
+        image: settings.run.image.clone(),
+        pythons,
+        toolbox: TOOLBOX,
+        toolbox_digest: DIGEST.clone(),
+        limits: settings.limits.sandbox(),
+        test_time: args.test_time,
+        purpose: format!("eval-{:x}", std::process::id()),
+        cache: settings.cache.clone(),
+        out: args.out,
+    };
+    Ok((harness, notes))
+}

@@ -1,0 +1,200 @@
+//! Is new code in a place that should only have the old? `toolbox peek` reads a [`Request`] as JSON from stdin and
+//! writes what it [`Found`].
+//!
+//! Looks through all files that it can read, for those of the package under test by their last folder and name, and for
+//! objects of git. Archives (wheels, zip files) are not opened.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    pub wanted: Vec<Wanted>,
+}
+
+/// A file of the new code.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wanted {
+    /// In its repository.
+    pub path: String,
+    /// Lines, stripped, that are in it and not in the old one. A file that has all of them is new code; none: it is
+    /// told by its name in git alone.
+    pub lines: Vec<String>,
+    /// Its name as an object of git, 40 hex digits.
+    pub blob: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Found {
+    /// Files that were seen.
+    pub searched: u64,
+    /// Paths of new code, sorted.
+    pub places: Vec<String>,
+}
+
+/// Not files of anybody.
+const LEFT_OUT: [&str; 3] = ["/proc", "/sys", "/dev"];
+/// A bigger file is no module.
+const BIGGEST: u64 = 16 << 20;
+
+/// Looks through everything below a folder, on its file system and others; links are not followed.
+pub fn peek(root: &Path, request: &Request) -> Found {
+    let mut found = Found::default();
+    let mut places = BTreeSet::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        // What cannot be read here cannot be read by an approach either.
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            if kind.is_dir() {
+                if !LEFT_OUT.iter().any(|left| path == Path::new(left)) {
+                    folders.push(path);
+                }
+            } else if kind.is_file() {
+                found.searched += 1;
+                if is_new(&path, &request.wanted) {
+                    places.insert(path.to_string_lossy().into_owned());
+                }
+            }
+        }
+    }
+    found.places = places.into_iter().collect();
+    found
+}
+
+fn is_new(path: &Path, wanted: &[Wanted]) -> bool {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        return false;
+    };
+    if name.ends_with(".idx") && path.parent().is_some_and(|p| p.ends_with("objects/pack")) {
+        return is_in_pack(path, wanted);
+    }
+    wanted.iter().any(|file| {
+        is_loose(path, name, &file.blob)
+            || (!file.lines.is_empty() && is_called(path, &file.path) && has(path, &file.lines))
+    })
+}
+
+/// `objects/ab/cdef…`
+fn is_loose(path: &Path, name: &str, blob: &str) -> bool {
+    let (Some(folder), Some(rest)) = (blob.get(..2), blob.get(2..)) else {
+        return false;
+    };
+    name == rest
+        && path
+            .parent()
+            .is_some_and(|p| p.ends_with(PathBuf::from("objects").join(folder)))
+}
+
+/// The index of a pack holds the names of its objects as bytes.
+fn is_in_pack(path: &Path, wanted: &[Wanted]) -> bool {
+    let Ok(index) = std::fs::read(path) else {
+        return false;
+    };
+    wanted.iter().any(|file| {
+        let name: Vec<u8> = (0..file.blob.len() / 2)
+            .filter_map(|at| u8::from_str_radix(file.blob.get(2 * at..2 * at + 2)?, 16).ok())
+            .collect();
+        name.len() == 20 && index.windows(20).any(|part| part == name)
+    })
+}
+
+/// The last folder and the name are those of the file: packages lie in other places once they are installed.
+fn is_called(path: &Path, file: &str) -> bool {
+    let mut parts = file.rsplit('/');
+    let (name, folder) = (parts.next(), parts.next());
+    let mut there = path.iter().rev().filter_map(|part| part.to_str());
+    there.next() == name && (folder.is_none() || there.next() == folder)
+}
+
+fn has(path: &Path, lines: &[String]) -> bool {
+    if path.metadata().map_or(true, |about| about.len() > BIGGEST) {
+        return false;
+    }
+    let Ok(content) = std::fs::read(path) else {
+        return false;
+    };
+    let text = String::from_utf8_lossy(&content);
+    let there: BTreeSet<&str> = text.lines().map(str::trim).collect();
+    lines.iter().all(|line| there.contains(line.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::process::Command;
+
+    fn wanted(lines: &[&str], blob: &str) -> Request {
+        Request {
+            wanted: vec![Wanted {
+                path: "src/pkg/mod.py".to_owned(),
+                lines: lines.iter().map(|&l| l.to_owned()).collect(),
+                blob: blob.to_owned(),
+            }],
+        }
+    }
+
+    #[test]
+    fn a_newer_copy_of_the_package_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let request = wanted(&["return the_right_value"], &"0".repeat(40));
+        write("testbed/src/pkg/mod.py", "def f():\n    return 1\n");
+        write("other/mod.py", "def f():\n    return the_right_value\n");
+        let found = peek(folder.path(), &request);
+        assert_eq!((found.searched, found.places.len()), (2, 0), "{found:?}");
+        write(
+            "site-packages/pkg/mod.py",
+            "\ndef f():\n  return the_right_value\nmore = 1\n",
+        );
+        let found = peek(folder.path(), &request);
+        assert_eq!(found.places.len(), 1, "{found:?}");
+        assert!(found.places[0].ends_with("site-packages/pkg/mod.py"));
+    }
+
+    #[test]
+    fn objects_of_git_are_found_loose_and_packed() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = |words: &[&str]| {
+            let done = Command::new("git")
+                .args(["-c", "user.name=a", "-c", "user.email=a@example.org"])
+                .args(words)
+                .current_dir(folder.path())
+                .output()
+                .unwrap();
+            assert!(done.status.success(), "{done:?}");
+            String::from_utf8(done.stdout).unwrap().trim().to_owned()
+        };
+        git(&["init", "-q"]);
+        std::fs::write(folder.path().join("a.py"), "x = 1\n").unwrap();
+        let blob = git(&["hash-object", "a.py"]);
+        assert!(peek(folder.path(), &wanted(&[], &blob)).places.is_empty());
+        git(&["add", "a.py"]);
+        git(&["commit", "-qm", "a"]);
+        let loose = peek(folder.path(), &wanted(&[], &blob)).places;
+        assert_eq!(loose.len(), 1, "{loose:?}");
+        git(&["gc", "-q"]);
+        let packed = peek(folder.path(), &wanted(&[], &blob)).places;
+        assert!(packed.iter().any(|p| p.ends_with(".idx")), "{packed:?}");
+        assert!(
+            peek(folder.path(), &wanted(&[], &"1".repeat(40)))
+                .places
+                .is_empty()
+        );
+    }
+}
