@@ -6,6 +6,7 @@
 //! a model or an approach is, and nothing here opens a network connection.
 
 pub mod config;
+mod coverage;
 pub mod list;
 pub mod peeking;
 pub mod process;

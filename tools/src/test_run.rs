@@ -2,12 +2,17 @@
 //! [`Request`] as JSON from stdin and writes an [`Answer`] as JSON to stdout; nothing is kept between two runs.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
+use crate::process;
 use crate::pytest::report::Report;
+use crate::pytest::{self, Options};
+use crate::tool::ToolError;
+use crate::workspace::Checkout;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -65,4 +70,45 @@ pub struct Lines {
     /// collected and modules imported.
     #[serde(default)]
     pub called: Vec<u32>,
+}
+
+/// Seconds; more are the same as these.
+const LONGEST: u64 = 7 * 24 * 3600;
+
+/// Makes the run. `Refused` is a request that asks for something impossible, `Broken` that nothing could be run;
+/// whatever the tests did is an answer. The base archive is not needed: files may have changed since.
+pub fn perform(request: Request) -> Result<Answer, ToolError> {
+    let begun = Instant::now();
+    if let Some(name) = request.outside() {
+        return Err(ToolError::Refused(format!(
+            "`{name}` is not a path relative to the workspace"
+        )));
+    }
+    let seconds = request.seconds.min(LONGEST);
+    let mut options = Options::until(begun + Duration::from_secs(seconds));
+    options.hash_seed = request.hash_seed;
+    options.reversed = request.reversed;
+    let scratch = &request.config.scratch;
+    std::fs::create_dir_all(scratch).map_err(|e| {
+        let folder = scratch.display();
+        ToolError::Broken(format!("the folder {folder} cannot be made: {e}"))
+    })?;
+    process::adopt_orphans()?;
+    let checkout = Checkout::open(request.config)?;
+    let measure = request.coverage.as_ref();
+    let (report, coverage) = pytest::run_measured(&checkout, &request.ids, &options, measure)?;
+    Ok(Answer { report, coverage })
+}
+
+impl Request {
+    /// A path that does not stay inside the workspace.
+    fn outside(&self) -> Option<&str> {
+        let of_ids = self.ids.iter().map(|id| pytest::file_of(id));
+        let of_coverage = self.coverage.iter().flat_map(|asked| &asked.files);
+        let mut paths = of_ids.chain(of_coverage.map(String::as_str));
+        paths.find(|path| {
+            let inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+            path.is_empty() || !Path::new(path).components().all(inside)
+        })
+    }
 }

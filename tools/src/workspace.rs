@@ -6,6 +6,7 @@
 
 mod archive;
 mod changes;
+mod checkout;
 mod encoding;
 mod files;
 mod layout;
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use changes::Changed;
+pub use checkout::Checkout;
 pub use files::{nearest, walker};
 pub use layout::Layout;
 pub use patch::unified;
@@ -37,11 +39,8 @@ pub const TEXT_LIMIT: u64 = 5 << 20;
 const READ_LIMIT: u64 = 64 << 20;
 
 pub struct Workspace {
-    config: Config,
-    /// The checkout, links resolved.
-    root: PathBuf,
+    checkout: Checkout,
     base: Archive,
-    layout: Layout,
     tracker: Tracker,
     /// Whole seconds of the newest modification time that a path ever had here: a file that comes
     /// back with the same size and second would be run from its stale `.pyc`.
@@ -51,49 +50,47 @@ pub struct Workspace {
 impl Workspace {
     /// Reads the index of the base archive and takes the baseline (see [`Workspace::changes`]).
     pub fn open(config: Config) -> Result<Workspace, ToolError> {
-        let root = fs::canonicalize(&config.workspace).map_err(|e| {
-            ToolError::Broken(format!(
-                "the workspace {} cannot be opened: {e}",
-                config.workspace.display()
-            ))
-        })?;
+        let checkout = Checkout::open(config)?;
+        let config = checkout.config();
         let base = Archive::open(&config.base_archive)?;
-        let tracker = Tracker::open(&root, &base, &config.scratch)?;
-        let layout = Layout::read(&root);
+        let tracker = Tracker::open(checkout.root(), &base, &config.scratch)?;
         Ok(Workspace {
-            config,
-            root,
+            checkout,
             base,
-            layout,
             tracker,
             stamps: HashMap::new(),
         })
     }
 
+    /// What it takes to run the tests.
+    pub fn checkout(&self) -> &Checkout {
+        &self.checkout
+    }
+
     pub fn config(&self) -> &Config {
-        &self.config
+        self.checkout.config()
     }
 
     pub fn root(&self) -> &Path {
-        &self.root
+        self.checkout.root()
     }
 
     /// Where tests lie, by the repository's own pytest configuration at the time of opening.
     pub fn layout(&self) -> &Layout {
-        &self.layout
+        self.checkout.layout()
     }
 
     /// The path relative to the root, normalised, links resolved. Takes relative paths, `./x`, and
     /// absolute ones below the root; refuses what leaves the workspace, also through links. The file
     /// need not exist.
     pub fn resolve(&self, path: &str) -> Result<PathBuf, ToolError> {
-        paths::resolve(&self.root, &self.config.workspace, path)
+        paths::resolve(self.root(), &self.config().workspace, path)
     }
 
     /// As [`Workspace::resolve`], but refuses a file that does not exist, naming the nearest paths.
     pub fn resolve_file(&self, path: &str) -> Result<PathBuf, ToolError> {
         let relative = self.resolve(path)?;
-        let whole = self.root.join(&relative);
+        let whole = self.root().join(&relative);
         if whole.is_file() {
             return Ok(relative);
         }
@@ -117,7 +114,7 @@ impl Workspace {
     /// The bytes of a regular file.
     pub fn read(&self, relative: &Path) -> Result<Vec<u8>, ToolError> {
         let relative = self.again(relative)?;
-        let whole = self.root.join(&relative);
+        let whole = self.root().join(&relative);
         let shown = forward(&relative);
         let data = fs::metadata(&whole).map_err(|e| refuse_missing(&shown, &e))?;
         if data.is_dir() {
@@ -162,7 +159,7 @@ impl Workspace {
     /// Writes text in the encoding that the file has now (UTF-8 for a new one).
     pub fn write_text(&mut self, relative: &Path, text: &str) -> Result<(), ToolError> {
         let relative = self.again(relative)?;
-        let now = if self.root.join(&relative).exists() {
+        let now = if self.root().join(&relative).exists() {
             self.read(&relative)?
         } else {
             Vec::new()
@@ -184,8 +181,8 @@ impl Workspace {
         if relative.as_os_str().is_empty() || relative.starts_with(".git") {
             return Err(ToolError::Refused(format!("`{shown}` cannot be written.")));
         }
-        let whole = self.root.join(relative);
-        let folder = whole.parent().unwrap_or(&self.root);
+        let whole = self.root().join(relative);
+        let folder = whole.parent().unwrap_or(self.root());
         fs::create_dir_all(folder).map_err(|e| cannot_write(&shown, &e))?;
         let old = fs::symlink_metadata(&whole).ok();
         if old.as_ref().is_some_and(fs::Metadata::is_dir) {
@@ -235,7 +232,7 @@ impl Workspace {
     pub fn remove(&mut self, relative: &Path) -> Result<(), ToolError> {
         let relative = self.entry(relative)?;
         let shown = forward(&relative);
-        let whole = self.root.join(&relative);
+        let whole = self.root().join(&relative);
         let data = fs::symlink_metadata(&whole).map_err(|e| refuse_missing(&shown, &e))?;
         if data.is_dir() {
             return Err(ToolError::Refused(format!(
@@ -246,7 +243,7 @@ impl Workspace {
         fs::remove_file(&whole).map_err(|e| cannot_write(&shown, &e))?;
         let mut folder = relative.parent();
         while let Some(path) = folder.filter(|p| !p.as_os_str().is_empty()) {
-            if self.base.has_folder(path) || fs::remove_dir(self.root.join(path)).is_err() {
+            if self.base.has_folder(path) || fs::remove_dir(self.root().join(path)).is_err() {
                 break;
             }
             folder = path.parent();
@@ -273,7 +270,7 @@ impl Workspace {
             return self.remove(relative);
         };
         if let Some(target) = entry.link.clone() {
-            let whole = self.root.join(relative);
+            let whole = self.root().join(relative);
             if fs::symlink_metadata(&whole).is_ok() {
                 fs::remove_file(&whole)?;
             }
@@ -297,7 +294,7 @@ impl Workspace {
     /// folder, so that a later `open` (in a copy of the sandbox, or after a restart) uses the same.
     /// File names that are not UTF-8 are left out.
     pub fn changes(&mut self) -> Result<Vec<Changed>, ToolError> {
-        self.tracker.changes(&self.root, &self.base)
+        self.tracker.changes(self.checkout.root(), &self.base)
     }
 
     /// The changes as a patch for `git apply`; the empty string for no changes.
@@ -307,7 +304,7 @@ impl Workspace {
 
     /// All files that are not ignored, sorted, with forward slashes; hidden ones included, `.git` not.
     pub fn files(&self) -> Vec<String> {
-        files::files(&self.root)
+        files::files(self.root())
     }
 
     /// Paths of files that a mistyped one could have meant, best first, at most five.

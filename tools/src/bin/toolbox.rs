@@ -3,11 +3,12 @@
 //! ```text
 //! toolbox serve --config JSON            serve until stdin closes
 //! toolbox call NAME JSON --config JSON   one call, by hand: the text on stdout, or the data with --data
+//! toolbox test                           a run of tests: a request as JSON on stdin, the answer as JSON on stdout
 //! toolbox peek                           looks for new code: a request on stdin, what was found on stdout
 //! toolbox --version
 //! ```
 //!
-//! Exit codes: 0 done; 1 refused by the tool; 2 bad usage; 3 broken.
+//! Exit codes: 0 done, whatever the tests did; 1 refused by the tool; 2 bad usage, or a bad request; 3 broken.
 
 use std::io::Write;
 use std::path::Path;
@@ -17,10 +18,12 @@ use std::time::Duration;
 use testwright_tools::config::Config;
 use testwright_tools::tool::ToolError;
 use testwright_tools::workspace::Workspace;
-use testwright_tools::{peeking, process, server};
+use testwright_tools::{peeking, process, server, test_run};
 
 const USAGE: &str = "usage: toolbox serve --config JSON
        toolbox call NAME JSON --config JSON [--data]
+       toolbox test < REQUEST
+       toolbox peek < REQUEST
        toolbox --version";
 
 enum Failure {
@@ -69,9 +72,20 @@ fn run(mut args: Vec<String>) -> Result<(), Failure> {
         }
         ["peek"] => {
             let request = serde_json::from_reader(std::io::stdin().lock())
-                .map_err(|e| Failure::Usage(format!("the request is not one: {e}")))?;
+                .map_err(|e| Failure::Usage(format!("the request cannot be read: {e}")))?;
             let found = peeking::peek(Path::new("/"), &request);
             print(&json(&found)?)
+        }
+        ["test"] => {
+            let request = serde_json::from_reader(std::io::stdin().lock())
+                .map_err(|e| Failure::Usage(format!("the request cannot be read: {e}")))?;
+            let answer = test_run::perform(request);
+            process::end_everything();
+            let answer = answer.map_err(|error| match error {
+                ToolError::Refused(what) => Failure::Usage(what),
+                broken => Failure::Tool(broken),
+            })?;
+            print(&json(&answer)?)
         }
         ["call", name, arguments] => {
             let arguments = serde_json::from_str(arguments)

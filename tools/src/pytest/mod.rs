@@ -11,5 +11,5 @@ mod stable;
 pub mod text;
 
 pub use assemble::{covers, file_of, join};
-pub use run::{Options, run};
+pub use run::{Options, run, run_measured};
 pub use stable::stable;

@@ -13,9 +13,11 @@ use super::command::{Addopts, prepare};
 use super::events;
 use super::report::Report;
 use super::stable::stable;
+use crate::coverage::Measurement;
 use crate::process;
+use crate::test_run::{Coverage, Measure};
 use crate::tool::ToolError;
-use crate::workspace::Workspace;
+use crate::workspace::Checkout;
 
 /// How tests are run.
 #[derive(Debug, Clone)]
@@ -53,44 +55,74 @@ impl Options {
 
 /// Runs tests: node ids, files or folders, relative to the workspace. Failing tests, unknown ids, crashes
 /// and the deadline are all part of the report; `Broken` is only that there is no pytest to run.
-pub fn run(workspace: &Workspace, ids: &[String], options: &Options) -> Result<Report, ToolError> {
-    let mut report = Report::default();
-    let mut known = Vec::new();
-    for id in ids {
-        let there = workspace.root().join(file_of(id)).exists();
-        if !there {
-            report.not_found.push(id.clone());
-        } else if !known.contains(id) {
-            known.push(id.clone());
-        }
-    }
-    if known.is_empty() {
-        report.exit_code = Some(USAGE);
-        return Ok(report);
-    }
-    let run = Run { workspace, options };
-    let mut found = run.some(&known, Addopts::Kept)?;
-    found.not_found.append(&mut report.not_found);
-    Ok(found)
+pub fn run(checkout: &Checkout, ids: &[String], options: &Options) -> Result<Report, ToolError> {
+    Ok(run_measured(checkout, ids, options, None)?.0)
+}
+
+/// As [`run`], and says which lines ran of some files, if asked.
+pub fn run_measured(
+    checkout: &Checkout,
+    ids: &[String],
+    options: &Options,
+    measure: Option<&Measure>,
+) -> Result<(Report, Option<Coverage>), ToolError> {
+    let scratch = &checkout.config().scratch;
+    let measurement = measure
+        .map(|asked| Measurement::new(asked, checkout.root(), scratch))
+        .transpose()?;
+    let mut run = Run {
+        checkout,
+        options,
+        measurement,
+    };
+    let report = run.all(ids)?;
+    Ok((report, run.measurement.map(Measurement::finish)))
 }
 
 struct Run<'a> {
-    workspace: &'a Workspace,
+    checkout: &'a Checkout,
     options: &'a Options,
+    measurement: Option<Measurement>,
 }
 
 impl Run<'_> {
-    fn some(&self, ids: &[String], addopts: Addopts) -> Result<Report, ToolError> {
-        let root = self.workspace.root();
+    fn all(&mut self, ids: &[String]) -> Result<Report, ToolError> {
+        let mut report = Report::default();
+        let mut known = Vec::new();
+        for id in ids {
+            let there = self.checkout.root().join(file_of(id)).exists();
+            if !there {
+                report.not_found.push(id.clone());
+            } else if !known.contains(id) {
+                known.push(id.clone());
+            }
+        }
+        if known.is_empty() {
+            report.exit_code = Some(USAGE);
+            return Ok(report);
+        }
+        let mut found = self.some(&known, Addopts::Kept)?;
+        found.not_found.append(&mut report.not_found);
+        Ok(found)
+    }
+
+    fn some(&mut self, ids: &[String], addopts: Addopts) -> Result<Report, ToolError> {
+        let root = self.checkout.root();
         let mut files: Vec<String> = Vec::new();
         for file in ids.iter().map(|id| file_of(id)) {
             if !files.iter().any(|f| f == file) {
                 files.push(file.to_owned());
             }
         }
-        let config = self.workspace.config();
-        let prepared = prepare(config, root, &files, ids, self.options, addopts)?;
+        let config = self.checkout.config();
+        let mut prepared = prepare(config, root, &files, ids, self.options, addopts)?;
+        if let Some(measurement) = &self.measurement {
+            measurement.of(&mut prepared.command)?;
+        }
         let finished = process::run(&prepared.command, self.options.deadline)?;
+        if let Some(measurement) = &mut self.measurement {
+            measurement.add(finished.ended)?;
+        }
         let session = Session::new(events::read(&prepared.report)?);
         let _ = std::fs::remove_file(&prepared.report);
         if !self.options.trace.is_empty() {
@@ -105,7 +137,7 @@ impl Run<'_> {
             .collect();
         let (started, collected) = (session.started, session.collected);
         let classifier = Classifier {
-            layout: self.workspace.layout(),
+            layout: self.checkout.layout(),
             root,
         };
         let in_time = !finished.timed_out() && Instant::now() < self.options.deadline;
@@ -153,7 +185,7 @@ impl Run<'_> {
 
     /// For a file that pytest will not take as an argument: it must not keep the others from running.
     fn one_by_one(
-        &self,
+        &mut self,
         ids: &[String],
         files: &[String],
         addopts: Addopts,

@@ -41,7 +41,7 @@ impl Tool for RunPytest {
         let ids = named_or_contributed(context.workspace, &args.tests)?;
         let mut options = Options::until(deadline(context, args.timeout));
         options.keyword = args.keyword;
-        let report = pytest::run(context.workspace, &ids, &options)?;
+        let report = pytest::run(context.workspace.checkout(), &ids, &options)?;
         let mut shown = text::text(&report);
         for id in &report.not_found {
             if !id.contains("::") && context.workspace.root().join(id).exists() {

@@ -100,7 +100,7 @@ impl Tool for TryFix {
             .collect();
         let patch = context.workspace.patch(&of_fix);
         let options = scope.options(deadline(context, None));
-        let report = pytest::run(context.workspace, &scope.run, &options)?;
+        let report = pytest::run(context.workspace.checkout(), &scope.run, &options)?;
         let (report, mut neighbours) = scope.split(report);
         neighbours.compare(context, &without)?;
         let mut shown = scope.verdict(&report);

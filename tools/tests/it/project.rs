@@ -108,7 +108,7 @@ impl Project {
         let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
         let mut options = Options::until(Instant::now() + Duration::from_secs(100));
         change(&mut options);
-        pytest::run(&self.workspace(), &ids, &options).unwrap()
+        pytest::run(self.workspace().checkout(), &ids, &options).unwrap()
     }
 }
 

@@ -51,10 +51,10 @@ pub fn run(
 
     let mut options = Options::until(share(context, 3));
     options.trace.clone_from(&ids);
-    let mut old = pytest::run(context.workspace, &changed, &options)?;
+    let mut old = pytest::run(context.workspace.checkout(), &changed, &options)?;
     if old.timed_out {
         options.deadline = share(context, 3);
-        let of_contributed = pytest::run(context.workspace, &ids, &options)?;
+        let of_contributed = pytest::run(context.workspace.checkout(), &ids, &options)?;
         old = without_the_rest(old, of_contributed, contributed);
     }
     let before = before(context, kept, contributed, &modified, &old)?;
@@ -81,7 +81,7 @@ fn before(
     }
     let options = Options::until(share(context, 4));
     let few = with_base(context.workspace, kept, |workspace| {
-        pytest::run(workspace, &suspects, &options)
+        pytest::run(workspace.checkout(), &suspects, &options)
     })?;
     let passes = |report: &Report| {
         report
@@ -95,7 +95,7 @@ fn before(
     // On its own a test may pass that fails among the others, patch or not: only like runs can be compared.
     let options = Options::until(share(context, 3));
     let mut whole = with_base(context.workspace, kept, |workspace| {
-        pytest::run(workspace, modified, &options)
+        pytest::run(workspace.checkout(), modified, &options)
     })?;
     if whole.timed_out {
         whole = few;
@@ -192,7 +192,7 @@ fn rerun(context: &Context<'_>, ids: &[String]) -> Result<Vec<Rerun>, ToolError>
         let report = if order == "alone" {
             alone(context.workspace, ids, &options)?
         } else {
-            pytest::run(context.workspace, ids, &options)?
+            pytest::run(context.workspace.checkout(), ids, &options)?
         };
         reruns.push(Rerun {
             hash_seed,
@@ -210,7 +210,7 @@ fn alone(workspace: &Workspace, ids: &[String], options: &Options) -> Result<Rep
         .chunks(1)
         .chain(Some(together).filter(|rest| !rest.is_empty()));
     for group in groups {
-        let report = pytest::run(workspace, group, options)?;
+        let report = pytest::run(workspace.checkout(), group, options)?;
         all = Some(match all {
             Some(first) => pytest::join(first, report),
             None => report,

@@ -367,7 +367,7 @@ fn some_outcomes(
         return Ok(None);
     }
     let report = pytest::run(
-        context.workspace,
+        context.workspace.checkout(),
         ids,
         &Options::until(Instant::now() + time),
     )?;

@@ -1,0 +1,138 @@
+//! Which lines of some files run while a program runs, by coverage.py (see `coverage/driver.py`): line data, never
+//! what it prints. The repository's own coverage configuration plays no part.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::process::{Command, Ended};
+use crate::test_run::{Coverage, Lines, Measure};
+use crate::tool::ToolError;
+
+const DRIVER: &str = include_str!("coverage/driver.py");
+
+/// What several programs, one after the other, run of the files.
+pub struct Measurement {
+    /// Holds the package `coverage`.
+    package: PathBuf,
+    /// Where files lie, by the path that was asked for.
+    files: BTreeMap<String, PathBuf>,
+    driver: PathBuf,
+    result: PathBuf,
+    statements: BTreeMap<String, BTreeSet<u32>>,
+    executed: BTreeMap<String, BTreeSet<u32>>,
+    problems: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Found {
+    files: BTreeMap<String, Lines>,
+    problems: Vec<String>,
+}
+
+impl Measurement {
+    /// `root` is the workspace, links resolved; files of ours go into `scratch`.
+    pub fn new(asked: &Measure, root: &Path, scratch: &Path) -> Result<Self, ToolError> {
+        let folder = scratch.join("coverage");
+        std::fs::create_dir_all(&folder)?;
+        let driver = folder.join("driver.py");
+        if std::fs::read(&driver).ok().as_deref() != Some(DRIVER.as_bytes()) {
+            std::fs::write(&driver, DRIVER)?;
+        }
+        let files = (asked.files.iter())
+            .filter_map(|name| {
+                let path = std::fs::canonicalize(root.join(name)).ok()?;
+                path.is_file().then(|| (name.clone(), path))
+            })
+            .collect();
+        Ok(Measurement {
+            package: asked.package.clone(),
+            files,
+            driver,
+            result: folder.join(format!("{}.json", std::process::id())),
+            statements: BTreeMap::new(),
+            executed: BTreeMap::new(),
+            problems: Vec::new(),
+        })
+    }
+
+    /// Has a Python program measured; its arguments begin with `-m` or with the path of a file.
+    pub fn of(&self, command: &mut Command) -> Result<(), ToolError> {
+        if self.files.is_empty() {
+            return Ok(());
+        }
+        match std::fs::remove_file(&self.result) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
+            _ => {}
+        }
+        command.args.insert(0, OsString::from(&self.driver));
+        let settings = json!({
+            "package": self.package,
+            "files": self.files,
+            "result": self.result,
+        });
+        command
+            .env
+            .insert("TESTWRIGHT_COVERAGE".to_owned(), settings.to_string());
+        Ok(())
+    }
+
+    /// Adds what the program left that has just ended.
+    pub fn add(&mut self, ended: Ended) -> Result<(), ToolError> {
+        if self.files.is_empty() {
+            return Ok(());
+        }
+        let bytes = match std::fs::read(&self.result) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                let how = match ended {
+                    Ended::Deadline => "the deadline came".to_owned(),
+                    Ended::Signal(signal) => format!("the process was ended by signal {signal}"),
+                    Ended::Exit(status) => format!("the process ended with exit status {status}"),
+                };
+                self.problem(format!("{how} before its coverage was written"));
+                return Ok(());
+            }
+            Err(e) => return Err(e.into()),
+        };
+        std::fs::remove_file(&self.result)?;
+        let found: Found = serde_json::from_slice(&bytes)
+            .map_err(|e| ToolError::Broken(format!("what was measured cannot be read: {e}")))?;
+        for (name, lines) in found.files {
+            let statements = self.statements.entry(name.clone()).or_default();
+            statements.extend(lines.statements);
+            self.executed
+                .entry(name)
+                .or_default()
+                .extend(lines.executed);
+        }
+        for problem in found.problems {
+            self.problem(problem);
+        }
+        Ok(())
+    }
+
+    fn problem(&mut self, problem: String) {
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
+    /// What all of them ran.
+    pub fn finish(mut self) -> Coverage {
+        let lines = |found: Option<BTreeSet<u32>>| found.unwrap_or_default().into_iter().collect();
+        let files = std::mem::take(&mut self.files).into_keys().map(|name| {
+            let of_file = Lines {
+                statements: lines(self.statements.remove(&name)),
+                executed: lines(self.executed.remove(&name)),
+            };
+            (name, of_file)
+        });
+        let files = files.collect();
+        let problem = (!self.problems.is_empty()).then(|| self.problems.join("; "));
+        Coverage { files, problem }
+    }
+}

@@ -1,0 +1,141 @@
+"""Runs a program as Python itself would run it, and notes which lines of some files it runs (by coverage.py).
+
+    driver.py -m MODULE ARGUMENT...     as python -m MODULE ARGUMENT...
+    driver.py FILE ARGUMENT...          as python FILE ARGUMENT...
+
+Measuring begins before anything of the program is imported, so that it may be a test runner that is itself the code
+under test. The program finds neither coverage.py nor this file: its own coverage.py, if it has one, stays its own.
+Runs on Python 3.6 and everything later. What was measured is written at the end, as one JSON object: a program that
+never comes to its end leaves none. Processes that it starts are not measured.
+"""
+
+import json
+import os
+import runpy
+import sys
+
+# Kept because the program may replace the modules' attributes, and leaves of its own accord what it changed.
+_dumps, _open, _replace, _getpid, _chdir = json.dumps, open, os.replace, os.getpid, os.chdir
+
+_SETTINGS = json.loads(os.environ.pop("TESTWRIGHT_COVERAGE"))
+_PID, _CWD = _getpid(), os.getcwd()
+
+
+class _Measure(object):
+    def __init__(self):
+        self.coverage, self.tracer, self.modules = None, None, {}
+        self.problems = []
+
+    def start(self):
+        """Starts measuring. Whatever keeps it from that is a problem to be told, and none of the program."""
+        package = _SETTINGS["package"]
+        environ = dict((name, os.environ.pop(name)) for name in list(os.environ) if name.startswith("COVERAGE_"))
+        os.environ["COVERAGE_CORE"] = "ctrace"
+        sys.path.insert(0, package)
+        try:
+            from coverage import Coverage
+
+            self.coverage = Coverage(
+                data_file=None,
+                # Not the repository's: that one may write data in parallel, leave out files or use other plugins.
+                config_file=False,
+                include=[_literally(path) for path in _SETTINGS["files"].values()],
+                branch=False,
+            )
+            # Its warnings go through the filters that the program sets, which may make errors of them.
+            self.coverage._warn = self._warned
+            # What is marked as not to be counted can run all the same.
+            self.coverage.clear_exclude()
+            self.coverage.start()
+            self.tracer = sys.gettrace()
+            self._watch(os.path.join(package, ""))
+        except Exception as error:
+            self.problems.append("coverage.py could not be started: %s: %s" % (type(error).__name__, error))
+            self.coverage = None
+        finally:
+            sys.path.remove(package)
+            sys.path_importer_cache.pop(package, None)
+            os.environ.pop("COVERAGE_CORE", None)
+            os.environ.update(environ)
+            for name in [name for name in sys.modules if name.partition(".")[0] == "coverage"]:
+                self.modules[name] = sys.modules.pop(name)
+
+    def _warned(self, text, slug=None, **more):
+        # That nothing was run of the files is an answer, and no problem.
+        if slug not in ("no-data-collected", "already-imported", "module-not-measured"):
+            self._note("coverage.py warns: %s" % text)
+
+    def _note(self, problem):
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    def _watch(self, own):
+        """Notices that the program puts another trace function in the place of ours."""
+        original, tracer, note = sys.settrace, self.tracer, self._note
+
+        def settrace(function):
+            caller = sys._getframe(1).f_code.co_filename
+            if not caller.startswith(own) and function is not tracer and sys.gettrace() is tracer:
+                note("the trace function was replaced (sys.settrace in %s)" % os.path.basename(caller))
+            return original(function)
+
+        sys.settrace = settrace
+
+    def finish(self):
+        if _getpid() != _PID:
+            return  # a child that the program forked and that found its way back here
+        found = {}
+        if self.coverage is not None:
+            if sys.gettrace() is not self.tracer:
+                self._note("the trace function was not there any more at the end")
+            for name in [name for name in sys.modules if name.partition(".")[0] == "coverage"]:
+                del sys.modules[name]
+            sys.modules.update(self.modules)
+            try:
+                _chdir(_CWD)
+                self.coverage.stop()
+                for name, path in _SETTINGS["files"].items():
+                    found[name] = self._lines(name, path)
+            except Exception as error:
+                self._note("what was measured could not be read: %s: %s" % (type(error).__name__, error))
+        aside = _SETTINGS["result"] + ".aside"
+        with _open(aside, "w") as out:
+            out.write(_dumps({"files": found, "problems": self.problems}))
+        _replace(aside, _SETTINGS["result"])
+
+    def _lines(self, name, path):
+        try:
+            _, statements, _, missing, _ = self.coverage.analysis2(path)
+        except Exception as error:
+            self._note("%s cannot be parsed: %s" % (name, error))
+            return {"statements": [], "executed": []}
+        return {"statements": sorted(statements), "executed": sorted(set(statements) - set(missing))}
+
+
+def _literally(path):
+    """As a pattern. A ? stands for what would have a meaning in one: other files that fit are not asked about."""
+    return "".join("?" if letter in "*?[]{}!" else letter for letter in path)
+
+
+def _run(words):
+    sys.argv[:] = words[1:] if words[0] == "-m" else words
+    # Python put the folder of this file first, unless it was told to put none there.
+    is_first = not getattr(sys.flags, "safe_path", False) and not sys.flags.isolated
+    if words[0] == "-m":
+        if is_first:
+            sys.path[0] = _CWD if sys.version_info >= (3, 7) else ""
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    else:
+        if is_first:
+            sys.path[0] = os.path.dirname(os.path.realpath(words[0]))
+        runpy.run_path(words[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    _MEASURE = _Measure()
+    _WORDS = sys.argv[1:]
+    _MEASURE.start()
+    try:
+        _run(_WORDS)
+    finally:
+        _MEASURE.finish()
