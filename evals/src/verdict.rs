@@ -48,7 +48,7 @@ pub struct Observed {
 }
 
 impl Observed {
-    fn is_contributed(&self, id: &str) -> bool {
+    pub(crate) fn is_contributed(&self, id: &str) -> bool {
         self.contributed.iter().any(|test| is_of(id, test))
     }
 

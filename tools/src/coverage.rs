@@ -24,6 +24,7 @@ pub struct Measurement {
     result: PathBuf,
     statements: BTreeMap<String, BTreeSet<u32>>,
     executed: BTreeMap<String, BTreeSet<u32>>,
+    called: BTreeMap<String, BTreeSet<u32>>,
     problems: Vec<String>,
 }
 
@@ -55,6 +56,7 @@ impl Measurement {
             result: folder.join(format!("{}.json", std::process::id())),
             statements: BTreeMap::new(),
             executed: BTreeMap::new(),
+            called: BTreeMap::new(),
             problems: Vec::new(),
         })
     }
@@ -104,6 +106,8 @@ impl Measurement {
         for (name, lines) in found.files {
             let statements = self.statements.entry(name.clone()).or_default();
             statements.extend(lines.statements);
+            let called = self.called.entry(name.clone()).or_default();
+            called.extend(lines.called);
             self.executed
                 .entry(name)
                 .or_default()
@@ -128,6 +132,7 @@ impl Measurement {
             let of_file = Lines {
                 statements: lines(self.statements.remove(&name)),
                 executed: lines(self.executed.remove(&name)),
+                called: lines(self.called.remove(&name)),
             };
             (name, of_file)
         });

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use testwright_sandboxes::environment::{self, Environment, Event};
 use testwright_sandboxes::recipe;
-use testwright_sandboxes::repository::{self, Applied, Files, Source, Tree};
+use testwright_sandboxes::repository::{self, Applied, Files, How, Source, Tree};
 use testwright_tools::workspace::Layout;
 
 use super::contribution::{Contribution, layout};
@@ -80,7 +80,7 @@ impl Harness {
         };
         let new = if fix.files.keys().any(|path| changes_what_is_installed(path)) {
             let fixed = source
-                .with_changes(&fix.files, &self.cache)
+                .with_files(&fix.files, &self.cache)
                 .map_err(stopped("source"))?;
             State {
                 environment: self.environment(instance, &fixed, progress).await?,
@@ -135,7 +135,11 @@ impl Harness {
         patch: &str,
     ) -> Result<Applied, Stopped> {
         if patch.trim().is_empty() {
-            return Ok(Applied::default());
+            return Ok(Applied {
+                files: Files::new(),
+                how: How::Exactly,
+                notes: Vec::new(),
+            });
         }
         let tree = source.tree().map_err(stopped("source"))?;
         let applied = repository::apply(&tree, &Files::new(), patch).map_err(stopped("source"))?;

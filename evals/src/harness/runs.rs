@@ -139,7 +139,7 @@ impl Harness {
         let environment = &run.state.environment;
         let mut measure = None;
         if !run.measure.is_empty() {
-            let version = environment.python_version();
+            let version = &environment.python_version;
             // A Python that coverage.py is not made for is no reason not to run the tests.
             match coverage::package(version, &self.build).await {
                 Ok(package) => {

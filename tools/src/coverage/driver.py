@@ -19,6 +19,8 @@ _dumps, _open, _replace, _getpid, _chdir = json.dumps, open, os.replace, os.getp
 
 _SETTINGS = json.loads(os.environ.pop("TESTWRIGHT_COVERAGE"))
 _PID, _CWD = _getpid(), os.getcwd()
+# Name of what runs since the first test began.
+_TESTS = "tests"
 
 
 class _Measure(object):
@@ -48,6 +50,8 @@ class _Measure(object):
             self.coverage.clear_exclude()
             self.coverage.start()
             self.tracer = sys.gettrace()
+            # For a plugin of ours: what runs from then on is kept apart. It takes it away before there are tests.
+            sys._testwright_first_test = self._first_test
             self._watch(os.path.join(package, ""))
         except Exception as error:
             self.problems.append("coverage.py could not be started: %s: %s" % (type(error).__name__, error))
@@ -64,6 +68,9 @@ class _Measure(object):
         # That nothing was run of the files is an answer, and no problem.
         if slug not in ("no-data-collected", "already-imported", "module-not-measured"):
             self._note("coverage.py warns: %s" % text)
+
+    def _first_test(self):
+        self.coverage.switch_context(_TESTS)
 
     def _note(self, problem):
         if problem not in self.problems:
@@ -108,8 +115,12 @@ class _Measure(object):
             _, statements, _, missing, _ = self.coverage.analysis2(path)
         except Exception as error:
             self._note("%s cannot be parsed: %s" % (name, error))
-            return {"statements": [], "executed": []}
-        return {"statements": sorted(statements), "executed": sorted(set(statements) - set(missing))}
+            return {"statements": [], "executed": [], "called": []}
+        executed = set(statements) - set(missing)
+        contexts = self.coverage.get_data().contexts_by_lineno(path)
+        lines = [line for line, found in contexts.items() if _TESTS in found]
+        called = executed & set(self.coverage._get_file_reporter(path).translate_lines(lines))
+        return {"statements": sorted(statements), "executed": sorted(executed), "called": sorted(called)}
 
 
 def _literally(path):

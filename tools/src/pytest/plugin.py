@@ -362,6 +362,8 @@ def _tracer():
 
 
 _TRACER = _tracer()
+# What the driver that measures coverage wants to be told, once.
+_FIRST_TEST = [sys.__dict__.pop("_testwright_first_test")] if hasattr(sys, "_testwright_first_test") else []
 _CHILDREN = _Children() if _SETTINGS["trace"] else None
 
 
@@ -540,6 +542,8 @@ def pytest_collection_finish(session):
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item):
+    if _FIRST_TEST:
+        _FIRST_TEST.pop()()
     _emit("start", id=_id(item))
     _LIMIT.before(item)
     _begin_trace(item)

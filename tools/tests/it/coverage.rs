@@ -572,3 +572,14 @@ def test_x():
     let pid = std::fs::read_to_string(project.root().join("child.pid")).unwrap();
     assert!(!Path::new("/proc").join(pid.trim()).exists());
 }
+
+#[test]
+fn what_runs_on_import_is_told_from_what_tests_run() {
+    let project = project();
+    let ids = ["tests/test_a.py::test_plain"];
+    let coverage = measured(&project, &ids, &["pkg/__init__.py"]).coverage;
+    let coverage = coverage.unwrap();
+    let lines = &coverage.files["pkg/__init__.py"];
+    assert_eq!(lines.called, [5], "{lines:?}");
+    assert!(lines.executed.starts_with(&[1, 2, 5]), "{lines:?}");
+}
