@@ -7,7 +7,10 @@
 //!
 //! All of it blocks; asynchronous callers use `spawn_blocking`.
 
+mod apply;
 mod archive;
+mod base;
+mod changed;
 mod clone;
 mod git;
 mod locate;
@@ -16,10 +19,13 @@ mod patch;
 mod tests;
 mod tree;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+pub use apply::{Applied, How, apply};
+pub use base::{File, FileKind, Files};
 pub use patch::apply_check;
 pub use tree::Tree;
 
@@ -103,5 +109,20 @@ impl Source {
     /// The files in the archive, to read single ones without unpacking.
     pub fn tree(&self) -> Result<Tree> {
         Tree::open(&self.archive)
+    }
+
+    /// The same commit with files replaced, added (mode 0644) or removed (`None`): code of its own, with a digest of
+    /// its own. Modes are kept; nothing is written where nothing differs.
+    pub fn with_changes(
+        &self,
+        files: &BTreeMap<String, Option<Vec<u8>>>,
+        cache: &Path,
+    ) -> Result<Source> {
+        changed::with_contents(self, files, cache)
+    }
+
+    /// The same for files that a patch has left, with their kinds.
+    pub fn with_files(&self, files: &Files, cache: &Path) -> Result<Source> {
+        changed::with_files(self, files, cache)
     }
 }

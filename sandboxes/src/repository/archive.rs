@@ -246,7 +246,7 @@ fn write(
     })
 }
 
-fn make_readable(file: &File) -> Result<()> {
+pub(super) fn make_readable(file: &File) -> Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
     Ok(())

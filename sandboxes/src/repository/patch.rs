@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::Source;
+use super::base::{Base, Files};
 use super::git::Git;
-use super::{Source, Tree};
 use crate::sandbox::Result;
 
 /// Asks `git apply --check` in a folder that holds, of the base commit, the files that the patch speaks of.
@@ -16,17 +17,35 @@ pub fn apply_check(source: &Source, patch: &str) -> Result<std::result::Result<(
     }
     let tree = source.tree()?;
     let folder = tempfile::tempdir()?;
+    let none = Files::new();
+    let base = Base::new(&tree, &none);
     for path in touched(patch) {
-        materialise(&tree, &path, folder.path())?;
+        base.materialise(&path, folder.path())?;
     }
+    git_apply(folder.path(), patch, &["--check"])
+}
+
+/// `git apply` in a folder that is no repository.
+pub(super) fn git_apply(
+    folder: &Path,
+    patch: &str,
+    options: &[&str],
+) -> Result<std::result::Result<(), String>> {
     let mut command = Git::nowhere().command();
     command
-        .current_dir(folder.path())
-        .env(
-            "GIT_CEILING_DIRECTORIES",
-            folder.path().parent().unwrap_or(folder.path()),
-        )
-        .args(["apply", "--check", "--whitespace=nowarn", "-"]);
+        .current_dir(folder)
+        .env("GIT_CEILING_DIRECTORIES", folder.parent().unwrap_or(folder))
+        // What the user has set for work of their own.
+        .args(["-c", "core.autocrlf=false", "-c", "core.symlinks=true"])
+        .args([
+            "-c",
+            "core.fileMode=true",
+            "-c",
+            "apply.ignoreWhitespace=no",
+        ])
+        .args(["apply", "--whitespace=nowarn"])
+        .args(options)
+        .arg("-");
     let said = super::git::run(command, patch.as_bytes())?;
     if said.ok {
         return Ok(Ok(()));
@@ -34,47 +53,12 @@ pub fn apply_check(source: &Source, patch: &str) -> Result<std::result::Result<(
     Ok(Err(said.stderr.replace("error: ", "")))
 }
 
-/// Puts one file of the base there, and the links that lie on the way to it.
-fn materialise(tree: &Tree, path: &str, folder: &Path) -> Result<()> {
-    if path
-        .split('/')
-        .any(|part| part.is_empty() || part == "." || part == "..")
-    {
-        return Ok(());
-    }
-    let ends = path.match_indices('/').map(|(i, _)| i).chain([path.len()]);
-    for end in ends {
-        let part = &path[..end];
-        let Some(place) = tree.place(part) else {
-            continue;
-        };
-        let target = folder.join(part);
-        if target.symlink_metadata().is_ok() {
-            return Ok(());
-        }
-        if let Some(parent) = target.parent() {
-            std::fs::create_dir_all(parent)?;
-        }
-        if let Some(link) = &place.link {
-            std::os::unix::fs::symlink(link, &target)?;
-            // Nothing is written through a link.
-            return Ok(());
-        }
-        std::fs::write(&target, tree.read(part)?.unwrap_or_default())?;
-        if place.executable {
-            use std::os::unix::fs::PermissionsExt as _;
-            std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o755))?;
-        }
-        return Ok(());
-    }
-    Ok(())
-}
-
 /// Every path that a header of the patch may name; one too many does no harm.
-fn touched(patch: &str) -> BTreeSet<String> {
+pub(super) fn touched(patch: &str) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for line in patch.lines() {
         if let Some(rest) = line.strip_prefix("diff --git ") {
+            let rest = rest.trim_end_matches('\r');
             // Unquoted names may hold blanks: the two halves are the same but for the first letter.
             let middle = rest.len() / 2;
             let (old, new) = if !rest.starts_with('"') && rest.as_bytes().get(middle) == Some(&b' ')
@@ -93,7 +77,7 @@ fn touched(patch: &str) -> BTreeSet<String> {
         } else {
             for start in ["rename from ", "rename to ", "copy from ", "copy to "] {
                 if let Some(rest) = line.strip_prefix(start) {
-                    paths.insert(unquote(rest));
+                    paths.insert(unquote(rest.trim_end_matches('\r')));
                 }
             }
         }

@@ -77,6 +77,14 @@ impl Tree {
             .map(|c| String::from_utf8_lossy(&c).into_owned()))
     }
 
+    /// Paths of files and links below a folder.
+    pub(super) fn below(&self, folder: &str) -> impl Iterator<Item = &str> {
+        let start = format!("{folder}/");
+        let from = self.entries.range(start.clone()..);
+        from.map(|(path, _)| path.as_str())
+            .take_while(move |path| path.starts_with(&start))
+    }
+
     pub(super) fn place(&self, path: &str) -> Option<&Place> {
         self.entries.get(path)
     }

@@ -1,0 +1,206 @@
+//! Applies a patch on the host, in a folder that holds nothing but the files it speaks of.
+//!
+//! As the public harnesses of the benchmarks do: with git, then with git and an eye closed to whitespace, then with
+//! GNU `patch` and some fuzz. How it went is told, because the two judge differently what applies.
+
+use std::process::{Command, Stdio};
+
+use super::base::{Base, File, FileKind, Files, is_plain, read_folder};
+use super::patch::{git_apply, touched};
+use super::{Tree, git};
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::Result;
+
+#[cfg(test)]
+mod tests;
+
+/// What a patch made of the files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applied {
+    /// The files that differ from those before, as they are now.
+    pub files: Files,
+    pub how: How,
+    /// What was done to make it apply, e.g. with how much fuzz.
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum How {
+    /// `git apply`.
+    Exactly,
+    /// `git apply` once the carriage returns at its line ends were taken away.
+    WithoutCarriageReturns,
+    /// `git apply --ignore-whitespace`.
+    IgnoringWhitespace,
+    /// `patch --fuzz=5`.
+    WithFuzz,
+}
+
+/// Applies a patch to the files of a tree, of which some were `changed` already.
+///
+/// The outer error is ours; the inner one says why it does not apply, in git's words.
+pub fn apply(
+    tree: &Tree,
+    changed: &Files,
+    patch: &str,
+) -> Result<std::result::Result<Applied, String>> {
+    if patch.trim().is_empty() {
+        return Ok(Err("the patch is empty".to_owned()));
+    }
+    let base = Base::new(tree, changed);
+    let mut notes = Vec::new();
+    let mut text = patch.to_owned();
+    if !text.ends_with('\n') {
+        text.push('\n');
+        notes.push("the patch's last line had no end".to_owned());
+    }
+    let paths = touched(&text);
+    let attempt = |how: How, patch: &str| -> Result<std::result::Result<Applied, String>> {
+        let folder = tempfile::tempdir()?;
+        for path in &paths {
+            base.materialise(path, folder.path())?;
+        }
+        let before = read_folder(folder.path())?;
+        let notes = match how {
+            How::WithFuzz => fuzzy(folder.path(), patch)?,
+            How::IgnoringWhitespace => git_apply(folder.path(), patch, &["--ignore-whitespace"])?
+                .map(|()| vec!["differences in whitespace were ignored".to_owned()]),
+            How::WithoutCarriageReturns => git_apply(folder.path(), patch, &[])?.map(|()| {
+                vec!["carriage returns at the ends of the patch's lines were ignored".to_owned()]
+            }),
+            How::Exactly => git_apply(folder.path(), patch, &[])?.map(|()| Vec::new()),
+        };
+        let notes = match notes {
+            Ok(notes) => notes,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let files = difference(before, read_folder(folder.path())?);
+        match files.keys().find(|path| !is_plain(path)) {
+            Some(path) => Ok(Err(format!("invalid path '{path}'"))),
+            // It passes over what it cannot read.
+            None if files.is_empty() && how == How::WithFuzz => {
+                Ok(Err("nothing to be applied was found".to_owned()))
+            }
+            None => Ok(Ok(Applied { files, how, notes })),
+        }
+    };
+    let told = |applied: Applied| {
+        let notes = notes.iter().cloned().chain(applied.notes).collect();
+        Ok(Ok(Applied { notes, ..applied }))
+    };
+
+    let reason = match attempt(How::Exactly, &text)? {
+        Ok(applied) => return told(applied),
+        Err(reason) => reason,
+    };
+    if has_carriage_returns(&text) {
+        let plain = text.replace("\r\n", "\n");
+        if let Ok(applied) = attempt(How::WithoutCarriageReturns, &plain)? {
+            return told(applied);
+        }
+    }
+    if let Ok(applied) = attempt(How::IgnoringWhitespace, &text)? {
+        return told(applied);
+    }
+    // git has refused these for what they are; `patch` is less careful.
+    let careful = paths.iter().any(|path| !is_plain(path))
+        || text.contains(" 120000")
+        || text.lines().any(is_for_ed);
+    let through_link = || -> Result<bool> {
+        for path in &paths {
+            for (end, _) in path.match_indices('/') {
+                if base
+                    .file(&path[..end])?
+                    .is_some_and(|f| f.kind == FileKind::Link)
+                {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    };
+    if careful || through_link()? {
+        return Ok(Err(reason));
+    }
+    match attempt(How::WithFuzz, &text) {
+        Ok(Ok(applied)) => told(applied),
+        Ok(Err(_)) => Ok(Err(reason)),
+        Err(error) if error.kind == ErrorKind::Unavailable => {
+            Ok(Err(format!("{reason}\n({})", error.message)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// All its lines end so, or all those that git reads itself.
+fn has_carriage_returns(text: &str) -> bool {
+    let mut lines = text.split_inclusive('\n');
+    lines.clone().all(|line| line.ends_with("\r\n"))
+        || lines.any(|line| line.starts_with("+++ ") && line.ends_with("\r\n"))
+}
+
+/// `patch` hands such lines to the editor `ed`, which runs programs. In hunks, no line begins with a digit.
+fn is_for_ed(line: &str) -> bool {
+    let rest = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ',');
+    let command = rest.trim_end();
+    rest.len() < line.len() && ["a", "c", "d", "i", "s"].contains(&command)
+}
+
+/// GNU `patch`, and what it says about hunks that are not where they should be.
+fn fuzzy(
+    folder: &std::path::Path,
+    patch: &str,
+) -> Result<std::result::Result<Vec<String>, String>> {
+    let mut command = Command::new("patch");
+    for name in [
+        "POSIXLY_CORRECT",
+        "PATCH_GET",
+        "PATCH_VERSION_CONTROL",
+        "VERSION_CONTROL",
+    ] {
+        command.env_remove(name);
+    }
+    command
+        .current_dir(folder)
+        .env("LC_ALL", "C")
+        .args(["--batch", "--fuzz=5", "-p1"])
+        .args(["--unified", "--get=0"])
+        .args(["--no-backup-if-mismatch", "--reject-file=-"])
+        .stdin(Stdio::null());
+    let said = git::run(command, patch.as_bytes()).map_err(|error| match error.kind {
+        ErrorKind::Unavailable => SandboxError::new(
+            ErrorKind::Unavailable,
+            "`patch`, which applies patches with fuzz, is not installed",
+        ),
+        _ => error,
+    })?;
+    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    if !said.ok {
+        return Ok(Err(text));
+    }
+    // Told to ask nothing, it takes such a patch back instead of applying it.
+    if text.contains("Assuming -R") {
+        return Ok(Err("the patch seems to be applied already".to_owned()));
+    }
+    let telling =
+        |line: &&str| line.contains(" succeeded at ") || line.contains("tripping trailing CRs");
+    Ok(Ok(text
+        .lines()
+        .filter(telling)
+        .map(|line| format!("patch: {}", line.trim()))
+        .collect()))
+}
+
+fn difference(
+    mut before: std::collections::BTreeMap<String, File>,
+    after: std::collections::BTreeMap<String, File>,
+) -> Files {
+    let mut files = Files::new();
+    for (path, file) in after {
+        if before.remove(&path).as_ref() != Some(&file) {
+            files.insert(path, Some(file));
+        }
+    }
+    files.extend(before.into_keys().map(|path| (path, None)));
+    files
+}

@@ -1,0 +1,381 @@
+//! Patches of all kinds, made by git or written by hand.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::*;
+use crate::repository::{OpenOptions, Source, apply_check, open};
+
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+const TEN: &str = "one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\nten\n";
+
+impl Place {
+    fn new() -> Place {
+        let place = Place {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        place.git(&["init", "-q"]);
+        place.write("a.py", TEN.as_bytes());
+        place.write("dos.txt", TEN.replace('\n', "\r\n").as_bytes());
+        place.write("open.txt", b"first\nlast without an end");
+        place.write("dir/with blank.py", b"x = 1\n");
+        place.write("dir/\u{e4}.py", "y = '\u{e4}'\n".as_bytes());
+        place.write("run.sh", b"#!/bin/sh\n");
+        place.write("bytes.bin", &(0..=255).collect::<Vec<u8>>().repeat(8));
+        std::os::unix::fs::symlink("a.py", place.work().join("link")).unwrap();
+        std::os::unix::fs::symlink("/tmp", place.work().join("away")).unwrap();
+        place.git(&["add", "-A"]);
+        place.git(&["commit", "-q", "-m", "base"]);
+        place
+    }
+
+    fn work(&self) -> PathBuf {
+        let work = self.folder.path().join("work");
+        std::fs::create_dir_all(&work).unwrap();
+        work
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.folder.path().join("cache")
+    }
+
+    fn write(&self, path: &str, content: &[u8]) {
+        let path = self.work().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let said = Command::new("git")
+            .current_dir(self.work())
+            .args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(said.status.success(), "{said:?}");
+        String::from_utf8_lossy(&said.stdout).into_owned()
+    }
+
+    /// What was changed since the commit, as git writes it; the work tree is as before then.
+    fn diff(&self, options: &[&str]) -> String {
+        self.git(&["add", "-A"]);
+        let patch = self.git(&[&["diff", "--cached", "--binary"], options].concat());
+        self.git(&["reset", "-q", "--hard"]);
+        patch
+    }
+
+    fn source(&self) -> Source {
+        let work = self.work();
+        let options = OpenOptions::default();
+        let repository = open(work.to_str().unwrap(), None, &self.cache(), &options);
+        repository.unwrap().source().unwrap()
+    }
+
+    fn apply(&self, patch: &str) -> std::result::Result<Applied, String> {
+        let tree = self.source().tree().unwrap();
+        apply(&tree, &Files::new(), patch).unwrap()
+    }
+
+    fn exactly(&self, patch: &str) -> Files {
+        let applied = self.apply(patch).unwrap();
+        assert_eq!((applied.how, applied.notes), (How::Exactly, Vec::new()));
+        applied.files
+    }
+}
+
+fn file(content: impl AsRef<[u8]>, kind: FileKind) -> Option<File> {
+    let content = content.as_ref().to_vec();
+    Some(File { content, kind })
+}
+
+fn plain(content: impl AsRef<[u8]>) -> Option<File> {
+    file(content, FileKind::Plain)
+}
+
+fn files<const N: usize>(list: [(&str, Option<File>); N]) -> Files {
+    list.map(|(path, file)| (path.to_owned(), file)).into()
+}
+
+const PATCH: &str = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -4,5 +4,6 @@ three\n \
+                     four\n five\n six\n+six and a half\n seven\n eight\n";
+
+fn patched() -> String {
+    TEN.replace("six\n", "six\nsix and a half\n")
+}
+
+#[test]
+fn a_clean_patch_applies_exactly() {
+    let place = Place::new();
+    assert_eq!(place.exactly(PATCH), files([("a.py", plain(patched()))]));
+    // To what was changed already.
+    let tree = place.source().tree().unwrap();
+    let before = files([("a.py", plain(patched())), ("new.py", plain("n\n"))]);
+    let patch = "--- a/a.py\n+++ b/a.py\n@@ -6,3 +6,2 @@\n six\n-six and a half\n seven\n\
+                 --- a/new.py\n+++ b/new.py\n@@ -1 +1 @@\n-n\n+m\n";
+    let after = apply(&tree, &before, patch).unwrap().unwrap();
+    assert_eq!(after.how, How::Exactly);
+    assert_eq!(
+        after.files,
+        files([("a.py", plain(TEN)), ("new.py", plain("m\n"))])
+    );
+    let gone = files([("a.py", None)]);
+    assert!(apply(&tree, &gone, PATCH).unwrap().is_err());
+    let put_back = "--- /dev/null\n+++ b/a.py\n@@ -0,0 +1 @@\n+x\n";
+    assert_eq!(
+        apply(&tree, &gone, put_back).unwrap().unwrap().files,
+        files([("a.py", plain("x\n"))])
+    );
+}
+
+#[test]
+fn headers_and_text_around_them() {
+    let place = Place::new();
+    let wanted = files([("a.py", plain(patched()))]);
+    let bare = PATCH.split_once('\n').unwrap().1;
+    assert_eq!(place.exactly(bare), wanted, "no `diff --git`");
+    let around = format!("Here is the patch:\n\n{PATCH}-- \n2.40\n\nThat is all.\n");
+    assert_eq!(place.exactly(&around), wanted);
+    let fenced = format!("```diff\n{PATCH}```\n");
+    assert_eq!(place.exactly(&fenced), wanted);
+
+    let cut = place.apply(PATCH.trim_end_matches('\n')).unwrap();
+    assert_eq!((cut.files, cut.how), (wanted, How::Exactly));
+    assert_eq!(cut.notes, ["the patch's last line had no end"]);
+
+    for nothing in ["", " \n", "no patch at all", "diff --git a/a.py b/a.py\n"] {
+        assert!(place.apply(nothing).is_err(), "{nothing}");
+    }
+}
+
+#[test]
+fn line_ends() {
+    let place = Place::new();
+    // A patch with carriage returns on a file without.
+    let applied = place.apply(&PATCH.replace('\n', "\r\n")).unwrap();
+    assert_eq!(applied.files, files([("a.py", plain(patched()))]));
+    assert_eq!(applied.how, How::WithoutCarriageReturns);
+    assert_eq!(applied.notes.len(), 1);
+    // A file with them: the patch as git writes it, and one that lost them.
+    let dos = patched().replace('\n', "\r\n");
+    place.write("dos.txt", dos.as_bytes());
+    let patch = place.diff(&[]);
+    assert!(patch.contains("+six and a half\r\n"));
+    assert_eq!(place.exactly(&patch), files([("dos.txt", plain(&dos))]));
+    let applied = place.apply(&patch.replace('\r', "")).unwrap();
+    assert_eq!(applied.how, How::IgnoringWhitespace);
+    assert_eq!(
+        applied.files,
+        files([("dos.txt", plain(dos.replace("half\r\n", "half\n")))])
+    );
+    // No end of the last line, before and after.
+    place.write("open.txt", b"first\nother without an end");
+    place.write("a.py", TEN.trim_end().as_bytes());
+    let patch = place.diff(&[]);
+    assert!(patch.contains("\\ No newline at end of file"));
+    assert_eq!(
+        place.exactly(&patch),
+        files([
+            ("open.txt", plain("first\nother without an end")),
+            ("a.py", plain(TEN.trim_end())),
+        ])
+    );
+}
+
+#[test]
+fn whitespace_and_fuzz() {
+    let place = Place::new();
+    let spaced =
+        "--- a/dir/with blank.py\n+++ b/dir/with blank.py\n@@ -1 +1,2 @@\n x   = 1\n+y = 2\n";
+    assert!(apply_check(&place.source(), spaced).unwrap().is_err());
+    let applied = place.apply(spaced).unwrap();
+    assert_eq!(applied.how, How::IgnoringWhitespace);
+    assert_eq!(
+        applied.files,
+        files([("dir/with blank.py", plain("x = 1\ny = 2\n"))])
+    );
+    assert_eq!(applied.notes, ["differences in whitespace were ignored"]);
+
+    let fuzzy = PATCH.replace(" four\n", " quatre\n");
+    let applied = place.apply(&fuzzy).unwrap();
+    assert_eq!(applied.how, How::WithFuzz);
+    assert_eq!(applied.files, files([("a.py", plain(patched()))]));
+    assert!(
+        applied.notes[0].contains("with fuzz"),
+        "{:?}",
+        applied.notes
+    );
+
+    // Half of a patch is none.
+    let second = "--- a/run.sh\n+++ b/run.sh\n@@ -1 +1 @@\n-#!/bin/bash\n+#!/bin/dash\n";
+    let reason = place.apply(&format!("{fuzzy}{second}")).unwrap_err();
+    assert!(reason.contains("patch failed: a.py"), "{reason}");
+    // What is there already is not taken back.
+    place.write("a.py", patched().as_bytes());
+    place.git(&["commit", "-q", "-a", "-m", "patched"]);
+    assert!(place.apply(PATCH).is_err());
+}
+
+#[test]
+fn files_come_go_and_move() {
+    let place = Place::new();
+    place.write("sub/new.py", b"n = 1\n");
+    place.write("sub/empty.py", b"");
+    std::fs::remove_file(place.work().join("dos.txt")).unwrap();
+    place.git(&["mv", "a.py", "sub/moved.py"]);
+    place.write("sub/moved.py", patched().as_bytes());
+    place.git(&["mv", "dir/with blank.py", "dir/other blank.py"]);
+    place.write("dir/\u{e4}.py", b"y = 2\n");
+    place.git(&["mv", "dir/\u{e4}.py", "dir/\u{f6}.py"]);
+    std::fs::copy(
+        place.work().join("bytes.bin"),
+        place.work().join("copy.bin"),
+    )
+    .unwrap();
+    let wanted = files([
+        ("sub/new.py", plain("n = 1\n")),
+        ("sub/empty.py", plain("")),
+        ("dos.txt", None),
+        ("a.py", None),
+        ("sub/moved.py", plain(patched())),
+        ("dir/with blank.py", None),
+        ("dir/other blank.py", plain("x = 1\n")),
+        ("dir/\u{e4}.py", None),
+        ("dir/\u{f6}.py", plain("y = 2\n")),
+        ("copy.bin", plain((0..=255).collect::<Vec<u8>>().repeat(8))),
+    ]);
+    let patch = place.diff(&["-M", "-C", "--find-copies-harder"]);
+    for sign in [
+        "rename from a.py",
+        "copy from bytes.bin",
+        "deleted file mode",
+        "\\303\\244",
+    ] {
+        assert!(patch.contains(sign), "{sign}\n{patch}");
+    }
+    assert_eq!(place.exactly(&patch), wanted);
+}
+
+#[test]
+fn modes_links_and_bytes() {
+    let place = Place::new();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(place.work().join("run.sh"), executable).unwrap();
+    let mut bytes = (0..=255).collect::<Vec<u8>>().repeat(8);
+    bytes[700] = 0;
+    place.write("bytes.bin", &bytes);
+    place.write("new.bin", b"\0\xff\xfe");
+    std::fs::remove_file(place.work().join("link")).unwrap();
+    std::os::unix::fs::symlink("run.sh", place.work().join("link")).unwrap();
+    std::os::unix::fs::symlink("dir", place.work().join("more")).unwrap();
+    let patch = place.diff(&[]);
+    assert!(patch.contains("GIT binary patch") && patch.contains("new mode 100755"));
+    let changed = place.exactly(&patch);
+    assert_eq!(
+        changed,
+        files([
+            ("run.sh", file("#!/bin/sh\n", FileKind::Executable)),
+            ("bytes.bin", plain(&bytes)),
+            ("new.bin", plain(b"\0\xff\xfe")),
+            ("link", file("run.sh", FileKind::Link)),
+            ("more", file("dir", FileKind::Link)),
+        ])
+    );
+
+    // The source of the new code holds just that.
+    let source = place.source();
+    let new = source.with_files(&changed, &place.cache()).unwrap();
+    let tree = new.tree().unwrap();
+    for (path, file) in &changed {
+        assert_eq!(
+            &super::super::base::in_tree(&tree, path).unwrap(),
+            file,
+            "{path}"
+        );
+    }
+    assert_eq!(tree.text("a.py").unwrap().unwrap(), TEN);
+}
+
+#[test]
+fn paths_that_leave_the_tree_are_refused() {
+    let place = Place::new();
+    let new = |path: &str| format!("--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+x\n");
+    for path in [
+        "../out.py",
+        "x/../../out.py",
+        "/tmp/out.py",
+        ".git/config",
+        "dir/.GIT/x",
+    ] {
+        assert!(place.apply(&new(path)).is_err(), "{path}");
+    }
+    // Through a link that the repository has, or that the patch makes.
+    let name = format!("testwright-{}", std::process::id());
+    let through = new(&format!("away/{name}"));
+    assert!(place.apply(&through).is_err());
+    let link = "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/tmp\n\
+                \\ No newline at end of file\n";
+    let made = format!("{link}{}", new(&format!("l/{name}")));
+    assert!(place.apply(&made).is_err());
+    assert!(!Path::new("/tmp").join(name).exists());
+    // A folder is no file, and an `ed` script is no patch.
+    assert!(place.apply(&new("dir")).is_err());
+    let witness = place.folder.path().join("witness");
+    let script = format!(
+        "--- a/a.py\n+++ b/a.py\n1d\n!touch {}\nw\nq\n",
+        witness.display()
+    );
+    assert!(place.apply(&script).is_err());
+    assert!(!witness.exists());
+}
+
+#[test]
+fn a_changed_source_is_another() {
+    let place = Place::new();
+    let source = place.source();
+    let text = |t: &str| Some(t.as_bytes().to_vec());
+    let changes: BTreeMap<String, Option<Vec<u8>>> = [
+        ("a.py".to_owned(), text("changed\n")),
+        ("new/deep/x.py".to_owned(), text("new\n")),
+        ("dos.txt".to_owned(), None),
+        ("never was".to_owned(), None),
+    ]
+    .into();
+    let changed = source.with_changes(&changes, &place.cache()).unwrap();
+    assert_ne!(changed.digest, source.digest);
+    assert_eq!(
+        (&changed.name, &changed.commit, &changed.date),
+        (&source.name, &source.commit, &source.date)
+    );
+    let tree = changed.tree().unwrap();
+    assert_eq!(tree.text("a.py").unwrap().unwrap(), "changed\n");
+    assert_eq!(tree.text("new/deep/x.py").unwrap().unwrap(), "new\n");
+    assert!(!tree.contains("dos.txt") && tree.contains("link"));
+    assert_eq!(tree.paths().count(), source.tree().unwrap().paths().count());
+    // The same again, and other changes; on others of the same base they stay apart.
+    let again = source.with_changes(&changes, &place.cache()).unwrap();
+    assert_eq!(again, changed);
+    let mut other = changes.clone();
+    other.insert("a.py".to_owned(), text("otherwise\n"));
+    let other = source.with_changes(&other, &place.cache()).unwrap();
+    assert!(other.digest != changed.digest && other.archive != changed.archive);
+    // What changes nothing is the same source.
+    let same = [("a.py".to_owned(), text(TEN)), ("none".to_owned(), None)].into();
+    assert_eq!(source.with_changes(&same, &place.cache()).unwrap(), source);
+    let odd = [("../x".to_owned(), text(""))].into();
+    assert!(source.with_changes(&odd, &place.cache()).is_err());
+    // Modes are kept.
+    let run = [("run.sh".to_owned(), text("#!/bin/dash\n"))].into();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(place.work().join("run.sh"), mode).unwrap();
+    place.git(&["commit", "-q", "-a", "-m", "mode"]);
+    let changed = place.source().with_changes(&run, &place.cache()).unwrap();
+    assert_eq!(
+        super::super::base::in_tree(&changed.tree().unwrap(), "run.sh").unwrap(),
+        file("#!/bin/dash\n", FileKind::Executable)
+    );
+}

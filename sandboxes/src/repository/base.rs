@@ -1,0 +1,158 @@
+//! What a patch is applied to: the files of an archive, overlaid with what was changed already.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::Tree;
+use crate::sandbox::Result;
+
+/// A file of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// The content; of a symbolic link, its target.
+    pub content: Vec<u8>,
+    pub kind: FileKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    Plain,
+    Executable,
+    Link,
+}
+
+/// Files by path; `None`: there is no such file any more.
+pub type Files = BTreeMap<String, Option<File>>;
+
+pub(super) struct Base<'a> {
+    tree: &'a Tree,
+    changed: &'a Files,
+}
+
+impl<'a> Base<'a> {
+    pub fn new(tree: &'a Tree, changed: &'a Files) -> Base<'a> {
+        Base { tree, changed }
+    }
+
+    pub fn file(&self, path: &str) -> Result<Option<File>> {
+        match self.changed.get(path) {
+            Some(file) => Ok(file.clone()),
+            None => in_tree(self.tree, path),
+        }
+    }
+
+    /// A file below, if the path is a folder.
+    fn below(&self, path: &str) -> Option<String> {
+        let start = format!("{path}/");
+        let changed = self.changed.iter().filter(|(_, file)| file.is_some());
+        let kept = |path: &&str| self.changed.get(*path).is_none_or(Option::is_some);
+        changed
+            .map(|(path, _)| path.as_str())
+            .find(|path| path.starts_with(&start))
+            .or_else(|| self.tree.below(path).find(kept))
+            .map(str::to_owned)
+    }
+
+    /// Puts one file there, or the link that lies on the way to it; of a folder, one file.
+    pub fn materialise(&self, path: &str, folder: &Path) -> Result<()> {
+        if !is_plain(path) {
+            return Ok(());
+        }
+        let ends = path.match_indices('/').map(|(i, _)| i).chain([path.len()]);
+        for end in ends {
+            let part = &path[..end];
+            let Some(file) = self.file(part)? else {
+                continue;
+            };
+            let target = folder.join(part);
+            if target.symlink_metadata().is_err() {
+                if let Some(parent) = target.parent() {
+                    std::fs::create_dir_all(parent)?;
+                }
+                write(&file, &target)?;
+            }
+            // Nothing is written through a link, or below a file.
+            return Ok(());
+        }
+        match self.below(path) {
+            Some(inner) => self.materialise(&inner, folder),
+            None => Ok(()),
+        }
+    }
+}
+
+pub(super) fn in_tree(tree: &Tree, path: &str) -> Result<Option<File>> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let Some(place) = tree.place(path) else {
+        return Ok(None);
+    };
+    let (content, kind) = match &place.link {
+        Some(target) => (target.as_os_str().as_bytes().to_vec(), FileKind::Link),
+        None if place.executable => (tree.read(path)?.unwrap_or_default(), FileKind::Executable),
+        None => (tree.read(path)?.unwrap_or_default(), FileKind::Plain),
+    };
+    Ok(Some(File { content, kind }))
+}
+
+/// A path that stays in the tree, and out of git's own folder.
+pub(super) fn is_plain(path: &str) -> bool {
+    let odd = |part: &str| ["", ".", ".."].contains(&part) || part.eq_ignore_ascii_case(".git");
+    !path.split('/').any(odd) && !path.contains('\0')
+}
+
+fn write(file: &File, target: &Path) -> Result<()> {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::os::unix::fs::PermissionsExt as _;
+    if file.kind == FileKind::Link {
+        std::os::unix::fs::symlink(OsStr::from_bytes(&file.content), target)?;
+        return Ok(());
+    }
+    std::fs::write(target, &file.content)?;
+    let mode = match file.kind {
+        FileKind::Executable => 0o755,
+        _ => 0o644,
+    };
+    std::fs::set_permissions(target, std::fs::Permissions::from_mode(mode))?;
+    Ok(())
+}
+
+/// Every file below a folder of the host.
+pub(super) fn read_folder(folder: &Path) -> Result<BTreeMap<String, File>> {
+    let mut files = BTreeMap::new();
+    walk(folder, Path::new(""), &mut files)?;
+    Ok(files)
+}
+
+fn walk(root: &Path, below: &Path, files: &mut BTreeMap<String, File>) -> Result<()> {
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::os::unix::fs::PermissionsExt as _;
+    for entry in std::fs::read_dir(root.join(below))? {
+        let entry = entry?;
+        let relative = below.join(entry.file_name());
+        let found = entry.path().symlink_metadata()?;
+        if found.is_dir() {
+            walk(root, &relative, files)?;
+            continue;
+        }
+        let file = if found.is_symlink() {
+            File {
+                content: std::fs::read_link(entry.path())?
+                    .as_os_str()
+                    .as_bytes()
+                    .to_vec(),
+                kind: FileKind::Link,
+            }
+        } else {
+            File {
+                content: std::fs::read(entry.path())?,
+                kind: match found.permissions().mode() & 0o100 {
+                    0 => FileKind::Plain,
+                    _ => FileKind::Executable,
+                },
+            }
+        };
+        files.insert(relative.to_string_lossy().into_owned(), file);
+    }
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! A source made from another by changing files: the archive copied entry by entry.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::{BufReader, BufWriter, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use super::archive::make_readable;
+use super::base::{File, FileKind, Files, in_tree, is_plain};
+use super::clone::hex;
+use super::{Source, Tree};
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::Result;
+
+pub(super) fn with_contents(
+    source: &Source,
+    contents: &BTreeMap<String, Option<Vec<u8>>>,
+    cache: &Path,
+) -> Result<Source> {
+    let tree = source.tree()?;
+    let file = |(path, content): (&String, &Option<Vec<u8>>)| {
+        let kind = match tree.place(path) {
+            Some(place) if place.executable && place.link.is_none() => FileKind::Executable,
+            _ => FileKind::Plain,
+        };
+        let file = content.clone().map(|content| File { content, kind });
+        (path.clone(), file)
+    };
+    make(source, &tree, contents.iter().map(file).collect(), cache)
+}
+
+pub(super) fn with_files(source: &Source, files: &Files, cache: &Path) -> Result<Source> {
+    make(source, &source.tree()?, files.clone(), cache)
+}
+
+fn make(source: &Source, tree: &Tree, mut files: Files, cache: &Path) -> Result<Source> {
+    if let Some(path) = files.keys().find(|path| !is_plain(path)) {
+        let text = format!("change the file {path}: it is not a path in the tree");
+        return Err(SandboxError::new(ErrorKind::Input, text));
+    }
+    let mut same = Vec::new();
+    for (path, file) in &files {
+        if in_tree(tree, path)? == *file {
+            same.push(path.clone());
+        }
+    }
+    files.retain(|path, _| !same.contains(path));
+    if files.is_empty() {
+        return Ok(source.clone());
+    }
+    let digest = digest(source, &files);
+    let folder = cache.join("sources");
+    std::fs::create_dir_all(&folder)?;
+    let archive = folder.join(format!("{}.tar", &digest[..32]));
+    if !archive.exists() {
+        let aside = tempfile::NamedTempFile::new_in(&folder)?;
+        write(source, &files, aside.as_file())?;
+        make_readable(aside.as_file())?;
+        aside
+            .persist(&archive)
+            .map_err(|e| SandboxError::from(e.error))?;
+    }
+    Ok(Source {
+        archive,
+        digest,
+        ..source.clone()
+    })
+}
+
+/// Of what it was made from, and everything that was changed: lengths keep neighbours apart. The archive's name is
+/// part of it because it tells the date of the files.
+fn digest(source: &Source, files: &Files) -> String {
+    let mut digest = Sha256::new();
+    let name = source.archive.file_name().unwrap_or_default();
+    for part in [source.digest.as_bytes(), name.as_bytes()] {
+        digest.update(part);
+        digest.update([0]);
+    }
+    for (path, file) in files {
+        digest.update(path.as_bytes());
+        digest.update([0]);
+        let (kind, content) = match file {
+            None => (0, &[][..]),
+            Some(file) => (file.kind as u8 + 1, file.content.as_slice()),
+        };
+        digest.update([kind]);
+        digest.update((content.len() as u64).to_be_bytes());
+        digest.update(content);
+    }
+    hex(&digest.finalize())
+}
+
+fn write(source: &Source, files: &Files, to: &std::fs::File) -> Result<()> {
+    let mut builder = tar::Builder::new(BufWriter::with_capacity(1 << 18, to));
+    let from = std::fs::File::open(&source.archive)?;
+    let mut time = 0;
+    let mut missing: BTreeMap<&str, &File> = files
+        .iter()
+        .filter_map(|(path, file)| Some((path.as_str(), file.as_ref()?)))
+        .collect();
+    for entry in tar::Archive::new(BufReader::with_capacity(1 << 18, from)).entries()? {
+        let mut entry = entry?;
+        time = entry.header().mtime()?;
+        let bytes = entry.path_bytes().into_owned();
+        let path = String::from_utf8_lossy(&bytes).into_owned();
+        match files.get(&path) {
+            Some(None) => {}
+            Some(Some(file)) => {
+                append(&mut builder, Path::new(&path), file, time)?;
+                missing.remove(path.as_str());
+            }
+            None => {
+                let mut header = entry.header().clone();
+                let path = Path::new(OsStr::from_bytes(&bytes));
+                match entry.link_name()?.map(|target| target.into_owned()) {
+                    Some(target) => builder.append_link(&mut header, path, target)?,
+                    None => builder.append_data(&mut header, path, &mut entry)?,
+                }
+            }
+        }
+    }
+    for (path, file) in missing {
+        append(&mut builder, Path::new(path), file, time)?;
+    }
+    builder.into_inner()?.flush()?;
+    to.sync_data()?;
+    Ok(())
+}
+
+fn append(
+    builder: &mut tar::Builder<impl Write>,
+    path: &Path,
+    file: &File,
+    time: u64,
+) -> Result<()> {
+    let mut header = tar::Header::new_gnu();
+    header.set_mtime(time);
+    header.set_uid(0);
+    header.set_gid(0);
+    if file.kind == FileKind::Link {
+        header.set_entry_type(tar::EntryType::Symlink);
+        header.set_mode(0o777);
+        header.set_size(0);
+        builder.append_link(&mut header, path, OsStr::from_bytes(&file.content))?;
+        return Ok(());
+    }
+    header.set_entry_type(tar::EntryType::Regular);
+    header.set_mode(if file.kind == FileKind::Executable {
+        0o755
+    } else {
+        0o644
+    });
+    header.set_size(file.content.len() as u64);
+    builder.append_data(&mut header, path, file.content.as_slice())?;
+    Ok(())
+}
