@@ -2,11 +2,16 @@
 //!
 //! Nothing here knows what an agent, an approach or a model is: the harness reads predictions.
 
+// The made-up results are used by tests in here and by programs outside.
+#[cfg(test)]
+extern crate self as testwright_evals;
+
 pub mod dataset;
 pub mod graded;
 pub mod harness;
 pub mod predictions;
 mod records;
+pub mod report;
 pub mod statistics;
 pub mod verdict;
 pub mod verify;

@@ -1,6 +1,10 @@
 //! Statistics of rates and means: intervals that are fit for a few hundred instances.
 
+mod paired;
+
 use serde::{Deserialize, Serialize};
+
+pub use paired::{DISAGREEMENT_OF_RERUNS, Paired, mcnemar, smallest_difference};
 
 /// Two-sided 95 % quantile of the normal distribution.
 const Z: f64 = 1.959_963_984_540_054;

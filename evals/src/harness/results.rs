@@ -7,9 +7,7 @@ use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::graded::Graded;
-
-/// The file's name in the folder of results.
-pub const FILE: &str = "results.jsonl";
+use crate::report::RESULTS_FILE;
 
 #[derive(Debug, thiserror::Error)]
 #[error("{doing} {path}: {source}")]
@@ -30,7 +28,7 @@ pub struct Results {
 impl Results {
     /// Opens the results of a folder, which is made if need be; what was cut short in the file is taken off.
     pub fn open(folder: &Path) -> Result<Results, ResultsError> {
-        let path = folder.join(FILE);
+        let path = folder.join(RESULTS_FILE);
         let failed = |doing| {
             let path = path.clone();
             move |source| ResultsError {

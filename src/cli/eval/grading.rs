@@ -53,9 +53,7 @@ impl<'a> Work<'a> {
         };
         let mut dataset = Dataset::read(path).map_err(records)?;
         if let Some(pattern) = &args.instances {
-            dataset = dataset.select(pattern).map_err(|error| {
-                Error::usage(format!("choose instances of {}", path.display())).cause(error)
-            })?;
+            dataset.instances.retain(|i| pattern.split(',').any(|p| p == i.instance_id));
         }
         let settings = Settings::load(&Sources::of_process(args.sandbox.flags()))?;
         Ok(Work {

@@ -1,0 +1,56 @@
+//! Makes a folder of made-up results and its reports, to look at.
+//!
+//! `cargo run -p testwright-evals --example sample-report -- FOLDER [INSTANCES]`
+
+#[path = "../src/report/sample.rs"]
+mod sample;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use testwright_evals::predictions::{Remark, RemarkKind};
+use testwright_evals::report::{self, RunFacts};
+
+const SETS: [&str; 3] = [
+    "zero-shot-gpt-4o",
+    "otter-like",
+    "a <b>long</b> name of a prediction set & more",
+];
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let given: Vec<String> = std::env::args().skip(1).collect();
+    let folder = PathBuf::from(given.first().ok_or("name a folder")?);
+    let instances = given.get(1).map_or(Ok(449), |n| n.parse())?;
+    std::fs::create_dir_all(&folder)?;
+    let mut file = std::fs::File::create(folder.join(report::RESULTS_FILE))?;
+    for graded in sample::results(&SETS, instances, 4) {
+        serde_json::to_writer(&mut file, &graded)?;
+        file.write_all(b"\n")?;
+    }
+    let facts = RunFacts {
+        dataset: Some("data/tdd-bench.jsonl".to_owned()),
+        instances: Some(instances as u64),
+        grader: Some("0.1.0".to_owned()),
+        started: Some("2025-03-01T10:00:00Z".to_owned()),
+        seconds: Some(9_312.0),
+        workers: Some(2),
+        sandbox: Some("local".to_owned()),
+        disk_bytes: Some(18_400_000_000),
+        predictions: vec![Remark {
+            model_name_or_path: SETS[0].to_owned(),
+            instance_id: "pallets__flask-1".to_owned(),
+            kind: RemarkKind::Unknown,
+        }],
+        remarks: vec!["one worker less than asked for: memory is short".to_owned()],
+    };
+    facts.write(&folder)?;
+    let start = Instant::now();
+    let report = report::write(&folder, &facts)?;
+    println!(
+        "{} prediction sets on {instances} instances: reports in {:.2} s",
+        report.summary.len(),
+        start.elapsed().as_secs_f64()
+    );
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! Reports on graded predictions: `report.json`, `report.md` and `report.html` in the folder of results, made from
+//! `results.jsonl` (and `run.json`, if there is one). The same results give the same reports, byte for byte.
+//!
+//! Nothing is run or graded here, and a verdict is taken as it stands.
+
+mod compare;
+mod details;
+mod format;
+mod markdown;
+mod measure;
+mod page;
+mod plots;
+mod results;
+mod run_facts;
+#[cfg(test)]
+mod sample;
+mod sections;
+mod sets;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub use compare::{Comparison, Overlap, PairOfSets};
+pub use details::{
+    Agreement, ClassRow, Details, Differing, Failed, Flow, Group, Histogram, Slow, Time,
+};
+pub use measure::Measure;
+pub use results::{FILE as RESULTS_FILE, Results, read_results};
+pub use run_facts::RunFacts;
+pub use summary::{Power, Summary};
+
+use sets::Set;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    #[error("read {path}: {source}")]
+    Read {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("read {path}: {source}")]
+    Json {
+        path: PathBuf,
+        source: serde_json::Error,
+    },
+    #[error("write {path}: {source}")]
+    Write {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("make a report: {0}")]
+    Render(String),
+}
+
+/// `report.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    pub run: RunFacts,
+    /// What is odd in results and predictions.
+    pub remarks: Vec<String>,
+    /// By prediction set.
+    pub summary: BTreeMap<String, Summary>,
+    /// By prediction set.
+    pub details: BTreeMap<String, Details>,
+    /// Of two or more prediction sets.
+    pub comparison: Option<Comparison>,
+}
+
+/// Makes the three reports of a folder of results.
+pub fn write(folder: &Path, run: &RunFacts) -> Result<Report, ReportError> {
+    let results = read_results(folder)?;
+    let sets = sets::sets(results.graded, run);
+    put_all(folder, "report", sets, results.remarks, run)
+}
+
+/// Compares the prediction sets of several folders: `comparison.json`, `.md` and `.html` in the folder `into`. Sets of the
+/// same name are told apart by their folders.
+pub fn write_comparison(folders: &[&Path], into: &Path) -> Result<Report, ReportError> {
+    let mut all: Vec<(&Path, Set)> = Vec::new();
+    let mut remarks = Vec::new();
+    for folder in folders {
+        let results = read_results(folder)?;
+        let run = RunFacts::read(folder)?;
+        let place = folder.display();
+        remarks.extend(results.remarks.iter().map(|r| format!("{place}: {r}")));
+        let found = sets::sets(results.graded, &run).into_iter();
+        all.extend(found.map(|set| (*folder, set)));
+    }
+    let names: Vec<String> = all.iter().map(|(_, set)| set.prediction.clone()).collect();
+    let sets = all
+        .into_iter()
+        .map(|(folder, mut set)| {
+            if names.iter().filter(|n| **n == set.prediction).count() > 1 {
+                set.prediction = format!("{} ({})", set.prediction, folder.display());
+            }
+            page::move_logs(&mut set.all, folder, into);
+            set
+        })
+        .collect();
+    put_all(into, "comparison", sets, remarks, &RunFacts::default())
+}
+
+fn put_all(
+    folder: &Path,
+    name: &str,
+    sets: Vec<Set>,
+    remarks: Vec<String>,
+    run: &RunFacts,
+) -> Result<Report, ReportError> {
+    let report = Report::of(&sets, remarks, run);
+    let html = page::page(&report, &sets)?;
+    put(folder, &format!("{name}.json"), &json(&report)?)?;
+    put(
+        folder,
+        &format!("{name}.md"),
+        markdown::markdown(&report).as_bytes(),
+    )?;
+    put(folder, &format!("{name}.html"), html.as_bytes())?;
+    Ok(report)
+}
+
+impl Report {
+    fn of(sets: &[Set], mut remarks: Vec<String>, run: &RunFacts) -> Report {
+        remarks.extend(run.remarks.iter().cloned());
+        remarks.extend(run.predictions.iter().map(|remark| {
+            let (model, instance) = (&remark.model_name_or_path, &remark.instance_id);
+            format!("{model}, {instance}: {}", remark.kind.text())
+        }));
+        let by_name = |set: &Set| set.prediction.clone();
+        Report {
+            run: run.clone(),
+            remarks,
+            summary: sets
+                .iter()
+                .map(|s| (by_name(s), summary::summary(s)))
+                .collect(),
+            details: sets
+                .iter()
+                .map(|s| (by_name(s), details::details(s)))
+                .collect(),
+            comparison: compare::compare(sets),
+        }
+    }
+}
+
+fn json(value: &impl Serialize) -> Result<Vec<u8>, ReportError> {
+    let mut bytes =
+        serde_json::to_vec_pretty(value).map_err(|e| ReportError::Render(e.to_string()))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// Writes a file aside and renames it: it is never half there.
+fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), ReportError> {
+    let path = folder.join(name);
+    let aside = folder.join(format!(".{name}.{}", std::process::id()));
+    let written = std::fs::File::create(&aside)
+        .and_then(|mut file| file.write_all(bytes))
+        .and_then(|()| std::fs::rename(&aside, &path));
+    written.map_err(|source| {
+        // What could not be renamed is of no use to anyone.
+        let _ = std::fs::remove_file(&aside);
+        ReportError::Write { path, source }
+    })
+}

@@ -1,0 +1,118 @@
+//! Several prediction sets on the same instances: each pair, and what only one of them solves.
+//!
+//! An instance that has no verdict for one of the compared sets is left out of that comparison.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::measure::Measure;
+use super::sets::Set;
+use crate::graded::Graded;
+use crate::statistics::Paired;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Every two sets, for each of the verdicts.
+    pub pairs: Vec<PairOfSets>,
+    pub overlap: Vec<Overlap>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PairOfSets {
+    pub measure: Measure,
+    pub first: String,
+    pub second: String,
+    /// Instances with a verdict for both.
+    pub instances: u64,
+    #[serde(flatten)]
+    pub paired: Paired,
+}
+
+/// Which instances one verdict holds for in which sets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Overlap {
+    pub measure: Measure,
+    /// Instances with a verdict for all sets.
+    pub instances: u64,
+    /// Solved in at least one set.
+    pub union: u64,
+    /// Solved in all.
+    pub intersection: u64,
+    /// By set: instances that no other set solves.
+    pub only: BTreeMap<String, Vec<String>>,
+}
+
+/// `None` for less than two sets.
+pub(super) fn compare(sets: &[Set]) -> Option<Comparison> {
+    if sets.len() < 2 {
+        return None;
+    }
+    let judged: Vec<BTreeMap<&str, &Graded>> = sets
+        .iter()
+        .map(|set| {
+            let judged = set.judged().into_iter();
+            judged.map(|g| (g.instance_id.as_str(), g)).collect()
+        })
+        .collect();
+    let mut pairs = Vec::new();
+    for measure in Measure::ALL {
+        for (at, first) in sets.iter().enumerate() {
+            for (beyond, second) in sets.iter().enumerate().skip(at + 1) {
+                let both: Vec<(bool, bool)> = judged[at]
+                    .iter()
+                    .filter_map(|(id, a)| {
+                        let b = judged[beyond].get(id)?;
+                        Some((measure.holds(a), measure.holds(b)))
+                    })
+                    .collect();
+                pairs.push(PairOfSets {
+                    measure,
+                    first: first.prediction.clone(),
+                    second: second.prediction.clone(),
+                    instances: both.len() as u64,
+                    paired: Paired::of(both),
+                });
+            }
+        }
+    }
+    let overlap = Measure::ALL
+        .into_iter()
+        .map(|measure| overlap(measure, sets, &judged))
+        .collect();
+    Some(Comparison { pairs, overlap })
+}
+
+fn overlap(measure: Measure, sets: &[Set], judged: &[BTreeMap<&str, &Graded>]) -> Overlap {
+    let mut found = Overlap {
+        measure,
+        instances: 0,
+        union: 0,
+        intersection: 0,
+        only: sets
+            .iter()
+            .map(|set| (set.prediction.clone(), Vec::new()))
+            .collect(),
+    };
+    let Some(first) = judged.first() else {
+        return found;
+    };
+    for id in first.keys() {
+        let verdicts: Option<Vec<bool>> = judged
+            .iter()
+            .map(|set| set.get(id).map(|g| measure.holds(g)))
+            .collect();
+        let Some(verdicts) = verdicts else { continue };
+        let solved = verdicts.iter().filter(|v| **v).count();
+        found.instances += 1;
+        found.union += u64::from(solved > 0);
+        found.intersection += u64::from(solved == sets.len());
+        let alone = verdicts.iter().position(|v| *v).filter(|_| solved == 1);
+        if let Some(at) = alone
+            && let Some(list) = found.only.get_mut(&sets[at].prediction)
+        {
+            list.push((*id).to_owned());
+        }
+    }
+    found
+}

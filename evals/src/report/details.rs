@@ -1,0 +1,282 @@
+//! What stands behind the headline figures of one prediction set: by class on the old code, by repository, by length of the
+//! issue, strict against official, outcomes, coverage, time, and what failed for reasons that are not the prediction's.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use testwright_tools::pytest::report::Outcome;
+
+use super::measure::{Measure, counts};
+use super::sets::Set;
+use crate::graded::{Graded, Seconds};
+use crate::statistics::Rate;
+use crate::verdict::OldClass;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Details {
+    /// Class on the old code × strict F→P: the shape of Otter's table.
+    pub by_old_class: Vec<ClassRow>,
+    /// Strict F→P against SWT-bench's success.
+    pub strict_against_swt: Agreement,
+    /// Strict F→P against TDD-Bench-Verified's.
+    pub strict_against_tdd: Agreement,
+    /// Where the verdicts are not the same, and why.
+    pub differing: Vec<Differing>,
+    pub by_repository: Vec<Group>,
+    /// Length in tokens.
+    pub by_issue_length: Vec<Group>,
+    /// Contributed tests by outcome on the old and on the new code.
+    pub flows: Vec<Flow>,
+    pub coverage: Histogram,
+    pub time: Time,
+    pub infrastructure: Vec<Failed>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClassRow {
+    pub old_class: OldClass,
+    /// Share of the predictions of this class that are strictly F→P.
+    pub fail_to_pass: Rate,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Agreement {
+    pub both: u64,
+    pub only_strict: u64,
+    pub only_official: u64,
+    pub neither: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Differing {
+    pub instance_id: String,
+    pub fail_to_pass: bool,
+    pub success: bool,
+    pub tdd_fail_to_pass: bool,
+    pub reasons: Vec<String>,
+}
+
+/// Some of the instances.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    pub name: String,
+    /// In none of the rates.
+    pub infrastructure: u64,
+    pub fail_to_pass: Rate,
+    pub success: Rate,
+    pub tdd_fail_to_pass: Rate,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flow {
+    pub old: Outcome,
+    pub new: Outcome,
+    pub tests: u64,
+}
+
+/// Instances by ΔC in ten steps, the last one with 1; apart by SWT-bench's success.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Histogram {
+    pub success: Vec<u64>,
+    pub other: Vec<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Time {
+    /// Seconds of all gradings together; they may have run at the same time.
+    pub total: f64,
+    pub median: Option<f64>,
+    pub slowest: Vec<Slow>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Slow {
+    pub instance_id: String,
+    pub seconds: Seconds,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Failed {
+    pub instance_id: String,
+    pub stage: String,
+    pub cause: String,
+    pub log: Option<String>,
+}
+
+const SLOWEST: usize = 10;
+const STEPS: usize = 10;
+
+/// Lengths of issues as SWT-bench groups them, in tokens, both ends included.
+const LENGTHS: [(&str, u64, u64); 5] = [
+    ("≤ 100", 1, 100),
+    ("101–200", 101, 200),
+    ("201–500", 201, 500),
+    ("> 500", 501, u64::MAX),
+    ("unknown", 0, 0),
+];
+
+pub(super) fn details(set: &Set) -> Details {
+    let judged = set.judged();
+    Details {
+        by_old_class: classes(&judged),
+        strict_against_swt: agreement(&judged, Measure::Success),
+        strict_against_tdd: agreement(&judged, Measure::TddFailToPass),
+        differing: differing(&judged),
+        by_repository: by_repository(set),
+        by_issue_length: LENGTHS
+            .into_iter()
+            .filter_map(|(name, from, to)| {
+                group(name, set, |g| (from..=to).contains(&g.issue_tokens))
+            })
+            .collect(),
+        flows: flows(&judged),
+        coverage: histogram(&judged),
+        time: time(set),
+        infrastructure: infrastructure(set),
+    }
+}
+
+fn classes(judged: &[&Graded]) -> Vec<ClassRow> {
+    let classes = [
+        OldClass::Pass,
+        OldClass::Assertion,
+        OldClass::Failure,
+        OldClass::Error,
+        OldClass::None,
+    ];
+    let class_of = |g: &Graded| match counts(g) {
+        true => g.old_class,
+        false => OldClass::None,
+    };
+    classes
+        .into_iter()
+        .map(|old_class| {
+            let these: Vec<&Graded> = judged
+                .iter()
+                .copied()
+                .filter(|g| class_of(g) == old_class)
+                .collect();
+            ClassRow {
+                old_class,
+                fail_to_pass: Measure::FailToPass.rate(&these),
+            }
+        })
+        .collect()
+}
+
+fn agreement(judged: &[&Graded], official: Measure) -> Agreement {
+    let mut agreement = Agreement::default();
+    for graded in judged {
+        let count = match (Measure::FailToPass.holds(graded), official.holds(graded)) {
+            (true, true) => &mut agreement.both,
+            (true, false) => &mut agreement.only_strict,
+            (false, true) => &mut agreement.only_official,
+            (false, false) => &mut agreement.neither,
+        };
+        *count += 1;
+    }
+    agreement
+}
+
+fn differing(judged: &[&Graded]) -> Vec<Differing> {
+    judged
+        .iter()
+        .map(|g| Differing {
+            instance_id: g.instance_id.clone(),
+            fail_to_pass: Measure::FailToPass.holds(g),
+            success: Measure::Success.holds(g),
+            tdd_fail_to_pass: Measure::TddFailToPass.holds(g),
+            reasons: g.differs.clone(),
+        })
+        .filter(|d| d.fail_to_pass != d.success || d.fail_to_pass != d.tdd_fail_to_pass)
+        .collect()
+}
+
+fn by_repository(set: &Set) -> Vec<Group> {
+    let mut repositories: Vec<&str> = set.all.iter().map(|g| g.repo.as_str()).collect();
+    repositories.sort_unstable();
+    repositories.dedup();
+    repositories
+        .into_iter()
+        .filter_map(|repo| group(repo, set, |g| g.repo == repo))
+        .collect()
+}
+
+/// `None` where there is nothing in it.
+fn group(name: &str, set: &Set, is_in: impl Fn(&Graded) -> bool) -> Option<Group> {
+    let all: Vec<&Graded> = set.all.iter().filter(|g| is_in(g)).collect();
+    let judged: Vec<&Graded> = all
+        .iter()
+        .copied()
+        .filter(|g| g.infrastructure.is_none())
+        .collect();
+    (!all.is_empty()).then(|| Group {
+        name: name.to_owned(),
+        infrastructure: (all.len() - judged.len()) as u64,
+        fail_to_pass: Measure::FailToPass.rate(&judged),
+        success: Measure::Success.rate(&judged),
+        tdd_fail_to_pass: Measure::TddFailToPass.rate(&judged),
+    })
+}
+
+fn flows(judged: &[&Graded]) -> Vec<Flow> {
+    let mut flows: BTreeMap<(Outcome, Outcome), u64> = BTreeMap::new();
+    for test in judged.iter().flat_map(|g| &g.tests) {
+        *flows.entry((test.pair.old, test.pair.new)).or_default() += 1;
+    }
+    flows
+        .into_iter()
+        .map(|((old, new), tests)| Flow { old, new, tests })
+        .collect()
+}
+
+fn histogram(judged: &[&Graded]) -> Histogram {
+    let mut histogram = Histogram {
+        success: vec![0; STEPS],
+        other: vec![0; STEPS],
+    };
+    for graded in judged {
+        let side = match Measure::Success.holds(graded) {
+            true => &mut histogram.success,
+            false => &mut histogram.other,
+        };
+        for value in super::summary::values(&[graded], |g| g.coverage_delta) {
+            side[((value * STEPS as f64) as usize).min(STEPS - 1)] += 1;
+        }
+    }
+    histogram
+}
+
+fn time(set: &Set) -> Time {
+    let mut slow: Vec<&Graded> = set.all.iter().filter(|g| g.seconds.total > 0.0).collect();
+    slow.sort_by(|a, b| {
+        let by_time = b.seconds.total.total_cmp(&a.seconds.total);
+        by_time.then_with(|| a.instance_id.cmp(&b.instance_id))
+    });
+    Time {
+        total: slow.iter().map(|g| g.seconds.total).sum(),
+        median: slow.get(slow.len() / 2).map(|g| g.seconds.total),
+        slowest: slow
+            .iter()
+            .take(SLOWEST)
+            .map(|g| Slow {
+                instance_id: g.instance_id.clone(),
+                seconds: g.seconds,
+            })
+            .collect(),
+    }
+}
+
+fn infrastructure(set: &Set) -> Vec<Failed> {
+    set.all
+        .iter()
+        .filter_map(|g| {
+            g.infrastructure.as_ref().map(|i| Failed {
+                instance_id: g.instance_id.clone(),
+                stage: i.stage.clone(),
+                cause: i.cause.clone(),
+                log: i.log.clone(),
+            })
+        })
+        .collect()
+}

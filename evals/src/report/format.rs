@@ -1,0 +1,108 @@
+//! Figures as people read them.
+
+use crate::statistics::{Mean, Rate};
+use crate::verdict::OldClass;
+use testwright_tools::pytest::report::Outcome;
+
+/// What stands where there is no figure.
+pub(super) const NONE: &str = "–";
+
+/// `37.0 %`.
+pub(super) fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| NONE.to_owned(), |s| format!("{:.1} %", 100.0 * s))
+}
+
+/// Percentage points with their sign.
+pub(super) fn points(difference: Option<f64>) -> String {
+    match difference {
+        None => NONE.to_owned(),
+        Some(d) => {
+            let sign = if d < 0.0 { "−" } else { "+" };
+            format!("{sign}{:.1}", 100.0 * d.abs())
+        }
+    }
+}
+
+fn interval(interval: Option<[f64; 2]>) -> String {
+    interval.map_or_else(String::new, |[low, high]| {
+        format!(", {:.1}–{:.1}", 100.0 * low, 100.0 * high)
+    })
+}
+
+/// `37.0 % (166/449, 32.6–41.5)`.
+pub(super) fn rate(rate: &Rate) -> String {
+    let (share, between) = (percent(rate.rate), interval(rate.interval));
+    format!("{share} ({}/{}{between})", rate.numerator, rate.denominator)
+}
+
+/// `37.0 % (166/449)`.
+pub(super) fn short_rate(rate: &Rate) -> String {
+    let share = percent(rate.rate);
+    format!("{share} ({}/{})", rate.numerator, rate.denominator)
+}
+
+/// `32.4 % (n = 449, 28.2–36.7)`.
+pub(super) fn mean(mean: &Mean) -> String {
+    let (value, between) = (percent(mean.mean), interval(mean.interval));
+    format!("{value} (n = {}{between})", mean.denominator)
+}
+
+pub(super) fn p_value(p: f64) -> String {
+    if p < 0.0001 {
+        "< 0.0001".to_owned()
+    } else {
+        format!("{p:.4}")
+    }
+}
+
+/// `8.4 s`, `3 min 20 s`, `2 h 5 min`.
+pub(super) fn seconds(seconds: f64) -> String {
+    let whole = seconds.round().max(0.0) as u64;
+    match whole {
+        0..60 => format!("{seconds:.1} s"),
+        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+pub(super) fn bytes(bytes: u64) -> String {
+    let mut size = bytes as f64;
+    for unit in ["B", "kB", "MB"] {
+        if size < 1000.0 {
+            return format!("{size:.0} {unit}");
+        }
+        size /= 1000.0;
+    }
+    format!("{size:.1} GB")
+}
+
+pub(super) fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Passed => "passed",
+        Outcome::Failed => "failed",
+        Outcome::Error => "error",
+        Outcome::Skipped => "skipped",
+        Outcome::Xfailed => "xfailed",
+        Outcome::Xpassed => "xpassed",
+        Outcome::Absent => "absent",
+    }
+}
+
+pub(super) fn old_class(class: OldClass) -> &'static str {
+    match class {
+        OldClass::Pass => "pass",
+        OldClass::Assertion => "assertion failure",
+        OldClass::Failure => "other failure",
+        OldClass::Error => "error",
+        OldClass::None => "no test ran",
+    }
+}
+
+/// Names of prediction sets in plots and narrow columns: A, B, …, Z, A1, ….
+pub(super) fn letter(at: usize) -> String {
+    let letter = char::from(b'A' + (at % 26) as u8);
+    match at / 26 {
+        0 => letter.to_string(),
+        round => format!("{letter}{round}"),
+    }
+}

@@ -1,0 +1,385 @@
+//! `report.html`: one file that needs no other, in light and dark, with a table of all instances that can be searched and
+//! sorted. Whatever comes from data is escaped, and the page's policy lets no other script run than its own.
+
+use std::path::{Component, Path, PathBuf};
+
+use base64::Engine as _;
+use minijinja::value::{Serde, Value};
+use minijinja::{Environment, UndefinedBehavior};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::format::{NONE, letter, old_class, percent, short_rate};
+use super::measure::{Measure, counts};
+use super::plots::{Plot, plots};
+use super::sections::{Cell, Column, Section, Table, facts, sections};
+use super::sets::Set;
+use super::{Report, ReportError};
+use crate::graded::Graded;
+
+const TEMPLATE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+#[derive(Serialize)]
+struct Page {
+    title: String,
+    style: &'static str,
+    style_hash: String,
+    script: &'static str,
+    script_hash: String,
+    facts: Vec<(&'static str, String)>,
+    sets: Vec<SetShown>,
+    sections: Vec<SectionShown>,
+    repositories: Vec<String>,
+    columns: Vec<Column>,
+    rows: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct SetShown {
+    letter: String,
+    class: String,
+    name: String,
+    figure: String,
+    about: String,
+}
+
+#[derive(Serialize)]
+struct SectionShown {
+    id: &'static str,
+    title: &'static str,
+    notes: Vec<String>,
+    plots: Vec<Plot>,
+    tables: Vec<TableShown>,
+}
+
+#[derive(Serialize)]
+struct TableShown {
+    caption: String,
+    columns: Vec<Column>,
+    rows: Vec<Vec<Link>>,
+    /// Shown without being asked for.
+    is_open: bool,
+}
+
+#[derive(Serialize)]
+struct Link {
+    text: String,
+    href: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Log {
+    name: String,
+    href: String,
+}
+
+/// One prediction in the table of all.
+#[derive(Serialize)]
+struct Row {
+    id: String,
+    letter: String,
+    class: String,
+    repo: String,
+    tokens: u64,
+    old_class: &'static str,
+    strict: &'static str,
+    swt: &'static str,
+    tdd: &'static str,
+    delta: String,
+    adequacy: String,
+    seconds: String,
+    state: &'static str,
+    why: String,
+    differs: String,
+    logs: Vec<Log>,
+}
+
+pub(super) fn page(report: &Report, sets: &[Set]) -> Result<String, ReportError> {
+    let names = report.summary.keys().enumerate();
+    let labels: Vec<String> = names
+        .map(|(at, name)| format!("{} {name}", letter(at)))
+        .collect();
+    let mut repositories: Vec<String> = sets
+        .iter()
+        .flat_map(|set| set.all.iter().map(|g| g.repo.clone()))
+        .collect();
+    repositories.sort_unstable();
+    repositories.dedup();
+    let page = Page {
+        title: title(sets),
+        style: STYLE,
+        style_hash: hash(STYLE),
+        script: SCRIPT,
+        script_hash: hash(SCRIPT),
+        facts: facts(&report.run),
+        sets: cards(report),
+        sections: sections(report, &labels)
+            .into_iter()
+            .map(|section| shown(section, report, &labels))
+            .collect(),
+        repositories,
+        columns: columns(),
+        rows: rows(sets),
+    };
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment
+        .render_named_str("page.html", TEMPLATE, Value::from(Serde(&page)))
+        .map_err(|e| ReportError::Render(format!("{e:#}")))
+}
+
+fn title(sets: &[Set]) -> String {
+    let instances = sets.iter().map(|s| s.instances).max().unwrap_or_default();
+    let of = |n: usize, what: &str| match n {
+        1 => format!("1 {what}"),
+        n => format!("{n} {what}s"),
+    };
+    format!(
+        "Evaluation of {} on {}",
+        of(sets.len(), "prediction set"),
+        of(instances as usize, "instance")
+    )
+}
+
+/// As a content security policy names a script or a style.
+fn hash(text: &str) -> String {
+    base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text))
+}
+
+fn class(set: usize) -> String {
+    format!("s{}", set % 6)
+}
+
+fn cards(report: &Report) -> Vec<SetShown> {
+    let summaries = report.summary.iter().enumerate();
+    summaries
+        .map(|(at, (name, summary))| SetShown {
+            letter: letter(at),
+            class: class(at),
+            name: name.clone(),
+            figure: percent(summary.fail_to_pass.rate),
+            about: format!(
+                "strict F→P, {} of {} graded; SWT-bench success {}",
+                summary.fail_to_pass.numerator,
+                summary.graded,
+                short_rate(&summary.success)
+            ),
+        })
+        .collect()
+}
+
+fn shown(section: Section, report: &Report, labels: &[String]) -> SectionShown {
+    let plots = plots(section.id, report, labels);
+    let is_open = |table: &Table| match section.id {
+        "rates" | "classes" | "comparison" => true,
+        _ => plots.is_empty() && table.rows.len() <= 30,
+    };
+    let tables = section.tables.into_iter().map(|table| TableShown {
+        is_open: is_open(&table),
+        caption: table.caption,
+        columns: table.columns,
+        rows: table
+            .rows
+            .into_iter()
+            .map(|row| row.into_iter().map(link).collect())
+            .collect(),
+    });
+    SectionShown {
+        id: section.id,
+        title: section.title,
+        notes: section.notes,
+        tables: tables.collect(),
+        plots,
+    }
+}
+
+fn link(cell: Cell) -> Link {
+    Link {
+        href: cell.file.as_deref().and_then(href),
+        text: cell.text,
+    }
+}
+
+fn columns() -> Vec<Column> {
+    [
+        ("Instance", false),
+        ("Set", false),
+        ("Repository", false),
+        ("Tokens", true),
+        ("On the old code", false),
+        ("Strict", false),
+        ("SWT", false),
+        ("TDD", false),
+        ("ΔC", true),
+        ("Adequacy", true),
+        ("Seconds", true),
+        ("Why", false),
+        ("Logs", false),
+    ]
+    .map(|(title, right)| Column {
+        title: title.to_owned(),
+        right,
+    })
+    .into()
+}
+
+fn rows(sets: &[Set]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (at, set) in sets.iter().enumerate() {
+        rows.extend(set.all.iter().map(|graded| row(at, graded)));
+    }
+    rows.sort_by(|a, b| a.id.cmp(&b.id).then_with(|| a.letter.cmp(&b.letter)));
+    rows
+}
+
+fn row(set: usize, graded: &Graded) -> Row {
+    let is_judged = graded.infrastructure.is_none();
+    let verdict = |measure: Measure| match measure.holds(graded) {
+        _ if !is_judged => NONE,
+        true => "yes",
+        false => "no",
+    };
+    let share = |value: Option<f64>| match value {
+        Some(value) if is_judged && counts(graded) => format!("{value:.2}"),
+        _ => NONE.to_owned(),
+    };
+    let (state, why) = state(graded);
+    Row {
+        id: graded.instance_id.clone(),
+        letter: letter(set),
+        class: class(set),
+        repo: graded.repo.clone(),
+        tokens: graded.issue_tokens,
+        old_class: old_class(graded.old_class),
+        strict: verdict(Measure::FailToPass),
+        swt: verdict(Measure::Success),
+        tdd: verdict(Measure::TddFailToPass),
+        delta: share(graded.coverage_delta),
+        adequacy: share(graded.tdd.adequacy),
+        seconds: format!("{:.1}", graded.seconds.total),
+        state,
+        why,
+        differs: graded.differs.join("; "),
+        logs: logs(graded),
+    }
+}
+
+fn state(graded: &Graded) -> (&'static str, String) {
+    let notes = |lead: &str| match graded.notes.is_empty() {
+        true => lead.to_owned(),
+        false => format!("{lead}: {}", graded.notes.join("; ")),
+    };
+    if let Some(failed) = &graded.infrastructure {
+        return (
+            "infrastructure",
+            format!("{}: {}", failed.stage, failed.cause),
+        );
+    }
+    if !graded.given {
+        return ("none", notes("there is no prediction"));
+    }
+    if !graded.applied {
+        return ("unapplied", notes("it does not apply"));
+    }
+    let why = notes(&graded.strict.reason);
+    match graded.strict.fail_to_pass {
+        true => ("yes", why),
+        false => ("no", why),
+    }
+}
+
+fn logs(graded: &Graded) -> Vec<Log> {
+    let mut logs: Vec<Log> = graded
+        .logs
+        .iter()
+        .filter_map(|(name, path)| {
+            Some(Log {
+                name: name.clone(),
+                href: href(path)?,
+            })
+        })
+        .collect();
+    let failed = graded.infrastructure.as_ref();
+    if let Some(href) = failed.and_then(|i| href(i.log.as_deref()?))
+        && logs.iter().all(|log| log.href != href)
+    {
+        let name = "failure".to_owned();
+        logs.push(Log { name, href });
+    }
+    logs
+}
+
+/// A link to a file beside the page. `None` for a path that is not below the folder of results, or one of ours that leads
+/// from one such folder to another ([`move_logs`]).
+fn href(path: &str) -> Option<String> {
+    let components: Vec<Component<'_>> = Path::new(path).components().collect();
+    let is_fit = |c: &Component<'_>| matches!(c, Component::Normal(_) | Component::CurDir);
+    let below = components
+        .iter()
+        .position(|c| *c != Component::ParentDir)
+        .unwrap_or(components.len());
+    if components[below..].is_empty() || !components[below..].iter().all(is_fit) {
+        return None;
+    }
+    let mut href = ".".to_owned();
+    for component in &components {
+        href.push('/');
+        for byte in component.as_os_str().as_encoded_bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                    href.push(char::from(*byte));
+                }
+                other => href.push_str(&format!("%{other:02X}")),
+            }
+        }
+    }
+    Some(href)
+}
+
+/// Logs are relative to their folder of results; makes them relative to another.
+pub(super) fn move_logs(graded: &mut [Graded], from: &Path, to: &Path) {
+    let whole = |path: &Path| path.canonicalize().ok();
+    let Some((from, to)) = whole(from).zip(whole(to)) else {
+        return;
+    };
+    let common = from
+        .components()
+        .zip(to.components())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let mut way = PathBuf::new();
+    way.extend(to.components().skip(common).map(|_| Component::ParentDir));
+    way.extend(from.components().skip(common));
+    for one in graded {
+        let failed = one.infrastructure.iter_mut().filter_map(|i| i.log.as_mut());
+        for log in one.logs.values_mut().chain(failed) {
+            if Path::new(&*log).is_relative() {
+                *log = way.join(&*log).to_string_lossy().into_owned();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_stay_beside_the_page() {
+        let link = |path: &str| href(path);
+        assert_eq!(
+            link("logs/a b/\"x\".txt"),
+            Some("./logs/a%20b/%22x%22.txt".to_owned())
+        );
+        assert_eq!(
+            link("javascript:alert(1)"),
+            Some("./javascript%3Aalert%281%29".to_owned())
+        );
+        assert_eq!(link("../b/logs/x"), Some("./../b/logs/x".to_owned()));
+        for path in ["/etc/passwd", "", "..", "logs/../../x"] {
+            assert_eq!(link(path), None, "{path}");
+        }
+    }
+}

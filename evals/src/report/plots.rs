@@ -1,0 +1,37 @@
+//! Plots as inline SVG. Each stands for a table that is on the page too, is narrow enough for a phone, takes its colours
+//! from the page's style sheet, and tells prediction sets apart by letters and not by colour alone.
+
+mod agreement;
+mod coverage;
+mod dots;
+mod flows;
+mod slowest;
+mod svg;
+
+use serde::Serialize;
+
+use super::Report;
+
+/// A plot with what it shows.
+#[derive(Serialize)]
+pub(super) struct Plot {
+    pub caption: String,
+    pub svg: String,
+}
+
+/// Width of all plots in units that are a pixel where there is room.
+const WIDTH: f64 = 380.0;
+
+/// The plots of a section. `labels` as for its tables.
+pub(super) fn plots(section: &str, report: &Report, labels: &[String]) -> Vec<Plot> {
+    match section {
+        "rates" => dots::rates(report),
+        "agreement" => agreement::plots(report, labels),
+        "coverage" => coverage::plots(report, labels),
+        "flows" => flows::plots(report, labels),
+        "repositories" => dots::repositories(report),
+        "lengths" => dots::lengths(report),
+        "time" => slowest::plots(report),
+        _ => Vec::new(),
+    }
+}

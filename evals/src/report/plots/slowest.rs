@@ -1,0 +1,66 @@
+//! The slowest instances of all prediction sets, with what took the time.
+
+use super::svg::{Anchor, Svg, cut};
+use super::{Plot, WIDTH};
+use crate::graded::Seconds;
+use crate::report::Report;
+use crate::report::format::{letter, seconds};
+
+const BARS: usize = 10;
+
+pub(super) fn plots(report: &Report) -> Vec<Plot> {
+    let mut slow: Vec<(usize, &str, Seconds)> = report
+        .details
+        .values()
+        .enumerate()
+        .flat_map(|(set, details)| {
+            let slowest = details.time.slowest.iter();
+            slowest.map(move |s| (set, s.instance_id.as_str(), s.seconds))
+        })
+        .collect();
+    slow.sort_by(|a, b| b.2.total.total_cmp(&a.2.total));
+    slow.truncate(BARS);
+    // Parts that ran at the same time may be longer than the whole.
+    let length = |s: &Seconds| s.total.max(s.build + s.old + s.new + s.base);
+    let Some(longest) = slow.iter().map(|(_, _, s)| length(s)).reduce(f64::max) else {
+        return Vec::new();
+    };
+    let scale = (WIDTH - 84.0) / longest.max(f64::MIN_POSITIVE);
+    let mut svg = Svg::new(WIDTH);
+    let names = ["build", "old", "new", "base", "rest"];
+    for (at, name) in names.into_iter().enumerate() {
+        let x = 64.0 * at as f64;
+        svg.bar(&format!("part p{at}"), (x, 3.0), (11.0, 11.0), name);
+        svg.text("axis", Anchor::Start, (x + 15.0, 13.0), name);
+    }
+    let mut description = "Slowest instances.".to_owned();
+    for (row, (set, id, took)) in slow.iter().enumerate() {
+        let top = 28.0 + 34.0 * row as f64;
+        let label = format!("{} {}", letter(*set), cut(id, 46));
+        svg.text("axis", Anchor::Start, (0.0, top + 9.0), &label);
+        let parts = [took.build, took.old, took.new, took.base];
+        let rest = (took.total - parts.iter().sum::<f64>()).max(0.0);
+        let mut x = 0.0;
+        for (at, part) in parts.into_iter().chain([rest]).enumerate() {
+            let width = part * scale;
+            let about = format!("{}: {}", names[at], seconds(part));
+            svg.bar(
+                &format!("part p{at}"),
+                (x, top + 14.0),
+                (width, 11.0),
+                &about,
+            );
+            x += width;
+        }
+        let total = seconds(took.total);
+        svg.text("value", Anchor::Start, (x + 6.0, top + 24.0), &total);
+        description += &format!(" {label}: {total};");
+    }
+    vec![Plot {
+        caption: "Slowest instances of all prediction sets".to_owned(),
+        svg: svg.finish(
+            28.0 + 34.0 * slow.len() as f64,
+            description.trim_end_matches(';'),
+        ),
+    }]
+}

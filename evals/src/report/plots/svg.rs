@@ -1,0 +1,151 @@
+//! An SVG picture, written piece by piece. Texts are escaped here and nowhere else.
+
+use std::fmt::Write as _;
+
+/// Where a text stands about its point.
+#[derive(Clone, Copy)]
+pub(super) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+pub(super) struct Svg {
+    width: f64,
+    body: String,
+}
+
+impl Svg {
+    pub(super) fn new(width: f64) -> Svg {
+        Svg {
+            width,
+            body: String::new(),
+        }
+    }
+
+    fn put(&mut self, piece: std::fmt::Arguments<'_>) {
+        // Writing to a string does not fail.
+        let _ = self.body.write_fmt(piece);
+    }
+
+    pub(super) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+        let ((x1, y1), (x2, y2)) = (from, to);
+        self.put(format_args!(
+            "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
+        ));
+    }
+
+    pub(super) fn dot(&mut self, class: &str, at: (f64, f64), about: &str) {
+        let ((x, y), about) = (at, escape(about));
+        self.put(format_args!(
+            "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"><title>{about}</title></circle>"
+        ));
+    }
+
+    /// `size`: width and height.
+    pub(super) fn bar(&mut self, class: &str, at: (f64, f64), size: (f64, f64), about: &str) {
+        let ((x, y), (width, height), about) = (at, size, escape(about));
+        self.put(format_args!(
+            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\">\
+             <title>{about}</title></rect>"
+        ));
+    }
+
+    /// A bar of which so much shows, 0 to 1.
+    pub(super) fn faint_bar(
+        &mut self,
+        class: &str,
+        at: (f64, f64),
+        size: (f64, f64),
+        strength: f64,
+        about: &str,
+    ) {
+        let ((x, y), (width, height), about) = (at, size, escape(about));
+        self.put(format_args!(
+            "<rect class=\"{class}\" fill-opacity=\"{strength:.2}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
+             height=\"{height:.1}\"><title>{about}</title></rect>"
+        ));
+    }
+
+    pub(super) fn path(&mut self, class: &str, d: &str, about: &str) {
+        let about = escape(about);
+        self.put(format_args!(
+            "<path class=\"{class}\" d=\"{d}\"><title>{about}</title></path>"
+        ));
+    }
+
+    pub(super) fn text(&mut self, class: &str, anchor: Anchor, at: (f64, f64), text: &str) {
+        let ((x, y), text) = (at, escape(text));
+        let anchor = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        self.put(format_args!(
+            "<text class=\"{class}\" text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>"
+        ));
+    }
+
+    /// `description` is read out in place of the picture.
+    pub(super) fn finish(self, height: f64, description: &str) -> String {
+        let (width, description, body) = (self.width, escape(description), self.body);
+        format!(
+            "<svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{description}\">{body}</svg>"
+        )
+    }
+}
+
+/// A text that may be longer than there is room, cut in the middle: ids differ at both ends.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    if chars.len() <= most {
+        return text.to_owned();
+    }
+    let half = (most - 1) / 2;
+    let (head, tail) = (&chars[..half], &chars[chars.len() - half..]);
+    head.iter()
+        .chain(['…'].iter())
+        .chain(tail)
+        .collect::<String>()
+}
+
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            c if c.is_control() => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_cannot_leave_their_place() {
+        let mut svg = Svg::new(10.0);
+        svg.text("t", Anchor::Start, (0.0, 0.0), "</text><script>\u{0}");
+        svg.dot("d", (1.0, 1.0), "</title>");
+        let svg = svg.finish(5.0, "\" onload=\"x");
+        assert!(svg.contains("&lt;/text&gt;&lt;script&gt; </text>"), "{svg}");
+        assert!(svg.contains("<title>&lt;/title&gt;</title>"), "{svg}");
+        assert!(
+            svg.contains("aria-label=\"&quot; onload=&quot;x\""),
+            "{svg}"
+        );
+    }
+
+    #[test]
+    fn long_names_keep_both_ends() {
+        assert_eq!(cut("abcdefghij", 5), "ab…ij");
+        assert_eq!(cut("äöü", 3), "äöü");
+    }
+}

@@ -1,0 +1,89 @@
+//! What is known of a run of the harness beside its results: `run.json` in the folder of results, written by the
+//! harness, read by whoever makes the reports again. All of it is optional.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{ReportError, put};
+use crate::predictions::Remark;
+
+const FILE: &str = "run.json";
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunFacts {
+    /// Path of the dataset, as the user gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dataset: Option<String>,
+    /// Instances that were chosen from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instances: Option<u64>,
+    /// Version of the grader.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grader: Option<String>,
+    /// RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started: Option<String>,
+    /// Wall time in seconds, over all sessions of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workers: Option<u32>,
+    /// Backend, e.g. `local`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
+    /// Disk that environments and caches took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_bytes: Option<u64>,
+    /// What is odd in the predictions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub predictions: Vec<Remark>,
+    /// What else the reader should know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+}
+
+impl RunFacts {
+    /// Nothing is known where the folder has no `run.json`.
+    pub fn read(folder: &Path) -> Result<RunFacts, ReportError> {
+        let path = folder.join(FILE);
+        let text = match std::fs::read(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(RunFacts::default()),
+            Err(source) => return Err(ReportError::Read { path, source }),
+        };
+        serde_json::from_slice(&text).map_err(|source| ReportError::Json { path, source })
+    }
+
+    pub fn write(&self, folder: &Path) -> Result<(), ReportError> {
+        put(folder, FILE, &super::json(self)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn facts_come_back_and_are_not_needed() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(RunFacts::read(folder.path()).unwrap(), RunFacts::default());
+        let facts = RunFacts {
+            workers: Some(2),
+            remarks: vec!["slow disk".to_owned()],
+            ..RunFacts::default()
+        };
+        facts.write(folder.path()).unwrap();
+        assert_eq!(RunFacts::read(folder.path()).unwrap(), facts);
+        std::fs::write(folder.path().join(FILE), "{\"workers\": 3, \"new\": 1}").unwrap();
+        assert_eq!(RunFacts::read(folder.path()).unwrap().workers, Some(3));
+        std::fs::write(folder.path().join(FILE), "{").unwrap();
+        let error = RunFacts::read(folder.path()).unwrap_err().to_string();
+        assert!(
+            error.starts_with("read ") && error.contains(FILE),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,125 @@
+//! The report as titles, remarks and tables: what `report.md` prints and what stands beside the plots of `report.html`.
+
+mod tables;
+
+pub(super) use tables::names;
+
+use super::format::{bytes, seconds};
+use super::{Report, RunFacts};
+
+pub(super) struct Section {
+    /// Names the section's plots and its anchor.
+    pub id: &'static str,
+    pub title: &'static str,
+    pub notes: Vec<String>,
+    pub tables: Vec<Table>,
+}
+
+pub(super) struct Table {
+    pub caption: String,
+    pub columns: Vec<Column>,
+    pub rows: Vec<Vec<Cell>>,
+}
+
+#[derive(serde::Serialize)]
+pub(super) struct Column {
+    pub title: String,
+    /// Figures: to the right.
+    pub right: bool,
+}
+
+#[derive(Clone, Default)]
+pub(super) struct Cell {
+    pub text: String,
+    /// A path below the folder of results.
+    pub file: Option<String>,
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Cell {
+        Cell {
+            text: text.into(),
+            file: None,
+        }
+    }
+}
+
+impl Table {
+    fn new(caption: &str) -> Table {
+        Table {
+            caption: caption.to_owned(),
+            columns: Vec::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    fn words(mut self, title: &str) -> Table {
+        self.columns.push(Column {
+            title: title.to_owned(),
+            right: false,
+        });
+        self
+    }
+
+    fn figures<S: AsRef<str>>(mut self, titles: &[S]) -> Table {
+        self.columns.extend(titles.iter().map(|title| Column {
+            title: title.as_ref().to_owned(),
+            right: true,
+        }));
+        self
+    }
+
+    fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+}
+
+/// `labels` are the names of the prediction sets as the reader should see them, in the order of the report.
+pub(super) fn sections(report: &Report, labels: &[String]) -> Vec<Section> {
+    let mut sections = vec![
+        tables::rates(report, labels),
+        tables::agreement(report, labels),
+        tables::classes(report, labels),
+        tables::coverage(report, labels),
+        tables::flows(report, labels),
+        tables::repositories(report, labels),
+        tables::lengths(report, labels),
+    ];
+    sections.extend(tables::comparison(report, labels));
+    sections.push(tables::time(report, labels));
+    sections.extend(tables::infrastructure(report, labels));
+    if !report.remarks.is_empty() {
+        sections.push(Section {
+            id: "remarks",
+            title: "Remarks",
+            notes: Vec::new(),
+            tables: vec![remarks(&report.remarks)],
+        });
+    }
+    sections
+}
+
+fn remarks(remarks: &[String]) -> Table {
+    let mut table = Table::new("What is odd in the results and in the predictions").words("Remark");
+    for remark in remarks {
+        table.row([remark.as_str().into()]);
+    }
+    table
+}
+
+/// What the report is about, by name.
+pub(super) fn facts(run: &RunFacts) -> Vec<(&'static str, String)> {
+    let some = [
+        ("Dataset", run.dataset.clone()),
+        ("Instances", run.instances.map(|n| n.to_string())),
+        ("Grader", run.grader.clone()),
+        ("Started", run.started.clone()),
+        ("Wall time", run.seconds.map(seconds)),
+        ("Workers", run.workers.map(|n| n.to_string())),
+        ("Sandbox", run.sandbox.clone()),
+        ("Disk used", run.disk_bytes.map(bytes)),
+    ];
+    some.into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
+        .collect()
+}

@@ -1,0 +1,422 @@
+//! One function a section of the report.
+
+use std::collections::BTreeMap;
+
+use testwright_tools::pytest::report::Outcome;
+
+use super::{Cell, Section, Table};
+use crate::report::details::{Agreement, Details, Group};
+use crate::report::format::{
+    NONE, mean, old_class, outcome, p_value, percent, points, rate, seconds, short_rate,
+};
+use crate::report::{Measure, Report, Summary};
+
+type Line = (&'static str, fn(&Summary) -> String);
+
+const RATES: [Line; 16] = [
+    ("Instances", |s| s.instances.to_string()),
+    ("Graded", |s| s.graded.to_string()),
+    ("Infrastructure, in no rate", |s| {
+        s.infrastructure.to_string()
+    }),
+    ("Not graded yet, in no rate", |s| s.not_graded.to_string()),
+    ("Without a prediction, counts as 0", |s| {
+        s.not_given.to_string()
+    }),
+    ("Applicability", |s| rate(&s.applicability)),
+    ("F→×", |s| rate(&s.fail_to_any)),
+    ("F→P, strict", |s| rate(&s.fail_to_pass)),
+    ("SWT-bench success", |s| rate(&s.success)),
+    ("SWT-bench F→P", |s| rate(&s.swt_fail_to_pass)),
+    ("P→P", |s| rate(&s.pass_to_pass)),
+    ("ΔC, all", |s| mean(&s.coverage_delta_all)),
+    ("ΔC, successful", |s| mean(&s.coverage_delta_success)),
+    ("ΔC, others", |s| mean(&s.coverage_delta_other)),
+    ("TDD-Bench F→P", |s| rate(&s.tdd_fail_to_pass)),
+    ("tddScore", |s| mean(&s.tdd_score)),
+];
+
+pub(super) fn rates(report: &Report, labels: &[String]) -> Section {
+    let mut table = Table::new("Rates and means with 95 % intervals")
+        .words("Measure")
+        .figures(labels);
+    let lines = RATES.into_iter().chain([(
+        "Adequacy",
+        (|s: &Summary| mean(&s.adequacy)) as fn(&Summary) -> String,
+    )]);
+    for (name, of) in lines {
+        let figures = report.summary.values().map(|s| of(s).into());
+        table.row([name.into()].into_iter().chain(figures));
+    }
+    let mut powers = Table::new(
+        "The smallest difference in strict F→P to another approach that so many instances show, with 80 % power",
+    )
+    .words("Prediction set")
+    .figures(&["Instances", "If they disagree as two runs of one system do", "If they are independent"]);
+    for (label, s) in labels.iter().zip(report.summary.values()) {
+        let shown = |least: Option<f64>| match least {
+            Some(d) => format!("{:.1} points", 100.0 * d),
+            None => "too few".to_owned(),
+        };
+        powers.row([
+            label.as_str().into(),
+            s.graded.to_string().into(),
+            shown(s.power.if_alike).into(),
+            shown(s.power.if_independent).into(),
+        ]);
+    }
+    Section {
+        id: "rates",
+        title: "Rates",
+        notes: vec![
+            "Rates: share (count/graded, Wilson interval). Means: times 100 (instances, bootstrap interval). \
+             What failed for reasons of the machine or of the harness is in no denominator; a missing prediction, or \
+             one that does not apply, counts as 0."
+                .to_owned(),
+            "Two published runs of one system with the same score disagreed on 70 of 433 instances: differences under \
+             about 4 points between single runs are noise."
+                .to_owned(),
+        ],
+        tables: vec![table, powers],
+    }
+}
+
+pub(super) fn agreement(report: &Report, labels: &[String]) -> Section {
+    let mut counts = Table::new("Instances by verdict")
+        .words("Prediction set")
+        .words("Strict F→P against")
+        .figures(&["Both", "Only strict", "Only official", "Neither"]);
+    let mut list = Table::new("Where the verdicts differ")
+        .words("Instance")
+        .words("Prediction set")
+        .words("Strict")
+        .words("SWT-bench")
+        .words("TDD-Bench")
+        .words("Why");
+    for (label, details) in labels.iter().zip(report.details.values()) {
+        for (against, a) in [
+            ("SWT-bench success", &details.strict_against_swt),
+            ("TDD-Bench F→P", &details.strict_against_tdd),
+        ] {
+            let Agreement {
+                both,
+                only_strict,
+                only_official,
+                neither,
+            } = *a;
+            let figures = [both, only_strict, only_official, neither];
+            table_row(&mut counts, [label.as_str(), against], figures);
+        }
+        for d in &details.differing {
+            let yes = |holds: bool| Cell::from(if holds { "yes" } else { "no" });
+            list.row([
+                d.instance_id.as_str().into(),
+                label.as_str().into(),
+                yes(d.fail_to_pass),
+                yes(d.success),
+                yes(d.tdd_fail_to_pass),
+                d.reasons.join("; ").into(),
+            ]);
+        }
+    }
+    let mut tables = vec![counts];
+    if !list.rows.is_empty() {
+        tables.push(list);
+    }
+    Section {
+        id: "agreement",
+        title: "Strict against official verdicts",
+        notes: Vec::new(),
+        tables,
+    }
+}
+
+fn table_row<const N: usize, const M: usize>(
+    table: &mut Table,
+    words: [&str; N],
+    figures: [u64; M],
+) {
+    let figures = figures.into_iter().map(|n| n.to_string().into());
+    table.row(words.into_iter().map(Cell::from).chain(figures));
+}
+
+pub(super) fn classes(report: &Report, labels: &[String]) -> Section {
+    let mut table = Table::new("Strict F→P by class on the old code")
+        .words("On the old code")
+        .figures(labels);
+    let rows = report.details.values().next();
+    for (at, class) in rows.iter().flat_map(|d| d.by_old_class.iter().enumerate()) {
+        let figures = report.details.values();
+        let figures = figures.map(|d| match d.by_old_class.get(at) {
+            Some(row) => short_rate(&row.fail_to_pass).into(),
+            None => NONE.into(),
+        });
+        table.row(
+            [old_class(class.old_class).into()]
+                .into_iter()
+                .chain(figures),
+        );
+    }
+    Section {
+        id: "classes",
+        title: "Class on the old code",
+        notes: Vec::new(),
+        tables: vec![table],
+    }
+}
+
+pub(super) fn coverage(report: &Report, labels: &[String]) -> Section {
+    let mut table = Table::new("Instances by ΔC: successful by SWT-bench + others")
+        .words("ΔC")
+        .figures(labels);
+    for step in 0..10 {
+        let name = match step {
+            9 => "0.9–1.0".to_owned(),
+            _ => format!("0.{step}–0.{}", step + 1),
+        };
+        let figures = report.details.values().map(|d| {
+            let of = |side: &[u64]| side.get(step).copied().unwrap_or_default();
+            format!("{} + {}", of(&d.coverage.success), of(&d.coverage.other)).into()
+        });
+        table.row([name.into()].into_iter().chain(figures));
+    }
+    let left_out = report.summary.values().map(|s| {
+        let n = s.coverage_delta_left_out;
+        n.to_string().into()
+    });
+    table.row(["left out".into()].into_iter().chain(left_out));
+    Section {
+        id: "coverage",
+        title: "Change coverage ΔC",
+        notes: vec![
+            "Left out: instances whose change has no line that can be executed, or where coverage could not be measured."
+                .to_owned(),
+        ],
+        tables: vec![table],
+    }
+}
+
+pub(super) fn flows(report: &Report, labels: &[String]) -> Section {
+    let mut rows: BTreeMap<(Outcome, Outcome), Vec<u64>> = BTreeMap::new();
+    for (at, details) in report.details.values().enumerate() {
+        for flow in &details.flows {
+            let counts = rows
+                .entry((flow.old, flow.new))
+                .or_insert_with(|| vec![0; labels.len()]);
+            counts[at] = flow.tests;
+        }
+    }
+    let mut table = Table::new("Contributed tests by outcome")
+        .words("Old code")
+        .words("New code")
+        .figures(labels);
+    for ((old, new), counts) in rows {
+        let counts = counts.into_iter().map(|n| n.to_string().into());
+        let words = [outcome(old).into(), outcome(new).into()];
+        table.row(words.into_iter().chain(counts));
+    }
+    Section {
+        id: "flows",
+        title: "Outcomes on the old and the new code",
+        notes: Vec::new(),
+        tables: vec![table],
+    }
+}
+
+pub(super) fn repositories(report: &Report, labels: &[String]) -> Section {
+    Section {
+        id: "repositories",
+        title: "By repository",
+        notes: Vec::new(),
+        tables: vec![groups(
+            "Strict F→P by repository",
+            "Repository",
+            report,
+            labels,
+            |d| &d.by_repository,
+        )],
+    }
+}
+
+pub(super) fn lengths(report: &Report, labels: &[String]) -> Section {
+    Section {
+        id: "lengths",
+        title: "By length of the issue",
+        notes: Vec::new(),
+        tables: vec![groups(
+            "Strict F→P by length of the issue in tokens",
+            "Tokens",
+            report,
+            labels,
+            |d| &d.by_issue_length,
+        )],
+    }
+}
+
+fn groups(
+    caption: &str,
+    name: &str,
+    report: &Report,
+    labels: &[String],
+    of: fn(&Details) -> &[Group],
+) -> Table {
+    let mut table = Table::new(caption).words(name).figures(labels);
+    for group in names(report, of) {
+        let figures = report.details.values().map(|d| {
+            let found = of(d).iter().find(|g| g.name == group);
+            found.map_or(NONE.into(), |g| short_rate(&g.fail_to_pass).into())
+        });
+        table.row([group.into()].into_iter().chain(figures));
+    }
+    table
+}
+
+/// Names of the groups of all sets, in their order.
+pub(in crate::report) fn names(report: &Report, of: fn(&Details) -> &[Group]) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for group in report.details.values().flat_map(of) {
+        if !names.contains(&group.name.as_str()) {
+            names.push(&group.name);
+        }
+    }
+    names
+}
+
+pub(super) fn comparison(report: &Report, labels: &[String]) -> Option<Section> {
+    let comparison = report.comparison.as_ref()?;
+    let by_name: BTreeMap<&str, &str> = report
+        .summary
+        .keys()
+        .zip(labels)
+        .map(|(name, label)| (name.as_str(), label.as_str()))
+        .collect();
+    let label = |name: &str| by_name.get(name).copied().unwrap_or_default();
+    let mut pairs = Table::new("Every two prediction sets on the same instances")
+        .words("Measure")
+        .words("First")
+        .words("Second")
+        .figures(&[
+            "Instances",
+            "Both",
+            "Only first",
+            "Only second",
+            "Neither",
+            "Difference, points",
+            "p (McNemar, exact)",
+            "Smallest that could show",
+        ]);
+    for pair in &comparison.pairs {
+        let p = &pair.paired;
+        let words = [
+            pair.measure.title(),
+            label(&pair.first),
+            label(&pair.second),
+        ];
+        let counts = [
+            pair.instances,
+            p.both,
+            p.only_first,
+            p.only_second,
+            p.neither,
+        ];
+        table_row(&mut pairs, words, counts);
+        if let Some(row) = pairs.rows.last_mut() {
+            row.push(points(p.difference).into());
+            row.push(p_value(p.p_value).into());
+            row.push(match p.smallest_difference {
+                Some(least) => percent(Some(least)).replace(" %", "").into(),
+                None => NONE.into(),
+            });
+        }
+    }
+    let mut overlap =
+        Table::new("Instances that only one prediction set solves, that any does, that all do")
+            .words("Measure")
+            .figures(&["Instances", "Any", "All"])
+            .figures(
+                &labels
+                    .iter()
+                    .map(|label| format!("Only {label}"))
+                    .collect::<Vec<_>>(),
+            );
+    for row in &comparison.overlap {
+        let only = report.summary.keys();
+        let only = only.map(|name| row.only.get(name).map_or(0, Vec::len).to_string().into());
+        let figures = [row.instances, row.union, row.intersection];
+        let figures = figures.map(|n| n.to_string().into());
+        let name = [Measure::title(row.measure).into()];
+        overlap.row(name.into_iter().chain(figures).chain(only));
+    }
+    Some(Section {
+        id: "comparison",
+        title: "Comparison",
+        notes: vec![
+            "Instances without a verdict for one of the compared sets are left out. p is not corrected for the number of \
+             comparisons."
+                .to_owned(),
+        ],
+        tables: vec![pairs, overlap],
+    })
+}
+
+pub(super) fn time(report: &Report, labels: &[String]) -> Section {
+    let mut table = Table::new("Time for grading")
+        .words("Prediction set")
+        .figures(&["Total", "Median"]);
+    let mut slowest = Table::new("Slowest instances")
+        .words("Instance")
+        .words("Prediction set")
+        .figures(&["Total", "Build", "Old code", "New code", "Base"]);
+    for (label, details) in labels.iter().zip(report.details.values()) {
+        table.row([
+            label.as_str().into(),
+            seconds(details.time.total).into(),
+            details
+                .time
+                .median
+                .map_or(NONE.into(), |s| seconds(s).into()),
+        ]);
+        for slow in &details.time.slowest {
+            let s = &slow.seconds;
+            let figures = [s.total, s.build, s.old, s.new, s.base];
+            let figures = figures.map(|s| seconds(s).into());
+            let words = [slow.instance_id.as_str().into(), label.as_str().into()];
+            slowest.row(words.into_iter().chain(figures));
+        }
+    }
+    Section {
+        id: "time",
+        title: "Time",
+        notes: Vec::new(),
+        tables: vec![table, slowest],
+    }
+}
+
+pub(super) fn infrastructure(report: &Report, labels: &[String]) -> Option<Section> {
+    let mut table = Table::new("What failed for reasons that are not the prediction's")
+        .words("Instance")
+        .words("Prediction set")
+        .words("Stage")
+        .words("Cause")
+        .words("Log");
+    for (label, details) in labels.iter().zip(report.details.values()) {
+        for failed in &details.infrastructure {
+            table.row([
+                failed.instance_id.as_str().into(),
+                label.as_str().into(),
+                failed.stage.as_str().into(),
+                failed.cause.as_str().into(),
+                Cell {
+                    text: failed.log.clone().unwrap_or_default(),
+                    file: failed.log.clone(),
+                },
+            ]);
+        }
+    }
+    (!table.rows.is_empty()).then(|| Section {
+        id: "infrastructure",
+        title: "Infrastructure",
+        notes: vec!["None of these counts against a prediction.".to_owned()],
+        tables: vec![table],
+    })
+}

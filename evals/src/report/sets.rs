@@ -1,0 +1,99 @@
+//! The results by prediction set, with those that were never given put in: a missing prediction counts as 0, so it must
+//! not fall out of a denominator.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::RunFacts;
+use crate::graded::{Graded, Seconds};
+use crate::predictions::RemarkKind;
+use crate::verdict::{OldClass, Strict, Swt, Tdd};
+
+/// The results of one prediction set.
+#[derive(Debug, Clone)]
+pub(super) struct Set {
+    pub prediction: String,
+    /// By instance, one each.
+    pub all: Vec<Graded>,
+    /// Instances that were to be graded.
+    pub instances: u64,
+}
+
+impl Set {
+    /// Those with a verdict: nothing of ours or of the machine's failed.
+    pub fn judged(&self) -> Vec<&Graded> {
+        let judged = self.all.iter().filter(|g| g.infrastructure.is_none());
+        judged.collect()
+    }
+}
+
+/// By name of the prediction set.
+pub(super) fn sets(graded: Vec<Graded>, run: &RunFacts) -> Vec<Set> {
+    let mut known: BTreeMap<String, (String, u64)> = BTreeMap::new();
+    let mut by_set: BTreeMap<String, BTreeMap<String, Graded>> = BTreeMap::new();
+    for one in graded {
+        let about = (one.repo.clone(), one.issue_tokens);
+        known.insert(one.instance_id.clone(), about);
+        by_set
+            .entry(one.prediction.clone())
+            .or_default()
+            .insert(one.instance_id.clone(), one);
+    }
+    for remark in &run.predictions {
+        if remark.kind == RemarkKind::Missing {
+            let id = &remark.instance_id;
+            by_set
+                .entry(remark.model_name_or_path.clone())
+                .or_default()
+                .entry(id.clone())
+                .or_insert_with(|| missing(&remark.model_name_or_path, id, known.get(id)));
+        }
+    }
+    let ids: BTreeSet<String> = by_set.values().flat_map(|s| s.keys().cloned()).collect();
+    let instances = run.instances.unwrap_or(0).max(ids.len() as u64);
+    by_set
+        .into_iter()
+        .map(|(prediction, all)| Set {
+            prediction,
+            all: all.into_values().collect(),
+            instances,
+        })
+        .collect()
+}
+
+/// No length is known of an issue of which no result tells one: 0.
+fn missing(prediction: &str, id: &str, known: Option<&(String, u64)>) -> Graded {
+    let (repo, issue_tokens) = known.cloned().unwrap_or_else(|| (repository_of(id), 0));
+    Graded {
+        instance_id: id.to_owned(),
+        prediction: prediction.to_owned(),
+        key: String::new(),
+        repo,
+        issue_tokens,
+        given: false,
+        applied: false,
+        notes: Vec::new(),
+        contributed: Vec::new(),
+        tests: Vec::new(),
+        old_class: OldClass::None,
+        strict: Strict {
+            fail_to_pass: false,
+            reason: RemarkKind::Missing.text().to_owned(),
+        },
+        swt: Swt::default(),
+        tdd: Tdd::default(),
+        coverage_delta: None,
+        coverage_problem: None,
+        differs: Vec::new(),
+        infrastructure: None,
+        seconds: Seconds::default(),
+        cached: Vec::new(),
+        logs: BTreeMap::new(),
+        peeking: None,
+    }
+}
+
+/// Ids are `owner__name-number`.
+fn repository_of(id: &str) -> String {
+    let name = id.rsplit_once('-').map_or(id, |(name, _)| name);
+    name.replacen("__", "/", 1)
+}

@@ -1,0 +1,117 @@
+//! The headline figures of one prediction set, as SWT-bench (§3.3), TDD-Bench-Verified (Otter §5) and the strict verdict
+//! define them.
+//!
+//! Denominators: what failed for reasons of ours or of the machine's is left out of all of them and counted on its own; an
+//! instance without a prediction, or with one that does not apply, is in all of them and counts as 0.
+
+use serde::{Deserialize, Serialize};
+
+use super::measure::{Measure, counts, rate};
+use super::sets::Set;
+use crate::graded::Graded;
+use crate::statistics::{DISAGREEMENT_OF_RERUNS, Mean, Rate, smallest_difference};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Instances that were to be graded.
+    pub instances: u64,
+    /// Those with a verdict: the denominator of the rates.
+    pub graded: u64,
+    /// Those where something of ours or of the machine's failed: in no denominator.
+    pub infrastructure: u64,
+    /// Those of which no result is there yet: in no denominator.
+    pub not_graded: u64,
+    /// Of the graded: those without a prediction.
+    pub not_given: u64,
+    /// The prediction is a patch that applies.
+    pub applicability: Rate,
+    /// F→×: a contributed test fails on the old code.
+    pub fail_to_any: Rate,
+    /// The strict verdict.
+    pub fail_to_pass: Rate,
+    /// SWT-bench's success S: its F→P, and no contributed test fails on the new code.
+    pub success: Rate,
+    /// SWT-bench's F→P.
+    pub swt_fail_to_pass: Rate,
+    /// The contributed tests pass on the old code and on the new.
+    pub pass_to_pass: Rate,
+    /// Change coverage ΔC, 0 to 1, over all graded instances.
+    pub coverage_delta_all: Mean,
+    /// ΔC over the instances with SWT-bench's success.
+    pub coverage_delta_success: Mean,
+    /// ΔC over the others.
+    pub coverage_delta_other: Mean,
+    /// Instances whose ΔC is in none of these means: no line to cover, or not measured.
+    pub coverage_delta_left_out: u64,
+    /// TDD-Bench-Verified's failToPass.
+    pub tdd_fail_to_pass: Rate,
+    /// Mean of tddScore, 0 to 1; the paper prints it times 100.
+    pub tdd_score: Mean,
+    /// Mean adequacy ("coverage" in the paper), 0 to 1.
+    pub adequacy: Mean,
+    /// Instances without a measure of adequacy.
+    pub adequacy_left_out: u64,
+    /// What so many instances could show.
+    pub power: Power,
+}
+
+/// The smallest difference of strict F→P to another approach on the same instances that so many instances show with 80 %
+/// power, as a share; `None` where they cannot show any.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Power {
+    /// If the two disagree as often as two published runs of one system did: on 16 % of the instances.
+    pub if_alike: Option<f64>,
+    /// If the two solve instances independently of each other.
+    pub if_independent: Option<f64>,
+}
+
+pub(super) fn summary(set: &Set) -> Summary {
+    let judged = set.judged();
+    let fail_to_pass = Measure::FailToPass.rate(&judged);
+    let (success, other): (Vec<&Graded>, Vec<&Graded>) = judged
+        .iter()
+        .copied()
+        .partition(|g| Measure::Success.holds(g));
+    let deltas = values(&judged, |g| g.coverage_delta);
+    let adequacies = values(&judged, |g| g.tdd.adequacy);
+    let scores = values(&judged, |g| Some(g.tdd.score));
+    Summary {
+        instances: set.instances,
+        graded: judged.len() as u64,
+        infrastructure: (set.all.len() - judged.len()) as u64,
+        not_graded: set.instances.saturating_sub(set.all.len() as u64),
+        not_given: judged.iter().filter(|g| !g.given).count() as u64,
+        applicability: rate(&judged, |_| true),
+        fail_to_any: rate(&judged, |g| g.swt.fail_to_any),
+        fail_to_pass,
+        success: Measure::Success.rate(&judged),
+        swt_fail_to_pass: rate(&judged, |g| g.swt.fail_to_pass),
+        pass_to_pass: rate(&judged, |g| g.swt.pass_to_pass),
+        coverage_delta_all: Mean::of(&deltas),
+        coverage_delta_success: Mean::of(&values(&success, |g| g.coverage_delta)),
+        coverage_delta_other: Mean::of(&values(&other, |g| g.coverage_delta)),
+        coverage_delta_left_out: (judged.len() - deltas.len()) as u64,
+        tdd_fail_to_pass: Measure::TddFailToPass.rate(&judged),
+        tdd_score: Mean::of(&scores),
+        adequacy: Mean::of(&adequacies),
+        adequacy_left_out: (judged.len() - adequacies.len()) as u64,
+        power: power(&fail_to_pass),
+    }
+}
+
+/// What is measured of each; 0 without a prediction that applies; those without a measure are left out.
+pub(super) fn values(graded: &[&Graded], of: impl Fn(&Graded) -> Option<f64>) -> Vec<f64> {
+    graded
+        .iter()
+        .filter_map(|g| if counts(g) { of(g) } else { Some(0.0) })
+        .collect()
+}
+
+fn power(rate: &Rate) -> Power {
+    let instances = rate.denominator;
+    let share = rate.rate.unwrap_or_default();
+    Power {
+        if_alike: smallest_difference(instances, DISAGREEMENT_OF_RERUNS),
+        if_independent: smallest_difference(instances, 2.0 * share * (1.0 - share)),
+    }
+}

@@ -1,0 +1,170 @@
+//! Two approaches on the same instances: who solves what the other does not, and what such a number of instances
+//! could show at all.
+
+use serde::{Deserialize, Serialize};
+
+use super::Z;
+
+/// One-sided 80 % quantile of the normal distribution.
+const Z_POWER: f64 = 0.841_621_233_572_914_2;
+
+/// Share of instances on which two published runs of one system with the same score disagreed: 70 of 433.
+pub const DISAGREEMENT_OF_RERUNS: f64 = 70.0 / 433.0;
+
+/// Paired outcomes of two approaches with the exact test of McNemar (1947).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Paired {
+    /// Both, the first alone, the second alone, neither.
+    pub both: u64,
+    pub only_first: u64,
+    pub only_second: u64,
+    pub neither: u64,
+    /// Rate of the first less that of the second; `None` without instances.
+    pub difference: Option<f64>,
+    /// Two-sided, exact: of the discordant instances, each is as likely to go either way.
+    pub p_value: f64,
+    /// See [`smallest_difference`]; with the share of discordant instances that was seen.
+    pub smallest_difference: Option<f64>,
+}
+
+impl Paired {
+    pub fn of(pairs: impl IntoIterator<Item = (bool, bool)>) -> Paired {
+        let mut counts = [0u64; 4];
+        for pair in pairs {
+            let at = match pair {
+                (true, true) => 0,
+                (true, false) => 1,
+                (false, true) => 2,
+                (false, false) => 3,
+            };
+            counts[at] += 1;
+        }
+        let [both, only_first, only_second, neither] = counts;
+        let instances: u64 = counts.iter().sum();
+        let share = |count: f64| (instances > 0).then(|| count / instances as f64);
+        Paired {
+            both,
+            only_first,
+            only_second,
+            neither,
+            difference: share(only_first as f64 - only_second as f64),
+            p_value: mcnemar(only_first, only_second),
+            smallest_difference: share((only_first + only_second) as f64)
+                .and_then(|discordant| smallest_difference(instances, discordant)),
+        }
+    }
+}
+
+/// Exact two-sided p-value of McNemar's test from the discordant counts.
+pub fn mcnemar(first: u64, second: u64) -> f64 {
+    let n = first + second;
+    // Terms of the binomial distribution by their logarithms: 2^-n alone is 0 for large n.
+    let mut log = -(n as f64) * std::f64::consts::LN_2;
+    let mut tail = 0.0;
+    for k in 0..=first.min(second) {
+        tail += log.exp();
+        log += ((n - k) as f64).ln() - ((k + 1) as f64).ln();
+    }
+    (2.0 * tail).min(1.0)
+}
+
+/// The smallest difference of two rates that a paired comparison of so many instances shows with 80 % power at the 5 %
+/// level, where the two disagree on this share of the instances (Connor 1987). `None` where no difference could be shown:
+/// not even if all disagreement went one way.
+pub fn smallest_difference(instances: u64, discordant: f64) -> Option<f64> {
+    let needed = |difference: f64| {
+        let spread = (discordant - difference * difference).max(0.0);
+        ((Z * discordant.sqrt() + Z_POWER * spread.sqrt()) / difference).powi(2)
+    };
+    let available = instances as f64;
+    if discordant <= 0.0 || needed(discordant) > available {
+        return None;
+    }
+    let (mut low, mut high) = (0.0, discordant);
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        if needed(middle) > available {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Some(high)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::statistics::SplitMix;
+
+    fn close(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-9
+    }
+
+    #[test]
+    fn mcnemar_by_hand() {
+        assert!(close(mcnemar(0, 0), 1.0));
+        assert!(close(mcnemar(5, 0), 2.0 / 32.0));
+        // 2 · (1 + 12 + 66) / 4096
+        assert!(close(mcnemar(10, 2), 158.0 / 4096.0));
+        assert!(close(mcnemar(2, 10), 158.0 / 4096.0));
+        assert!(close(mcnemar(4, 4), 1.0));
+        assert!(mcnemar(1500, 1000) < 1e-20 && mcnemar(1500, 1000) > 0.0);
+    }
+
+    #[test]
+    fn pairs_are_counted() {
+        let paired = Paired::of([
+            (true, true),
+            (true, false),
+            (true, false),
+            (false, true),
+            (false, false),
+        ]);
+        assert_eq!(
+            (
+                paired.both,
+                paired.only_first,
+                paired.only_second,
+                paired.neither
+            ),
+            (1, 2, 1, 1)
+        );
+        assert!(close(paired.difference.unwrap(), 0.2));
+        assert_eq!(Paired::of([]).difference, None);
+    }
+
+    /// What is promised is tried out: with the smallest difference there is, the test finds it four times of five.
+    #[test]
+    fn the_smallest_difference_has_the_power_it_says() {
+        let (instances, discordant) = (449, 0.25);
+        let difference = smallest_difference(instances, discordant).unwrap();
+        let first = (discordant + difference) / 2.0;
+        let mut random = SplitMix(7);
+        let trials = 1000;
+        let found = (0..trials)
+            .filter(|_| {
+                let (mut b, mut c) = (0, 0);
+                for _ in 0..instances {
+                    let at = random.below(1_000_000) as f64 / 1e6;
+                    b += u64::from(at < first);
+                    c += u64::from(at >= first && at < discordant);
+                }
+                mcnemar(b, c) < 0.05
+            })
+            .count();
+        // The exact test is a little shyer than the formula.
+        let power = found as f64 / f64::from(trials);
+        assert!((0.74..=0.84).contains(&power), "{difference}: {power}");
+    }
+
+    #[test]
+    fn few_instances_show_nothing() {
+        assert_eq!(smallest_difference(0, 0.2), None);
+        assert_eq!(smallest_difference(10, DISAGREEMENT_OF_RERUNS), None);
+        assert_eq!(smallest_difference(100, 0.0), None);
+        let some = smallest_difference(433, DISAGREEMENT_OF_RERUNS).unwrap();
+        assert!((0.04..0.07).contains(&some), "{some}");
+    }
+}
