@@ -16,7 +16,10 @@ fn main() -> ExitCode {
         .enable_all()
         .build()
     {
-        Ok(runtime) => runtime.block_on(testwright::cli::main()),
+        Ok(runtime) => runtime.block_on(async {
+            tokio::spawn(return_free_pages());
+            testwright::cli::main().await
+        }),
         Err(error) => {
             eprintln!("error: failed to start: {error}");
             ExitCode::from(3)
@@ -25,11 +28,25 @@ fn main() -> ExitCode {
 }
 
 /// The whole conversation is written out for each model call. By default glibc keeps such blocks once they were freed,
-/// ever larger ones as a run goes on; with a fixed threshold they go back to the system.
+/// ever larger ones as a run goes on; with a fixed threshold they go back to the system. And each thread has a heap of its
+/// own by default, where holes that one leaves are of no use to the other.
 fn return_large_blocks() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: sets a number of the allocator, before there is a second thread.
+    // SAFETY: sets numbers of the allocator, before there is a second thread.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 128 * 1024);
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
+}
+
+/// What was free in between is kept otherwise, and a run waits for a model or for tests most of the time.
+async fn return_free_pages() {
+    loop {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        #[cfg(target_env = "gnu")]
+        // SAFETY: gives free pages of the heap back, which the allocator allows at any time.
+        unsafe {
+            libc::malloc_trim(0);
+        }
     }
 }

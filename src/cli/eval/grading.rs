@@ -53,7 +53,9 @@ impl<'a> Work<'a> {
         };
         let mut dataset = Dataset::read(path).map_err(records)?;
         if let Some(pattern) = &args.instances {
-            dataset.instances.retain(|i| pattern.split(',').any(|p| p == i.instance_id));
+            dataset
+                .instances
+                .retain(|i| pattern.split(',').any(|p| p == i.instance_id));
         }
         let settings = Settings::load(&Sources::of_process(args.sandbox.flags()))?;
         Ok(Work {
