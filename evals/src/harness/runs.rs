@@ -1,9 +1,10 @@
 //! One run of tests in a sandbox of its own, kept by content: the same environment, files, tests and grader are not run
 //! twice. A record is written aside and renamed, so that one cut short is never read.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use testwright_sandboxes::error::ErrorKind;
@@ -43,6 +44,55 @@ pub struct Ran {
     pub cached: bool,
 }
 
+/// The name of a record, from all that it depends on.
+pub struct Name(Sha256);
+
+impl Name {
+    pub fn new(harness: &Harness) -> Name {
+        let mut name = Name(Sha256::new());
+        name.add(VERSION.as_bytes());
+        name.add(harness.toolbox_digest.as_bytes());
+        name.add(harness.backend.layout().as_bytes());
+        name
+    }
+
+    pub fn add(&mut self, part: &[u8]) {
+        self.0.update((part.len() as u64).to_le_bytes());
+        self.0.update(part);
+    }
+
+    pub fn state(&mut self, state: &State) {
+        self.add(state.environment.saved.as_bytes());
+        // A state can be built anew under the same name, with what the index has today.
+        self.add(state.environment.packages.join(" ").as_bytes());
+        self.files(&state.files);
+    }
+
+    pub fn files(&mut self, files: &Files) {
+        self.add(&(files.len() as u64).to_le_bytes());
+        for (path, file) in files {
+            self.add(path.as_bytes());
+            match file {
+                Some(file) => {
+                    self.add(format!("{:?}", file.kind).as_bytes());
+                    self.add(&file.content);
+                }
+                None => self.add(b"deleted"),
+            }
+        }
+    }
+
+    pub fn path(self, folder: &Path) -> PathBuf {
+        let digest: String = self
+            .0
+            .finalize()
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect();
+        folder.join(&digest[..2]).join(format!("{digest}.json"))
+    }
+}
+
 impl Harness {
     pub(super) async fn run(&self, run: &Run<'_>) -> Result<Ran, SandboxError> {
         if run.ids.is_empty() {
@@ -75,35 +125,16 @@ impl Harness {
 
     /// Where the record of a run lies: everything that it depends on goes into the name.
     fn record(&self, run: &Run<'_>) -> PathBuf {
-        let mut hash = Sha256::new();
-        let mut add = |part: &[u8]| {
-            hash.update((part.len() as u64).to_le_bytes());
-            hash.update(part);
-        };
-        add(VERSION.as_bytes());
-        add(self.toolbox_digest.as_bytes());
-        add(self.backend.layout().as_bytes());
-        add(run.state.environment.saved.as_bytes());
-        // A state can be built anew under the same name, with what the index has today.
-        add(run.state.environment.packages.join(" ").as_bytes());
-        add(format!("{:?} {:?}", self.limits, self.test_time).as_bytes());
-        add(&run.hash_seed.to_le_bytes());
+        let mut name = Name::new(self);
+        name.state(run.state);
+        name.add(format!("{:?} {:?}", self.limits, self.test_time).as_bytes());
+        name.add(&run.hash_seed.to_le_bytes());
+        name.add(&(run.ids.len() as u64).to_le_bytes());
         for text in run.ids.iter().chain(&run.measure) {
-            add(text.as_bytes());
+            name.add(text.as_bytes());
         }
-        for (path, file) in run.state.files.iter().chain(run.files) {
-            add(path.as_bytes());
-            match file {
-                Some(file) => {
-                    add(format!("{:?}", file.kind).as_bytes());
-                    add(&file.content);
-                }
-                None => add(b"deleted"),
-            }
-        }
-        let digest: String = hash.finalize().iter().map(|b| format!("{b:02x}")).collect();
-        let folder = self.cache.join("runs").join(&digest[..2]);
-        folder.join(format!("{digest}.json"))
+        name.files(run.files);
+        name.path(&self.cache.join("runs"))
     }
 
     async fn make(&self, run: &Run<'_>) -> Result<Answer, SandboxError> {
@@ -311,16 +342,17 @@ pub(super) fn encode(value: &impl Serialize) -> Result<Vec<u8>, SandboxError> {
     serde_json::to_vec(value).map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))
 }
 
-async fn read(record: &std::path::Path) -> Option<Ran> {
+/// A record, if there is a whole one.
+pub(super) async fn read<T: DeserializeOwned>(record: &Path) -> Option<T> {
     let text = tokio::fs::read(record).await.ok()?;
     serde_json::from_slice(&text).ok()
 }
 
-async fn write(record: &std::path::Path, ran: &Ran) -> Result<(), SandboxError> {
+pub(super) async fn write(record: &Path, value: &impl Serialize) -> Result<(), SandboxError> {
     let folder = record.parent().unwrap_or(record);
     tokio::fs::create_dir_all(folder).await?;
     let mut aside = tempfile::NamedTempFile::new_in(folder)?;
-    std::io::Write::write_all(&mut aside, &encode(ran)?)?;
+    std::io::Write::write_all(&mut aside, &encode(value)?)?;
     aside.persist(record).map_err(|error| error.error)?;
     Ok(())
 }

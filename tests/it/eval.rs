@@ -1,0 +1,254 @@
+//! `testwright eval`, as a user runs it: real git, a real pytest in the local sandbox.
+
+mod corpus;
+mod repository;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::program::{Place, ended};
+use repository::{GOOD, Repository, lines};
+
+const ISSUE: &str = "add(1, -2) gives 0, and I expected -1.";
+
+/// A repository, a dataset of it and predictions.
+struct Bench {
+    place: Place,
+    repository: Repository,
+}
+
+impl Bench {
+    fn new(after_install: Option<&str>) -> Bench {
+        let place = Place::new();
+        let folder = place.path("repositories/example+sums");
+        Bench {
+            repository: Repository::new(folder, after_install),
+            place,
+        }
+    }
+
+    fn dataset(&self, instances: &[Value]) {
+        lines(&self.place.path("dataset.jsonl"), instances);
+    }
+
+    fn predictions(&self, predictions: &[(&str, &str, Option<&str>)]) {
+        let records: Vec<Value> = predictions
+            .iter()
+            .map(|(model, instance, patch)| {
+                json!({"instance_id": instance, "model_name_or_path": model, "model_patch": patch})
+            })
+            .collect();
+        lines(&self.place.path("predictions.jsonl"), &records);
+    }
+
+    fn command(&self, words: &[&str], out: &str) -> Command {
+        let template = self.place.path("repositories").join("{owner}+{name}");
+        let mut command = self.place.testwright();
+        command
+            .arg("eval")
+            .args(words)
+            .arg("--dataset")
+            .arg(self.place.path("dataset.jsonl"))
+            .arg("--repositories")
+            .arg(template)
+            .arg("--out")
+            .arg(self.place.path(out))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn grade(&self, words: &[&str], out: &str) -> Command {
+        let mut command = self.command(words, out);
+        command
+            .arg("--predictions")
+            .arg(self.place.path("predictions.jsonl"));
+        command
+    }
+
+    /// Results by prediction and instance.
+    fn results(&self, out: &str) -> BTreeMap<(String, String), Value> {
+        let text = std::fs::read_to_string(self.place.path(out).join("results.jsonl")).unwrap();
+        let text_of = |value: &Value| value.as_str().unwrap().to_owned();
+        text.lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap())
+            .map(|r| ((text_of(&r["prediction"]), text_of(&r["instance_id"])), r))
+            .collect()
+    }
+}
+
+#[test]
+fn nasty_predictions_get_the_verdicts_that_they_deserve() {
+    let bench = Bench::new(None);
+    let cases = corpus::cases(&bench.repository);
+    bench.dataset(&[
+        bench.repository.instance("plain", ISSUE),
+        bench
+            .repository
+            .instance("asks", "There should be a function `total`."),
+    ]);
+    let asked = cases
+        .iter()
+        .find(|case| case.name.starts_with("an import error"))
+        .unwrap();
+    let mut predictions: Vec<(&str, &str, Option<&str>)> = cases
+        .iter()
+        .map(|case| (case.name, "plain", Some(case.patch.as_str())))
+        .collect();
+    predictions.push(("asked for", "asks", Some(&asked.patch)));
+    predictions.push(("nothing", "plain", None));
+    predictions.push(("blank", "plain", Some(" \n")));
+    predictions.push(("unknown", "no-such-instance", Some("x")));
+    bench.predictions(&predictions);
+    let output = bench
+        .grade(&["--test-seconds", "20", "--workers", "2"], "out")
+        .output()
+        .unwrap();
+    ended(&output, 0);
+    let results = bench.results("out");
+    let mut wrong = Vec::new();
+    for case in &cases {
+        let result = &results[&(case.name.to_owned(), "plain".to_owned())];
+        let verdicts = [
+            result["strict"]["fail_to_pass"].as_bool().unwrap(),
+            result["swt"]["success"].as_bool().unwrap(),
+            result["tdd"]["fail_to_pass"].as_bool().unwrap(),
+        ];
+        let reason = result["strict"]["reason"].as_str().unwrap();
+        let told = format!("{} {}", result["notes"], result["differs"]);
+        let agree = verdicts.iter().all(|v| *v == verdicts[0]);
+        let good = verdicts == [case.strict, case.swt, case.tdd]
+            && reason.contains(case.reason)
+            && told.contains(case.told)
+            && result["infrastructure"].is_null()
+            && result["differs"].as_array().unwrap().is_empty() == agree;
+        if !good {
+            wrong.push(format!(
+                "{}: wanted {:?}, {:?}, {:?}; got {verdicts:?}, {result:#}",
+                case.name,
+                [case.strict, case.swt, case.tdd],
+                case.reason,
+                case.told
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+
+    let of = |name: &str, instance: &str| &results[&(name.to_owned(), instance.to_owned())];
+    let asked = of("asked for", "asks");
+    assert_eq!(asked["strict"]["fail_to_pass"], true, "{asked:#}");
+    for name in ["nothing", "blank"] {
+        assert_eq!(of(name, "plain")["given"], false);
+        assert_eq!(of(name, "plain")["applied"], false);
+    }
+    let plain = of("plain", "plain");
+    assert_eq!(plain["coverage_delta"], 1.0, "{plain:#}");
+    assert_eq!(plain["old_class"], "assertion");
+    assert_eq!(plain["peeking"]["found"], json!([]));
+    let report: Value =
+        serde_json::from_slice(&std::fs::read(bench.place.path("out/report.json")).unwrap()).unwrap();
+    assert!(report.to_string().contains("no-such-instance"), "told of, not dropped");
+    assert_eq!(report["summary"]["plain"]["instances"], 2);
+}
+
+#[test]
+fn golden_tests_verify_a_set_up_and_a_planted_copy_of_the_new_code_is_found() {
+    let bench = Bench::new(Some(
+        "d=\"$(python -c 'import sysconfig; print(sysconfig.get_paths()[\"purelib\"])')/later/pkg\" && mkdir -p \"$d\" && \
+         printf 'def add(a, b):\\n    return a + b\\ndef total(numbers):\\n    result = 0\\n    for number in numbers:\\n        \
+         result = add(result, number)\\n    return result\\n' > \"$d/calc.py\"",
+    ));
+    bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
+    let output = bench.command(&["verify"], "out").output().unwrap();
+    ended(&output, 0);
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(shown.contains("golden tests fail-to-pass: 1 of 1"), "{shown}");
+    assert!(shown.contains("FAIL_TO_PASS of the dataset: 1 of 1 tests agree"), "{shown}");
+    assert!(shown.contains("PASS_TO_PASS of the dataset: 2 of 2 tests agree"), "{shown}");
+    let results = bench.results("out");
+    let found = &results.values().next().unwrap()["peeking"]["found"];
+    let place = found[0].as_str().unwrap_or_default();
+    assert!(place.ends_with("later/pkg/calc.py"), "{found}");
+}
+
+/// What a result says, without what may differ from one time to the next.
+fn lasting(mut result: Value) -> Value {
+    for key in ["seconds", "cached"] {
+        result.as_object_mut().unwrap().remove(key);
+    }
+    result
+}
+
+#[test]
+fn a_killed_harness_goes_on_and_comes_to_the_same_results() {
+    let bench = Bench::new(None);
+    bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
+    let good = bench.repository.added(GOOD);
+    let patches: Vec<(String, String)> = (0..6)
+        .map(|n| (format!("model {n}"), good.replace("test_negative", &format!("test_negative_{n}"))))
+        .collect();
+    let predictions: Vec<_> = patches
+        .iter()
+        .map(|(model, patch)| (model.as_str(), "plain", Some(patch.as_str())))
+        .collect();
+    bench.predictions(&predictions);
+    for wait in [400, 1900, 3100] {
+        let mut child = bench.grade(&[], "out").spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(wait));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    // As if the last line had been cut short.
+    let path = bench.place.path("out/results.jsonl");
+    let mut bytes = std::fs::read(&path).unwrap_or_default();
+    bytes.extend(b"{\"instance_id\": \"plain\", \"predi");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, bytes).unwrap();
+    ended(&bench.grade(&[], "out").output().unwrap(), 0);
+    ended(&bench.grade(&[], "whole").output().unwrap(), 0);
+    let (resumed, whole) = (bench.results("out"), bench.results("whole"));
+    assert_eq!(whole.len(), 6);
+    for (name, result) in whole {
+        assert_eq!(lasting(resumed[&name].clone()), lasting(result), "{name:?}");
+    }
+
+    // Nothing is left to do, and nothing is done.
+    let before = std::fs::read(&path).unwrap();
+    ended(&bench.grade(&[], "out").output().unwrap(), 0);
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    ended(
+        &bench
+            .place
+            .testwright()
+            .args(["eval", "report"])
+            .arg(bench.place.path("out"))
+            .output()
+            .unwrap(),
+        0,
+    );
+}
+
+#[test]
+fn wrong_input_gets_one_line_with_a_hint() {
+    let bench = Bench::new(None);
+    bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
+    let shown = |command: &mut Command| {
+        let output = command.output().unwrap();
+        ended(&output, 2);
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let none = shown(&mut bench.command(&[], "out"));
+    assert!(none.contains("there are no predictions"), "{none}");
+    let unknown = shown(&mut bench.command(&["verify", "--instances", "plane"], "out"));
+    assert!(unknown.contains("plain"), "names the nearest: {unknown}");
+    let gone = shown(bench.place.testwright().args(["eval", "report", "/no/such/folder"]));
+    assert!(gone.contains("results.jsonl"), "{gone}");
+    std::fs::write(bench.place.path("dataset.jsonl"), [0u8, 1, 2, 255]).unwrap();
+    let binary = shown(&mut bench.command(&["verify"], "out"));
+    assert!(binary.starts_with("error:") && binary.lines().count() <= 3, "{binary}");
+    assert!(!Path::new(&bench.place.path("out/report.json")).exists());
+}

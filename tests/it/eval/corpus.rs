@@ -1,0 +1,267 @@
+//! Nasty predictions, and what each verdict must say of them.
+
+use super::repository::{GOOD, Repository, TESTS};
+
+/// A prediction, and what is expected of it.
+pub struct Case {
+    pub name: &'static str,
+    pub patch: String,
+    pub strict: bool,
+    pub swt: bool,
+    pub tdd: bool,
+    /// In the strict verdict's reason.
+    pub reason: &'static str,
+    /// In the notes, or in the reasons why the verdicts differ.
+    pub told: &'static str,
+}
+
+const TURNED: &str = "failed on the old code and passed on the new";
+
+fn all(name: &'static str, patch: String) -> Case {
+    case(name, patch, [true; 3], TURNED, "")
+}
+
+fn case(
+    name: &'static str,
+    patch: String,
+    [strict, swt, tdd]: [bool; 3],
+    reason: &'static str,
+    told: &'static str,
+) -> Case {
+    Case {
+        name,
+        patch,
+        strict,
+        swt,
+        tdd,
+        reason,
+        told,
+    }
+}
+
+pub fn cases(r: &Repository) -> Vec<Case> {
+    let good = r.added(GOOD);
+    let whole = |text: &str| r.patch(|r| r.write("tests/test_calc.py", text.as_bytes()));
+    vec![
+        all("plain", good.clone()),
+        case(
+            "prints verdict lines",
+            r.added(
+                "\n\ndef test_negative():\n    print('tests/test_calc.py::test_negative PASSED')\n    \
+                 print('PASSED tests/test_calc.py::test_negative')\n    print('1 passed in 0.01s')\n    assert add(1, -2) == 7\n",
+            ),
+            [false; 3],
+            "failed on the new code",
+            "",
+        ),
+        all(
+            "odd parameters",
+            r.added(
+                "\n\nimport pytest\n\n\n@pytest.mark.parametrize('b', [-1, -2, -3, -4], ids=['a b', '[x]::y', 'l\\nm', 'ä→'])\n\
+                 def test_odd(b):\n    assert add(1, b) == 1 + b\n",
+            ),
+        ),
+        case(
+            "kills its process",
+            r.added(
+                "\n\ndef test_negative():\n    import os\n    if add(1, -2) != -1:\n        os._exit(0)\n",
+            ),
+            [false, true, true],
+            "was absent on the old code",
+            "counts as failed",
+        ),
+        case(
+            "kills its process on both sides",
+            r.added("\n\ndef test_negative():\n    import os\n    os.kill(os.getpid(), 9)\n"),
+            [false; 3],
+            "is absent on the new code",
+            "",
+        ),
+        case(
+            "hangs",
+            r.added(
+                "\n\ndef test_negative():\n    import time\n    while add(1, -2) != -1:\n        time.sleep(0.1)\n",
+            ),
+            [false, true, true],
+            "was absent on the old code",
+            "counts as failed",
+        ),
+        all(
+            "forks",
+            r.added(
+                "\n\ndef test_negative():\n    import os\n    child = os.fork()\n    if child:\n        os.waitpid(child, 0)\n    \
+                 assert add(1, -2) == -1\n",
+            ),
+        ),
+        all(
+            "ten thousand tests",
+            r.patch(|r| {
+                r.write(
+                    "tests/test_many.py",
+                    b"import pytest\nfrom pkg.calc import add\n\n\n@pytest.mark.parametrize('n', range(10000))\n\
+                      def test_many(n):\n    assert add(n, 5000 - n) == 5000\n",
+                );
+            }),
+        ),
+        case(
+            "a skip that becomes a pass",
+            r.added(
+                "\n\nimport pytest\n\n\n@pytest.mark.skipif(add(1, -2) != -1, reason='broken')\n\
+                 def test_negative():\n    assert add(1, -2) == -1\n",
+            ),
+            [false, true, false],
+            "was skipped on the old code",
+            "skipped before, counts as failed",
+        ),
+        case(
+            "an import error that becomes a pass",
+            r.patch(|r| {
+                r.write(
+                    "tests/test_total.py",
+                    b"from pkg.calc import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n",
+                );
+            }),
+            [false, true, true],
+            "was an error on the old code",
+            "an error before, counts as failed",
+        ),
+        case(
+            "an error after",
+            r.added(
+                "\n\nimport pytest\n\n\n@pytest.fixture\ndef odd():\n    yield\n    assert not hasattr(pkg.calc, 'total')\n\n\n\
+                 def test_negative(odd):\n    assert add(1, -2) == -1\n\n\ndef test_more():\n    assert add(2, -2) == 0\n",
+            ),
+            [false, true, false],
+            "is an error on the new code",
+            "",
+        ),
+        case(
+            "edits source",
+            r.patch(|r| {
+                r.write(
+                    "pkg/calc.py",
+                    b"def add(a, b):\n    return 0\n\n\ndef twice(a):\n    return add(a, a)\n",
+                );
+                r.write("tests/test_calc.py", format!("{TESTS}{GOOD}").as_bytes());
+            }),
+            [false; 3],
+            "",
+            "edits code under test: pkg/calc.py",
+        ),
+        Case {
+            told: "deletes tests/test_calc.py::test_twice",
+            ..all(
+                "deletes tests",
+                whole(&format!(
+                    "{}{GOOD}",
+                    TESTS.replace("\n\ndef test_twice():\n    assert twice(2) == 4\n", "")
+                )),
+            )
+        },
+        case(
+            "adds a conftest.py that breaks the others",
+            r.patch(|r| {
+                r.write("tests/test_calc.py", format!("{TESTS}{GOOD}").as_bytes());
+                r.write(
+                    "tests/conftest.py",
+                    b"import pytest\nimport pkg.calc\n\n\n@pytest.fixture(autouse=True)\ndef all(request):\n    \
+                      if request.node.name == 'test_add':\n        assert not hasattr(pkg.calc, 'total')\n",
+                );
+            }),
+            [false, false, true],
+            "tests/test_calc.py::test_add passed on the old code and fails on the new",
+            "",
+        ),
+        Case {
+            told: "carriage returns",
+            ..all("CRLF", good.replace('\n', "\r\n"))
+        },
+        Case {
+            told: "had no end",
+            ..all("no end of the last line", good.trim_end().to_owned())
+        },
+        all(
+            "a test file without a final newline",
+            whole(&format!("{TESTS}{}", GOOD.trim_end())),
+        ),
+        all(
+            "renames a file",
+            r.patch(|r| {
+                r.git(&["mv", "tests/test_calc.py", "tests/test_sums.py"]);
+                r.write("tests/test_sums.py", format!("{TESTS}{GOOD}").as_bytes());
+            }),
+        ),
+        all(
+            "touches binary files",
+            r.patch(|r| {
+                r.write("tests/data.bin", &[0, 159, 146, 150, 255, 0, 13, 10]);
+                let test = format!(
+                    "{TESTS}\n\ndef test_negative():\n    data = open('tests/data.bin', 'rb').read()\n    \
+                     assert len(data) == 8 and add(1, -2) == -1\n"
+                );
+                r.write("tests/test_calc.py", test.as_bytes());
+            }),
+        ),
+        Case {
+            told: "fuzz",
+            ..all(
+                "applies with fuzz only",
+                good.replace(" def test_twice():", " def test_twice(self):"),
+            )
+        },
+        case(
+            "does not apply",
+            good.replace(" def test_twice():", " def test_x():")
+                .replace("     assert twice(2) == 4", "     pass")
+                .replace(" \n", " x\n"),
+            [false; 3],
+            "does not apply",
+            "does not apply",
+        ),
+        all(
+            "a stray byte in the output",
+            r.added(
+                "\n\ndef test_negative():\n    import sys\n    sys.stdout.buffer.write(b'\\xff\\xfe\\x00\\n')\n    \
+                 sys.stdout.flush()\n    assert add(1, -2) == -1, b'\\xff'.decode('latin-1')\n",
+            ),
+        ),
+        case(
+            "passes alone and fails in company",
+            r.added("\n\ndef test_negative():\n    assert add(1, -2) == -1\n    assert not SEEN\n"),
+            [false, false, true],
+            "failed on the new code",
+            "ends otherwise on its own",
+        ),
+        case(
+            "needs another hash seed",
+            r.added(
+                "\n\ndef test_negative():\n    import os\n    seed = os.environ['PYTHONHASHSEED']\n    \
+                 assert add(1, -2) == -1 or seed == '1'\n",
+            ),
+            [true, true, false],
+            TURNED,
+            "on its own",
+        ),
+        case(
+            "passes before and after",
+            r.added("\n\ndef test_more():\n    assert add(1, 1) == 2\n"),
+            [false; 3],
+            "pass on the old code already",
+            "",
+        ),
+        case(
+            "contributes nothing",
+            r.patch(|r| r.write("tests/data.txt", b"x\n")),
+            [false; 3],
+            "contributes no test",
+            "",
+        ),
+        Case {
+            told: "",
+            ..all(
+                "text around the patch",
+                format!("Here is the test:\n\n{good}\nI hope that it helps.\n"),
+            )
+        },
+    ]
+}
