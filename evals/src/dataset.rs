@@ -1,13 +1,20 @@
-//! Datasets in the shape of SWE-bench: one instance an issue, as JSON lines or a JSON array.
+//! Datasets in the shape of SWE-bench and of those made from it (Lite, Verified, SWT-bench, TDD-Bench-Verified): one
+//! instance an issue, as JSON lines, a JSON array, or Parquet.
 //!
 //! Fields that are not known here are kept.
+
+mod names;
+mod selection;
+mod shapes;
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use crate::records::{File, Problem, RecordsError, records};
+use crate::records::{Content, File, Problem, RecordsError};
+
+pub use selection::SelectionError;
 
 /// An issue and its repository at a base commit, with the golden patches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,7 +43,7 @@ pub struct Instance {
     /// The golden test patch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_patch: Option<String>,
-    /// Names of tests; written as a list or as a string that holds one.
+    /// Names of tests; written as a list or as a string that holds one, in the writing of JSON or of Python.
     #[serde(
         default,
         rename = "FAIL_TO_PASS",
@@ -67,8 +74,8 @@ pub struct Dataset {
 
 impl Dataset {
     pub fn read(path: &Path) -> Result<Dataset, RecordsError> {
-        let file = File::read(path)?;
-        match parse(&file.text) {
+        let (file, content) = File::read(path)?;
+        match parse(content) {
             Ok(instances) => Ok(Dataset {
                 path: path.to_owned(),
                 instances,
@@ -82,9 +89,11 @@ impl Dataset {
     }
 }
 
-fn parse(text: &str) -> Result<Vec<Instance>, Vec<Problem>> {
+fn parse(content: impl Into<Content>) -> Result<Vec<Instance>, Vec<Problem>> {
     let mut problems = Vec::new();
-    let values = records(text, &mut problems);
+    let content = content.into();
+    let place = content.place();
+    let values = content.records(&mut problems);
     let mut instances: Vec<Instance> = Vec::new();
     let mut seen = std::collections::BTreeMap::new();
     for (line, value) in values {
@@ -92,7 +101,7 @@ fn parse(text: &str) -> Result<Vec<Instance>, Vec<Problem>> {
             Ok(instance) => {
                 if let Some(first) = seen.insert(instance.instance_id.clone(), line) {
                     let message = format!(
-                        "`{}` is there already, in line {first}",
+                        "`{}` is there already, in {place} {first}",
                         instance.instance_id
                     );
                     problems.push(Problem { line, message });
@@ -115,9 +124,10 @@ fn parse(text: &str) -> Result<Vec<Instance>, Vec<Problem>> {
 }
 
 fn instance(value: Value) -> Result<Instance, String> {
-    let Value::Object(fields) = &value else {
+    let Value::Object(mut fields) = value else {
         return Err("it is not an object".to_owned());
     };
+    shapes::adapt(&mut fields);
     let missing: Vec<&str> = REQUIRED
         .into_iter()
         .filter(|name| match fields.get(*name) {
@@ -138,7 +148,7 @@ fn instance(value: Value) -> Result<Instance, String> {
         };
         return Err(format!("{id}lacks {}", missing.join(", ")));
     }
-    serde_json::from_value(value).map_err(|e| e.to_string())
+    serde_json::from_value(Value::Object(fields)).map_err(|e| e.to_string())
 }
 
 fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
@@ -154,8 +164,10 @@ fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String
         Ok(Names::Absent(())) => Ok(None),
         Ok(Names::Text(text)) if text.trim().is_empty() => Ok(None),
         Ok(Names::Text(text)) => serde_json::from_str(&text)
+            .ok()
+            .or_else(|| names::python_list(&text))
             .map(Some)
-            .map_err(|_| serde::de::Error::custom("a list of test names is not one")),
+            .ok_or_else(|| serde::de::Error::custom("a list of test names is not one")),
         Err(_) => Err(serde::de::Error::custom("a list of test names is not one")),
     }
 }

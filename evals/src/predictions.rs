@@ -1,5 +1,5 @@
 //! Predictions in the shape that SWE-bench, SWT-bench and TDD-Bench share: `instance_id`, `model_name_or_path`,
-//! `model_patch`; as JSON lines, a JSON array, or a JSON object by instance.
+//! `model_patch`; as JSON lines, a JSON array, Parquet, or a JSON object by instance.
 //!
 //! Nothing is dropped in silence: what cannot be graded is a [`Remark`], and stands in the report.
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::dataset::Dataset;
-use crate::records::{File, Problem, RecordsError, records};
+use crate::records::{Content, File, Problem, RecordsError};
 
 /// What one model said about one instance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -70,8 +70,8 @@ pub fn read(
 ) -> Result<(Vec<Predictions>, Vec<Remark>), RecordsError> {
     let mut all = Vec::new();
     for path in files {
-        let file = File::read(path)?;
-        all.extend(parse(&file.text, &stem(path)).map_err(|problems| file.wrong(problems))?);
+        let (file, content) = File::read(path)?;
+        all.extend(parse(content, &stem(path)).map_err(|problems| file.wrong(problems))?);
     }
     Ok(sort(all, dataset))
 }
@@ -84,14 +84,18 @@ fn stem(path: &Path) -> String {
 }
 
 /// `name` is the model's where the records name none.
-fn parse(text: &str, name: &str) -> Result<Vec<(Prediction, Option<RemarkKind>)>, Vec<Problem>> {
+fn parse(
+    content: impl Into<Content>,
+    name: &str,
+) -> Result<Vec<(Prediction, Option<RemarkKind>)>, Vec<Problem>> {
     let mut problems = Vec::new();
-    let values = match by_instance(text) {
+    let content = content.into();
+    let values = match by_instance(&content) {
         Some(map) => map
             .into_iter()
             .map(|(id, value)| (1, keyed(id, value)))
             .collect(),
-        None => records(text, &mut problems),
+        None => content.records(&mut problems),
     };
     let mut found = Vec::new();
     for (line, value) in values {
@@ -107,8 +111,11 @@ fn parse(text: &str, name: &str) -> Result<Vec<(Prediction, Option<RemarkKind>)>
     }
 }
 
-/// The whole text as one object by instance; `None` where it is lines, an array, or one record.
-fn by_instance(text: &str) -> Option<Map<String, Value>> {
+/// The whole text as one object by instance; `None` where it is lines, an array, rows, or one record.
+fn by_instance(content: &Content) -> Option<Map<String, Value>> {
+    let Content::Text(text) = content else {
+        return None;
+    };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let map: Map<String, Value> = serde_json::from_str(text).ok()?;
     (!map.contains_key("instance_id")).then_some(map)

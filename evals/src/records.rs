@@ -1,6 +1,9 @@
-//! Files of records as the field has them: JSON lines, or one JSON array. Datasets and predictions are both such files.
+//! Files of records as the field has them: JSON lines, one JSON array, or Parquet. Datasets and predictions are both such
+//! files. What a file is, it says by how it begins, whatever its name.
 //!
 //! Everything that is wrong in a file is told at once, with lines. What a record means is left to its reader.
+
+mod parquet;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,17 +17,21 @@ pub enum RecordsError {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("read {path}: {}", listed(.problems))]
+    #[error("read {path}: {}", listed(.problems, .place))]
     Content {
         path: PathBuf,
         problems: Vec<Problem>,
+        /// What problems are counted by: `line` or `row`.
+        place: &'static str,
     },
+    #[error("read {path}: it begins as a Parquet file does, and {message}")]
+    Parquet { path: PathBuf, message: String },
 }
 
 /// Something wrong in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// From 1.
+    /// From 1; of a Parquet file the row.
     pub line: usize,
     pub message: String,
 }
@@ -38,11 +45,11 @@ impl fmt::Display for Problem {
 /// Problems that an error's text names; the rest is counted.
 const SHOWN: usize = 10;
 
-fn listed(problems: &[Problem]) -> String {
+fn listed(problems: &[Problem], place: &str) -> String {
     let shown: Vec<String> = problems
         .iter()
         .take(SHOWN)
-        .map(Problem::to_string)
+        .map(|problem| format!("{place} {}: {}", problem.line, problem.message))
         .collect();
     let more = problems.len().saturating_sub(SHOWN);
     let more = if more > 0 {
@@ -53,31 +60,81 @@ fn listed(problems: &[Problem]) -> String {
     format!("{}{more}", shown.join("; "))
 }
 
-/// The text of a file, and who to blame for what is wrong in it.
+/// Who to blame for what is wrong in a file.
 pub(crate) struct File<'a> {
     path: &'a Path,
-    pub(crate) text: String,
+    place: &'static str,
+}
+
+pub(crate) enum Content {
+    /// JSON in one of its forms.
+    Text(String),
+    /// Records with their rows, from 1.
+    Rows(Vec<(usize, Value)>),
 }
 
 impl<'a> File<'a> {
-    pub(crate) fn read(path: &'a Path) -> Result<Self, RecordsError> {
-        let text = std::fs::read_to_string(path).map_err(|source| RecordsError::Read {
+    pub(crate) fn read(path: &'a Path) -> Result<(Self, Content), RecordsError> {
+        let wrong = |source| RecordsError::Read {
             path: path.to_owned(),
             source,
-        })?;
-        Ok(File { path, text })
+        };
+        let bytes = std::fs::read(path).map_err(wrong)?;
+        let content = if parquet::is_parquet(&bytes) {
+            let rows = parquet::rows(bytes).map_err(|message| RecordsError::Parquet {
+                path: path.to_owned(),
+                message,
+            })?;
+            Content::Rows(rows)
+        } else {
+            let text = String::from_utf8(bytes).map_err(|e| {
+                let message = format!("it is not UTF-8: {}", e.utf8_error());
+                wrong(std::io::Error::new(
+                    std::io::ErrorKind::InvalidData,
+                    message,
+                ))
+            })?;
+            Content::Text(text)
+        };
+        let place = content.place();
+        Ok((File { path, place }, content))
     }
 
     pub(crate) fn wrong(&self, problems: Vec<Problem>) -> RecordsError {
         RecordsError::Content {
             path: self.path.to_owned(),
             problems,
+            place: self.place,
         }
     }
 }
 
+impl Content {
+    /// What its records are counted by.
+    pub(crate) fn place(&self) -> &'static str {
+        match self {
+            Content::Text(_) => "line",
+            Content::Rows(_) => "row",
+        }
+    }
+
+    /// The records with the line, or row, on which each begins.
+    pub(crate) fn records(self, problems: &mut Vec<Problem>) -> Vec<(usize, Value)> {
+        match self {
+            Content::Text(text) => records(&text, problems),
+            Content::Rows(rows) => rows,
+        }
+    }
+}
+
+impl<T: AsRef<str> + ?Sized> From<&T> for Content {
+    fn from(text: &T) -> Content {
+        Content::Text(text.as_ref().to_owned())
+    }
+}
+
 /// The records of a text with the line on which each begins.
-pub(crate) fn records(text: &str, problems: &mut Vec<Problem>) -> Vec<(usize, Value)> {
+fn records(text: &str, problems: &mut Vec<Problem>) -> Vec<(usize, Value)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim_start().starts_with('[') {
         array(text, problems)

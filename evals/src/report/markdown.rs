@@ -1,13 +1,17 @@
 //! `report.md`: short tables, readable on a forge. Long lists are cut; `report.json` has them whole.
 
 use super::Report;
-use super::sections::{Table, facts, sections};
+use super::sections::{Labels, Table, facts, sections};
 
 /// Rows of a table that are shown.
 const ROWS: usize = 25;
 
 pub(super) fn markdown(report: &Report) -> String {
-    let labels: Vec<String> = report.summary.keys().cloned().collect();
+    let names: Vec<String> = report.summary.keys().cloned().collect();
+    let labels = Labels {
+        long: names.clone(),
+        short: names,
+    };
     let mut text = "# Evaluation\n\n".to_owned();
     for (name, value) in facts(&report.run) {
         text += &format!("- {name}: {}\n", escape(&value));

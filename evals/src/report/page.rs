@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::format::{NONE, letter, old_class, percent, short_rate};
 use super::measure::{Measure, counts};
 use super::plots::{Plot, plots};
-use super::sections::{Cell, Column, Section, Table, facts, sections};
+use super::sections::{Cell, Column, Labels, Section, Table, facts, sections};
 use super::sets::Set;
 use super::{Report, ReportError};
 use crate::graded::Graded;
@@ -98,9 +98,13 @@ struct Row {
 
 pub(super) fn page(report: &Report, sets: &[Set]) -> Result<String, ReportError> {
     let names = report.summary.keys().enumerate();
-    let labels: Vec<String> = names
-        .map(|(at, name)| format!("{} {name}", letter(at)))
-        .collect();
+    let labels = Labels {
+        long: names
+            .clone()
+            .map(|(at, name)| format!("{} {name}", letter(at)))
+            .collect(),
+        short: names.map(|(at, _)| letter(at)).collect(),
+    };
     let mut repositories: Vec<String> = sets
         .iter()
         .flat_map(|set| set.all.iter().map(|g| g.repo.clone()))
@@ -170,11 +174,11 @@ fn cards(report: &Report) -> Vec<SetShown> {
         .collect()
 }
 
-fn shown(section: Section, report: &Report, labels: &[String]) -> SectionShown {
-    let plots = plots(section.id, report, labels);
+fn shown(section: Section, report: &Report, labels: &Labels) -> SectionShown {
+    let plots = plots(section.id, report, &labels.long);
     let is_open = |table: &Table| match section.id {
         "rates" | "classes" | "comparison" => true,
-        _ => plots.is_empty() && table.rows.len() <= 30,
+        _ => plots.is_empty() && table.rows.len() <= 12,
     };
     let tables = section.tables.into_iter().map(|table| TableShown {
         is_open: is_open(&table),
@@ -206,21 +210,20 @@ fn columns() -> Vec<Column> {
     [
         ("Instance", false),
         ("Set", false),
-        ("Repository", false),
-        ("Tokens", true),
-        ("On the old code", false),
         ("Strict", false),
         ("SWT", false),
         ("TDD", false),
+        ("On the old code", false),
         ("ΔC", true),
         ("Adequacy", true),
         ("Seconds", true),
-        ("Why", false),
+        ("Tokens", true),
         ("Logs", false),
+        ("Why", false),
     ]
     .map(|(title, right)| Column {
-        title: title.to_owned(),
         right,
+        ..Column::new(title)
     })
     .into()
 }

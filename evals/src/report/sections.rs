@@ -26,6 +26,26 @@ pub(super) struct Column {
     pub title: String,
     /// Figures: to the right.
     pub right: bool,
+    /// Sentences: wide.
+    pub long: bool,
+}
+
+impl Column {
+    pub(super) fn new(title: &str) -> Column {
+        Column {
+            title: title.to_owned(),
+            right: false,
+            long: false,
+        }
+    }
+}
+
+/// Names of the prediction sets as the reader should see them, in the order of the report.
+pub(super) struct Labels {
+    /// Over a column of figures.
+    pub long: Vec<String>,
+    /// In rows, where they are many.
+    pub short: Vec<String>,
 }
 
 #[derive(Clone, Default)]
@@ -54,17 +74,22 @@ impl Table {
     }
 
     fn words(mut self, title: &str) -> Table {
+        self.columns.push(Column::new(title));
+        self
+    }
+
+    fn sentences(mut self, title: &str) -> Table {
         self.columns.push(Column {
-            title: title.to_owned(),
-            right: false,
+            long: true,
+            ..Column::new(title)
         });
         self
     }
 
     fn figures<S: AsRef<str>>(mut self, titles: &[S]) -> Table {
         self.columns.extend(titles.iter().map(|title| Column {
-            title: title.as_ref().to_owned(),
             right: true,
+            ..Column::new(title.as_ref())
         }));
         self
     }
@@ -74,20 +99,19 @@ impl Table {
     }
 }
 
-/// `labels` are the names of the prediction sets as the reader should see them, in the order of the report.
-pub(super) fn sections(report: &Report, labels: &[String]) -> Vec<Section> {
+pub(super) fn sections(report: &Report, labels: &Labels) -> Vec<Section> {
     let mut sections = vec![
-        tables::rates(report, labels),
+        tables::rates(report, &labels.long),
         tables::agreement(report, labels),
-        tables::classes(report, labels),
-        tables::coverage(report, labels),
-        tables::flows(report, labels),
-        tables::repositories(report, labels),
-        tables::lengths(report, labels),
+        tables::classes(report, &labels.long),
+        tables::coverage(report, &labels.long),
+        tables::flows(report, &labels.long),
+        tables::repositories(report, &labels.long),
+        tables::lengths(report, &labels.long),
     ];
     sections.extend(tables::comparison(report, labels));
     sections.push(tables::time(report, labels));
-    sections.extend(tables::infrastructure(report, labels));
+    sections.extend(tables::infrastructure(report, &labels.short));
     if !report.remarks.is_empty() {
         sections.push(Section {
             id: "remarks",

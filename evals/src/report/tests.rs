@@ -1,1 +1,323 @@
 #![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::graded::{Graded, Infrastructure};
+use crate::predictions::{Remark, RemarkKind};
+use crate::verdict::OldClass;
+
+const NASTY: &str =
+    "\"><img src=x onerror=alert(1)></title><script>alert(1)</script>{{ 7 * 7 }}|`x`";
+
+/// A folder with these results.
+fn folder(results: &[Graded]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fill(folder.path(), results);
+    folder
+}
+
+fn fill(folder: &Path, results: &[Graded]) {
+    std::fs::create_dir_all(folder).unwrap();
+    let lines: Vec<String> = results
+        .iter()
+        .map(|g| serde_json::to_string(g).unwrap() + "\n")
+        .collect();
+    std::fs::write(folder.join(RESULTS_FILE), lines.concat()).unwrap();
+}
+
+fn text(folder: &Path, name: &str) -> String {
+    std::fs::read_to_string(folder.join(name)).unwrap()
+}
+
+/// Solved by every verdict, with everything covered.
+fn solved(id: &str) -> Graded {
+    let mut graded = sample::results(&["a"], 1, 1).remove(0);
+    graded.instance_id = id.to_owned();
+    (graded.given, graded.applied, graded.infrastructure) = (true, true, None);
+    graded.old_class = OldClass::Assertion;
+    graded.strict.fail_to_pass = true;
+    graded.swt = crate::verdict::Swt {
+        success: true,
+        fail_to_any: true,
+        fail_to_pass: true,
+        pass_to_pass: false,
+    };
+    graded.tdd.fail_to_pass = true;
+    graded.tdd = graded.tdd.with_adequacy(Some(1.0));
+    graded.coverage_delta = Some(1.0);
+    graded.differs = Vec::new();
+    graded
+}
+
+fn set(results: Vec<Graded>, run: &RunFacts) -> Summary {
+    let folder = folder(&results);
+    let report = write(folder.path(), run).unwrap();
+    report.summary["a"].clone()
+}
+
+#[test]
+fn what_is_not_the_predictions_fault_is_in_no_denominator_and_the_rest_is() {
+    let mut not_given = solved("n");
+    // A verdict that stands where there is nothing to judge does not count.
+    not_given.given = false;
+    let mut does_not_apply = solved("d");
+    does_not_apply.applied = false;
+    let mut broken = solved("b");
+    broken.infrastructure = Some(Infrastructure {
+        stage: "build".to_owned(),
+        cause: "no space".to_owned(),
+        log: None,
+    });
+    let mut no_lines = solved("l");
+    (no_lines.coverage_delta, no_lines.tdd) = (None, no_lines.tdd.with_adequacy(None));
+    let mut fails = solved("f");
+    (
+        fails.strict.fail_to_pass,
+        fails.swt.success,
+        fails.tdd.fail_to_pass,
+    ) = (false, false, false);
+    (fails.coverage_delta, fails.tdd) = (Some(0.5), fails.tdd.with_adequacy(Some(0.25)));
+    let results = vec![
+        solved("s"),
+        not_given,
+        does_not_apply,
+        broken,
+        no_lines,
+        fails,
+    ];
+    let run = RunFacts {
+        instances: Some(9),
+        predictions: vec![
+            Remark {
+                model_name_or_path: "a".to_owned(),
+                instance_id: "acme__slugs-3".to_owned(),
+                kind: RemarkKind::Missing,
+            },
+            // It has a result; nothing is counted twice.
+            Remark {
+                model_name_or_path: "a".to_owned(),
+                instance_id: "n".to_owned(),
+                kind: RemarkKind::Missing,
+            },
+        ],
+        ..RunFacts::default()
+    };
+    let s = set(results, &run);
+    assert_eq!(
+        (
+            s.instances,
+            s.graded,
+            s.infrastructure,
+            s.not_graded,
+            s.not_given
+        ),
+        (9, 6, 1, 2, 2)
+    );
+    let share = |rate: &crate::statistics::Rate| (rate.numerator, rate.denominator);
+    assert_eq!(share(&s.applicability), (3, 6));
+    assert_eq!(share(&s.fail_to_pass), (2, 6));
+    assert_eq!(share(&s.success), (2, 6));
+    assert_eq!(share(&s.fail_to_any), (3, 6));
+    assert_eq!(share(&s.tdd_fail_to_pass), (2, 6));
+    // Without lines to cover: left out of means of coverage, and a factor of 1 for tddScore.
+    assert_eq!((s.coverage_delta_left_out, s.adequacy_left_out), (1, 1));
+    assert_eq!(
+        (
+            s.coverage_delta_all.numerator,
+            s.coverage_delta_all.denominator
+        ),
+        (1.5, 5)
+    );
+    assert_eq!(s.coverage_delta_success.mean, Some(1.0));
+    assert_eq!(s.coverage_delta_success.denominator, 1);
+    assert_eq!(
+        (
+            s.coverage_delta_other.numerator,
+            s.coverage_delta_other.denominator
+        ),
+        (0.5, 4)
+    );
+    assert_eq!((s.tdd_score.numerator, s.tdd_score.denominator), (2.0, 6));
+    assert_eq!((s.adequacy.numerator, s.adequacy.denominator), (1.25, 5));
+}
+
+#[test]
+fn a_few_results_in_words_and_figures() {
+    let mut results = sample::results(&["otter", "zero shot"], 14, 3);
+    results[0].seconds.total = 4000.0;
+    let folder = folder(&results);
+    let facts = RunFacts {
+        dataset: Some("data/some.jsonl".to_owned()),
+        instances: Some(14),
+        workers: Some(2),
+        disk_bytes: Some(1_234_567_890),
+        remarks: vec!["memory is short".to_owned()],
+        ..RunFacts::default()
+    };
+    let report = write(folder.path(), &facts).unwrap();
+    insta::assert_snapshot!(text(folder.path(), "report.md"));
+    insta::assert_json_snapshot!(report.summary["otter"]);
+    let read: Report = serde_json::from_str(&text(folder.path(), "report.json")).unwrap();
+    assert_eq!(read.summary["otter"].graded, 14);
+    let overlap = |report: &Report| report.comparison.clone().unwrap().overlap;
+    assert_eq!(overlap(&read), overlap(&report));
+    assert_eq!(read.run, facts);
+}
+
+#[test]
+fn the_same_results_give_the_same_files_and_nothing_else() {
+    let mut results = sample::results(&["a", "b"], 20, 5);
+    let first = folder(&results);
+    write(first.path(), &RunFacts::default()).unwrap();
+    results.reverse();
+    let second = folder(&results);
+    write(second.path(), &RunFacts::default()).unwrap();
+    write(second.path(), &RunFacts::default()).unwrap();
+    for name in ["report.json", "report.md", "report.html"] {
+        assert_eq!(
+            text(first.path(), name),
+            text(second.path(), name),
+            "{name}"
+        );
+    }
+    assert_eq!(std::fs::read_dir(second.path()).unwrap().count(), 4);
+}
+
+#[test]
+fn data_cannot_become_part_of_the_page() {
+    let mut results = sample::results(&["a", NASTY], 6, 2);
+    for graded in &mut results {
+        graded.instance_id += NASTY;
+        graded.repo = NASTY.to_owned();
+        graded.strict.reason = NASTY.to_owned();
+        graded.differs = vec![NASTY.to_owned()];
+        graded.notes = vec![NASTY.to_owned()];
+        graded
+            .logs
+            .insert(NASTY.to_owned(), "javascript:alert(1)".to_owned());
+        graded.infrastructure = Some(Infrastructure {
+            stage: NASTY.to_owned(),
+            cause: NASTY.to_owned(),
+            log: Some(format!("logs/{NASTY}")),
+        });
+    }
+    results.extend(sample::results(&[NASTY], 6, 2));
+    let facts = RunFacts {
+        dataset: Some(NASTY.to_owned()),
+        remarks: vec![NASTY.to_owned()],
+        ..RunFacts::default()
+    };
+    let folder = folder(&results);
+    write(folder.path(), &facts).unwrap();
+    let page = text(folder.path(), "report.html");
+    assert_eq!(page.matches("<script").count(), 1);
+    assert_eq!(page.matches("<title>Evaluation").count(), 1);
+    for wrong in [
+        "<img",
+        "alert(1)</script",
+        "\"javascript:",
+        "onerror=\"",
+        "49|",
+    ] {
+        assert!(!page.contains(wrong), "{wrong}");
+    }
+    let markdown = text(folder.path(), "report.md");
+    assert!(
+        !markdown.contains("<img") && !markdown.contains("}}|"),
+        "{markdown}"
+    );
+}
+
+#[test]
+fn the_page_needs_nothing_else_and_runs_only_its_own_script() {
+    let folder = folder(&sample::results(&["a"], 8, 2));
+    write(folder.path(), &RunFacts::default()).unwrap();
+    let page = text(folder.path(), "report.html");
+    for wrong in ["http://", "https://", " src=", "@import", "url("] {
+        assert!(!page.contains(wrong), "{wrong}");
+    }
+    let script = page.split_once("<script>").unwrap().1;
+    let script = script.split_once("</script>").unwrap().0;
+    use base64::Engine as _;
+    use sha2::Digest as _;
+    let digest = sha2::Sha256::digest(script);
+    let digest = base64::engine::general_purpose::STANDARD.encode(digest);
+    let digest = digest.replace('/', "&#x2f;");
+    assert!(
+        page.contains(&format!("script-src &#x27;sha256-{digest}"))
+            || page.contains(&format!("script-src 'sha256-{digest}'"))
+    );
+}
+
+#[test]
+fn every_result_links_to_its_logs() {
+    let results = sample::results(&["a"], 90, 2);
+    let folder = folder(&results);
+    write(folder.path(), &RunFacts::default()).unwrap();
+    let page = text(folder.path(), "report.html");
+    for graded in &results {
+        let log = format!(
+            "href=\".&#x2f;logs&#x2f;a&#x2f;{}&#x2f;old.txt\"",
+            graded.instance_id
+        );
+        assert!(page.contains(&log), "{log}");
+    }
+    assert!(results.iter().any(|g| g.infrastructure.is_some()));
+    assert!(page.contains("href=\".&#x2f;logs&#x2f;build&#x2f;environment.txt\""));
+}
+
+#[test]
+fn folders_are_compared_on_the_instances_that_both_have() {
+    let place = tempfile::tempdir().unwrap();
+    let (first, second) = (place.path().join("first"), place.path().join("second"));
+    let mut lost = solved("lost");
+    lost.strict.fail_to_pass = false;
+    let mut broken = solved("broken");
+    broken.infrastructure = Some(Infrastructure {
+        stage: "old".to_owned(),
+        cause: "killed".to_owned(),
+        log: None,
+    });
+    fill(
+        &first,
+        &[solved("x"), solved("y"), solved("lost"), solved("broken")],
+    );
+    fill(&second, &[solved("x"), lost, broken, solved("elsewhere")]);
+    let report = write_comparison(&[&first, &second], place.path()).unwrap();
+    let names: Vec<&String> = report.summary.keys().collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    assert!(names[0].starts_with("a (") && names[0].ends_with("first)"));
+    let comparison = report.comparison.unwrap();
+    let pair = &comparison.pairs[0];
+    assert_eq!((pair.measure, pair.instances), (Measure::FailToPass, 2));
+    assert_eq!(
+        (
+            pair.paired.both,
+            pair.paired.only_first,
+            pair.paired.only_second
+        ),
+        (1, 1, 0)
+    );
+    let overlap = &comparison.overlap[0];
+    assert_eq!(
+        (overlap.instances, overlap.union, overlap.intersection),
+        (2, 2, 1)
+    );
+    assert_eq!(overlap.only[names[0]], ["lost"]);
+    assert_eq!(overlap.only[names[1]], Vec::<String>::new());
+    let page = text(place.path(), "comparison.html");
+    assert!(
+        page.contains("href=\".&#x2f;first&#x2f;logs&#x2f;"),
+        "logs are found from there"
+    );
+    assert!(!place.path().join("report.html").exists());
+}
+
+#[test]
+fn a_folder_without_results_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = write(folder.path(), &RunFacts::default()).unwrap_err();
+    assert!(error.to_string().contains(RESULTS_FILE), "{error}");
+    fill(folder.path(), &[]);
+    let report = write(folder.path(), &RunFacts::default()).unwrap();
+    assert_eq!(report.summary.len(), 0);
+}

@@ -53,7 +53,13 @@ fn matrix(svg: &mut Svg, left: f64, name: &str, agreement: &Agreement) {
     let y = |row: usize| 44.0 + (FIELD.1 + 3.0) * row as f64;
     svg.text("head", Anchor::Start, (left, 14.0), name);
     for (at, word) in ["yes", "no"].into_iter().enumerate() {
-        svg.text("axis", Anchor::Middle, (x(at) + FIELD.0 / 2.0, 38.0), word);
+        let official = format!("official {word}");
+        svg.text(
+            "axis",
+            Anchor::Middle,
+            (x(at) + FIELD.0 / 2.0, 38.0),
+            &official,
+        );
         let strict = format!("strict {word}");
         svg.text("axis", Anchor::End, (left + 53.0, y(at) + 21.0), &strict);
     }

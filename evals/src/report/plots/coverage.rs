@@ -42,7 +42,7 @@ fn plot(set: usize, label: &str, histogram: &Histogram, most: u64) -> Plot {
     let class = format!("set s{}", set % 6);
     svg.faint_bar(&class, (LEFT, 4.0), (11.0, 11.0), 1.0, "successful");
     svg.text("axis", Anchor::Start, (LEFT + 16.0, 14.0), "successful");
-    svg.faint_bar(&class, (LEFT + 90.0, 4.0), (11.0, 11.0), 0.35, "others");
+    svg.faint_bar(&class, (LEFT + 90.0, 4.0), (11.0, 11.0), 0.45, "others");
     svg.text("axis", Anchor::Start, (LEFT + 106.0, 14.0), "others");
     let mut description = format!("{label}: instances by ΔC, successful and others.");
     let counts = histogram.success.iter().zip(&histogram.other);
@@ -57,7 +57,7 @@ fn plot(set: usize, label: &str, histogram: &Histogram, most: u64) -> Plot {
             &class,
             (x, BOTTOM - below - above),
             size(above),
-            0.35,
+            0.45,
             &about,
         );
         description += &format!(" {range}: {success} and {other};");

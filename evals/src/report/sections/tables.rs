@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use testwright_tools::pytest::report::Outcome;
 
-use super::{Cell, Section, Table};
+use super::{Cell, Labels, Section, Table};
 use crate::report::details::{Agreement, Details, Group};
 use crate::report::format::{
     NONE, mean, old_class, outcome, p_value, percent, points, rate, seconds, short_rate,
@@ -81,7 +81,7 @@ pub(super) fn rates(report: &Report, labels: &[String]) -> Section {
     }
 }
 
-pub(super) fn agreement(report: &Report, labels: &[String]) -> Section {
+pub(super) fn agreement(report: &Report, labels: &Labels) -> Section {
     let mut counts = Table::new("Instances by verdict")
         .words("Prediction set")
         .words("Strict F→P against")
@@ -92,8 +92,9 @@ pub(super) fn agreement(report: &Report, labels: &[String]) -> Section {
         .words("Strict")
         .words("SWT-bench")
         .words("TDD-Bench")
-        .words("Why");
-    for (label, details) in labels.iter().zip(report.details.values()) {
+        .sentences("Why");
+    let labels = labels.long.iter().zip(&labels.short);
+    for ((label, short), details) in labels.zip(report.details.values()) {
         for (against, a) in [
             ("SWT-bench success", &details.strict_against_swt),
             ("TDD-Bench F→P", &details.strict_against_tdd),
@@ -111,7 +112,7 @@ pub(super) fn agreement(report: &Report, labels: &[String]) -> Section {
             let yes = |holds: bool| Cell::from(if holds { "yes" } else { "no" });
             list.row([
                 d.instance_id.as_str().into(),
-                label.as_str().into(),
+                short.as_str().into(),
                 yes(d.fail_to_pass),
                 yes(d.success),
                 yes(d.tdd_fail_to_pass),
@@ -282,12 +283,12 @@ pub(in crate::report) fn names(report: &Report, of: fn(&Details) -> &[Group]) ->
     names
 }
 
-pub(super) fn comparison(report: &Report, labels: &[String]) -> Option<Section> {
+pub(super) fn comparison(report: &Report, labels: &Labels) -> Option<Section> {
     let comparison = report.comparison.as_ref()?;
     let by_name: BTreeMap<&str, &str> = report
         .summary
         .keys()
-        .zip(labels)
+        .zip(&labels.short)
         .map(|(name, label)| (name.as_str(), label.as_str()))
         .collect();
     let label = |name: &str| by_name.get(name).copied().unwrap_or_default();
@@ -335,6 +336,7 @@ pub(super) fn comparison(report: &Report, labels: &[String]) -> Option<Section> 
             .figures(&["Instances", "Any", "All"])
             .figures(
                 &labels
+                    .long
                     .iter()
                     .map(|label| format!("Only {label}"))
                     .collect::<Vec<_>>(),
@@ -359,7 +361,7 @@ pub(super) fn comparison(report: &Report, labels: &[String]) -> Option<Section> 
     })
 }
 
-pub(super) fn time(report: &Report, labels: &[String]) -> Section {
+pub(super) fn time(report: &Report, labels: &Labels) -> Section {
     let mut table = Table::new("Time for grading")
         .words("Prediction set")
         .figures(&["Total", "Median"]);
@@ -367,7 +369,8 @@ pub(super) fn time(report: &Report, labels: &[String]) -> Section {
         .words("Instance")
         .words("Prediction set")
         .figures(&["Total", "Build", "Old code", "New code", "Base"]);
-    for (label, details) in labels.iter().zip(report.details.values()) {
+    let labels = labels.long.iter().zip(&labels.short);
+    for ((label, short), details) in labels.zip(report.details.values()) {
         table.row([
             label.as_str().into(),
             seconds(details.time.total).into(),
@@ -380,7 +383,7 @@ pub(super) fn time(report: &Report, labels: &[String]) -> Section {
             let s = &slow.seconds;
             let figures = [s.total, s.build, s.old, s.new, s.base];
             let figures = figures.map(|s| seconds(s).into());
-            let words = [slow.instance_id.as_str().into(), label.as_str().into()];
+            let words = [slow.instance_id.as_str().into(), short.as_str().into()];
             slowest.row(words.into_iter().chain(figures));
         }
     }
@@ -397,10 +400,12 @@ pub(super) fn infrastructure(report: &Report, labels: &[String]) -> Option<Secti
         .words("Instance")
         .words("Prediction set")
         .words("Stage")
-        .words("Cause")
+        .sentences("Cause")
         .words("Log");
+    let mut causes: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for (label, details) in labels.iter().zip(report.details.values()) {
         for failed in &details.infrastructure {
+            *causes.entry((&failed.stage, &failed.cause)).or_default() += 1;
             table.row([
                 failed.instance_id.as_str().into(),
                 label.as_str().into(),
@@ -413,10 +418,17 @@ pub(super) fn infrastructure(report: &Report, labels: &[String]) -> Option<Secti
             ]);
         }
     }
+    let mut by_cause = Table::new("By cause")
+        .words("Stage")
+        .sentences("Cause")
+        .figures(&["Results"]);
+    for (words, count) in causes {
+        table_row(&mut by_cause, [words.0, words.1], [count]);
+    }
     (!table.rows.is_empty()).then(|| Section {
         id: "infrastructure",
         title: "Infrastructure",
         notes: vec!["None of these counts against a prediction.".to_owned()],
-        tables: vec![table],
+        tables: vec![by_cause, table],
     })
 }

@@ -1,0 +1,55 @@
+//! How long the reports on 449 results take: in seconds, which must stay under 2, and as a ratio to reading the results
+//! alone.
+//!
+//! `cargo bench -p testwright-evals --bench report`
+
+#[path = "../src/report/sample.rs"]
+mod sample;
+
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use testwright_evals::report::{self, RunFacts};
+
+const INSTANCES: usize = 449;
+const ROUNDS: usize = 9;
+const WANTED: Duration = Duration::from_secs(2);
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let mut lines = Vec::new();
+    for graded in sample::results(&["some"], INSTANCES, 4) {
+        serde_json::to_writer(&mut lines, &graded)?;
+        lines.push(b'\n');
+    }
+    std::fs::File::create(folder.path().join(report::RESULTS_FILE))?.write_all(&lines)?;
+    let (mut reading, mut whole) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        let results = report::read_results(folder.path())?;
+        reading.push(start.elapsed());
+        if results.graded.len() != INSTANCES {
+            return Err("not all results were read".into());
+        }
+        let start = Instant::now();
+        report::write(folder.path(), &RunFacts::default())?;
+        whole.push(start.elapsed());
+    }
+    let (reading, whole) = (median(reading), median(whole));
+    println!(
+        "reports on {INSTANCES} results: {:.3} s (wanted: under {} s); {:.1} times reading them ({:.3} s)",
+        whole.as_secs_f64(),
+        WANTED.as_secs(),
+        whole.as_secs_f64() / reading.as_secs_f64(),
+        reading.as_secs_f64()
+    );
+    if whole > WANTED {
+        return Err("the reports take too long".into());
+    }
+    Ok(())
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}

@@ -1,0 +1,97 @@
+//! Lists of names as Python prints them: `['a', "b's"]`, and as NumPy does, without commas. Some tools leave them in files
+//! where JSON is meant.
+
+/// `None` where it is no list of texts.
+pub(super) fn python_list(text: &str) -> Option<Vec<String>> {
+    let inside = text.trim().strip_prefix('[')?.strip_suffix(']')?;
+    let mut names = Vec::new();
+    let mut rest = inside.trim_start();
+    while !rest.is_empty() {
+        let (name, behind) = string(rest)?;
+        names.push(name);
+        rest = behind.trim_start();
+        rest = rest.strip_prefix(',').unwrap_or(rest).trim_start();
+    }
+    Some(names)
+}
+
+/// A string literal at the begin of the text, and what follows it.
+fn string(text: &str) -> Option<(String, &str)> {
+    let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+    let mut name = String::new();
+    let mut chars = text.char_indices().skip(1);
+    while let Some((at, c)) = chars.next() {
+        if c == quote {
+            return Some((name, &text[at + 1..]));
+        }
+        if c != '\\' {
+            name.push(c);
+            continue;
+        }
+        let digits = match chars.next()?.1 {
+            'n' => {
+                name.push('\n');
+                continue;
+            }
+            't' => {
+                name.push('\t');
+                continue;
+            }
+            'r' => {
+                name.push('\r');
+                continue;
+            }
+            'x' => 2,
+            'u' => 4,
+            'U' => 8,
+            c @ ('\\' | '\'' | '"') => {
+                name.push(c);
+                continue;
+            }
+            other => {
+                name.extend(['\\', other]);
+                continue;
+            }
+        };
+        let code: String = chars.by_ref().take(digits).map(|(_, c)| c).collect();
+        let code = u32::from_str_radix(&code, 16).ok()?;
+        name.push(char::from_u32(code)?);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn lists_as_python_prints_them() {
+        for (text, expected) in [
+            ("[]", vec![]),
+            (" ['a', 'b'] ", vec!["a", "b"]),
+            ("['a',]", vec!["a"]),
+            (
+                r#"['t.py::a[x\'y]', "it's", 'a, b']"#,
+                vec!["t.py::a[x'y]", "it's", "a, b"],
+            ),
+            (r"['\\d\n\xe9\u20ac\q']", vec!["\\d\né€\\q"]),
+            ("['a' 'b'\n 'c']", vec!["a", "b", "c"]),
+        ] {
+            assert_eq!(python_list(text).unwrap(), expected, "{text}");
+        }
+        for text in [
+            "",
+            "a",
+            "[a]",
+            "['a'",
+            "['a",
+            "[1]",
+            "['a\\",
+            "['\\xzz']",
+            "('a',)",
+        ] {
+            assert_eq!(python_list(text), None, "{text}");
+        }
+    }
+}
