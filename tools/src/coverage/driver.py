@@ -32,11 +32,11 @@ class _Measure(object):
         """Starts measuring. Whatever keeps it from that is a problem to be told, and none of the program."""
         package = _SETTINGS["package"]
         environ = dict((name, os.environ.pop(name)) for name in list(os.environ) if name.startswith("COVERAGE_"))
-        os.environ["COVERAGE_CORE"] = "ctrace"
         sys.path.insert(0, package)
         try:
             from coverage import Coverage
 
+            os.environ["COVERAGE_CORE"] = "ctrace"
             self.coverage = Coverage(
                 data_file=None,
                 # Not the repository's: that one may write data in parallel, leave out files or use other plugins.
@@ -65,8 +65,8 @@ class _Measure(object):
                 self.modules[name] = sys.modules.pop(name)
 
     def _warned(self, text, slug=None, **more):
-        # That nothing was run of the files is an answer, and no problem.
-        if slug not in ("no-data-collected", "already-imported", "module-not-measured"):
+        # That nothing was run of the files is an answer, and the tracer that is not in C is only slow.
+        if slug not in ("no-data-collected", "already-imported", "module-not-measured", "no-ctracer"):
             self._note("coverage.py warns: %s" % text)
 
     def _first_test(self):

@@ -14,9 +14,11 @@ use crate::project::{Project, python, test};
 /// A folder with coverage.py for the interpreter that runs the tests, made once.
 fn package() -> PathBuf {
     static PACKAGE: OnceLock<PathBuf> = OnceLock::new();
-    PACKAGE
-        .get_or_init(|| package_for(&python(), "8.3.5"))
-        .clone()
+    let make = || {
+        let path = python().display().to_string().replace('/', "-");
+        package_for(&python(), &path[path.len().saturating_sub(80)..])
+    };
+    PACKAGE.get_or_init(make).clone()
 }
 
 fn package_for(python: &Path, mark: &str) -> PathBuf {
@@ -26,7 +28,7 @@ fn package_for(python: &Path, mark: &str) -> PathBuf {
         // Made aside and renamed: other test processes may be at it too.
         let aside = tmp.join(format!("coverage-{mark}-{}", std::process::id()));
         let output = Command::new("uv")
-            .args(["pip", "install", "--quiet", "--compile-bytecode"])
+            .args(["pip", "install", "--quiet"])
             .args(["--only-binary", ":all:", "coverage", "--python"])
             .arg(python)
             .arg("--target")
@@ -335,6 +337,11 @@ fn what_makes_the_figures_too_small_is_told() {
             Outcome::Absent,
         ),
         (
+            "if os.fork() == 0: raise RuntimeError('the child runs on')\n    os.wait(); os._exit(3)",
+            "the process ended with exit status 3 before its coverage was written",
+            Outcome::Absent,
+        ),
+        (
             "sys.settrace(None)",
             "the trace function was replaced (sys.settrace in test_a.py); \
              the trace function was not there any more at the end",
@@ -548,6 +555,7 @@ fn bad_requests_and_broken_environments_have_their_exit_codes() {
         .status();
     assert!(made.unwrap().success());
     for files in [[].as_slice(), &["pkg/__init__.py".to_owned()]] {
+        // The package may be one for another version of Python than this one, too.
         let mut request = good.clone();
         request.config.python = bare.path().join("venv/bin/python");
         request.coverage.as_mut().unwrap().files = files.to_vec();
