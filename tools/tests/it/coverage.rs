@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::json;
-use testwright_tools::pytest::report::Outcome;
+use testwright_tools::outcomes::report::Outcome;
 use testwright_tools::test_run::{Answer, Coverage, Measure, Request};
 
 use crate::project::{Project, python, test};

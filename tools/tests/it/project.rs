@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use testwright_tools::config::{Config, Runner};
-use testwright_tools::pytest::report::{Report, TestResult};
-use testwright_tools::pytest::{self, Options};
+use testwright_tools::outcomes::report::{Report, TestResult};
+use testwright_tools::runners::{self, Options};
 use testwright_tools::workspace::Workspace;
 
 /// The interpreter of a virtual environment with pytest, made once for all test runs. Another one can be
@@ -108,7 +108,7 @@ impl Project {
         let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
         let mut options = Options::until(Instant::now() + Duration::from_secs(100));
         change(&mut options);
-        pytest::run(self.workspace().checkout(), &ids, &options).unwrap()
+        runners::run(self.workspace().checkout(), &ids, &options).unwrap()
     }
 }
 
