@@ -1,5 +1,6 @@
 //! Running tests, by the runner that the repository uses.
 
+mod program;
 mod pytest;
 mod recording;
 
@@ -99,6 +100,7 @@ impl Run<'_> {
         }
         let mut found = match self.checkout.config().runner.kind {
             RunnerKind::Pytest => pytest::run(self, &known)?,
+            other => program::run(self, other, &known)?,
         };
         found.not_found.append(&mut report.not_found);
         Ok(found)
