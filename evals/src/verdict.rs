@@ -11,7 +11,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use testwright_tools::pytest::report::{FailureClass, Outcome, is_of};
+use testwright_tools::outcomes::report::{FailureClass, Outcome, is_of};
 
 pub use official::{Swt, Tdd};
 pub use strict::Strict;

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::Path;
 
 use serde::Serialize;
-use testwright_tools::pytest::report::Outcome;
+use testwright_tools::outcomes::report::Outcome;
 
 use crate::dataset::{Dataset, Instance};
 use crate::graded::Graded;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use testwright_agent_prompts::{Prompt, Review as ReviewPrompt, ReviewDoubt, TryAFix};
-use testwright_tools::pytest::report::{Outcome as TestOutcome, Report};
+use testwright_tools::outcomes::report::{Outcome as TestOutcome, Report};
 use testwright_tools::tools::submission::{Change, Submission};
 
 use super::drive::{OnSubmit, prompt};

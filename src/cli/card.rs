@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use testwright_tools::pytest::report::Outcome as TestOutcome;
+use testwright_tools::outcomes::report::Outcome as TestOutcome;
 
 use crate::agent::Outcome;
 use crate::gate::{Evidence, ReviewVerdict};
@@ -124,7 +124,7 @@ fn printable(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::gate::{FixTrial, TestEvidence};
-    use testwright_tools::pytest::report::{FailureClass, Phase};
+    use testwright_tools::outcomes::report::{FailureClass, Phase};
 
     #[test]
     fn the_card_shows_what_speaks_for_the_test() {

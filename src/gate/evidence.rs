@@ -1,7 +1,7 @@
 //! The evidence that comes with an accepted test.
 
 use serde::{Deserialize, Serialize};
-use testwright_tools::pytest::report::{FailureClass, Frame, Outcome, Phase};
+use testwright_tools::outcomes::report::{FailureClass, Frame, Outcome, Phase};
 
 /// Everything that speaks for the test; `evidence.json` holds it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

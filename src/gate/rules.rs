@@ -1,7 +1,7 @@
 //! The rules, one function each, in one list.
 
 use serde::{Deserialize, Serialize};
-use testwright_tools::pytest::report::{
+use testwright_tools::outcomes::report::{
     Failure, FailureClass, Outcome, Place, Report, TestResult, is_named_in, is_of,
 };
 use testwright_tools::tools::submission::{Change, ProblemKind, Submission};

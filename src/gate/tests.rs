@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use testwright_tools::pytest::report::{
+use testwright_tools::outcomes::report::{
     CollectionError, Failure, FailureClass, Frame, Outcome, Phase, Place, Report, TestResult,
 };
 use testwright_tools::tools::submission::{

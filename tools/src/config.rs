@@ -33,13 +33,14 @@ fn default_test_seconds() -> u64 {
     300
 }
 
-/// How tests are run. Only pytest for now; unittest and projects' own runners plug in here.
+/// How tests are run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Runner {
     #[serde(default)]
     pub kind: RunnerKind,
-    /// Options put before the node ids, e.g. `-W ignore` or `-p no:randomly`.
+    /// Options put before what is to be run, e.g. `-W ignore` for pytest, `-p 'check_*.py'` for unittest,
+    /// `--settings=test_sqlite` for Django.
     #[serde(default)]
     pub options: Vec<String>,
 }
@@ -58,4 +59,10 @@ impl Default for Runner {
 pub enum RunnerKind {
     #[default]
     Pytest,
+    /// `python -m unittest`.
+    Unittest,
+    /// Django's own `tests/runtests.py`.
+    Django,
+    /// SymPy's own `bin/test`.
+    Sympy,
 }

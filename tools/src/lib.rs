@@ -8,10 +8,11 @@
 pub mod config;
 mod coverage;
 pub mod list;
+pub mod outcomes;
 pub mod peeking;
 pub mod process;
-pub mod pytest;
 pub mod python;
+pub mod runners;
 pub mod server;
 pub mod test_run;
 #[cfg(test)]
@@ -19,3 +20,8 @@ mod testing;
 pub mod tool;
 pub mod tools;
 pub mod workspace;
+
+/// What tests did, by an earlier name.
+pub mod pytest {
+    pub use crate::outcomes::report;
+}

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
+use crate::outcomes::file_of;
+use crate::outcomes::report::Report;
 use crate::process;
-use crate::pytest::report::Report;
-use crate::pytest::{self, Options};
+use crate::runners::{self, Options};
 use crate::tool::ToolError;
 use crate::workspace::Checkout;
 
@@ -96,14 +97,14 @@ pub fn perform(request: Request) -> Result<Answer, ToolError> {
     process::adopt_orphans()?;
     let checkout = Checkout::open(request.config)?;
     let measure = request.coverage.as_ref();
-    let (report, coverage) = pytest::run_measured(&checkout, &request.ids, &options, measure)?;
+    let (report, coverage) = runners::run_measured(&checkout, &request.ids, &options, measure)?;
     Ok(Answer { report, coverage })
 }
 
 impl Request {
     /// A path that does not stay inside the workspace.
     fn outside(&self) -> Option<&str> {
-        let of_ids = self.ids.iter().map(|id| pytest::file_of(id));
+        let of_ids = self.ids.iter().map(|id| file_of(id));
         let of_coverage = self.coverage.iter().flat_map(|asked| &asked.files);
         let mut paths = of_ids.chain(of_coverage.map(String::as_str));
         paths.find(|path| {

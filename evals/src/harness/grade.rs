@@ -7,7 +7,7 @@ use std::time::Instant;
 use sha2::{Digest, Sha256};
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::repository::{self, Applied, Files};
-use testwright_tools::pytest::text::text;
+use testwright_tools::outcomes::text::text;
 use testwright_tools::test_run::Coverage;
 
 use super::contribution::{Contribution, log};

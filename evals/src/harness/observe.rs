@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use testwright_tools::pytest::report::{
+use testwright_tools::outcomes::report::{
     Failure, FailureClass, Outcome, Report, is_named_in, is_of,
 };
-use testwright_tools::pytest::{covers, file_of};
+use testwright_tools::outcomes::{covers, file_of};
 
 use crate::verdict::{Pair, Pairs};
 
@@ -71,7 +71,7 @@ fn collection_error<'a>(report: &'a Report, id: &str) -> Option<&'a Failure> {
 
 /// How tests failed on the old code.
 pub fn failures(report: &Report) -> BTreeMap<String, FailureClass> {
-    let of_test = |test: &testwright_tools::pytest::report::TestResult| {
+    let of_test = |test: &testwright_tools::outcomes::report::TestResult| {
         Some((test.id.clone(), test.failure.as_ref()?.class))
     };
     report.tests.iter().filter_map(of_test).collect()
@@ -95,7 +95,7 @@ pub fn asked_for(report: &Report, contributed: &[String], issue: &str) -> Vec<St
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use testwright_tools::pytest::report::{CollectionError, Phase, TestResult};
+    use testwright_tools::outcomes::report::{CollectionError, Phase, TestResult};
 
     fn result(id: &str, outcome: Outcome) -> TestResult {
         TestResult {

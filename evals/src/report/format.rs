@@ -2,7 +2,7 @@
 
 use crate::statistics::{Mean, Rate};
 use crate::verdict::OldClass;
-use testwright_tools::pytest::report::Outcome;
+use testwright_tools::outcomes::report::Outcome;
 
 /// What stands where there is no figure.
 pub(super) const NONE: &str = "–";

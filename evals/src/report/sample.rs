@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use testwright_evals::graded::{Graded, Infrastructure, Seconds, TestPair};
 use testwright_evals::verdict::{Observed, Pair};
-use testwright_tools::pytest::report::{FailureClass, Outcome};
+use testwright_tools::outcomes::report::{FailureClass, Outcome};
 
 /// Repositories of the public benchmarks, and how often each occurs among a thousand instances.
 const REPOSITORIES: [(&str, u64); 12] = [

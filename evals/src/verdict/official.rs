@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use testwright_tools::pytest::report::Outcome;
+use testwright_tools::outcomes::report::Outcome;
 
 use super::strict::Strict;
 use super::{Observed, Pair, Pairs, fails, word};

@@ -2,7 +2,7 @@
 //! on the new code; nothing that passed before fails after.
 
 use serde::{Deserialize, Serialize};
-use testwright_tools::pytest::report::{Outcome, is_of};
+use testwright_tools::outcomes::report::{Outcome, is_of};
 
 use super::{Observed, Pair, fails, word};
 

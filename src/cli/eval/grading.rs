@@ -53,9 +53,9 @@ impl<'a> Work<'a> {
         };
         let mut dataset = Dataset::read(path).map_err(records)?;
         if let Some(pattern) = &args.instances {
-            dataset
-                .instances
-                .retain(|i| pattern.split(',').any(|p| p == i.instance_id));
+            dataset = dataset.select(pattern).map_err(|error| {
+                Error::usage(format!("choose instances of {}", path.display())).cause(error)
+            })?;
         }
         let settings = Settings::load(&Sources::of_process(args.sandbox.flags()))?;
         Ok(Work {
@@ -200,10 +200,17 @@ fn jobs<'b>(
     dataset.instances.iter().map(of_instance).collect()
 }
 
+/// A file that is not what it should be is the user's; one that the machine cannot read is not.
 pub fn records(error: RecordsError) -> Error {
+    use std::io::ErrorKind::{InvalidData, IsADirectory, NotFound};
     match &error {
-        RecordsError::Read { source, .. } if source.kind() != std::io::ErrorKind::NotFound => {
-            Error::io(error.to_string(), source)
+        RecordsError::Read { path, source }
+            if !matches!(source.kind(), InvalidData | IsADirectory | NotFound) =>
+        {
+            Error::io(format!("read {}", path.display()), source)
+        }
+        RecordsError::Read { path, source } => {
+            Error::usage(format!("read {}", path.display())).cause(source)
         }
         _ => Error::usage(error.to_string()),
     }

@@ -32,7 +32,10 @@ impl Repository {
         repository.write("pkg/calc.py", OLD.as_bytes());
         repository.write("pytest.ini", b"[pytest]\npythonpath = .\n");
         repository.write("tests/test_calc.py", TESTS.as_bytes());
-        repository.write("tests/test_other.py", b"def test_other():\n    assert True\n");
+        repository.write(
+            "tests/test_other.py",
+            b"def test_other():\n    assert True\n",
+        );
         repository.git(&["init", "-q", "-b", "main"]);
         repository.git(&["add", "-A"]);
         repository.git(&["commit", "-qm", "Begin"]);
@@ -80,7 +83,7 @@ impl Repository {
         let commit = String::from_utf8(self.git(&["rev-parse", "HEAD"])).unwrap();
         json!({
             "instance_id": id,
-            "repo": format!("example/{}", name(&self.folder)),
+            "repo": name(&self.folder),
             "base_commit": commit.trim(),
             "problem_statement": issue,
             "patch": self.patch(|r| r.write("pkg/calc.py", NEW.as_bytes())),
@@ -92,8 +95,12 @@ impl Repository {
     }
 }
 
+/// `owner/name` of a folder `owner+name`.
 fn name(path: &Path) -> String {
-    path.file_name().unwrap().to_string_lossy().into_owned()
+    path.file_name()
+        .unwrap()
+        .to_string_lossy()
+        .replace('+', "/")
 }
 
 /// Records as JSON lines.

@@ -6,9 +6,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::contribution::named_or_contributed;
-use crate::pytest::report::Report;
-use crate::pytest::{self, Options, text};
+use crate::outcomes::report::Report;
+use crate::outcomes::text;
 use crate::python::{Module, flatten};
+use crate::runners::{self, Options};
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::Workspace;
 
@@ -41,7 +42,7 @@ impl Tool for RunPytest {
         let ids = named_or_contributed(context.workspace, &args.tests)?;
         let mut options = Options::until(deadline(context, args.timeout));
         options.keyword = args.keyword;
-        let report = pytest::run(context.workspace.checkout(), &ids, &options)?;
+        let report = runners::run(context.workspace.checkout(), &ids, &options)?;
         let mut shown = text::text(&report);
         for id in &report.not_found {
             if !id.contains("::") && context.workspace.root().join(id).exists() {
@@ -98,8 +99,8 @@ fn nearest(workspace: &Workspace, id: &str) -> Vec<String> {
 }
 
 /// The failing tests of a report, by id.
-pub fn failing(report: &Report) -> impl Iterator<Item = &crate::pytest::report::TestResult> {
-    use crate::pytest::report::Outcome::{Absent, Error, Failed};
+pub fn failing(report: &Report) -> impl Iterator<Item = &crate::outcomes::report::TestResult> {
+    use crate::outcomes::report::Outcome::{Absent, Error, Failed};
     let failed = |outcome| matches!(outcome, Failed | Error | Absent);
     report.tests.iter().filter(move |test| failed(test.outcome))
 }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::outcomes::stable;
 use crate::process::{self, Command, Ended, Finished};
-use crate::pytest::stable;
 use crate::tool::{Answer, Context, Tool, ToolError};
 
 /// Bytes kept of each stream.

@@ -7,9 +7,9 @@ use serde::Deserialize;
 
 use super::run_python::{Limit, Ran, ending};
 use super::window::{count, cut};
+use crate::outcomes::stable;
+use crate::outcomes::text::without_repeats;
 use crate::process::{self, Command};
-use crate::pytest::stable;
-use crate::pytest::text::without_repeats;
 use crate::tool::{Answer, Context, Tool, ToolError};
 
 /// Bytes kept of what is printed, before repeated lines are taken out.

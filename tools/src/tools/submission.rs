@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::pytest::report::Report;
+use crate::outcomes::report::Report;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Submission {

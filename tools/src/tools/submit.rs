@@ -14,8 +14,8 @@ use serde::Deserialize;
 
 use super::contribution;
 use super::run_pytest::failing;
-use crate::pytest::report::Report;
-use crate::pytest::text::one_line;
+use crate::outcomes::report::Report;
+use crate::outcomes::text::one_line;
 use crate::python::Module;
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::tools::submission::{

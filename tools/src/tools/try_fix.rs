@@ -13,9 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use super::contribution;
 use super::run_pytest::deadline;
-use crate::pytest;
-use crate::pytest::report::Report;
+use crate::outcomes;
+use crate::outcomes::report::Report;
 use crate::python::{Module, flatten};
+use crate::runners;
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
 use neighbours::{Neighbours, Scope};
@@ -100,7 +101,7 @@ impl Tool for TryFix {
             .collect();
         let patch = context.workspace.patch(&of_fix);
         let options = scope.options(deadline(context, None));
-        let report = pytest::run(context.workspace.checkout(), &scope.run, &options)?;
+        let report = runners::run(context.workspace.checkout(), &scope.run, &options)?;
         let (report, mut neighbours) = scope.split(report);
         neighbours.compare(context, &without)?;
         let mut shown = scope.verdict(&report);
@@ -111,7 +112,7 @@ impl Tool for TryFix {
             );
         }
         shown.push_str("\n\nWith the fix: ");
-        shown.push_str(&pytest::text::without_passed(&report));
+        shown.push_str(&outcomes::text::without_passed(&report));
         shown.push_str(&neighbours.details());
         Answer::with_data(
             shown,

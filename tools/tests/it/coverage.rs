@@ -1,15 +1,14 @@
 //! `toolbox test`, and the lines that it says ran.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use serde_json::json;
-use testwright_tools::pytest::report::Outcome;
+use testwright_tools::outcomes::report::Outcome;
 use testwright_tools::test_run::{Answer, Coverage, Measure, Request};
 
-use crate::project::{Project, python, test};
+use crate::project::{Project, answer, environment, made, python, run, test, toolbox_test};
 
 /// A folder with coverage.py for the interpreter that runs the tests, made once.
 fn package() -> PathBuf {
@@ -22,62 +21,24 @@ fn package() -> PathBuf {
 }
 
 fn package_for(python: &Path, mark: &str) -> PathBuf {
-    let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let done = tmp.join(format!("coverage-{mark}"));
-    if !done.exists() {
-        // Made aside and renamed: other test processes may be at it too.
-        let aside = tmp.join(format!("coverage-{mark}-{}", std::process::id()));
-        let output = Command::new("uv")
+    made(&format!("coverage-{mark}"), |aside| {
+        let only = ["--only-binary", ":all:", "coverage", "--python"];
+        run(Command::new("uv")
             .args(["pip", "install", "--quiet"])
-            .args(["--only-binary", ":all:", "coverage", "--python"])
+            .args(only)
             .arg(python)
             .arg("--target")
-            .arg(&aside)
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{output:?}");
-        if std::fs::rename(&aside, &done).is_err() {
-            std::fs::remove_dir_all(&aside).unwrap();
-        }
-    }
-    done
-}
-
-fn toolbox_test(request: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_toolbox"))
-        .arg("test")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(request.as_bytes()).unwrap();
-    drop(stdin);
-    child.wait_with_output().unwrap()
+            .arg(aside));
+    })
 }
 
 fn request(project: &Project, ids: &[&str], files: &[&str]) -> Request {
-    Request {
-        config: project.config.clone(),
-        ids: ids.iter().map(|id| (*id).to_owned()).collect(),
-        seconds: 100,
-        hash_seed: 0,
-        reversed: false,
-        coverage: Some(Measure {
-            package: package(),
-            files: files.iter().map(|file| (*file).to_owned()).collect(),
-        }),
-    }
-}
-
-fn answer(request: &Request) -> Answer {
-    let output = toolbox_test(&serde_json::to_string(request).unwrap());
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!((output.status.code(), &*errors), (Some(0), ""));
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(text.matches('\n').count(), 1, "one line: {text}");
-    serde_json::from_str(&text).unwrap()
+    let mut request = project.request(ids);
+    request.coverage = Some(Measure {
+        package: package(),
+        files: files.iter().map(|file| (*file).to_owned()).collect(),
+    });
+    request
 }
 
 fn measured(project: &Project, ids: &[&str], files: &[&str]) -> Answer {
@@ -280,26 +241,8 @@ fn the_repositorys_own_coverage_settings_do_not_matter() {
 
 #[test]
 fn a_plugin_that_measures_too_does_not_disturb() {
-    let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-pytest-8.3.5-cov");
-    if !environment.exists() {
-        let aside = environment.with_extension(std::process::id().to_string());
-        let uv = |args: &[&str]| {
-            let output = Command::new("uv").args(args).output().unwrap();
-            assert!(output.status.success(), "{output:?}");
-        };
-        let at = aside.to_str().unwrap();
-        uv(&["venv", "--quiet", at]);
-        let needed = ["pytest==8.3.5", "pytest-cov==5.0.0", "coverage==7.4.4"];
-        uv(&[
-            &["pip", "install", "--quiet", "--python", at],
-            needed.as_slice(),
-        ]
-        .concat());
-        if std::fs::rename(&aside, &environment).is_err() {
-            std::fs::remove_dir_all(&aside).unwrap();
-        }
-    }
-    let python = environment.join("bin/python");
+    let needed = ["pytest==8.3.5", "pytest-cov==5.0.0", "coverage==7.4.4"];
+    let python = environment("pytest-8.3.5-cov", None, &needed);
     let own = "import coverage\ndef test_own(): assert coverage.__version__ == '7.4.4'\n";
     let mut project = Project::new(&[
         ("pkg/__init__.py", PKG),

@@ -1,13 +1,15 @@
 //! A small Python project in a temporary folder, and an interpreter with pytest to run its tests.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use testwright_tools::config::{Config, Runner};
-use testwright_tools::pytest::report::{Report, TestResult};
-use testwright_tools::pytest::{self, Options};
+use testwright_tools::outcomes::report::{Outcome, Report, TestResult};
+use testwright_tools::runners::{self, Options};
+use testwright_tools::test_run::{Answer, Request};
 use testwright_tools::workspace::Workspace;
 
 /// The interpreter of a virtual environment with pytest, made once for all test runs. Another one can be
@@ -23,22 +25,43 @@ pub fn python() -> PathBuf {
 }
 
 fn make_environment() -> PathBuf {
-    let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let done = tmp.join("python-pytest-8.3.5");
-    if !done.exists() {
-        // Made aside and renamed: other test processes may be at it too.
-        let aside = tmp.join(format!("python-{}", std::process::id()));
-        run(Command::new("python3").args(["-m", "venv"]).arg(&aside));
+    let folder = made("python-pytest-8.3.5", |aside| {
+        run(Command::new("python3").args(["-m", "venv"]).arg(aside));
         let python = aside.join("bin/python");
         run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "pytest==8.3.5"]));
+    });
+    folder.join("bin/python")
+}
+
+/// A folder that is made once for all test runs: aside and renamed, since other test processes may be at it too.
+pub fn made(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
+    let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let done = tmp.join(name);
+    if !done.exists() {
+        let aside = tmp.join(format!("{name}-{}", std::process::id()));
+        make(&aside);
         if std::fs::rename(&aside, &done).is_err() {
             std::fs::remove_dir_all(&aside).unwrap();
         }
     }
-    done.join("bin/python")
+    done
 }
 
-fn run(command: &mut Command) {
+/// The interpreter of an environment with these packages, for this version of Python (default: any).
+pub fn environment(name: &str, base: Option<&Path>, packages: &[&str]) -> PathBuf {
+    let folder = made(&format!("python-{name}"), |aside| {
+        let base = base.unwrap_or(Path::new("python3"));
+        run(Command::new("uv")
+            .args(["venv", "--quiet", "--python"])
+            .args([base, aside]));
+        let mut install = Command::new("uv");
+        install.args(["pip", "install", "--quiet", "--python"]);
+        run(install.arg(aside.join("bin/python")).args(packages));
+    });
+    folder.join("bin/python")
+}
+
+pub fn run(command: &mut Command) {
     let output = command.output().unwrap();
     assert!(
         output.status.success(),
@@ -108,11 +131,57 @@ impl Project {
         let ids: Vec<String> = ids.iter().map(|id| (*id).to_owned()).collect();
         let mut options = Options::until(Instant::now() + Duration::from_secs(100));
         change(&mut options);
-        pytest::run(self.workspace().checkout(), &ids, &options).unwrap()
+        runners::run(self.workspace().checkout(), &ids, &options).unwrap()
     }
 }
 
 pub fn test<'a>(report: &'a Report, id: &str) -> &'a TestResult {
     let found = report.tests.iter().find(|t| t.id == id);
     found.unwrap_or_else(|| panic!("no {id} in {report:#?}"))
+}
+
+impl Project {
+    /// A run for a grader, without coverage.
+    pub fn request(&self, ids: &[&str]) -> Request {
+        Request {
+            config: self.config.clone(),
+            ids: ids.iter().map(|id| (*id).to_owned()).collect(),
+            seconds: 100,
+            hash_seed: 0,
+            reversed: false,
+            coverage: None,
+        }
+    }
+}
+
+/// `toolbox test` with this on stdin.
+pub fn toolbox_test(request: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_toolbox"))
+        .arg("test")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(request.as_bytes()).unwrap();
+    drop(stdin);
+    child.wait_with_output().unwrap()
+}
+
+/// The answer of `toolbox test`.
+pub fn answer(request: &Request) -> Answer {
+    let output = toolbox_test(&serde_json::to_string(request).unwrap());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), &*errors), (Some(0), ""));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text.matches('\n').count(), 1, "one line: {text}");
+    serde_json::from_str(&text).unwrap()
+}
+
+/// How each test ended, by what comes after the path in its id.
+pub fn outcomes(report: &Report) -> Vec<(&str, Outcome)> {
+    let after = |id: &'_ str| id.find("::").map_or(0, |at| at + 2);
+    let tests = report.tests.iter();
+    tests.map(|t| (&t.id[after(&t.id)..], t.outcome)).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use testwright_tools::pytest::report::{FailureClass, Outcome, Phase, Place, Report};
+use testwright_tools::outcomes::report::{FailureClass, Outcome, Phase, Place, Report};
 
 use crate::project::{Project, test};
 
@@ -739,7 +739,7 @@ def test_fails():
 #[test]
 fn the_workspace_stays_clean_and_two_runs_say_the_same() {
     let project = pkg("import pkg\ndef test_a(tmpdir): print(tmpdir); assert object() == tmpdir\n");
-    let strip = |mut report: testwright_tools::pytest::report::Report| {
+    let strip = |mut report: testwright_tools::outcomes::report::Report| {
         report.seconds = 0.0;
         for test in &mut report.tests {
             test.seconds = 0.0;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use testwright_tools::pytest::report::Outcome;
+use testwright_tools::outcomes::report::Outcome;
 
 use super::svg::{Anchor, Svg};
 use super::{Plot, WIDTH};

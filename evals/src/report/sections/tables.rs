@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use testwright_tools::pytest::report::Outcome;
+use testwright_tools::outcomes::report::Outcome;
 
 use super::{Cell, Labels, Section, Table};
 use crate::report::details::{Agreement, Details, Group};

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use crate::pytest::report::{Outcome, Report, TestResult, is_of};
-use crate::pytest::{self, Options};
+use crate::outcomes;
+use crate::outcomes::report::{Outcome, Report, TestResult, is_of};
 use crate::python;
+use crate::runners::{self, Options};
 use crate::tool::{Context, ToolError};
 use crate::tools::contribution;
 use crate::tools::run_pytest::failing;
@@ -51,10 +52,10 @@ pub fn run(
 
     let mut options = Options::until(share(context, 3));
     options.trace.clone_from(&ids);
-    let mut old = pytest::run(context.workspace.checkout(), &changed, &options)?;
+    let mut old = runners::run(context.workspace.checkout(), &changed, &options)?;
     if old.timed_out {
         options.deadline = share(context, 3);
-        let of_contributed = pytest::run(context.workspace.checkout(), &ids, &options)?;
+        let of_contributed = runners::run(context.workspace.checkout(), &ids, &options)?;
         old = without_the_rest(old, of_contributed, contributed);
     }
     let before = before(context, kept, contributed, &modified, &old)?;
@@ -81,7 +82,7 @@ fn before(
     }
     let options = Options::until(share(context, 4));
     let few = with_base(context.workspace, kept, |workspace| {
-        pytest::run(workspace.checkout(), &suspects, &options)
+        runners::run(workspace.checkout(), &suspects, &options)
     })?;
     let passes = |report: &Report| {
         report
@@ -95,14 +96,14 @@ fn before(
     // On its own a test may pass that fails among the others, patch or not: only like runs can be compared.
     let options = Options::until(share(context, 3));
     let mut whole = with_base(context.workspace, kept, |workspace| {
-        pytest::run(workspace.checkout(), modified, &options)
+        runners::run(workspace.checkout(), modified, &options)
     })?;
     if whole.timed_out {
         whole = few;
     }
     whole
         .tests
-        .retain(|test| suspects.iter().any(|id| pytest::covers(id, &test.id)));
+        .retain(|test| suspects.iter().any(|id| outcomes::covers(id, &test.id)));
     Ok(Some(whole))
 }
 
@@ -115,8 +116,8 @@ fn suspects(
     old: &Report,
 ) -> Vec<String> {
     let existing = |id: &str| {
-        modified.iter().any(|file| pytest::covers(file, id))
-            && !contributed.iter().any(|t| pytest::covers(&t.id, id))
+        modified.iter().any(|file| outcomes::covers(file, id))
+            && !contributed.iter().any(|t| outcomes::covers(&t.id, id))
     };
     let mut found: Vec<String> = failing(old)
         .map(|t| t.id.clone())
@@ -136,7 +137,7 @@ fn suspects(
             workspace.layout(),
         );
         let unseen = then.into_iter().map(|test| test.id).filter(|id| {
-            existing(id) && !old.tests.iter().any(|test| pytest::covers(id, &test.id))
+            existing(id) && !old.tests.iter().any(|test| outcomes::covers(id, &test.id))
         });
         found.extend(unseen);
     }
@@ -192,7 +193,7 @@ fn rerun(context: &Context<'_>, ids: &[String]) -> Result<Vec<Rerun>, ToolError>
         let report = if order == "alone" {
             alone(context.workspace, ids, &options)?
         } else {
-            pytest::run(context.workspace.checkout(), ids, &options)?
+            runners::run(context.workspace.checkout(), ids, &options)?
         };
         reruns.push(Rerun {
             hash_seed,
@@ -210,9 +211,9 @@ fn alone(workspace: &Workspace, ids: &[String], options: &Options) -> Result<Rep
         .chunks(1)
         .chain(Some(together).filter(|rest| !rest.is_empty()));
     for group in groups {
-        let report = pytest::run(workspace.checkout(), group, options)?;
+        let report = runners::run(workspace.checkout(), group, options)?;
         all = Some(match all {
-            Some(first) => pytest::join(first, report),
+            Some(first) => outcomes::join(first, report),
             None => report,
         });
     }

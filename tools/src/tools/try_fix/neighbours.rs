@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::pytest::report::{Outcome, Report, TestResult};
-use crate::pytest::{self, Options, covers, file_of, text};
+use crate::outcomes::report::{Outcome, Report, TestResult};
+use crate::outcomes::{covers, file_of, text};
+use crate::runners::{self, Options};
 use crate::tool::{Context, ToolError};
 use crate::tools::run_pytest::failing;
 use crate::tools::window::count;
@@ -366,7 +367,7 @@ fn some_outcomes(
     if ids.is_empty() || time < Duration::from_secs(5) {
         return Ok(None);
     }
-    let report = pytest::run(
+    let report = runners::run(
         context.workspace.checkout(),
         ids,
         &Options::until(Instant::now() + time),

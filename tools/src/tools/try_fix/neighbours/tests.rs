@@ -1,7 +1,7 @@
 //! How neighbours are told.
 
 use super::*;
-use crate::pytest::report::{Failure, FailureClass, Phase};
+use crate::outcomes::report::{Failure, FailureClass, Phase};
 
 fn ids(of: &[&str]) -> Vec<String> {
     of.iter().map(|id| (*id).to_owned()).collect()

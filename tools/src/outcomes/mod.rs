@@ -1,0 +1,14 @@
+//! What tests did: from the events that our programs and plugins record in a file outside the tested tree (see
+//! `record.py`; printed text cannot forge an outcome) to a report, the same for every runner.
+
+mod assemble;
+mod classify;
+mod events;
+pub mod report;
+mod stable;
+pub mod text;
+
+pub use assemble::{Session, USAGE, covers, file_of, join, seconds};
+pub use classify::Classifier;
+pub use events::{Event, read};
+pub use stable::stable;

@@ -1,0 +1,220 @@
+"""Records what happens in a run of tests: in a file, one JSON object a line.
+
+What the programs and plugins that run tests have in common. Runs on Python 3.6 and everything later. It names facts
+(outcomes, frames, messages); what they mean is decided by whoever reads the file.
+"""
+
+import json
+import linecache
+import os
+import sys
+import sysconfig
+
+# Kept because tests may replace the modules' attributes (fake file systems, frozen time).
+_open, _write, _close, _getpid = os.open, os.write, os.close, os.getpid
+_dumps = json.dumps
+
+SETTINGS = json.loads(os.environ.pop("TESTWRIGHT_RECORD"))
+WORKSPACE = SETTINGS["workspace"]
+_PID = _getpid()
+# What the driver that measures coverage wants to be told, once.
+_FIRST_TEST = [sys.__dict__.pop("_testwright_first_test")] if hasattr(sys, "_testwright_first_test") else []
+_HERE = os.path.dirname(os.path.abspath(__file__))
+MESSAGE = 6000
+CAPTURED = 8000
+
+# Processes that tests start must not find this folder.
+if SETTINGS["pythonpath"] is None:
+    os.environ.pop("PYTHONPATH", None)
+else:
+    os.environ["PYTHONPATH"] = SETTINGS["pythonpath"]
+
+
+def hide():
+    """Takes this folder out of the path, when everything of it is imported."""
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
+
+
+def is_child():
+    """A child that a test forked and that found its way back into the run."""
+    return _getpid() != _PID
+
+
+def emit(event, **facts):
+    if is_child():
+        return
+    if event == "start" and _FIRST_TEST:
+        _FIRST_TEST.pop()()
+    facts["event"] = event
+    line = (_dumps(facts) + "\n").encode("ascii", "replace")
+    fd = _open(SETTINGS["report"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        while line:
+            line = line[_write(fd, line) :]
+    finally:
+        _close(fd)
+
+
+def cut(text, most):
+    if len(text) <= most:
+        return text
+    half = most // 2
+    return "%s\n[... %d characters left out ...]\n%s" % (text[:half], len(text) - 2 * half, text[-half:])
+
+
+def is_asked(node_id, asked):
+    return node_id == asked or node_id.startswith((asked + "::", asked + "[", asked.rstrip("/") + "/"))
+
+
+# Where code lies
+
+
+roots = [root.rstrip(os.sep) + os.sep for root in {WORKSPACE, os.path.realpath(WORKSPACE)}]
+_STANDARD = [
+    path.rstrip(os.sep) + os.sep
+    for path in {sysconfig.get_paths()["stdlib"], os.path.dirname(os.path.abspath(os.__file__))}
+]
+# Above the tests in a traceback.
+_INTERNAL = []
+# The runner's own, wherever in a traceback.
+_RUNNER = [_HERE + os.sep, os.path.dirname(SETTINGS["children"]["hook"]) + os.sep]
+
+
+def set_runner(above, own):
+    """Folders of the modules that run the tests, for `failure`: frames of `above` are left out above the test, and
+    those of `own` everywhere, unless they lie in the workspace."""
+
+    def folders(modules):
+        return [os.path.dirname(os.path.abspath(module.__file__)) + os.sep for module in modules]
+
+    _INTERNAL.extend(folders(above))
+    _RUNNER.extend(folders(own))
+
+
+def relative(path):
+    for root in roots:
+        if path.startswith(root):
+            return path[len(root) :]
+    return None
+
+
+def locate(filename):
+    """(base, name): base is "workspace" or "external", and name is relative to it."""
+    if filename.startswith("<"):
+        return "external", filename
+    path = os.path.abspath(filename)
+    for folder in ("site-packages", "dist-packages"):
+        mark = os.sep + folder + os.sep
+        if mark in path:
+            return "external", path.rpartition(mark)[2]
+    for name in (path, os.path.realpath(path)):
+        inside = relative(name)
+        if inside is not None:
+            return "workspace", inside
+    for root in _STANDARD:
+        if path.startswith(root):
+            return "external", path[len(root) :]
+    return "external", path
+
+
+def _within(filename, folders):
+    path = os.path.abspath(filename)
+    return any(path.startswith(folder) for folder in folders)
+
+
+# What was raised
+
+
+def _class_name(cls):
+    module = getattr(cls, "__module__", None)
+    name = getattr(cls, "__qualname__", cls.__name__)
+    return name if module in (None, "builtins", "__main__") else "%s.%s" % (module, name)
+
+
+def _message(error):
+    if type(error).__name__ == "FixtureLookupError":
+        return getattr(error, "msg", None) or "fixture %r not found" % getattr(error, "argname", "?")
+    try:
+        return str(error)
+    except Exception as broken:
+        return "<%s: its str() raised %s>" % (type(error).__name__, type(broken).__name__)
+
+
+def _entries(traceback):
+    entries = []
+    while traceback is not None:
+        entries.append((traceback.tb_frame, traceback.tb_lineno))
+        traceback = traceback.tb_next
+    return entries
+
+
+def _below_the_runner(entries, path):
+    """Without the frames above the test (or fixture, or module) and without those of the runner."""
+    for index, (frame, _) in enumerate(entries):
+        if path is not None and os.path.abspath(frame.f_code.co_filename) == path:
+            entries = entries[index:]
+            break
+    else:
+        index = 0
+        while index < len(entries) and _within(entries[index][0].f_code.co_filename, _INTERNAL):
+            index += 1
+        entries = entries[index:]
+    return [
+        entry
+        for entry in entries
+        if not entry[0].f_code.co_filename.startswith("<frozen ")
+        and (
+            not _within(entry[0].f_code.co_filename, _RUNNER)
+            # pytest may itself be the code under test
+            or (locate(entry[0].f_code.co_filename)[0] == "workspace")
+        )
+    ]
+
+
+def _frame(frame, line):
+    code = frame.f_code
+    base, name = locate(code.co_filename)
+    linecache.checkcache(code.co_filename)
+    return {
+        "base": base,
+        "file": name,
+        "line": line or 0,
+        "function": getattr(code, "co_qualname", code.co_name),
+        "code": linecache.getline(code.co_filename, line or 0, frame.f_globals).strip()[:300],
+        "hidden": frame.f_locals.get("__tracebackhide__") is True,
+    }
+
+
+def _cause(error):
+    if error.__cause__ is not None:
+        return "caused by", error.__cause__
+    if error.__context__ is not None and not error.__suppress_context__:
+        return "raised while handling", error.__context__
+    return None
+
+
+def failure(error, traceback=None, path=None):
+    entries = _below_the_runner(_entries(traceback or error.__traceback__), path)
+    if len(entries) > 60:
+        entries = entries[:20] + entries[-40:]
+    frames = [_frame(*entry) for entry in entries]
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        base, name = locate(error.filename)
+        text = (error.text or "").strip()[:300]
+        frames.append(
+            {"base": base, "file": name, "line": error.lineno, "function": "<module>", "code": text, "hidden": False}
+        )
+    cause = _cause(error)
+    if cause is not None:
+        cause = "%s %s: %s" % (cause[0], _class_name(type(cause[1])), cut(_message(cause[1]), 600))
+    name = getattr(error, "name", None)
+    return {
+        "exception": _class_name(type(error)),
+        "kinds": [cls.__name__ for cls in type(error).__mro__],
+        "message": cut(_message(error), MESSAGE),
+        "name": name if isinstance(name, str) else None,
+        "cause": cause,
+        "frames": frames,
+    }
+
+

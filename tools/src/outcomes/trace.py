@@ -1,0 +1,140 @@
+"""Which files a test runs functions of, in its own process and in those that it starts (see children.py)."""
+
+import os
+import sys
+import threading
+
+from testwright_record import SETTINGS, emit, is_asked, is_child, locate, roots
+
+# Kept because tests may replace the module's attributes.
+_open, _read, _close, _unlink = os.open, os.read, os.close, os.unlink
+
+
+class _Profile(object):
+    def __init__(self):
+        self.files = set()
+
+    def begin(self):
+        self.files = set()
+        threading.setprofile(self._called)
+        sys.setprofile(self._called)
+
+    def end(self):
+        sys.setprofile(None)
+        threading.setprofile(None)
+        return self.files
+
+    def _called(self, frame, event, arg):
+        if event == "call":
+            code = frame.f_code
+            if code.co_filename not in self.files and code.co_name != "<module>":
+                self.files.add(code.co_filename)
+                if is_child():
+                    _CHILDREN.note(code.co_filename)
+
+
+class _Monitor(object):
+    """The same by sys.monitoring (Python 3.12): each function is reported once a test."""
+
+    TOOL = 4
+
+    def __init__(self):
+        self.files = set()
+        monitoring = sys.monitoring
+        monitoring.use_tool_id(self.TOOL, "testwright")
+        monitoring.register_callback(self.TOOL, monitoring.events.PY_START, self._called)
+
+    def begin(self):
+        self.files = set()
+        sys.monitoring.set_events(self.TOOL, sys.monitoring.events.PY_START)
+        sys.monitoring.restart_events()
+
+    def end(self):
+        sys.monitoring.set_events(self.TOOL, 0)
+        return self.files
+
+    def _called(self, code, offset):
+        if code.co_filename not in self.files and code.co_name != "<module>":
+            self.files.add(code.co_filename)
+            if is_child():
+                _CHILDREN.note(code.co_filename)
+        return sys.monitoring.DISABLE
+
+
+def _contents(path):
+    fd = _open(path, os.O_RDONLY)
+    try:
+        return b"".join(iter(lambda: _read(fd, 65536), b""))
+    finally:
+        _close(fd)
+
+
+class _Children(object):
+    """What runs in processes that a test starts: see children.py. Each test has a file of its own for it."""
+
+    def __init__(self):
+        self.tests = 0
+        self.facts = self.end_spread = None
+        self.note = lambda name: None
+        self.code = {"__name__": "testwright_children", "__file__": SETTINGS["children"]["hook"]}
+        exec(compile(_contents(self.code["__file__"]), self.code["__file__"], "exec"), self.code)
+
+    def begin(self):
+        self.tests += 1
+        self.facts = os.path.join(SETTINGS["children"]["facts"], str(self.tests))
+        self.end_spread = None
+        try:
+            _close(_open(self.facts, os.O_WRONLY | os.O_CREAT, 0o600))
+        except OSError:
+            return  # then they are not seen, which is no reason to fail
+        self.note = self.code["notes"](self.facts, tuple(roots))
+        self.end_spread = self.code["spread"]("\n".join([self.facts] + roots))
+
+    def end(self):
+        if self.end_spread is None:
+            return set()
+        self.end_spread()
+        try:
+            found = _contents(self.facts)
+            _unlink(self.facts)  # processes that live on write no more
+        except OSError:
+            return set()
+        return set(os.fsdecode(line) for line in found.split(b"\n")[:-1])
+
+
+def _tracer():
+    try:
+        return _Monitor()
+    except (AttributeError, ValueError):
+        return _Profile()
+
+
+_TRACED = SETTINGS["trace"]
+_TRACER = _tracer() if _TRACED else None
+_CHILDREN = _Children() if _TRACED else None
+
+
+class Trace(object):
+    """Of one test after the other."""
+
+    def __init__(self):
+        self.traced = None
+
+    def begin(self, node_id):
+        if any(is_asked(node_id, traced) for traced in _TRACED):
+            self.traced = node_id
+            _CHILDREN.begin()
+            _TRACER.begin()
+
+    def end(self, node_id):
+        """Once more does no harm."""
+        # A child leaves the trace to its parent.
+        if self.traced != node_id or is_child():
+            return
+        self.traced = None
+        found = set()
+        for filename in _TRACER.end() | _CHILDREN.end():
+            base, name = locate(filename)
+            if base == "workspace":
+                found.add(name)
+        emit("executed", id=node_id, files=sorted(found))

@@ -1,0 +1,120 @@
+//! Running tests, by the runner that the repository uses.
+
+mod program;
+mod pytest;
+mod recording;
+
+use std::time::Instant;
+
+use crate::config::RunnerKind;
+use crate::coverage::Measurement;
+use crate::outcomes::report::Report;
+use crate::outcomes::{USAGE, file_of};
+use crate::process::{self, Command, Finished};
+use crate::test_run::{Coverage, Measure};
+use crate::tool::ToolError;
+use crate::workspace::Checkout;
+
+/// How tests are run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// When the run has to be over; what ran until then is reported.
+    pub deadline: Instant,
+    /// `PYTHONHASHSEED`.
+    pub hash_seed: u32,
+    /// The last test first.
+    pub reversed: bool,
+    /// Fill [`crate::outcomes::report::TestResult::executed`] of these tests (node ids, files or folders). It makes
+    /// them several times slower on Python before 3.12.
+    pub trace: Vec<String>,
+    /// pytest's `-k` expression; for pytest only.
+    pub keyword: Option<String>,
+    /// Run these (node ids, files or folders, below those asked for) before the others.
+    pub first: Vec<String>,
+    /// Seconds for the tests that are not among `first`; those that did not begin by then are absent.
+    pub rest_seconds: Option<u64>,
+}
+
+impl Options {
+    pub fn until(deadline: Instant) -> Self {
+        Options {
+            deadline,
+            hash_seed: 0,
+            reversed: false,
+            trace: Vec::new(),
+            keyword: None,
+            first: Vec::new(),
+            rest_seconds: None,
+        }
+    }
+}
+
+/// Runs tests: node ids, files or folders, relative to the workspace. Failing tests, unknown ids, crashes
+/// and the deadline are all part of the report; `Broken` is only that there is nothing to run them with.
+pub fn run(checkout: &Checkout, ids: &[String], options: &Options) -> Result<Report, ToolError> {
+    Ok(run_measured(checkout, ids, options, None)?.0)
+}
+
+/// As [`run`], and says which lines ran of some files, if asked.
+pub fn run_measured(
+    checkout: &Checkout,
+    ids: &[String],
+    options: &Options,
+    measure: Option<&Measure>,
+) -> Result<(Report, Option<Coverage>), ToolError> {
+    let scratch = &checkout.config().scratch;
+    let measurement = measure
+        .map(|asked| Measurement::new(asked, checkout.root(), scratch))
+        .transpose()?;
+    let mut run = Run {
+        checkout,
+        options,
+        measurement,
+    };
+    let report = run.all(ids)?;
+    Ok((report, run.measurement.map(Measurement::finish)))
+}
+
+/// One run, of one process or of several.
+struct Run<'a> {
+    checkout: &'a Checkout,
+    options: &'a Options,
+    measurement: Option<Measurement>,
+}
+
+impl Run<'_> {
+    fn all(&mut self, ids: &[String]) -> Result<Report, ToolError> {
+        let mut report = Report::default();
+        let mut known = Vec::new();
+        for id in ids {
+            let there = self.checkout.root().join(file_of(id)).exists();
+            if !there {
+                report.not_found.push(id.clone());
+            } else if !known.contains(id) {
+                known.push(id.clone());
+            }
+        }
+        if known.is_empty() {
+            report.exit_code = Some(USAGE);
+            return Ok(report);
+        }
+        let mut found = match self.checkout.config().runner.kind {
+            RunnerKind::Pytest => pytest::run(self, &known)?,
+            other => program::run(self, other, &known)?,
+        };
+        found.not_found.append(&mut report.not_found);
+        Ok(found)
+    }
+
+    /// Runs one process to its end or to the deadline.
+    fn process(&mut self, mut command: Command) -> Result<Finished, ToolError> {
+        if let Some(measurement) = &self.measurement {
+            measurement.of(&mut command)?;
+        }
+        let finished = process::run(&command, self.options.deadline)?;
+        if let Some(measurement) = &mut self.measurement {
+            measurement.add(finished.ended)?;
+        }
+        Ok(finished)
+    }
+}

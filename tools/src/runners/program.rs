@@ -1,0 +1,68 @@
+//! Runners that are one Python program of ours each, run once: unittest, Django's, SymPy's.
+//!
+//! A test outside of a process of its own is all that they need: unknown ids and modules that cannot be imported do
+//! not keep the rest from running. pytest's `-k` and the time for further tests are not for them.
+
+use std::ffi::OsString;
+
+use super::Run;
+use super::recording::{PRINTED, Recording};
+use crate::config::RunnerKind;
+use crate::outcomes::report::Report;
+use crate::outcomes::{Classifier, Session, seconds, stable};
+use crate::process::Command;
+use crate::tool::ToolError;
+
+const MODULE: &str = "testwright_program";
+const RESULT: (&str, &str) = ("testwright_result", include_str!("unittest/result.py"));
+
+/// The name of a runner's folder, and its modules.
+fn modules(kind: RunnerKind) -> (&'static str, Vec<(&'static str, &'static str)>) {
+    let program = |text| (MODULE, text);
+    match kind {
+        RunnerKind::Django => {
+            let text = include_str!("django/program.py");
+            ("django", vec![program(text), RESULT])
+        }
+        RunnerKind::Sympy => ("sympy", vec![program(include_str!("sympy/program.py"))]),
+        RunnerKind::Unittest | RunnerKind::Pytest => {
+            let text = include_str!("unittest/program.py");
+            ("unittest", vec![program(text), RESULT])
+        }
+    }
+}
+
+pub fn run(run: &mut Run<'_>, kind: RunnerKind, ids: &[String]) -> Result<Report, ToolError> {
+    let (checkout, options) = (run.checkout, run.options);
+    let (config, root) = (checkout.config(), checkout.root());
+    let (name, modules) = modules(kind);
+    let recording = Recording::new(config, root, name, &modules, ids, options)?;
+    let program = recording.modules.join(format!("{MODULE}.py"));
+    let mut args = vec![OsString::from(program)];
+    args.extend(config.runner.options.iter().map(OsString::from));
+    let finished = run.process(Command {
+        program: config.python.clone(),
+        args,
+        directory: root.to_owned(),
+        env: recording.environment(),
+        stdin: Vec::new(),
+        merge: true,
+        keep: PRINTED,
+    })?;
+    let session = Session::new(recording.read()?);
+    let printed = stable(&finished.stdout.text(), root);
+    if !session.started && !finished.timed_out() {
+        let said = printed.lines().rfind(|line| !line.trim().is_empty());
+        return Err(ToolError::Broken(format!(
+            "the tests could not be run with {name}: {}",
+            said.unwrap_or("it printed nothing")
+        )));
+    }
+    let classifier = Classifier {
+        layout: checkout.layout(),
+        root,
+    };
+    let mut report = session.report(ids, finished.ended, printed, &classifier);
+    report.seconds = seconds(finished.took);
+    Ok(report)
+}

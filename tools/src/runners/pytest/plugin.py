@@ -1,0 +1,288 @@
+"""Writes what happens in a pytest session to a file (see testwright_record).
+
+Loaded with -p on the command line, so that sessions which tests start do not load it. Runs on Python 3.6
+and pytest 3.0 and everything later.
+"""
+
+import _thread
+import os
+import sys
+import time
+
+import _pytest
+import pytest
+from testwright_record import (
+    CAPTURED,
+    MESSAGE,
+    SETTINGS,
+    cut,
+    emit,
+    failure,
+    hide,
+    is_asked,
+    locate,
+    relative,
+    set_runner,
+)
+from testwright_trace import Trace
+
+# Kept because tests may replace the modules' attributes (fake file systems, frozen time).
+_exit, _start_thread, _allocate_lock = os._exit, _thread.start_new_thread, _thread.allocate_lock
+_now = time.time
+
+_PYTEST = tuple(int(part) for part in pytest.__version__.split(".")[:2])
+
+hide()
+_OTHERS = [module for module in map(sys.modules.get, ("pluggy", "unittest")) if module is not None]
+set_runner([_pytest] + _OTHERS, [_pytest] + [module for module in _OTHERS if module.__name__ == "pluggy"])
+_TRACE = Trace()
+
+
+def _path(node):
+    path = getattr(node, "path", None) or getattr(node, "fspath", None)
+    return None if path is None else str(path)
+
+
+def _id(node):
+    """The node id relative to the workspace, whatever pytest took for its root folder."""
+    name, bracket, parameters = node.nodeid.partition("[")
+    head, colons, tail = name.replace("::()", "").partition("::")
+    path = _path(node)
+    if path is not None:
+        inside = relative(path)
+        if inside is None:
+            inside = relative(os.path.realpath(path))
+        if inside is not None:
+            head = inside
+    return head + colons + tail + bracket + parameters
+
+
+def _import_failure(error):
+    """The exception beneath what pytest wraps around a module or conftest.py that cannot be imported."""
+    kind = type(error).__name__
+    if kind == "ConftestImportFailure":
+        cause = getattr(error, "cause", None)
+        wrapped = getattr(error, "excinfo", None)
+        if cause is None and wrapped is not None:
+            cause = wrapped[1] if isinstance(wrapped, tuple) else wrapped.value
+        return cause or error.__cause__ or error.__context__ or error
+    if kind == "CollectError":
+        inner = error.__cause__ or error.__context__
+        return inner if inner is not None else error
+    return error
+
+
+def _collection_error(node_id, error, path):
+    inner = _import_failure(error)
+    conftest = getattr(error, "path", None)
+    if type(error).__name__ == "ConftestImportFailure" and conftest is not None:
+        path = str(conftest)
+        base, name = locate(path)
+        node_id = name if base == "workspace" else path
+    emit("collection_error", id=node_id, failure=failure(inner, path=path))
+
+
+# Hooks
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(early_config):
+    known = early_config.known_args_namespace
+    if getattr(known, "cov_source", None):
+        known.cov_source = []  # measuring is not our business, and its thresholds are no outcome
+    outcome = yield
+    if outcome.excinfo is not None:
+        error = outcome.excinfo[1]
+        if type(error).__name__ == "ConftestImportFailure":
+            _collection_error("conftest.py", error, None)
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_cmdline_main(config):
+    """Takes back what the repository's own options would do to this one run."""
+    quiet = {
+        # in one process
+        "numprocesses": None,
+        "dist": "no",
+        "tx": [],
+        "looponfail": False,
+        "forked": False,
+        # all of the tests asked for, once
+        "maxfail": 0,
+        "lf": False,
+        "failedfirst": False,
+        "newfirst": False,
+        "stepwise": False,
+        "reruns": None,
+        "collectonly": False,
+        # nobody is there to answer, and nothing is written into the tree
+        "usepdb": False,
+        "trace": False,
+        "xmlpath": None,
+        "resultlog": None,
+        "htmlpath": None,
+    }
+    for name, value in quiet.items():
+        if hasattr(config.option, name):
+            setattr(config.option, name, value)
+    yield
+
+
+def pytest_sessionstart(session):
+    if hasattr(session.config, "workerinput") or hasattr(session.config, "slaveinput"):
+        return
+    cache = getattr(session.config, "cache", None)
+    if type(getattr(cache, "_cachedir", None)).__name__ == "LocalPath" and _PYTEST < (3, 2):
+        # The ini option cache_dir, which is set on the command line, came with 3.2.
+        cache._cachedir = type(cache._cachedir)(SETTINGS["cache"])
+    emit("session", pytest=pytest.__version__, python=".".join(map(str, sys.version_info[:3])))
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_make_collect_report(collector):
+    outcome = yield
+    if outcome.excinfo is not None:
+        if not isinstance(outcome.excinfo[1], (KeyboardInterrupt, SystemExit)):
+            _collection_error(_id(collector), outcome.excinfo[1], _path(collector))
+        return
+    report = outcome.get_result()
+    if report.failed:
+        call = getattr(report, "call", None)
+        if call is not None and call.excinfo is not None:
+            _collection_error(_id(collector), call.excinfo.value, _path(collector))
+        else:
+            text = cut(str(report.longrepr), MESSAGE)
+            empty = {"exception": "CollectError", "kinds": [], "message": text, "name": None, "cause": None, "frames": []}
+            emit("collection_error", id=_id(collector), failure=empty)
+    elif report.skipped and report.longrepr is not None:
+        emit("collection_skipped", id=_id(collector), reason=_skip_reason(report))
+
+
+def _skip_reason(report):
+    where = report.longrepr
+    reason = str(where[2]) if isinstance(where, tuple) and len(where) == 3 else ""
+    return cut(reason[len("Skipped: ") :] if reason.startswith("Skipped: ") else reason, 600)
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items):
+    asked = SETTINGS["ids"]
+    ids = [_id(item) for item in items]
+    emit("asked", missing=[a for a in asked + SETTINGS["first"] if not any(is_asked(i, a) for i in ids)])
+    seen = set()
+    kept = []
+    for item, node_id in zip(items, ids):
+        if id(item) not in seen and any(is_asked(node_id, a) for a in asked):
+            seen.add(id(item))
+            kept.append(item)
+    items[:] = kept
+    yield
+    if SETTINGS["reversed"]:
+        items.reverse()
+    if SETTINGS["first"]:
+        items.sort(key=lambda item: not _is_first(item))
+
+
+def _is_first(item):
+    return any(is_asked(_id(item), first) for first in SETTINGS["first"])
+
+
+class _Limit(object):
+    """Seconds for the tests that come after the first ones: what has not begun by then does not run, and one that
+    takes half as long again is ended, and pytest with it."""
+
+    def __init__(self, seconds):
+        self.seconds, self.begun, self.running = seconds, None, None
+
+    def before(self, item):
+        self.running = _id(item)
+        if self.seconds is not None and self.begun is None and not _is_first(item):
+            self.begun = _now()
+            # One for the whole time that is left, whichever test it finds running. Not faulthandler's timer, which
+            # pytest stops at each failure, nor a threading.Timer, which tests see among the threads.
+            _start_thread(self._end, (_held_lock(), self.seconds * 1.5))
+
+    def _end(self, never, seconds):
+        never.acquire(True, seconds)
+        emit("limit", id=self.running)
+        _exit(1)
+
+    def after(self, item):
+        self.running = None
+        if self.begun is not None and _now() - self.begun > self.seconds and not item.session.shouldstop:
+            emit("limit", id=None)
+            item.session.shouldstop = "the time for further tests is over"
+
+
+def _held_lock():
+    lock = _allocate_lock()
+    lock.acquire()
+    return lock
+
+
+_LIMIT = _Limit(SETTINGS["rest_seconds"])
+
+
+def pytest_deselected(items):
+    emit("deselected", ids=[_id(item) for item in items])
+
+
+def pytest_collection_finish(session):
+    emit("collected", ids=[_id(item) for item in session.items])
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    emit("start", id=_id(item))
+    _LIMIT.before(item)
+    _TRACE.begin(_id(item))
+    yield
+    _TRACE.end(_id(item))
+    emit("end", id=_id(item))
+    _LIMIT.after(item)
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item):
+    _TRACE.end(_id(item))
+    yield
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    report = outcome.get_result()
+    # Strict xfail marks and unittest's expectedFailure: reported as failures without an exception.
+    text = report.longrepr if isinstance(report.longrepr, str) else ""
+    unexpected = report.outcome == "failed" and text.startswith(("[XPASS(strict)]", "Unexpected success"))
+    facts = {
+        "id": _id(item),
+        "when": report.when,
+        "outcome": report.outcome,
+        "xfail": hasattr(report, "wasxfail") or unexpected,
+        "unexpected": unexpected,
+        "seconds": float(getattr(report, "duration", 0.0) or 0.0),
+        "failure": None,
+        "captured": "",
+    }
+    if report.outcome == "failed" and not unexpected:
+        if call.excinfo is not None:
+            facts["failure"] = failure(call.excinfo.value, call.excinfo.tb, _path(item))
+        else:
+            text = cut(str(report.longrepr), MESSAGE)
+            facts["failure"] = {
+                "exception": "Failed", "kinds": [], "message": text, "name": None, "cause": None, "frames": [],
+            }
+        sections = ["--- %s ---\n%s" % (title, body) for title, body in report.sections]
+        facts["captured"] = cut("\n".join(sections), CAPTURED)
+    elif report.outcome == "skipped" and not facts["xfail"]:
+        facts["captured"] = _skip_reason(report)
+    emit("phase", **facts)
+
+
+def pytest_internalerror(excrepr):
+    emit("internal_error", text=cut(str(excrepr), MESSAGE))
+
+
+def pytest_sessionfinish(session, exitstatus):
+    emit("finish", exit=int(exitstatus))

@@ -1,0 +1,110 @@
+//! One run of tests, made of as many pytest processes as it takes to get every test its outcome.
+//!
+//! pytest runs nothing at all when one of the ids is unknown, one conftest file is broken or one option
+//! belongs to a plugin that is not there. So it is given files, and the plugin picks the ids; what lies under
+//! a broken conftest is an error and the rest is run without it; and where the options are refused, the run
+//! is repeated once with `addopts` emptied, which the first line of [`Report::printed`] then says.
+
+use std::time::Instant;
+
+use super::super::Run;
+use super::command::{Addopts, prepare};
+use crate::outcomes::report::Report;
+use crate::outcomes::{Classifier, Session, USAGE, covers, file_of, join, seconds, stable};
+use crate::tool::ToolError;
+
+/// Runs what lies below `ids`.
+pub fn run(run: &mut Run<'_>, ids: &[String]) -> Result<Report, ToolError> {
+    some(run, ids, Addopts::Kept)
+}
+
+fn some(run: &mut Run<'_>, ids: &[String], addopts: Addopts) -> Result<Report, ToolError> {
+    let (checkout, options) = (run.checkout, run.options);
+    let root = checkout.root();
+    let mut files: Vec<String> = Vec::new();
+    for file in ids.iter().map(|id| file_of(id)) {
+        if !files.iter().any(|f| f == file) {
+            files.push(file.to_owned());
+        }
+    }
+    let config = checkout.config();
+    let prepared = prepare(config, root, &files, ids, options, addopts)?;
+    let finished = run.process(prepared.command)?;
+    let session = Session::new(prepared.recording.read()?);
+    let printed = stable(&finished.stdout.text(), root);
+
+    let conftests: Vec<String> = session
+        .broken_conftests()
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    let (started, collected) = (session.started, session.collected);
+    let classifier = Classifier {
+        layout: checkout.layout(),
+        root,
+    };
+    let in_time = !finished.timed_out() && Instant::now() < options.deadline;
+    let failed_to_start = !started && in_time;
+    if failed_to_start && conftests.is_empty() {
+        if printed.contains("No module named pytest") {
+            return Err(ToolError::Broken(format!(
+                "pytest is not installed for {}",
+                config.python.display()
+            )));
+        }
+        if addopts == Addopts::Kept {
+            let mut report = some(run, ids, Addopts::Dropped)?;
+            let note = "[run without the repository's addopts, which pytest refused]\n";
+            report.printed.insert_str(0, note);
+            return Ok(report);
+        }
+    }
+    let stuck = in_time && started && !collected && finished.exit_code() == Some(USAGE);
+    if stuck && files.len() > 1 {
+        return one_by_one(run, ids, &files, addopts);
+    }
+
+    let affected = |id: &String| {
+        let folders = conftests
+            .iter()
+            .filter_map(|c| c.strip_suffix("conftest.py"));
+        folders.into_iter().any(|folder| id.starts_with(folder))
+    };
+    let (beneath, rest): (Vec<String>, Vec<String>) = ids.iter().cloned().partition(affected);
+    let split = failed_to_start && !rest.is_empty() && !beneath.is_empty();
+    let mut asked: Vec<String> = if split { beneath } else { ids.to_vec() };
+    for id in &options.first {
+        if !asked.contains(id) && asked.iter().any(|above| covers(above, id)) {
+            asked.push(id.clone());
+        }
+    }
+    let mut report = session.report(&asked, finished.ended, printed, &classifier);
+    report.seconds = seconds(finished.took);
+    if split {
+        report = join(report, some(run, &rest, addopts)?);
+    }
+    Ok(report)
+}
+
+/// For a file that pytest will not take as an argument: it must not keep the others from running.
+fn one_by_one(
+    run: &mut Run<'_>,
+    ids: &[String],
+    files: &[String],
+    addopts: Addopts,
+) -> Result<Report, ToolError> {
+    let mut all: Option<Report> = None;
+    for file in files {
+        let of_file: Vec<String> = ids
+            .iter()
+            .filter(|id| file_of(id) == file)
+            .cloned()
+            .collect();
+        let report = some(run, &of_file, addopts)?;
+        all = Some(match all {
+            Some(first) => join(first, report),
+            None => report,
+        });
+    }
+    Ok(all.unwrap_or_default())
+}

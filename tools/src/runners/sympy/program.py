@@ -1,0 +1,151 @@
+"""Runs test files of SymPy as its bin/test does, and records what happens.
+
+Whole files run, because what a test does there may hang on those before it: a warning that is an error in one that
+runs alone is spent in a whole file. What was not asked for is not recorded.
+"""
+
+import sys
+
+
+def _main():
+    import os
+    import re
+    import time
+
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    from testwright_record import SETTINGS, WORKSPACE, cut, emit, failure, hide, is_asked, locate, set_runner
+    from testwright_trace import Trace
+
+    hide()
+    now = time.time
+    # What bin/test does.
+    sys.path.insert(0, WORKSPACE)
+    emit("session")
+    asked = SETTINGS["ids"]
+    names = []
+    for name in asked:
+        name = os.path.normpath(name.partition("::")[0])
+        if name not in names:
+            names.append(name)
+    try:
+        import sympy
+
+        try:
+            from sympy.testing import runtests
+        except ImportError:
+            from sympy.utilities import runtests
+    except Exception as error:
+        for name in names:
+            emit("collection_error", id=name, failure=failure(error))
+        raise
+    trace = Trace()
+    state = {"file": None, "path": None, "inside": False, "test": None, "since": 0.0, "collected": False}
+    found = set()
+    set_runner([runtests], [runtests])
+    Reporter, Tests = runtests.PyTestReporter, runtests.SymPyTests
+
+    def wanted(node_id):
+        return any(is_asked(node_id, a) for a in asked)
+
+    def replace(cls, name, before):
+        original = getattr(cls, name)
+
+        def method(self, *args, **more):
+            before(*args, **more)
+            return original(self, *args, **more)
+
+        setattr(cls, name, method)
+
+    def end():
+        if state["test"] is not None:
+            trace.end(state["test"])
+            emit("end", id=state["test"])
+            state["test"] = None
+
+    def entering_test(function):
+        end()
+        node_id = "%s::%s" % (state["file"], function.__name__)
+        found.add(node_id)
+        if wanted(node_id):
+            state.update(test=node_id, since=now())
+            emit("start", id=node_id)
+            trace.begin(node_id)
+
+    def phase(outcome, error=None, when="call", **more):
+        if state["test"] is None:
+            return
+        trace.end(state["test"])
+        facts = {"id": state["test"], "when": when, "outcome": outcome, "xfail": False, "unexpected": False,
+                 "seconds": now() - state["since"], "failure": None, "captured": ""}
+        if error is not None:
+            facts["failure"] = failure(error[1], error[2], state["path"])
+        facts.update(more)
+        emit("phase", **facts)
+        end()
+
+    def broken(error):
+        emit("collection_error", id=state["file"], failure=failure(error[1], error[2], state["path"]))
+
+    def failed(error):
+        if state["inside"]:
+            phase("failed", error)
+        else:
+            broken(error)
+
+    def entering_filename(filename, n):
+        state["inside"] = True
+        collected()
+
+    def collected():
+        # Which functions there are is seen as they run.
+        if not state["collected"]:
+            state["collected"] = True
+            emit("collected", ids=[])
+
+    def disabled():
+        with open(state["path"], "rb") as text:
+            return re.search(b"(?m)^\\s*disabled\\s*=", text.read())
+
+    replace(Reporter, "entering_filename", entering_filename)
+    replace(Reporter, "entering_test", entering_test)
+    replace(Reporter, "test_pass", lambda *ignored: phase("passed"))
+    replace(Reporter, "test_fail", failed)
+    replace(Reporter, "test_exception", failed)
+    replace(Reporter, "test_skip", lambda v=None: phase("skipped", when="setup", captured=cut(str(v or ""), 600)))
+    replace(Reporter, "test_xfail", lambda *ignored: phase("skipped", xfail=True))
+    replace(Reporter, "test_xpass", lambda *ignored: phase("failed", xfail=True, unexpected=True))
+    replace(Reporter, "import_error", lambda filename, error: broken(error))
+
+    test_file = Tests.test_file
+
+    def one_file(self, filename, *args, **more):
+        file = locate(filename)[1]
+        if not any(file == name or file.startswith(name + "/") for name in names):
+            return None  # bin/test takes a path for a part of one
+        state.update(file=file, path=os.path.abspath(filename), inside=False)
+        try:
+            return test_file(self, filename, *args, **more)
+        finally:
+            end()
+            if not state["inside"] and disabled():
+                emit("collection_skipped", id=file, reason="disabled")
+
+    Tests.test_file = one_file
+    run_all = Tests.test
+
+    def all_files(self, *args, **more):
+        good = run_all(self, *args, **more)
+        emit("asked", missing=[a for a in asked if not any(is_asked(node_id, a) for node_id in found)])
+        collected()
+        return good
+
+    Tests.test = all_files
+    # Another order than the given one is a shuffled one, by the seed.
+    good = sympy.test(*names, subprocess=False, seed=SETTINGS["hash_seed"], colors=False, sort=not SETTINGS["reversed"])
+    emit("finish")
+    sys.exit(not good)
+
+
+if __name__ == "__main__":
+    del sys.path[0]
+    _main()
