@@ -147,6 +147,7 @@ async fn one(
     );
     if let Some(script) = &arguments.script {
         let sandbox = backend.start(&tools(&environment)).await?;
+        environment.start_services(sandbox.as_ref()).await?;
         apply(sandbox.as_ref(), &text("test_patch")).await?;
         let said = output(
             sandbox.as_ref(),
@@ -205,6 +206,7 @@ async fn golden(
 ) -> Result<String, Failed> {
     let begun = Instant::now();
     let sandbox = backend.start(&tools(environment)).await?;
+    environment.start_services(sandbox.as_ref()).await?;
     let started = begun.elapsed();
     let files: Vec<String> = test_patch
         .lines()
@@ -279,7 +281,17 @@ async fn outcomes(
     let python = environment.python.to_string_lossy().into_owned();
     let mut argv: Vec<String> = vec![python, "-m".into(), "pytest".into()];
     argv.extend(environment.recipe.runner.options.clone());
-    argv.extend(["-rA", "--tb=no", "-q", "-p", "no:cacheprovider"].map(str::to_owned));
+    argv.extend(
+        [
+            "-rA",
+            "--tb=no",
+            "-q",
+            "--color=no",
+            "-p",
+            "no:cacheprovider",
+        ]
+        .map(str::to_owned),
+    );
     argv.extend(files.iter().cloned());
     let said = output(sandbox, &Command::new(argv), Duration::from_secs(900)).await?;
     let text = String::from_utf8_lossy(&said.stdout).into_owned();

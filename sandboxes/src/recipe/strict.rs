@@ -110,6 +110,21 @@ pub(super) fn check(recipe: &Recipe, place: &str) -> Result<()> {
         return Err(input(format!("exclude-newer is `{date}`"))
             .hint("write a date such as \"2024-10-01\", a time such as \"2024-10-01T00:00:00Z\", or \"never\""));
     }
+    let mut names = Vec::new();
+    for service in &recipe.services {
+        let name = &service.name;
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        if name.is_empty() || !name.chars().all(plain) || names.contains(&name) {
+            return Err(input(format!("there cannot be a service `{name}`"))
+                .hint("a service's name is a plain word of its own, e.g. \"httpbin\""));
+        }
+        if service.command.is_empty() || service.port == 0 {
+            return Err(input(format!(
+                "the service `{name}` needs a command and a port"
+            )));
+        }
+        names.push(name);
+    }
     if recipe.interpreter.is_some() && recipe.image.is_none() {
         return Err(input("`interpreter` needs an `image`".to_owned()));
     }

@@ -296,3 +296,27 @@ fn packages_are_resolved_as_of_the_commit() {
     // That day, nothing had wheels for it.
     assert_eq!(with("3.12", None).as_deref(), Some("2024-04-02T00:00:00Z"));
 }
+
+#[test]
+fn services_are_named_and_have_a_port() {
+    let service = |keys: &str| parse(&format!("[[services]]\n{keys}"), "r.toml");
+    let whole = "name = \"web\"\ncommand = [\"python\", \"-m\", \"http.server\"]\nport = 8000";
+    let recipe = service(whole).unwrap();
+    assert_eq!(recipe.services[0].port, 8000);
+    for (keys, said) in [
+        (
+            whole.replace("\"web\"", "\"../web\""),
+            "there cannot be a service `../web`",
+        ),
+        (whole.replace("8000", "0"), "needs a command and a port"),
+        (whole.replace("8000", "80000"), "invalid value"),
+        (whole.replace("port", "prot"), "unknown key `prot`"),
+        (
+            format!("{whole}\n[[services]]\n{whole}"),
+            "there cannot be a service `web`",
+        ),
+    ] {
+        let error = service(&keys).unwrap_err();
+        assert!(error.message.contains(said), "{keys}: {error}");
+    }
+}
