@@ -87,11 +87,14 @@ pub struct Service {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Runner {
-    /// `pytest`.
+    /// `pytest`, `unittest`, or a project's own: `django` (`tests/runtests.py`), `sympy` (`bin/test`).
     pub kind: String,
     /// Options put before the node ids.
     pub options: Vec<String>,
 }
+
+/// See [`Runner::kind`].
+const RUNNERS: [&str; 4] = ["pytest", "unittest", "django", "sympy"];
 
 impl Default for Runner {
     fn default() -> Self {

@@ -13,10 +13,18 @@ use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
 
 /// Every file of `sandboxes/recipes`, by the repository it is for.
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 12] = [
     (
         "astropy/astropy",
         include_str!("../../recipes/astropy/astropy.toml"),
+    ),
+    (
+        "django/django",
+        include_str!("../../recipes/django/django.toml"),
+    ),
+    (
+        "matplotlib/matplotlib",
+        include_str!("../../recipes/matplotlib/matplotlib.toml"),
     ),
     (
         "mwaskom/seaborn",
@@ -41,6 +49,10 @@ const FILES: [(&str, &str); 9] = [
     (
         "pytest-dev/pytest",
         include_str!("../../recipes/pytest-dev/pytest.toml"),
+    ),
+    (
+        "scikit-learn/scikit-learn",
+        include_str!("../../recipes/scikit-learn/scikit-learn.toml"),
     ),
     (
         "sphinx-doc/sphinx",
@@ -132,9 +144,9 @@ fn take(
 
 /// The numbers of the version that the code says it has.
 fn version(file: &File, tree: &Tree) -> Result<Option<Vec<u64>>> {
-    let Ok(assignment) =
-        Regex::new(r#"(?m)^\s*(?:__version__|version|numversion)\s*=\s*["'(]([0-9][^"')]*)["')]"#)
-    else {
+    let Ok(assignment) = Regex::new(
+        r#"(?m)^\s*(?:__version__|version|VERSION|numversion)\s*=\s*["'(]([0-9][^"')]*)["')]"#,
+    ) else {
         return Ok(None);
     };
     for path in &file.version_files {

@@ -97,10 +97,10 @@ pub(super) fn check(recipe: &Recipe, place: &str) -> Result<()> {
     {
         return Err(input(format!("python is `{python}`")).hint("write it as X.Y, e.g. \"3.11\""));
     }
-    if recipe.runner.kind != "pytest" {
+    if !super::RUNNERS.contains(&recipe.runner.kind.as_str()) {
         return Err(
             input(format!("there is no runner `{}`", recipe.runner.kind))
-                .hint("the runner is `pytest`"),
+                .hint(format!("the runners are {}", super::RUNNERS.join(", "))),
         );
     }
     if let Some(date) = &recipe.exclude_newer
