@@ -98,7 +98,9 @@ pub(super) fn find(source: &Source, tree: &Tree) -> Result<Option<(Recipe, Strin
             continue;
         }
         let file: File = strict::read(text, &place)?;
-        if bare && !whole && !file.version_files.iter().any(|f| tree.contains(f)) {
+        // One in a folder of its own, that is: every repository may have a setup.py.
+        let telling = |f: &String| f.contains('/') && tree.contains(f);
+        if bare && !whole && !file.version_files.iter().any(telling) {
             continue;
         }
         let version = version(&file, tree)?;
