@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! cargo run -p testwright-sandboxes --example environments -- --mirrors DIR --cache DIR [--only WORD]…
-//!     [--docker] [--detect] [--no-tests] [--python X.Y] [--run SCRIPT] FILE.jsonl…
+//!     [--docker] [--detect] [--no-tests] [--new-code] [--python X.Y] [--run SCRIPT] FILE.jsonl…
 //! ```
 //!
 //! DIR of mirrors holds `OWNER+NAME/repo`. One line an instance: seconds, tests collected, how many contributed tests
-//! fail on the old code and how many of those pass with the code patch. With `--run`, a shell script instead.
+//! fail on the old code and how many of those pass with the code patch. With `--run`, a shell script instead. With
+//! `--new-code`, what an environment of the patched code has installed that the old code's has not.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +18,7 @@ use testwright_sandboxes::docker::{Docker, DockerSettings};
 use testwright_sandboxes::environment::{BuildSettings, Environment, Event, prepare};
 use testwright_sandboxes::local::{Local, LocalSettings, jail_main};
 use testwright_sandboxes::recipe::{Overrides, available_pythons, find};
-use testwright_sandboxes::repository::{OpenOptions, open};
+use testwright_sandboxes::repository::{Files, OpenOptions, apply as apply_patch, open};
 use testwright_sandboxes::sandbox::output;
 use testwright_sandboxes::{Backend, Command, Limits, Sandbox, Spec, Start};
 
@@ -29,6 +30,7 @@ struct Arguments {
     detect: bool,
     docker: bool,
     no_tests: bool,
+    new_code: bool,
     python: Option<String>,
     script: Option<String>,
     files: Vec<PathBuf>,
@@ -47,6 +49,7 @@ fn arguments() -> Arguments {
             "--docker" => all.docker = true,
             "--detect" => all.detect = true,
             "--no-tests" => all.no_tests = true,
+            "--new-code" => all.new_code = true,
             file => all.files.push(file.into()),
         }
     }
@@ -145,8 +148,22 @@ async fn one(
         if environment.cached { " (cached)" } else { "" },
         environment.tests.map_or("?".to_owned(), |n| n.to_string()),
     );
-    if let Some(script) = &arguments.script {
+    if arguments.new_code {
+        let applied = apply_patch(&source.tree()?, &Files::new(), &text("patch"))??;
+        let new = source.with_files(&applied.files, &arguments.cache)?;
+        let new = prepare(backend, &new, &recipe, &origin, &settings, &quiet).await?;
+        let more = new
+            .packages
+            .iter()
+            .filter(|p| !environment.packages.contains(*p));
+        told.push_str(&format!(
+            ", with the patch (applied {:?}) also: {:?}",
+            applied.how,
+            more.collect::<Vec<_>>()
+        ));
+    } else if let Some(script) = &arguments.script {
         let sandbox = backend.start(&tools(&environment)).await?;
+        environment.start_services(sandbox.as_ref()).await?;
         apply(sandbox.as_ref(), &text("test_patch")).await?;
         let said = output(
             sandbox.as_ref(),
@@ -205,6 +222,7 @@ async fn golden(
 ) -> Result<String, Failed> {
     let begun = Instant::now();
     let sandbox = backend.start(&tools(environment)).await?;
+    environment.start_services(sandbox.as_ref()).await?;
     let started = begun.elapsed();
     let files: Vec<String> = test_patch
         .lines()
@@ -279,7 +297,17 @@ async fn outcomes(
     let python = environment.python.to_string_lossy().into_owned();
     let mut argv: Vec<String> = vec![python, "-m".into(), "pytest".into()];
     argv.extend(environment.recipe.runner.options.clone());
-    argv.extend(["-rA", "--tb=no", "-q", "-p", "no:cacheprovider"].map(str::to_owned));
+    argv.extend(
+        [
+            "-rA",
+            "--tb=no",
+            "-q",
+            "--color=no",
+            "-p",
+            "no:cacheprovider",
+        ]
+        .map(str::to_owned),
+    );
     argv.extend(files.iter().cloned());
     let said = output(sandbox, &Command::new(argv), Duration::from_secs(900)).await?;
     let text = String::from_utf8_lossy(&said.stdout).into_owned();

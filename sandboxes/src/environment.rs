@@ -12,6 +12,7 @@ mod install;
 mod keys;
 mod layers;
 mod requirements;
+mod services;
 mod steps;
 mod verify;
 mod version;

@@ -60,16 +60,41 @@ pub struct Recipe {
     /// Put a one-commit git repository into the workspace (for packages that ask git for their version).
     pub git: bool,
     pub runner: Runner,
+    /// What runs beside the tests, on the sandbox's own loopback.
+    pub services: Vec<Service>,
+    /// Written from what others have published, and never built: it is said so where it is used.
+    pub untested: bool,
+}
+
+/// A program that tests expect to be there, e.g. a web server; see [`crate::environment::Environment::start_services`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Service {
+    /// A plain word.
+    pub name: String,
+    /// Program and arguments; `python` is an interpreter that has the service's requirements and no others.
+    pub command: Vec<String>,
+    /// PEP 508 requirements, installed in a place of their own. As of `exclude-newer`, if that is set, else the newest.
+    #[serde(default)]
+    pub requirements: Vec<String>,
+    /// It is ready when something answers at this port of 127.0.0.1.
+    pub port: u16,
+    /// Environment of every process in the sandbox, e.g. the service's address.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Runner {
-    /// `pytest`.
+    /// `pytest`, `unittest`, or a project's own: `django` (`tests/runtests.py`), `sympy` (`bin/test`).
     pub kind: String,
     /// Options put before the node ids.
     pub options: Vec<String>,
 }
+
+/// See [`Runner::kind`].
+const RUNNERS: [&str; 4] = ["pytest", "unittest", "django", "sympy"];
 
 impl Default for Runner {
     fn default() -> Self {

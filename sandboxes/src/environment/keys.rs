@@ -34,9 +34,7 @@ pub(super) fn plan(
     let date = resolution_date(recipe, source);
     let requirements = requirements::gather(recipe, &tree, date.as_deref())?;
     let version = version::from_git(source, &tree)?;
-    let dependencies = name(
-        "deps",
-        &json!({
+    let mut dependencies = json!({
             "format": FORMAT,
             "layout": backend.layout(),
             "python": recipe.python,
@@ -49,8 +47,12 @@ pub(super) fn plan(
             "prereleases": recipe.prereleases,
             "date": date,
             "env": recipe.env,
-        }),
-    );
+    });
+    // Only where it makes a difference, here and below: all others keep their names.
+    if !recipe.services.is_empty() {
+        dependencies["services"] = json!(recipe.services);
+    }
+    let dependencies = name("deps", &dependencies);
     let editable = editable::look(recipe.install.as_deref(), recipe.image.is_some(), &tree)?;
     let mut environment = json!({
             "dependencies": dependencies,
@@ -62,7 +64,6 @@ pub(super) fn plan(
             "version": version.version,
             "options": recipe.runner.options,
     });
-    // Only where it makes a difference: all others keep their names.
     if editable.by_setuptools {
         environment["editable"] = json!("path");
     }

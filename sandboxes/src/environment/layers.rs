@@ -70,6 +70,9 @@ pub(super) async fn build(
     let mut environment = build.environment(origin).await?;
     notes.append(&mut environment.notes);
     notes.extend(source.notes.iter().cloned());
+    if recipe.untested {
+        notes.push("this recipe was never tried: it follows what others have published".to_owned());
+    }
     environment.notes = notes;
     if let Err(error) = verify::verify(
         backend,
@@ -145,6 +148,7 @@ impl<'a> Build<'a> {
             ]);
             steps.run("make the virtual environment", &venv).await?;
         }
+        self.install_services(bench, &steps).await?;
         let requirements = &self.plan.requirements;
         if requirements.lines.is_empty() {
             return Ok(notes);
@@ -375,6 +379,9 @@ impl<'a> Build<'a> {
     /// What every later process gets: the recipe's variables, and the PATH if the interpreter is not on it anyway.
     fn lasting(&self, bench: &Bench) -> BTreeMap<String, String> {
         let mut env = self.recipe.env.clone();
+        for service in &self.recipe.services {
+            env.extend(service.env.clone());
+        }
         if self.recipe.image.is_some()
             && let Some(path) = bench.env.get("PATH")
         {

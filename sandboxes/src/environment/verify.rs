@@ -54,6 +54,13 @@ async fn look(
     let (version, copies) = installed(sandbox, &python, &source.tree()?).await?;
     environment.python_version = version;
     environment.notes.extend(copies);
+    let kind = &environment.recipe.runner.kind;
+    if kind != "pytest" {
+        environment
+            .notes
+            .push(format!("tests are run by {kind}: they were not collected"));
+        return Ok(());
+    }
     let steps = Steps {
         sandbox,
         log: logged.log,

@@ -13,10 +13,18 @@ use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
 
 /// Every file of `sandboxes/recipes`, by the repository it is for.
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 12] = [
     (
         "astropy/astropy",
         include_str!("../../recipes/astropy/astropy.toml"),
+    ),
+    (
+        "django/django",
+        include_str!("../../recipes/django/django.toml"),
+    ),
+    (
+        "matplotlib/matplotlib",
+        include_str!("../../recipes/matplotlib/matplotlib.toml"),
     ),
     (
         "mwaskom/seaborn",
@@ -41,6 +49,10 @@ const FILES: [(&str, &str); 9] = [
     (
         "pytest-dev/pytest",
         include_str!("../../recipes/pytest-dev/pytest.toml"),
+    ),
+    (
+        "scikit-learn/scikit-learn",
+        include_str!("../../recipes/scikit-learn/scikit-learn.toml"),
     ),
     (
         "sphinx-doc/sphinx",
@@ -86,7 +98,9 @@ pub(super) fn find(source: &Source, tree: &Tree) -> Result<Option<(Recipe, Strin
             continue;
         }
         let file: File = strict::read(text, &place)?;
-        if bare && !whole && !file.version_files.iter().any(|f| tree.contains(f)) {
+        // One in a folder of its own, that is: every repository may have a setup.py.
+        let telling = |f: &String| f.contains('/') && tree.contains(f);
+        if bare && !whole && !file.version_files.iter().any(telling) {
             continue;
         }
         let version = version(&file, tree)?;
@@ -132,9 +146,9 @@ fn take(
 
 /// The numbers of the version that the code says it has.
 fn version(file: &File, tree: &Tree) -> Result<Option<Vec<u64>>> {
-    let Ok(assignment) =
-        Regex::new(r#"(?m)^\s*(?:__version__|version|numversion)\s*=\s*["'(]([0-9][^"')]*)["')]"#)
-    else {
+    let Ok(assignment) = Regex::new(
+        r#"(?m)^\s*(?:__version__|version|VERSION|numversion)\s*=\s*["'(]([0-9][^"')]*)["')]"#,
+    ) else {
         return Ok(None);
     };
     for path in &file.version_files {

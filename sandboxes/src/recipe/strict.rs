@@ -97,10 +97,10 @@ pub(super) fn check(recipe: &Recipe, place: &str) -> Result<()> {
     {
         return Err(input(format!("python is `{python}`")).hint("write it as X.Y, e.g. \"3.11\""));
     }
-    if recipe.runner.kind != "pytest" {
+    if !super::RUNNERS.contains(&recipe.runner.kind.as_str()) {
         return Err(
             input(format!("there is no runner `{}`", recipe.runner.kind))
-                .hint("the runner is `pytest`"),
+                .hint(format!("the runners are {}", super::RUNNERS.join(", "))),
         );
     }
     if let Some(date) = &recipe.exclude_newer
@@ -109,6 +109,21 @@ pub(super) fn check(recipe: &Recipe, place: &str) -> Result<()> {
     {
         return Err(input(format!("exclude-newer is `{date}`"))
             .hint("write a date such as \"2024-10-01\", a time such as \"2024-10-01T00:00:00Z\", or \"never\""));
+    }
+    let mut names = Vec::new();
+    for service in &recipe.services {
+        let name = &service.name;
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        if name.is_empty() || !name.chars().all(plain) || names.contains(&name) {
+            return Err(input(format!("there cannot be a service `{name}`"))
+                .hint("a service's name is a plain word of its own, e.g. \"httpbin\""));
+        }
+        if service.command.is_empty() || service.port == 0 {
+            return Err(input(format!(
+                "the service `{name}` needs a command and a port"
+            )));
+        }
+        names.push(name);
     }
     if recipe.interpreter.is_some() && recipe.image.is_none() {
         return Err(input("`interpreter` needs an `image`".to_owned()));

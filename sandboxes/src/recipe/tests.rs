@@ -207,6 +207,91 @@ fn built_in_recipes_are_found_by_name_and_version() {
 }
 
 #[test]
+fn a_recipe_is_for_its_repository_and_its_time() {
+    let at = |name: &str, day: &str, file: &str, text: &str| {
+        let (_folder, source) = source(name, day, &[(file, text), ("setup.py", text)]);
+        find(&source, &Overrides::default()).unwrap()
+    };
+    for (name, day, file, text, python) in [
+        (
+            "django/django",
+            "2020-06-01T00:00:00Z",
+            "django/a.py",
+            "",
+            "3.6",
+        ),
+        (
+            "django/django",
+            "2023-06-01T00:00:00Z",
+            "django/a.py",
+            "",
+            "3.11",
+        ),
+        (
+            "scikit-learn/scikit-learn",
+            DAY,
+            "sklearn/__init__.py",
+            "__version__ = '0.22.dev0'",
+            "3.6",
+        ),
+        (
+            "matplotlib/matplotlib",
+            "2020-01-01T00:00:00Z",
+            "a.py",
+            "",
+            "3.8",
+        ),
+        (
+            "astropy/astropy",
+            "2016-05-01T00:00:00Z",
+            "a.py",
+            "VERSION = '1.2.dev'",
+            "3.6",
+        ),
+        ("astropy/astropy", "2022-05-01T00:00:00Z", "a.py", "", "3.9"),
+        (
+            "psf/requests",
+            DAY,
+            "requests/__init__.py",
+            "__version__ = '2.4.3'",
+            "3.9",
+        ),
+    ] {
+        let (recipe, origin) = at(name, day, file, text);
+        assert_eq!(origin, format!("built-in {name}"));
+        assert_eq!(recipe.python.as_deref(), Some(python), "{name} {text}");
+        let untested = ["django", "scikit", "matplot"]
+            .iter()
+            .any(|n| name.starts_with(n));
+        assert_eq!(recipe.untested, untested, "{name}");
+        assert_eq!(recipe.services.len(), usize::from(name == "psf/requests"));
+        // Another's, or a folder that happens to have the name.
+        for other in [
+            format!("somebody/{}", name.split_once('/').unwrap().1),
+            "astropy".to_owned(),
+        ] {
+            assert!(
+                at(&other, day, "x/y.py", text).1.starts_with("detected"),
+                "{other}"
+            );
+        }
+    }
+    let (recipe, _) = at(
+        "psf/requests",
+        DAY,
+        "requests/__init__.py",
+        "__version__ = '2.9.1'",
+    );
+    assert!(recipe.services.is_empty());
+    assert!(
+        recipe
+            .requirements
+            .iter()
+            .any(|r| r.starts_with("pytest-httpbin"))
+    );
+}
+
+#[test]
 fn the_repository_and_the_user_have_the_last_word() {
     let toml =
         "[model]\nname = 'x'\n[environment]\nrequirements = ['pytest<8']\nenv = { A = '1' }\n";
@@ -295,4 +380,28 @@ fn packages_are_resolved_as_of_the_commit() {
     assert_eq!(with("3.9", Some("never")), None);
     // That day, nothing had wheels for it.
     assert_eq!(with("3.12", None).as_deref(), Some("2024-04-02T00:00:00Z"));
+}
+
+#[test]
+fn services_are_named_and_have_a_port() {
+    let service = |keys: &str| parse(&format!("[[services]]\n{keys}"), "r.toml");
+    let whole = "name = \"web\"\ncommand = [\"python\", \"-m\", \"http.server\"]\nport = 8000";
+    let recipe = service(whole).unwrap();
+    assert_eq!(recipe.services[0].port, 8000);
+    for (keys, said) in [
+        (
+            whole.replace("\"web\"", "\"../web\""),
+            "there cannot be a service `../web`",
+        ),
+        (whole.replace("8000", "0"), "needs a command and a port"),
+        (whole.replace("8000", "80000"), "invalid value"),
+        (whole.replace("port", "prot"), "unknown key `prot`"),
+        (
+            format!("{whole}\n[[services]]\n{whole}"),
+            "there cannot be a service `web`",
+        ),
+    ] {
+        let error = service(&keys).unwrap_err();
+        assert!(error.message.contains(said), "{keys}: {error}");
+    }
 }

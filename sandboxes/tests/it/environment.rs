@@ -7,7 +7,7 @@ use std::time::Duration;
 use testwright_sandboxes::environment::{BuildSettings, Environment, Event, prepare};
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::local::{Local, LocalSettings};
-use testwright_sandboxes::recipe::Recipe;
+use testwright_sandboxes::recipe::{Recipe, Service};
 use testwright_sandboxes::repository::{OpenOptions, Source, open};
 use testwright_sandboxes::sandbox::output;
 use testwright_sandboxes::{Backend, Command, Limits, Sandbox, SandboxError, Spec, Start};
@@ -612,4 +612,95 @@ async fn half_of_an_environment_is_none() {
     std::fs::remove_file(records.join(format!("{}.json", built.saved))).unwrap();
     assert!(!place.build(&source, &recipe()).await.unwrap().cached);
     assert!(place.build(&source, &recipe()).await.unwrap().cached);
+}
+
+/// Answers everybody with the version of `extra` that it has.
+const SERVER: &str = "import socket, importlib.metadata as m
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind(('127.0.0.1', 8917))
+s.listen()
+print('listening')
+while True:
+    c = s.accept()[0]
+    try:
+        c.sendall(m.version('extra').encode())
+    except OSError:
+        pass
+    c.close()
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn services_run_beside_the_tests() {
+    let Some(place) = Place::new() else { return };
+    let source = place.source();
+    let mut recipe = recipe();
+    recipe.services = vec![Service {
+        name: "versions".to_owned(),
+        command: ["python", "-c", SERVER].map(str::to_owned).to_vec(),
+        requirements: vec!["extra==2.0".to_owned()],
+        port: 8917,
+        env: [("VERSIONS".to_owned(), "127.0.0.1:8917".to_owned())].into(),
+    }];
+    let built = place.build(&source, &recipe).await.unwrap();
+    assert!(built.packages.contains(&"extra==1.0".to_owned()));
+    assert_eq!(built.env["VERSIONS"], "127.0.0.1:8917");
+
+    let sandbox = place.sandbox(&built).await;
+    let python = built
+        .python_in(&sandbox.facts().paths)
+        .display()
+        .to_string();
+    let ask = format!(
+        "{python} -c \"import os, socket, importlib.metadata as m; \
+         h, p = os.environ['VERSIONS'].split(':'); \
+         print(m.version('extra'), socket.create_connection((h, int(p))).recv(9).decode())\" 2>&1 | tail -1"
+    );
+    let refused = shell(sandbox.as_ref(), &ask).await;
+    assert!(refused.contains("Connection refused"), "{refused}");
+    built.start_services(sandbox.as_ref()).await.unwrap();
+    assert_eq!(shell(sandbox.as_ref(), &ask).await, "1.0 2.0\n");
+    // It goes on, is not started twice, and a fork begins without it.
+    built.start_services(sandbox.as_ref()).await.unwrap();
+    assert_eq!(shell(sandbox.as_ref(), &ask).await, "1.0 2.0\n");
+    let fork = sandbox.fork().await.unwrap();
+    assert!(shell(fork.as_ref(), &ask).await.contains("refused"));
+    built.start_services(fork.as_ref()).await.unwrap();
+    assert_eq!(shell(fork.as_ref(), &ask).await, "1.0 2.0\n");
+    fork.stop().await.unwrap();
+    sandbox.stop().await.unwrap();
+
+    // One that ends says why. It is another environment, but only for the one who starts it.
+    let mut broken = built.clone();
+    broken.recipe.services[0].command[2] = "raise SystemExit('no, not now')".to_owned();
+    let sandbox = place.sandbox(&broken).await;
+    let error = broken.start_services(sandbox.as_ref()).await.unwrap_err();
+    assert!(
+        error.message.contains("service versions") && error.message.contains("\n    no, not now"),
+        "{error}"
+    );
+    sandbox.stop().await.unwrap();
+
+    recipe.services[0].requirements.push("nowhere".to_owned());
+    let error = place.build(&source, &recipe).await.unwrap_err();
+    assert!(
+        error.message.contains("install the service versions"),
+        "{error}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_untested_recipe_says_so() {
+    let Some(place) = Place::new() else { return };
+    let source = place.source();
+    let untested = Recipe {
+        untested: true,
+        ..recipe()
+    };
+    let built = place.build(&source, &untested).await.unwrap();
+    assert!(
+        built.notes.iter().any(|n| n.contains("never tried")),
+        "{:?}",
+        built.notes
+    );
 }
