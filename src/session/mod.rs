@@ -76,7 +76,11 @@ impl Session {
         environment: Environment,
         settings: SessionSettings,
     ) -> Result<Self, SandboxError> {
-        match Connection::open(sandbox.as_ref(), &config).await {
+        let opened = async {
+            environment.start_services(sandbox.as_ref()).await?;
+            Connection::open(sandbox.as_ref(), &config).await
+        };
+        match opened.await {
             Ok(connection) => Ok(Session {
                 sandbox,
                 connection,

@@ -168,6 +168,7 @@ impl Harness {
         put(sandbox, &run.state.files).await?;
         put(sandbox, run.files).await?;
         let environment = &run.state.environment;
+        environment.start_services(sandbox).await?;
         let mut measure = None;
         if !run.measure.is_empty() {
             let version = &environment.python_version;
