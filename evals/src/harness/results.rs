@@ -21,8 +21,8 @@ pub struct ResultsError {
 pub struct Results {
     path: PathBuf,
     file: File,
-    /// By prediction and instance.
-    graded: BTreeMap<(String, String), Graded>,
+    /// By prediction and instance, with the lines that they were read from: written again, numbers stay what they are.
+    graded: BTreeMap<(String, String), (Graded, Vec<u8>)>,
 }
 
 impl Results {
@@ -65,7 +65,7 @@ impl Results {
         for line in bytes[..whole].split(|b| *b == b'\n') {
             // Lines of other versions are as good as none.
             if let Ok(result) = serde_json::from_slice::<Graded>(line) {
-                graded.insert(key(&result), result);
+                graded.insert(key(&result), (result, line.to_vec()));
             }
         }
         Ok(Results { path, file, graded })
@@ -76,6 +76,7 @@ impl Results {
         let names = (prediction.to_owned(), instance_id.to_owned());
         self.graded
             .get(&names)
+            .map(|(result, _)| result)
             .filter(|result| result.key == key && result.infrastructure.is_none())
     }
 
@@ -98,7 +99,8 @@ impl Results {
             let _ = self.file.set_len(before);
             return Err(failed(error));
         }
-        self.graded.insert(key(&result), result);
+        line.pop();
+        self.graded.insert(key(&result), (result, line));
         Ok(())
     }
 
@@ -109,13 +111,12 @@ impl Results {
             path: self.path.clone(),
             source,
         };
-        self.graded.retain(|_, result| wanted(result));
+        self.graded.retain(|_, (result, _)| wanted(result));
         let folder = self.path.parent().unwrap_or(&self.path);
         let mut aside = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-        for result in self.graded.values() {
-            let mut line = serde_json::to_vec(result).map_err(|e| failed(e.into()))?;
-            line.push(b'\n');
-            aside.write_all(&line).map_err(failed)?;
+        for (_, line) in self.graded.values() {
+            let written = aside.write_all(line).and_then(|()| aside.write_all(b"\n"));
+            written.map_err(failed)?;
         }
         let path = self.path.clone();
         let file = aside.persist(&path).map_err(|e| failed(e.error))?;
@@ -126,7 +127,7 @@ impl Results {
     }
 
     pub fn all(&self) -> impl Iterator<Item = &Graded> {
-        self.graded.values()
+        self.graded.values().map(|(result, _)| result)
     }
 }
 
