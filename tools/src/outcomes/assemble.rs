@@ -225,13 +225,13 @@ impl Course {
         let died = RawFailure::without_exception("process", format!("{death} while this test ran"));
         let raw_failure = match decisive {
             Some(phase) => phase.failure.as_ref().map(|raw| (raw, phase.when)),
-            None if !self.ended && !self.cut => Some((&died, Phase::Call)),
+            None if !self.is_over() && !self.cut => Some((&died, Phase::Call)),
             None => None,
         };
         let failure = raw_failure.map(|(raw, when)| classifier.failure(raw, when));
         let skipped = self.phases.iter().find(|p| p.outcome == "skipped");
         let captured = decisive.or(skipped).map_or("", |phase| &phase.captured);
-        let captured = if self.cut && decisive.is_none() && !self.ended {
+        let captured = if self.cut && decisive.is_none() && !self.is_over() {
             UNFINISHED.to_owned()
         } else {
             stable(captured, classifier.root)
@@ -240,7 +240,7 @@ impl Course {
         let outcome = match decisive {
             Some(phase) if phase.when == Phase::Call => Outcome::Failed,
             Some(_) => Outcome::Error,
-            None if !self.ended => Outcome::Absent,
+            None if !self.is_over() => Outcome::Absent,
             None => self.without_failure(),
         };
         let is_source = |file: &String| classifier.place_of(file) == Place::Source;
@@ -249,9 +249,14 @@ impl Course {
             outcome,
             failure,
             captured,
-            seconds: (seconds * 1e6).round() / 1e6,
+            seconds: (seconds * 1e6).round() / 1e6 + 0.0,
             executed: self.executed.into_iter().filter(is_source).collect(),
         }
+    }
+
+    /// It came to its end; without a phase, an error of the runner itself kept it from running.
+    fn is_over(&self) -> bool {
+        self.ended && !self.phases.is_empty()
     }
 
     fn without_failure(&self) -> Outcome {

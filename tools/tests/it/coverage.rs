@@ -316,7 +316,7 @@ fn a_deadline_is_a_problem_of_the_figures() {
         ),
     ]);
     let mut request = request(&project, &["tests"], &["pkg/__init__.py"]);
-    request.seconds = 4;
+    request.seconds = 8;
     let answer = answer(&request);
     assert!(answer.report.timed_out);
     assert_eq!(answer.report.tests[0].outcome, Outcome::Passed);

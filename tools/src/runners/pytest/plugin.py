@@ -248,13 +248,25 @@ def pytest_runtest_teardown(item):
     yield
 
 
+def _is_unexpected_success(item, call, report):
+    """Strict xfail marks and unittest's expectedFailure: reported as failures, without an exception or, of unittest
+    since pytest 7.0, with one of pytest's own."""
+    if isinstance(report.longrepr, str) and report.longrepr.startswith(("[XPASS(strict)]", "Unexpected success")):
+        return True
+    error = call.excinfo.value if call.excinfo is not None else None
+    return (
+        type(item).__name__ == "TestCaseFunction"
+        and type(error).__name__ == "Failed"
+        and getattr(error, "pytrace", True) is False
+        and str(error).startswith("Unexpected success")
+    )
+
+
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_makereport(item, call):
     outcome = yield
     report = outcome.get_result()
-    # Strict xfail marks and unittest's expectedFailure: reported as failures without an exception.
-    text = report.longrepr if isinstance(report.longrepr, str) else ""
-    unexpected = report.outcome == "failed" and text.startswith(("[XPASS(strict)]", "Unexpected success"))
+    unexpected = report.outcome == "failed" and _is_unexpected_success(item, call, report)
     facts = {
         "id": _id(item),
         "when": report.when,

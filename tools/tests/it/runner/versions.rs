@@ -1,0 +1,128 @@
+//! The oldest and the newest Python and pytest that the plugin is for, with xdist asked for by the repository.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use testwright_tools::outcomes::report::Outcome;
+
+use super::PKG;
+use crate::project::{Project, answer, environment, outcomes};
+
+const TESTS: &str = "\
+import unittest, pytest
+import pkg
+def test_pass(own): assert own == 'x'
+def test_fail(): assert pkg.half(2) == 2
+def test_raise(): pkg.half(13)
+def test_skip(): pytest.skip('x')
+@pytest.mark.xfail
+def test_xfail(): assert 0
+@pytest.mark.xfail(strict=True)
+def test_strict(): pass
+@pytest.fixture
+def broken(): raise KeyError('k')
+def test_setup(broken): pass
+@pytest.fixture
+def late():
+    yield
+    raise KeyError('late')
+def test_teardown(late): pass
+@pytest.mark.parametrize('a', ['x y', '[b]', 'a::b'])
+def test_p(a): pass
+class TestC(object):
+    class TestD(object):
+        def test_in(self): pass
+class TestCase(unittest.TestCase):
+    @unittest.expectedFailure
+    def test_a(self): pass
+    def test_b(self): self.assertEqual(1, 2)
+";
+
+const CONFTEST: &str = "\
+import pytest
+def pytest_addoption(parser): parser.addoption('--own', default='x')
+@pytest.fixture
+def own(request): return request.config.getoption('--own')
+";
+
+/// An interpreter of this version, if there is one on this machine: pyenv's, or one that uv finds.
+fn interpreter(version: &str) -> Option<PathBuf> {
+    let pyenv = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".pyenv"));
+    let versions = pyenv.or_else(home).unwrap_or_default().join("versions");
+    let prefix = format!("{version}.");
+    let of_pyenv = std::fs::read_dir(versions).into_iter().flatten();
+    let mut of_pyenv = of_pyenv
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
+        .map(|entry| entry.path().join("bin/python"));
+    if let Some(path) = of_pyenv.find(|path| path.exists()) {
+        return Some(path);
+    }
+    let find = [
+        "python",
+        "find",
+        "--no-python-downloads",
+        "--no-project",
+        version,
+    ];
+    let found = Command::new("uv").args(find).output().unwrap();
+    if !found.status.success() {
+        eprintln!("skipped: there is no Python {version} here");
+        return None;
+    }
+    let path = String::from_utf8(found.stdout).unwrap();
+    Some(PathBuf::from(path.trim()))
+}
+
+fn check(name: &str, python: &str, packages: &[&str]) {
+    let Some(base) = interpreter(python) else {
+        return;
+    };
+    let mut project = Project::new(&[
+        ("pkg/__init__.py", PKG),
+        ("pytest.ini", "[pytest]\naddopts = -n 2\n"),
+        ("tests/conftest.py", CONFTEST),
+        ("tests/test_a.py", TESTS),
+        ("tests/test_bad.py", "import none_such\n"),
+    ]);
+    project.config.python = environment(name, Some(&base), packages);
+    let report = answer(&project.request(&["tests"])).report;
+    use Outcome::{Error, Failed, Passed, Skipped, Xfailed, Xpassed};
+    let expected = [
+        ("test_pass", Passed),
+        ("test_fail", Failed),
+        ("test_raise", Failed),
+        ("test_skip", Skipped),
+        ("test_xfail", Xfailed),
+        ("test_strict", Xpassed),
+        ("test_setup", Error),
+        ("test_teardown", Error),
+        ("test_p[x y]", Passed),
+        ("test_p[[b]]", Passed),
+        ("test_p[a::b]", Passed),
+        ("TestC::TestD::test_in", Passed),
+        ("TestCase::test_a", Xpassed),
+        ("TestCase::test_b", Failed),
+    ];
+    assert_eq!(outcomes(&report), expected, "{}", report.printed);
+    assert_eq!(report.collection_errors.len(), 1);
+    assert_eq!(report.collection_errors[0].id, "tests/test_bad.py");
+    // xdist is there, and its option was no reason to start again without it.
+    assert!(report.printed.contains("xdist"), "{}", report.printed);
+}
+
+#[test]
+fn the_oldest() {
+    let packages = ["pytest==3.0.7", "pytest-xdist==1.24.1", "setuptools<60"];
+    check("3.6-pytest-3.0.7", "3.6", &packages);
+}
+
+#[test]
+fn the_newest() {
+    check(
+        "3.13-pytest-9.0.1",
+        "3.13",
+        &["pytest==9.0.1", "pytest-xdist==3.8.0"],
+    );
+}

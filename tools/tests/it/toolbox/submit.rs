@@ -1,0 +1,178 @@
+//! `submit`, over stdio.
+
+use serde_json::{Value, json};
+
+use super::{Client, NEW, PKG, TESTS, project, write};
+use crate::project::Project;
+
+#[test]
+fn submit_keeps_tests_drops_the_rest_and_reruns() {
+    let project = project();
+    let mut client = Client::start(&project);
+    write(&project, "tests/test_a.py", &format!("{TESTS}{NEW}"));
+    write(&project, "tests/data/x.txt", "data\n");
+    write(&project, "pkg/__init__.py", &PKG.replace("n > 0", "n >= 0"));
+    write(&project, "reproduce.py", "print(1)\n");
+    write(&project, "tests/conftest.py", "import pytest\n");
+    let (text, data) = client.call("submit", &json!({ "reason": "half of zero is zero" }));
+    let files: Vec<(&str, bool)> = data["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|f| (f["path"].as_str().unwrap(), f["kept"].as_bool().unwrap()))
+        .collect();
+    let expected = [
+        ("pkg/__init__.py", false),
+        ("reproduce.py", false),
+        ("tests/conftest.py", false),
+        ("tests/data/x.txt", true),
+        ("tests/test_a.py", true),
+    ];
+    assert_eq!(files, expected);
+    assert_eq!(
+        std::fs::read_to_string(project.root().join("pkg/__init__.py")).unwrap(),
+        PKG
+    );
+    assert!(!project.root().join("reproduce.py").exists());
+    assert!(
+        project.root().join("tests/data/x.txt").exists(),
+        "kept files are back after the run at the base"
+    );
+    let patch = data["patch"].as_str().unwrap();
+    assert!(
+        patch.contains("+def test_zero") && patch.contains("x.txt") && !patch.contains("reproduce")
+    );
+    assert_eq!(data["problems"][0]["kind"], "conftest");
+    assert_eq!(data["contributed"][0]["id"], "tests/test_a.py::test_zero");
+    assert_eq!(data["before"], Value::Null, "no existing test failed");
+    let old = data["old"]["tests"].as_array().unwrap();
+    assert_eq!(old.len(), 2);
+    assert_eq!(old[1]["executed"], json!(["pkg/__init__.py"]));
+    let reruns = data["reruns"].as_array().unwrap();
+    assert_eq!(
+        reruns
+            .iter()
+            .map(|r| r["order"].as_str().unwrap())
+            .collect::<Vec<_>>(),
+        ["given", "reversed", "alone"]
+    );
+    for rerun in reruns {
+        assert_eq!(rerun["report"]["tests"][0]["outcome"], "failed");
+    }
+    assert!(
+        text.contains("test_zero fails: AssertionError: assert 1 == 0 (again in 3 of 3 reruns)"),
+        "{text}"
+    );
+    // The facts have the documented shape.
+    serde_json::from_value::<testwright_tools::tools::submission::Submission>(data).unwrap();
+}
+
+#[test]
+fn submit_tells_how_existing_tests_did_before_if_they_do_not_pass_now() {
+    let broken = "\ndef test_red():\n    assert 0\n";
+    let project = Project::new(&[
+        ("pkg/__init__.py", PKG),
+        (
+            "tests/test_a.py",
+            &format!("{TESTS}{broken}\nclass TestC:\n    def test_hidden(self): pass\n"),
+        ),
+    ]);
+    let mut client = Client::start(&project);
+    let outcomes = |data: &Value| -> Vec<(String, String)> {
+        let tests = data["before"]["tests"].as_array().unwrap().iter();
+        let word = |v: &Value| v.as_str().unwrap().to_owned();
+        tests
+            .map(|t| {
+                (
+                    word(&t["id"]).replace("tests/test_a.py::", ""),
+                    word(&t["outcome"]),
+                )
+            })
+            .collect()
+    };
+    let now = std::fs::read_to_string(project.root().join("tests/test_a.py")).unwrap();
+    write(&project, "tests/test_a.py", &format!("{now}{NEW}"));
+    let (_, data) = client.call("submit", &json!({}));
+    assert_eq!(
+        outcomes(&data),
+        [("test_red".to_owned(), "failed".to_owned())]
+    );
+    // `pkg` is gone from under test_old, and the second class of the name hides the first.
+    let patched = format!(
+        "{}{NEW}\nclass TestC:\n    def test_new(self): pass\n\ndel pkg\n",
+        now
+    );
+    write(&project, "tests/test_a.py", &patched);
+    let (_, data) = client.call("submit", &json!({}));
+    let mut before = outcomes(&data);
+    before.sort();
+    let expected = [("test_old", "passed"), ("test_red", "failed")];
+    assert_eq!(
+        before,
+        expected.map(|(id, o)| (id.to_owned(), o.to_owned())),
+        "{data:#}"
+    );
+    assert_eq!(data["problems"][0]["kind"], "deleted_tests", "{data:#}");
+    assert_eq!(
+        std::fs::read_to_string(project.root().join("tests/test_a.py")).unwrap(),
+        patched
+    );
+}
+
+#[test]
+fn submit_names_static_problems() {
+    let project = project();
+    let mut client = Client::start(&project);
+    let kinds = |data: &Value| -> Vec<String> {
+        data["problems"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|p| p["kind"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let (_, data) = client.call("submit", &json!({}));
+    assert_eq!(kinds(&data), ["nothing_contributed"]);
+    assert_eq!(
+        (
+            data["patch"].as_str(),
+            data["reruns"].as_array().unwrap().len()
+        ),
+        (Some(""), 0)
+    );
+    write(
+        &project,
+        "tests/test_a.py",
+        "import pkg\n\n@__import__('pytest').mark.x\ndef test_b(:\n",
+    );
+    let (_, data) = client.call("submit", &json!({}));
+    assert!(kinds(&data).contains(&"syntax".to_owned()), "{data:#}");
+    write(
+        &project,
+        "tests/test_a.py",
+        "import pytest\n\n@pytest.mark.xfail\ndef test_b():\n    assert 0\n",
+    );
+    let (_, data) = client.call("submit", &json!({}));
+    assert_eq!(kinds(&data), ["deleted_tests", "vacuous"]);
+    std::fs::remove_file(project.root().join("tests/test_a.py")).unwrap();
+    let (_, data) = client.call("submit", &json!({}));
+    assert_eq!(kinds(&data), ["deleted_tests", "nothing_contributed"]);
+    assert_eq!(
+        std::fs::read_to_string(project.root().join("tests/test_a.py")).unwrap(),
+        TESTS
+    );
+}
+
+#[test]
+fn a_flaky_test_shows_in_the_reruns() {
+    let project = project();
+    let mut client = Client::start(&project);
+    write(
+        &project,
+        "tests/test_new.py",
+        "import os, pkg\ndef test_seed():\n    pkg.half(1)\n    assert os.environ['PYTHONHASHSEED'] == '2'\n",
+    );
+    let (text, data) = client.call("submit", &json!({}));
+    assert_eq!(data["before"], Value::Null);
+    assert!(text.contains("(again in 2 of 3 reruns)"), "{text}");
+}

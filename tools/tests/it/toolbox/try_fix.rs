@@ -1,0 +1,178 @@
+//! `try_fix`, over stdio.
+
+use serde_json::json;
+
+use super::{Client, NEW, PKG, TESTS, project, write};
+use crate::project::Project;
+
+#[test]
+fn try_fix_runs_the_tests_on_the_fixed_code() {
+    let project = project();
+    let mut client = Client::start(&project);
+    write(&project, "tests/test_a.py", &format!("{TESTS}{NEW}"));
+    let edit = |old: &str, new: &str| json!({ "edits": [{ "path": "pkg/__init__.py", "old": old, "new": new }] });
+    assert!(
+        client
+            .refused("try_fix", &edit("n > 1", "n >= 0"))
+            .contains("    2     return n // 2 if n > 0 else 1")
+    );
+    assert!(
+        client
+            .refused("try_fix", &edit("n > 0", "n >"))
+            .contains("does not parse")
+    );
+    let test = json!({ "edits": [{ "path": "tests/test_a.py", "old": "== 0", "new": "== 1" }] });
+    assert!(client.refused("try_fix", &test).contains("is test code"));
+    let (text, _) = client.call("run_pytest", &json!({}));
+    assert!(
+        text.contains("1 failed"),
+        "refused edits left something: {text}"
+    );
+    let (text, data) = client.call("try_fix", &edit("n > 0", "n >= 0"));
+    assert!(
+        text.starts_with("The test that you added or changed passes with this fix."),
+        "{text}"
+    );
+    assert_eq!(data["report"]["tests"][0]["outcome"], "passed");
+    assert!(
+        data["patch"]
+            .as_str()
+            .unwrap()
+            .contains("+    return n // 2 if n >= 0 else 1")
+    );
+    assert!(!data["patch"].as_str().unwrap().contains("test_zero"));
+}
+
+#[test]
+fn try_fix_tells_which_neighbours_the_fix_breaks() {
+    let old = "import pkg\ndef test_one(): assert pkg.half(1) == 0\ndef test_red(): assert pkg.half(0) == 7\ndef test_green(): assert pkg.half(4) == 2\n";
+    let project = Project::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", old)]);
+    let mut client = Client::start(&project);
+    write(&project, "tests/test_a.py", &format!("{old}{NEW}"));
+    let edits = json!({ "edits": [
+        { "path": "pkg/__init__.py", "old": "n // 2 if n > 0 else 1", "new": "(n + 1) // 2" },
+        { "path": "pkg/new.py", "new": "x = 1\n" },
+    ] });
+    let (text, data) = client.call("try_fix", &edits);
+    insta::assert_snapshot!(text, @r"
+    The test that you added or changed passes with this fix.
+    2 of 3 other tests of the same files fail with this fix: 1 passes without it, 1 also fails without it. The fix breaks something, or the old tests ask for what the issue calls wrong.
+
+    With the fix: 1 test: 1 passed
+
+    These pass without the fix:
+
+    FAILED tests/test_a.py::test_one
+      an assertion of the test did not hold
+      AssertionError: assert 1 == 0
+       +  where 1 = <function half at 0x...>(1)
+       +    where <function half at 0x...> = pkg.half
+        [test] tests/test_a.py:2 in test_one: def test_one(): assert pkg.half(1) == 0
+
+    These fail without the fix too:
+    tests/test_a.py::test_red
+    ");
+    assert_eq!(data["report"]["tests"].as_array().unwrap().len(), 1);
+    assert_eq!(data["neighbours"]["good"], 1);
+    assert!(data["patch"].as_str().unwrap().contains("pkg/new.py"));
+}
+
+#[test]
+fn try_fix_runs_the_tests_that_count_before_a_neighbour_that_dies() {
+    let old = "import pkg, os\ndef test_dies(): os._exit(3)\ndef test_green(): pass\n";
+    let project = Project::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", old)]);
+    let mut client = Client::start(&project);
+    write(&project, "tests/test_a.py", &format!("{old}{NEW}"));
+    let edit = json!({ "edits": [{ "path": "pkg/__init__.py", "old": "n > 0", "new": "n >= 0" }] });
+    let (text, _) = client.call("try_fix", &edit);
+    insta::assert_snapshot!(text, @r"
+    The test that you added or changed passes with this fix.
+    1 other test of the same files fails with this fix: 1 also fails without it.
+    Not all of the other tests of the same files ran before pytest ended.
+
+    With the fix: 1 test: 1 passed
+
+    These fail without the fix too:
+    tests/test_a.py::test_dies
+    ");
+}
+
+#[test]
+fn try_fix_does_not_blame_the_fix_for_what_the_others_leave_behind() {
+    let old = "\
+import pkg
+LEFT = []
+def test_leaves(): LEFT.append(1)
+def test_finds(): assert not LEFT
+";
+    let project = Project::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", old)]);
+    let mut client = Client::start(&project);
+    write(&project, "tests/test_a.py", &format!("{old}{NEW}"));
+    let edit = json!({ "edits": [{ "path": "pkg/__init__.py", "old": "n > 0", "new": "n >= 0" }] });
+    let (text, _) = client.call("try_fix", &edit);
+    insta::assert_snapshot!(text, @r"
+    The test that you added or changed passes with this fix.
+    1 of 2 other tests of the same files fails with this fix: 1 fails only among the others.
+
+    With the fix: 1 test: 1 passed
+
+    These fail only among the others, and pass without them:
+    tests/test_a.py::test_finds
+    ");
+}
+
+#[test]
+fn try_fix_counts_all_the_tests_that_were_named() {
+    let project = Project::new(&[
+        ("pkg/__init__.py", PKG),
+        ("tests/test_a.py", TESTS),
+        ("tests/b/test_b.py", "def test_named(): assert 0\n"),
+    ]);
+    let mut client = Client::start(&project);
+    write(&project, "tests/test_a.py", &format!("{TESTS}{NEW}"));
+    let (text, data) = client.call(
+        "try_fix",
+        &json!({
+            "edits": [{ "path": "pkg/__init__.py", "old": "n > 0", "new": "n >= 0" }],
+            "tests": ["tests/test_a.py::test_zero", "tests/b", "tests/gone.py::test_x"],
+        }),
+    );
+    assert!(
+        text.starts_with(
+            "1 of the 3 tests that you named pass with this fix.\nThe other test of the same files does not fail."
+        ),
+        "{text}"
+    );
+    assert!(
+        text.contains("FAILED tests/b/test_b.py::test_named"),
+        "{text}"
+    );
+    assert_eq!(data["report"]["tests"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        data["report"]["not_found"],
+        json!(["tests/gone.py::test_x"])
+    );
+}
+
+#[test]
+fn try_fix_says_why_a_test_did_not_run() {
+    let ini = "[pytest]\naddopts = -m \"not slow\"\nmarkers =\n    slow: takes long\n";
+    let project = Project::new(&[
+        ("tox.ini", ini),
+        ("pkg/__init__.py", PKG),
+        ("tests/test_a.py", TESTS),
+    ]);
+    let mut client = Client::start(&project);
+    let slow = "\nimport pytest\n@pytest.mark.slow\ndef test_slow(): pass\n";
+    write(&project, "tests/test_a.py", &format!("{TESTS}{slow}"));
+    let edit = json!({ "edits": [{ "path": "pkg/__init__.py", "old": "n > 0", "new": "n >= 0" }] });
+    let (text, _) = client.call("try_fix", &edit);
+    insta::assert_snapshot!(text, @r"
+    None of the tests that you added or changed ran with this fix.
+    The other test of the same files does not fail.
+
+    With the fix: 1 test: 1 skipped
+
+    skipped tests/test_a.py::test_slow (deselected by the options of this run or of the repository)
+    ");
+}
