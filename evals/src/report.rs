@@ -35,6 +35,7 @@ pub use results::{FILE as RESULTS_FILE, Results, read_results};
 pub use run_facts::RunFacts;
 pub use summary::{Power, Summary};
 
+use crate::predictions::Remark;
 use sets::Set;
 
 #[derive(Debug, thiserror::Error)]
@@ -128,10 +129,7 @@ fn put_all(
 impl Report {
     fn of(sets: &[Set], mut remarks: Vec<String>, run: &RunFacts) -> Report {
         remarks.extend(run.remarks.iter().cloned());
-        remarks.extend(run.predictions.iter().map(|remark| {
-            let (model, instance) = (&remark.model_name_or_path, &remark.instance_id);
-            format!("{model}, {instance}: {}", remark.kind.text())
-        }));
+        remarks.extend(in_groups(&run.predictions));
         let by_name = |set: &Set| set.prediction.clone();
         Report {
             run: run.clone(),
@@ -147,6 +145,29 @@ impl Report {
             comparison: compare::compare(sets),
         }
     }
+}
+
+/// Instances that a remark names; the rest is counted, and stands in `run` of `report.json`.
+const NAMED: usize = 5;
+
+/// One line for each model and kind of remark.
+fn in_groups(remarks: &[Remark]) -> Vec<String> {
+    let mut groups: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for remark in remarks {
+        groups
+            .entry((&remark.model_name_or_path, remark.kind.text()))
+            .or_default()
+            .push(&remark.instance_id);
+    }
+    let line = |((model, what), instances): ((&str, &str), Vec<&str>)| {
+        let named: Vec<&str> = instances.iter().take(NAMED).copied().collect();
+        let more = match instances.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("{model}: {what}: {}{more}", named.join(", "))
+    };
+    groups.into_iter().map(line).collect()
 }
 
 fn json(value: &impl Serialize) -> Result<Vec<u8>, ReportError> {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::graded::{Graded, Infrastructure};
-use crate::predictions::{Remark, RemarkKind};
+use crate::predictions::RemarkKind;
 use crate::verdict::OldClass;
 
 const NASTY: &str =
@@ -151,6 +151,13 @@ fn a_few_results_in_words_and_figures() {
         workers: Some(2),
         disk_bytes: Some(1_234_567_890),
         remarks: vec!["memory is short".to_owned()],
+        predictions: (1..8)
+            .map(|number| Remark {
+                model_name_or_path: "otter".to_owned(),
+                instance_id: format!("acme__slugs-{number}"),
+                kind: RemarkKind::Unknown,
+            })
+            .collect(),
         ..RunFacts::default()
     };
     let report = write(folder.path(), &facts).unwrap();
