@@ -153,7 +153,9 @@ fn nasty_predictions_get_the_verdicts_that_they_deserve() {
         assert_eq!(of(name, "plain")["applied"], false);
     }
     let plain = of("plain", "plain");
-    assert_eq!(plain["coverage_delta"], 1.0, "{plain:#}");
+    // Of the changed lines that golden tests and base suite run, two run more often; `def total` runs on import in both.
+    let delta = plain["coverage_delta"].as_f64().unwrap();
+    assert!((delta - 2.0 / 3.0).abs() < 1e-9, "{plain:#}");
     assert_eq!(plain["old_class"], "assertion");
     assert_eq!(plain["peeking"]["found"], json!([]));
     let report: Value =
