@@ -1,6 +1,6 @@
 //! From the plugin's events to a [`Report`].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use super::classify::Classifier;
@@ -126,7 +126,8 @@ impl Session {
                 report.tests.push(course.result(id, &death, classifier));
             }
         }
-        for id in self.planned.iter().filter(|id| !self.order.contains(id)) {
+        let begun: HashSet<&String> = self.order.iter().collect();
+        for id in self.planned.iter().filter(|id| !begun.contains(id)) {
             report.tests.push(without_run(id, Outcome::Absent, None));
         }
         for (id, raw) in &self.collection_errors {
@@ -170,9 +171,9 @@ impl Session {
 
     /// Every id asked for is a result, an error of its module, or not found.
     fn account_for(&self, asked: &[String], classifier: &Classifier<'_>, report: &mut Report) {
+        let whole: HashSet<String> = report.tests.iter().map(|test| test.id.clone()).collect();
         for id in asked {
-            let answered = report.tests.iter().any(|test| covers(id, &test.id));
-            if answered {
+            if whole.contains(id) || report.tests.iter().any(|test| covers(id, &test.id)) {
                 continue;
             }
             let out: Vec<&String> = self.deselected.iter().filter(|d| covers(id, d)).collect();

@@ -14,7 +14,9 @@ import sysconfig
 _open, _write, _close, _getpid = os.open, os.write, os.close, os.getpid
 _dumps = json.dumps
 
-SETTINGS = json.loads(os.environ.pop("TESTWRIGHT_RECORD"))
+# In a file, because an environment variable has its limits.
+with open(os.environ.pop("TESTWRIGHT_RECORD")) as _settings:
+    SETTINGS = json.load(_settings)
 WORKSPACE = SETTINGS["workspace"]
 _PID = _getpid()
 # What the driver that measures coverage wants to be told, once.
@@ -62,8 +64,28 @@ def cut(text, most):
     return "%s\n[... %d characters left out ...]\n%s" % (text[:half], len(text) - 2 * half, text[-half:])
 
 
-def is_asked(node_id, asked):
-    return node_id == asked or node_id.startswith((asked + "::", asked + "[", asked.rstrip("/") + "/"))
+def _above(node_id):
+    """Itself, and what it may lie below: its parameters' function, its class, its file, folders."""
+    yield node_id
+    for at, letter in enumerate(node_id):
+        if letter in "[/" or node_id.startswith("::", at):
+            yield node_id[:at]
+
+
+class Asked(object):
+    """The ids, files and folders that were asked for."""
+
+    def __init__(self, asked):
+        self.asked = asked
+        self.plain = set(a.rstrip("/") for a in asked)
+
+    def __contains__(self, node_id):
+        return any(above in self.plain for above in _above(node_id))
+
+    def missing(self, node_ids):
+        """Those that are none of these, and above none."""
+        found = set(above for node_id in node_ids for above in _above(node_id) if above in self.plain)
+        return [a for a in self.asked if a.rstrip("/") not in found]
 
 
 # Where code lies

@@ -4,7 +4,7 @@ import os
 import sys
 import threading
 
-from testwright_record import SETTINGS, emit, is_asked, is_child, locate, roots
+from testwright_record import SETTINGS, Asked, emit, is_child, locate, roots
 
 # Kept because tests may replace the module's attributes.
 _open, _read, _close, _unlink = os.open, os.read, os.close, os.unlink
@@ -109,9 +109,9 @@ def _tracer():
         return _Profile()
 
 
-_TRACED = SETTINGS["trace"]
-_TRACER = _tracer() if _TRACED else None
-_CHILDREN = _Children() if _TRACED else None
+_TRACED = Asked(SETTINGS["trace"])
+_TRACER = _tracer() if _TRACED.asked else None
+_CHILDREN = _Children() if _TRACED.asked else None
 
 
 class Trace(object):
@@ -121,7 +121,7 @@ class Trace(object):
         self.traced = None
 
     def begin(self, node_id):
-        if any(is_asked(node_id, traced) for traced in _TRACED):
+        if node_id in _TRACED:
             self.traced = node_id
             _CHILDREN.begin()
             _TRACER.begin()

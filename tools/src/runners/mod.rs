@@ -4,6 +4,7 @@ mod program;
 mod pytest;
 mod recording;
 
+use std::collections::HashSet;
 use std::time::Instant;
 
 use crate::config::RunnerKind;
@@ -86,11 +87,12 @@ impl Run<'_> {
     fn all(&mut self, ids: &[String]) -> Result<Report, ToolError> {
         let mut report = Report::default();
         let mut known = Vec::new();
+        let mut seen = HashSet::new();
         for id in ids {
             let there = self.checkout.root().join(file_of(id)).exists();
             if !there {
                 report.not_found.push(id.clone());
-            } else if !known.contains(id) {
+            } else if seen.insert(id) {
                 known.push(id.clone());
             }
         }

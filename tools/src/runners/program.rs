@@ -44,7 +44,7 @@ pub fn run(run: &mut Run<'_>, kind: RunnerKind, ids: &[String]) -> Result<Report
         program: config.python.clone(),
         args,
         directory: root.to_owned(),
-        env: recording.environment(),
+        env: recording.environment()?,
         stdin: Vec::new(),
         merge: true,
         keep: PRINTED,

@@ -94,17 +94,24 @@ impl Recording {
         self.settings[name] = value.into();
     }
 
-    /// The whole environment of the program.
-    pub fn environment(&self) -> BTreeMap<String, String> {
+    /// Writes out the settings, and gives the whole environment of the program.
+    pub fn environment(&self) -> Result<BTreeMap<String, String>, ToolError> {
+        let path = self.settings_path();
+        std::fs::write(&path, self.settings.to_string())?;
         let mut env = self.env.clone();
-        env.insert("TESTWRIGHT_RECORD".into(), self.settings.to_string());
-        env
+        env.insert("TESTWRIGHT_RECORD".into(), path.display().to_string());
+        Ok(env)
     }
 
-    /// What was recorded; the file goes away.
+    fn settings_path(&self) -> PathBuf {
+        self.events.with_extension("settings")
+    }
+
+    /// What was recorded; the files go away.
     pub fn read(self) -> Result<Vec<Event>, ToolError> {
         let events = outcomes::read(&self.events)?;
         let _ = std::fs::remove_file(&self.events);
+        let _ = std::fs::remove_file(self.settings_path());
         let _ = std::fs::remove_dir_all(&self.facts);
         Ok(events)
     }

@@ -79,7 +79,7 @@ pub fn prepare(
         program: config.python.clone(),
         args,
         directory: root.to_owned(),
-        env: recording.environment(),
+        env: recording.environment()?,
         stdin: Vec::new(),
         merge: true,
         keep: PRINTED,

@@ -15,11 +15,11 @@ from testwright_record import (
     CAPTURED,
     MESSAGE,
     SETTINGS,
+    Asked,
     cut,
     emit,
     failure,
     hide,
-    is_asked,
     locate,
     relative,
     set_runner,
@@ -36,6 +36,7 @@ hide()
 _OTHERS = [module for module in map(sys.modules.get, ("pluggy", "unittest")) if module is not None]
 set_runner([_pytest] + _OTHERS, [_pytest] + [module for module in _OTHERS if module.__name__ == "pluggy"])
 _TRACE = Trace()
+_FIRST = Asked(SETTINGS["first"])
 
 
 def _path(node):
@@ -166,13 +167,13 @@ def _skip_reason(report):
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items):
-    asked = SETTINGS["ids"]
+    asked = Asked(SETTINGS["ids"])
     ids = [_id(item) for item in items]
-    emit("asked", missing=[a for a in asked + SETTINGS["first"] if not any(is_asked(i, a) for i in ids)])
+    emit("asked", missing=asked.missing(ids) + _FIRST.missing(ids))
     seen = set()
     kept = []
     for item, node_id in zip(items, ids):
-        if id(item) not in seen and any(is_asked(node_id, a) for a in asked):
+        if id(item) not in seen and node_id in asked:
             seen.add(id(item))
             kept.append(item)
     items[:] = kept
@@ -184,7 +185,7 @@ def pytest_collection_modifyitems(items):
 
 
 def _is_first(item):
-    return any(is_asked(_id(item), first) for first in SETTINGS["first"])
+    return _id(item) in _FIRST
 
 
 class _Limit(object):

@@ -13,7 +13,7 @@ def _main():
     import time
 
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    from testwright_record import SETTINGS, WORKSPACE, cut, emit, failure, hide, is_asked, locate, set_runner
+    from testwright_record import SETTINGS, WORKSPACE, Asked, cut, emit, failure, hide, locate, set_runner
     from testwright_trace import Trace
 
     hide()
@@ -21,9 +21,9 @@ def _main():
     # What bin/test does.
     sys.path.insert(0, WORKSPACE)
     emit("session")
-    asked = SETTINGS["ids"]
+    asked = Asked(SETTINGS["ids"])
     names = []
-    for name in asked:
+    for name in asked.asked:
         name = os.path.normpath(name.partition("::")[0])
         if name not in names:
             names.append(name)
@@ -44,9 +44,6 @@ def _main():
     set_runner([runtests], [runtests])
     Reporter, Tests = runtests.PyTestReporter, runtests.SymPyTests
 
-    def wanted(node_id):
-        return any(is_asked(node_id, a) for a in asked)
-
     def replace(cls, name, before):
         original = getattr(cls, name)
 
@@ -66,7 +63,7 @@ def _main():
         end()
         node_id = "%s::%s" % (state["file"], function.__name__)
         found.add(node_id)
-        if wanted(node_id):
+        if node_id in asked:
             state.update(test=node_id, since=now())
             emit("start", id=node_id)
             trace.begin(node_id)
@@ -135,7 +132,7 @@ def _main():
 
     def all_files(self, *args, **more):
         good = run_all(self, *args, **more)
-        emit("asked", missing=[a for a in asked if not any(is_asked(node_id, a) for node_id in found)])
+        emit("asked", missing=asked.missing(found))
         collected()
         return good
 

@@ -8,7 +8,7 @@ import unittest.case
 import unittest.suite
 import unittest.util
 
-from testwright_record import CAPTURED, cut, emit, failure, is_asked, locate, set_runner
+from testwright_record import CAPTURED, Asked, cut, emit, failure, locate, set_runner
 from testwright_trace import Trace
 
 _now = time.time
@@ -54,12 +54,11 @@ def is_failed_import(test):
 
 def chosen(tests, asked):
     """The tests that were asked for, each once. `tests`: pairs of id and test."""
-    whole = set(asked)
-    above = [a for a in asked if "::" not in a or a.count("::") < 2]
-    emit("asked", missing=[a for a in asked if not any(is_asked(i, a) for i, _ in tests)])
+    asked = Asked(asked)
+    emit("asked", missing=asked.missing(node_id for node_id, _ in tests))
     seen, kept = set(), []
     for node_id, test in tests:
-        if node_id not in seen and (node_id in whole or any(is_asked(node_id, a) for a in above)):
+        if node_id not in seen and node_id in asked:
             seen.add(node_id)
             kept.append((node_id, test))
     return kept

@@ -365,3 +365,19 @@ fn the_workspace_stays_clean_and_two_runs_say_the_same() {
     names.sort();
     assert_eq!(names, ["pkg", "tests"]);
 }
+
+#[test]
+fn more_ids_than_an_environment_variable_holds_are_no_trouble() {
+    let many = "import pytest\n@pytest.mark.parametrize('n', range(4000))\ndef test_n(n): pass\n";
+    let project = pkg(many);
+    let ids: Vec<String> = (0..4000)
+        .map(|n| format!("tests/test_a.py::test_n[{n}]"))
+        .collect();
+    assert!(ids.iter().map(String::len).sum::<usize>() > 100_000);
+    let mut asked: Vec<&str> = ids.iter().map(String::as_str).collect();
+    asked.push("tests/test_a.py::test_gone[and a name of some length, so that it is more than 128 KB in all]");
+    let report = project.run(&asked);
+    let ran = report.tests.iter().filter(|t| t.outcome == Outcome::Passed);
+    assert_eq!(ran.count(), 4000);
+    assert_eq!(report.not_found, asked[4000..]);
+}
