@@ -1,0 +1,200 @@
+//! What grading costs beside the tests themselves: one warm instance with one prediction, beside the bare time of its two
+//! test runs (wanted: at most 1.3 times that and 3 s); and thirty predictions by two workers beside one (wanted: at
+//! least 1.7 times the speed).
+//!
+//! `cargo bench --bench eval`, on a machine that has nothing else to do.
+
+#[path = "../tests/it/eval/repository.rs"]
+#[allow(dead_code, clippy::unwrap_used)]
+mod repository;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use repository::{GOOD, Repository, TESTS, lines};
+use serde_json::{Value, json};
+
+const INSTANCES: usize = 10;
+const SETS: usize = 3;
+const ROUNDS: usize = 3;
+/// Tests that are in the file anyway: as much work as those of a middling project.
+const COMPANY: &str = "\n\nimport pytest\n\n\n@pytest.mark.parametrize('n', range(400))\ndef test_work(n):\n    assert sum(i * i for i in range(20000)) > 0\n";
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Failure> {
+    let scratch = tempfile::tempdir()?;
+    let bench = Bench::new(scratch.path())?;
+    let good = bench.one_warm()? & bench.workers()?;
+    std::process::exit(i32::from(!good));
+}
+
+struct Bench {
+    folder: PathBuf,
+    repository: Repository,
+}
+
+impl Bench {
+    fn new(folder: &Path) -> Result<Bench, Failure> {
+        let repository = Repository::new(folder.join("repositories/example+sums"), None);
+        repository.write("tests/test_calc.py", format!("{TESTS}{COMPANY}").as_bytes());
+        repository.git(&["commit", "-qam", "Work"]);
+        let issue = "add(1, -2) gives 0, and I expected -1.";
+        let mut instances: Vec<Value> = (0..INSTANCES)
+            .map(|n| repository.instance(&format!("instance-{n}"), issue))
+            .collect();
+        let golden = bench_patch(&repository, "golden");
+        for instance in &mut instances {
+            instance["test_patch"] = json!(golden);
+        }
+        lines(&folder.join("dataset.jsonl"), &instances);
+        let bench = Bench {
+            folder: folder.to_owned(),
+            repository,
+        };
+        // The environment, and what does not depend on a prediction.
+        bench.grade("begin", 1, 1)?;
+        Ok(bench)
+    }
+
+    /// Time to grade this many predictions for each instance, none of which was seen before.
+    fn grade(&self, name: &str, sets: usize, workers: usize) -> Result<Duration, Failure> {
+        self.grade_of(name, sets, workers, INSTANCES)
+    }
+
+    fn grade_of(
+        &self,
+        name: &str,
+        sets: usize,
+        workers: usize,
+        instances: usize,
+    ) -> Result<Duration, Failure> {
+        let mut predictions = Vec::new();
+        for instance in 0..instances {
+            for set in 0..sets {
+                let patch = bench_patch(&self.repository, &format!("{name}_{instance}_{set}"));
+                predictions.push(json!({
+                    "instance_id": format!("instance-{instance}"),
+                    "model_name_or_path": format!("set {set}"),
+                    "model_patch": patch,
+                }));
+            }
+        }
+        let file = self.folder.join(format!("{name}.jsonl"));
+        lines(&file, &predictions);
+        let begun = Instant::now();
+        let output = Command::new(env!("CARGO_BIN_EXE_testwright"))
+            .args(["eval", "--workers", &workers.to_string(), "--dataset"])
+            .arg(self.folder.join("dataset.jsonl"))
+            .arg("--predictions")
+            .arg(&file)
+            .arg("--instances")
+            .arg(if instances == 1 { "instance-0" } else { "*" })
+            .arg("--repositories")
+            .arg(self.folder.join("repositories/{owner}+{name}"))
+            .arg("--out")
+            .arg(self.folder.join(name))
+            .env("TESTWRIGHT_CACHE", self.folder.join("cache"))
+            .output()?;
+        let took = begun.elapsed();
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).into_owned().into());
+        }
+        let results = std::fs::read_to_string(self.folder.join(name).join("results.jsonl"))?;
+        let turned = results.matches("\"strict\":{\"fail_to_pass\":true").count();
+        if turned != instances * sets {
+            return Err(format!("{turned} of {} turned: {results}", instances * sets).into());
+        }
+        Ok(took)
+    }
+
+    fn one_warm(&self) -> Result<bool, Failure> {
+        let mut times = Vec::new();
+        for round in 0..ROUNDS {
+            times.push(self.grade_of(&format!("warm{round}"), 1, 1, 1)?);
+        }
+        let mut bare = Vec::new();
+        for _ in 0..ROUNDS {
+            bare.push(self.bare()?);
+        }
+        let (time, bare) = (median(&mut times), median(&mut bare));
+        let wanted = bare.mul_f64(1.3) + Duration::from_secs(3);
+        println!("bare time of the two runs         {bare:>10.2?}");
+        println!("one warm instance, one prediction {time:>10.2?} (wanted: at most {wanted:.2?})");
+        Ok(time <= wanted)
+    }
+
+    /// The tests of the file on the old and on the new code, without any of ours.
+    fn bare(&self) -> Result<Duration, Failure> {
+        let venv = self.folder.join("venv");
+        if !venv.exists() {
+            done(
+                Command::new("uv")
+                    .args(["venv", "--quiet", "--python", "3.11"])
+                    .arg(&venv),
+            )?;
+            done(
+                Command::new("uv")
+                    .args([
+                        "pip",
+                        "install",
+                        "--quiet",
+                        "--compile-bytecode",
+                        "pytest==8.3.3",
+                        "--python",
+                    ])
+                    .arg(venv.join("bin/python")),
+            )?;
+        }
+        let begun = Instant::now();
+        for _ in 0..2 {
+            done(
+                Command::new(venv.join("bin/python"))
+                    .args(["-m", "pytest", "-q", "tests/test_calc.py"])
+                    .current_dir(&self.repository.folder),
+            )?;
+        }
+        Ok(begun.elapsed())
+    }
+
+    fn workers(&self) -> Result<bool, Failure> {
+        let one = self.grade("one", SETS, 1)?;
+        let two = self.grade("two", SETS, 2)?;
+        let ratio = one.as_secs_f64() / two.as_secs_f64();
+        println!(
+            "{} predictions, one worker       {one:>10.2?}",
+            INSTANCES * SETS
+        );
+        println!(
+            "{} predictions, two workers      {two:>10.2?}",
+            INSTANCES * SETS
+        );
+        println!("speed                             {ratio:>10.2} (wanted: at least 1.7)");
+        Ok(ratio >= 1.7)
+    }
+}
+
+/// A good test under a name of its own.
+fn bench_patch(repository: &Repository, name: &str) -> String {
+    let test = GOOD.replace("test_negative", &format!("test_{name}"));
+    repository.patch(|r| {
+        r.write(
+            "tests/test_calc.py",
+            format!("{TESTS}{COMPANY}{test}").as_bytes(),
+        )
+    })
+}
+
+fn done(command: &mut Command) -> Result<(), Failure> {
+    let output = command.output()?;
+    if !output.status.success() {
+        return Err(format!("{command:?}: {output:?}").into());
+    }
+    Ok(())
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
