@@ -2,34 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
 use serde_json::json;
 use testwright_tools::outcomes::report::Outcome;
 use testwright_tools::test_run::{Answer, Coverage, Measure, Request};
 
-use crate::project::{Project, answer, environment, made, python, run, test, toolbox_test};
+use crate::project::{Project, answer, coverage_for, environment, python, test, toolbox_test};
 
-/// A folder with coverage.py for the interpreter that runs the tests, made once.
 fn package() -> PathBuf {
-    static PACKAGE: OnceLock<PathBuf> = OnceLock::new();
-    let make = || {
-        let path = python().display().to_string().replace('/', "-");
-        package_for(&python(), &path[path.len().saturating_sub(80)..])
-    };
-    PACKAGE.get_or_init(make).clone()
-}
-
-fn package_for(python: &Path, mark: &str) -> PathBuf {
-    made(&format!("coverage-{mark}"), |aside| {
-        let only = ["--only-binary", ":all:", "coverage", "--python"];
-        run(Command::new("uv")
-            .args(["pip", "install", "--quiet"])
-            .args(only)
-            .arg(python)
-            .arg("--target")
-            .arg(aside));
-    })
+    coverage_for(&python())
 }
 
 fn request(project: &Project, ids: &[&str], files: &[&str]) -> Request {
@@ -256,7 +237,7 @@ fn a_plugin_that_measures_too_does_not_disturb() {
     project.config.python.clone_from(&python);
     let ids = ["tests/test_a.py::test_plain", "tests/test_own.py"];
     let mut request = request(&project, &ids, &["pkg/__init__.py"]);
-    request.coverage.as_mut().unwrap().package = package_for(&python, "cov");
+    request.coverage.as_mut().unwrap().package = coverage_for(&python);
     let answer = answer(&request);
     let outcomes: Vec<Outcome> = answer.report.tests.iter().map(|t| t.outcome).collect();
     assert_eq!(outcomes, [Outcome::Passed; 2], "{:#?}", answer.report);

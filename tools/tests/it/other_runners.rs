@@ -7,7 +7,7 @@ use testwright_tools::config::RunnerKind;
 use testwright_tools::outcomes::report::{FailureClass, Outcome, Phase, Report};
 use testwright_tools::test_run::Measure;
 
-use crate::project::{Project, answer, environment, made, outcomes, run, test};
+use crate::project::{Project, answer, coverage_for, environment, made, outcomes, run, test};
 
 const PKG: &str = "\
 def half(n):
@@ -258,16 +258,8 @@ class A(unittest.TestCase):
 }
 
 fn measure(python: &Path, file: &str) -> Measure {
-    let mark = python.display().to_string().replace('/', "-");
-    let package = made(&format!("coverage{}", &mark[mark.len() - 40..]), |aside| {
-        run(Command::new("uv")
-            .args(["pip", "install", "--quiet", "coverage", "--python"])
-            .arg(python)
-            .arg("--target")
-            .arg(aside));
-    });
     Measure {
-        package,
+        package: coverage_for(python),
         files: vec![file.to_owned()],
     }
 }

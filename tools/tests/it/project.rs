@@ -61,6 +61,21 @@ pub fn environment(name: &str, base: Option<&Path>, packages: &[&str]) -> PathBu
     folder.join("bin/python")
 }
 
+/// A folder with coverage.py for this interpreter, made once.
+pub fn coverage_for(python: &Path) -> PathBuf {
+    let path = python.display().to_string().replace('/', "-");
+    let mark = &path[path.len().saturating_sub(80)..];
+    made(&format!("coverage-{mark}"), |aside| {
+        let only = ["--only-binary", ":all:", "coverage", "--python"];
+        run(Command::new("uv")
+            .args(["pip", "install", "--quiet"])
+            .args(only)
+            .arg(python)
+            .arg("--target")
+            .arg(aside));
+    })
+}
+
 pub fn run(command: &mut Command) {
     let output = command.output().unwrap();
     assert!(
