@@ -175,7 +175,7 @@ fn config(facts: &Facts, environment: &Environment, settings: &SessionSettings) 
         python: environment.python_in(&facts.paths),
         env: environment.env.clone(),
         runner: Runner {
-            kind: RunnerKind::Pytest,
+            kind: RunnerKind::named(&environment.recipe.runner.kind).unwrap_or_default(),
             options: environment.recipe.runner.options.clone(),
         },
         test_seconds: settings.test_seconds,

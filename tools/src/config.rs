@@ -66,3 +66,10 @@ pub enum RunnerKind {
     /// SymPy's own `bin/test`.
     Sympy,
 }
+
+impl RunnerKind {
+    /// By the name that recipes use.
+    pub fn named(name: &str) -> Option<RunnerKind> {
+        serde_json::from_value(serde_json::Value::String(name.to_owned())).ok()
+    }
+}

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::{FileKind, Files};
 use testwright_sandboxes::{Command, Process, Sandbox, SandboxError, Spec, Start, coverage};
-use testwright_tools::config::{Config, Runner};
+use testwright_tools::config::{Config, Runner, RunnerKind};
 use testwright_tools::test_run::{Answer, Measure, Request};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -275,8 +275,7 @@ fn runner(
     environment: &testwright_sandboxes::environment::Environment,
 ) -> Result<Runner, SandboxError> {
     let recipe = &environment.recipe.runner;
-    let kind = serde_json::from_value(serde_json::Value::String(recipe.kind.clone()));
-    let kind = kind.map_err(|_| {
+    let kind = RunnerKind::named(&recipe.kind).ok_or_else(|| {
         SandboxError::new(
             ErrorKind::Input,
             format!(
