@@ -74,11 +74,14 @@ async fn examine(args: &Args, settings: Arc<Settings>) -> Report {
     findings.push(checks::github(&settings));
     findings.extend(cache::disk(&settings));
     let folder = settings.cache.clone();
-    let environments = tokio::task::spawn_blocking(move || cache::environments(&folder));
+    let looked =
+        tokio::task::spawn_blocking(move || (cache::kept(&folder), cache::environments(&folder)));
+    let (kept, environments) = looked.await.unwrap_or_default();
+    findings.extend(kept);
     Report {
         testwright: env!("CARGO_PKG_VERSION"),
         findings,
-        environments: environments.await.unwrap_or_default(),
+        environments,
         settings: settings
             .describe()
             .into_iter()

@@ -75,6 +75,27 @@ fn room(what: &'static str, folder: &Path) -> Finding {
     }
 }
 
+/// What the cache holds, its largest folders first. Blocking: walks through it.
+pub fn kept(cache: &Path) -> Option<Finding> {
+    let mut folders: Vec<(u64, String)> = std::fs::read_dir(cache)
+        .ok()?
+        .flatten()
+        .filter(|entry| entry.path().is_dir())
+        .map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            (size(&entry.path()), name)
+        })
+        .collect();
+    folders.sort_by(|a, b| b.cmp(a));
+    let all: u64 = folders.iter().map(|(bytes, _)| bytes).sum();
+    let list: Vec<String> = folders
+        .iter()
+        .map(|(bytes, name)| format!("{name} {}", Size::new(*bytes)))
+        .collect();
+    let text = format!("{} in all: {}", Size::new(all), list.join(", "));
+    (all > 0).then(|| Finding::ok("disk", "kept", text))
+}
+
 /// Blocking: walks through the cache.
 pub fn environments(cache: &Path) -> Vec<Cached> {
     let mut found = Vec::new();
@@ -144,6 +165,22 @@ mod tests {
         assert!(one >= before + (1 << 20), "{before} {one}");
         std::fs::hard_link(inner.join("one"), folder.path().join("two")).unwrap();
         assert_eq!(size(folder.path()), one);
+    }
+
+    #[test]
+    fn what_is_kept_is_told_by_folder_and_in_all() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(kept(folder.path()), None);
+        for (name, bytes) in [("runs", 1 << 20), ("local", 3 << 20)] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+            std::fs::write(folder.path().join(name).join("file"), vec![1; bytes]).unwrap();
+        }
+        let text = kept(folder.path()).unwrap().text;
+        let (local, runs) = (text.find("local 3"), text.find("runs 1"));
+        assert!(
+            local.is_some() && local < runs && text.starts_with('4'),
+            "{text}"
+        );
     }
 
     #[test]
