@@ -19,7 +19,7 @@ const INSTANCES: usize = 10;
 const SETS: usize = 3;
 const ROUNDS: usize = 3;
 /// Tests that are in the file anyway: as much work as those of a middling project.
-const COMPANY: &str = "\n\nimport pytest\n\n\n@pytest.mark.parametrize('n', range(400))\ndef test_work(n):\n    assert sum(i * i for i in range(20000)) > 0\n";
+const COMPANY: &str = "\n\nimport json\nimport pytest\n\n\n@pytest.mark.parametrize('n', range(400))\ndef test_work(n):\n    assert json.loads(json.dumps([{'n': i, 'text': str(i)} for i in range(500)]))[n]['n'] == n\n";
 
 type Failure = Box<dyn std::error::Error>;
 

@@ -2,7 +2,7 @@
 //!
 //! ΔC compares how often a line ran with and without the prediction's tests. coverage.py knows whether a line ran, not
 //! how often; the runs are split instead: a line ran more often where a contributed test itself ran it ([`Lines::called`]),
-//! or where nothing but the prediction's files ran it at all (a line that runs when its module is imported).
+//! or where nothing but those ran it at all (a line that runs when its module is imported).
 //!
 //! [`Lines::called`]: testwright_tools::test_run::Lines::called
 
@@ -17,10 +17,8 @@ pub struct Side<'a> {
     pub base: Vec<&'a Coverage>,
     /// With the golden tests.
     pub golden: Option<&'a Coverage>,
-    /// The prediction's files as a whole.
-    pub with: Option<&'a Coverage>,
     /// The contributed tests on their own.
-    pub alone: Option<&'a Coverage>,
+    pub own: Option<&'a Coverage>,
 }
 
 /// A figure, or why there is none.
@@ -37,8 +35,8 @@ pub fn change_coverage(changed: &Changed, old: &Side<'_>, new: &Side<'_>) -> Fig
         for base in &side.base {
             measured(base, "the base suite")?;
         }
-        for part in [side.with, side.alone].into_iter().flatten() {
-            measured(part, "the contributed tests")?;
+        if let Some(own) = side.own {
+            measured(own, "the contributed tests")?;
         }
         for (file, line) in each(lines) {
             let in_base = side.base.iter().any(|c| ran(c, file, line));
@@ -46,8 +44,8 @@ pub fn change_coverage(changed: &Changed, old: &Side<'_>, new: &Side<'_>) -> Fig
                 continue;
             }
             all += 1;
-            let called = side.alone.is_some_and(|c| called(c, file, line));
-            let imported = !in_base && side.with.is_some_and(|c| ran(c, file, line));
+            let called = side.own.is_some_and(|c| called(c, file, line));
+            let imported = !in_base && side.own.is_some_and(|c| ran(c, file, line));
             covered += usize::from(called || imported);
         }
     }
@@ -144,8 +142,7 @@ mod tests {
         let side = Side {
             base: vec![&nothing],
             golden: Some(&golden),
-            with: Some(&mine),
-            alone: Some(&mine),
+            own: Some(&mine),
         };
         // Line 1 runs on import, in the base suite too: not more often with the prediction.
         assert_eq!(
