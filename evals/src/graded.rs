@@ -36,6 +36,10 @@ pub struct Graded {
     pub tdd: Tdd,
     /// Change coverage ΔC (SWT-bench §3.3), 0..1; `None` where there is no line to cover, or it could not be measured.
     pub coverage_delta: Option<f64>,
+    /// Changed lines that the base suite or the golden tests run, on their side: those of which ΔC is a share. `None` where
+    /// that could not be measured.
+    #[serde(default)]
+    pub coverage_lines: Option<u64>,
     /// Why a coverage figure is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage_problem: Option<String>,

@@ -4,6 +4,7 @@
 //! saved state. Runs are cached by content ([`runs`]): of those that an instance needs, the ones that do not depend on
 //! the prediction are made once. Nothing here decides what an outcome means: see [`crate::verdict`].
 
+mod blank;
 mod contribution;
 mod coverage;
 mod grade;
@@ -30,7 +31,7 @@ pub use results::{Results, ResultsError};
 pub use schedule::{Job, Progress, Step, Workers, grade_all, workers};
 
 /// Changes when the same runs would be judged otherwise, or would be made otherwise.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
 
 /// What the harness works with.
 pub struct Harness {

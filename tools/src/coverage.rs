@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::outcomes;
 use crate::process::{Command, Ended};
 use crate::test_run::{Coverage, Lines, Measure};
 use crate::tool::ToolError;
@@ -21,11 +22,14 @@ pub struct Measurement {
     /// Where files lie, by the path that was asked for.
     files: BTreeMap<String, PathBuf>,
     driver: PathBuf,
+    /// Has the processes measured that the program starts.
+    hook: PathBuf,
     result: PathBuf,
     statements: BTreeMap<String, BTreeSet<u32>>,
     executed: BTreeMap<String, BTreeSet<u32>>,
     called: BTreeMap<String, BTreeSet<u32>>,
     problems: Vec<String>,
+    lost: u32,
 }
 
 #[derive(Deserialize)]
@@ -43,6 +47,7 @@ impl Measurement {
         if std::fs::read(&driver).ok().as_deref() != Some(DRIVER.as_bytes()) {
             std::fs::write(&driver, DRIVER)?;
         }
+        let hook = outcomes::write_hook(&folder.join("children"))?;
         let files = (asked.files.iter())
             .filter_map(|name| {
                 let path = std::fs::canonicalize(root.join(name)).ok()?;
@@ -53,11 +58,13 @@ impl Measurement {
             package: asked.package.clone(),
             files,
             driver,
+            hook,
             result: folder.join(format!("{}.json", std::process::id())),
             statements: BTreeMap::new(),
             executed: BTreeMap::new(),
             called: BTreeMap::new(),
             problems: Vec::new(),
+            lost: 0,
         })
     }
 
@@ -75,6 +82,8 @@ impl Measurement {
             "package": self.package,
             "files": self.files,
             "result": self.result,
+            "driver": self.driver,
+            "children": self.hook,
         });
         command
             .env
@@ -82,26 +91,51 @@ impl Measurement {
         Ok(())
     }
 
-    /// Adds what the program left that has just ended.
+    /// Adds what the program left that has just ended, and what the processes left that it started.
     pub fn add(&mut self, ended: Ended) -> Result<(), ToolError> {
         if self.files.is_empty() {
             return Ok(());
         }
-        let bytes = match std::fs::read(&self.result) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+        match taken(&self.result)? {
+            Some(bytes) => self.found(&bytes)?,
+            None => {
                 let how = match ended {
                     Ended::Deadline => "the deadline came".to_owned(),
                     Ended::Signal(signal) => format!("the process was ended by signal {signal}"),
                     Ended::Exit(status) => format!("the process ended with exit status {status}"),
                 };
                 self.problem(format!("{how} before its coverage was written"));
-                return Ok(());
             }
-            Err(e) => return Err(e.into()),
+        }
+        for child in self.children()? {
+            match taken(&child)? {
+                Some(bytes) if !bytes.is_empty() => self.found(&bytes)?,
+                _ => self.lost += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// `RESULT.PID.child`, one for each process that the program started.
+    fn children(&self) -> Result<Vec<PathBuf>, ToolError> {
+        let (Some(folder), Some(name)) = (self.result.parent(), self.result.file_name()) else {
+            return Ok(Vec::new());
         };
-        std::fs::remove_file(&self.result)?;
-        let found: Found = serde_json::from_slice(&bytes)
+        let prefix = format!("{}.", name.to_string_lossy());
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with(&prefix) && name.ends_with(".child") {
+                found.push(path);
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    fn found(&mut self, bytes: &[u8]) -> Result<(), ToolError> {
+        let found: Found = serde_json::from_slice(bytes)
             .map_err(|e| ToolError::Broken(format!("what was measured cannot be read: {e}")))?;
         for (name, lines) in found.files {
             let statements = self.statements.entry(name.clone()).or_default();
@@ -138,6 +172,22 @@ impl Measurement {
         });
         let files = files.collect();
         let problem = (!self.problems.is_empty()).then(|| self.problems.join("; "));
-        Coverage { files, problem }
+        Coverage {
+            files,
+            problem,
+            lost: self.lost,
+        }
+    }
+}
+
+/// The content of a file, which goes away; `None` where there is none.
+fn taken(path: &Path) -> Result<Option<Vec<u8>>, ToolError> {
+    match std::fs::read(path) {
+        Ok(bytes) => {
+            std::fs::remove_file(path)?;
+            Ok(Some(bytes))
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e.into()),
     }
 }

@@ -59,6 +59,10 @@ pub struct Coverage {
     /// Why there are no figures, or why they are too small (a test ended the process): then nothing may be
     /// concluded from a line that is not among `executed`.
     pub problem: Option<String>,
+    /// Python processes that tests started and that were ended before their lines were written: what they ran is not
+    /// known.
+    #[serde(default)]
+    pub lost: u32,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

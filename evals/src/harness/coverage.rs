@@ -24,16 +24,34 @@ pub struct Side<'a> {
 /// A figure, or why there is none.
 pub type Figure = Result<f64, String>;
 
-/// ΔC of a prediction.
-pub fn change_coverage(changed: &Changed, old: &Side<'_>, new: &Side<'_>) -> Figure {
-    let (mut covered, mut all) = (0, 0);
+/// Lines that ran, of those that matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Covered {
+    pub lines: u64,
+    pub of: u64,
+}
+
+impl Covered {
+    /// `None` of no lines.
+    pub fn share(self) -> Option<f64> {
+        (self.of > 0).then(|| self.lines as f64 / self.of as f64)
+    }
+}
+
+/// ΔC of a prediction, or why it is not known.
+pub fn change_coverage(
+    changed: &Changed,
+    old: &Side<'_>,
+    new: &Side<'_>,
+) -> Result<Covered, String> {
+    let (mut covered, mut all) = (0u64, 0u64);
     for (lines, side) in [(&changed.removed, old), (&changed.added, new)] {
         let golden = side
             .golden
             .ok_or("there are no golden tests to compare with")?;
         measured(golden, "the golden tests")?;
         for base in &side.base {
-            measured(base, "the base suite")?;
+            whole(base, "the base suite")?;
         }
         if let Some(own) = side.own {
             measured(own, "the contributed tests")?;
@@ -46,10 +64,13 @@ pub fn change_coverage(changed: &Changed, old: &Side<'_>, new: &Side<'_>) -> Fig
             all += 1;
             let called = side.own.is_some_and(|c| called(c, file, line));
             let imported = !in_base && side.own.is_some_and(|c| ran(c, file, line));
-            covered += usize::from(called || imported);
+            covered += u64::from(called || imported);
         }
     }
-    share(covered, all, "no changed line can run in the golden tests")
+    Ok(Covered {
+        lines: covered,
+        of: all,
+    })
 }
 
 /// Adequacy of a prediction, from what its contributed tests ran on the old and on the new code. Which lines are
@@ -59,7 +80,7 @@ pub fn adequacy(
     own: [Option<&Coverage>; 2],
     golden: [Option<&Coverage>; 2],
 ) -> Figure {
-    let (mut covered, mut all) = (0, 0);
+    let (mut covered, mut all) = (0u64, 0u64);
     for (at, lines) in [&changed.removed, &changed.added].into_iter().enumerate() {
         let own = own[at].ok_or("coverage cannot be measured with this Python")?;
         measured(own, "the contributed tests")?;
@@ -67,11 +88,17 @@ pub fn adequacy(
             let known = file(own, path).or_else(|| file(golden[at]?, path));
             if known.is_some_and(|file| file.statements.binary_search(&line).is_ok()) {
                 all += 1;
-                covered += usize::from(ran(own, path, line));
+                covered += u64::from(ran(own, path, line));
             }
         }
     }
-    share(covered, all, "no changed line is a statement")
+    let covered = Covered {
+        lines: covered,
+        of: all,
+    };
+    covered
+        .share()
+        .ok_or_else(|| "no changed line is a statement".to_owned())
 }
 
 fn each(lines: &Lines) -> impl Iterator<Item = (&str, u32)> {
@@ -81,6 +108,18 @@ fn each(lines: &Lines) -> impl Iterator<Item = (&str, u32)> {
 }
 
 fn measured(coverage: &Coverage, whose: &str) -> Result<(), String> {
+    if coverage.lost > 0 {
+        return Err(format!(
+            "{whose}: {} processes that tests started were ended before their coverage was written",
+            coverage.lost
+        ));
+    }
+    whole(coverage, whose)
+}
+
+/// As far as the first process goes. Of the base suite no more is asked: what its children ran does not take a line away
+/// that the golden tests run.
+fn whole(coverage: &Coverage, whose: &str) -> Result<(), String> {
     match &coverage.problem {
         Some(problem) => Err(format!("{whose}: {problem}")),
         None => Ok(()),
@@ -99,13 +138,6 @@ fn called(coverage: &Coverage, path: &str, line: u32) -> bool {
     file(coverage, path).is_some_and(|f| f.called.binary_search(&line).is_ok())
 }
 
-fn share(part: usize, all: usize, none: &str) -> Figure {
-    if all == 0 {
-        return Err(none.to_owned());
-    }
-    Ok(part as f64 / all as f64)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -120,6 +152,7 @@ mod tests {
         Coverage {
             files: [("a.py".to_owned(), lines)].into(),
             problem: None,
+            lost: 0,
         }
     }
 
@@ -147,7 +180,7 @@ mod tests {
         // Line 1 runs on import, in the base suite too: not more often with the prediction.
         assert_eq!(
             change_coverage(&changed(&[], &[1, 2, 3, 4]), &side, &side),
-            Ok(1.0 / 3.0)
+            Ok(Covered { lines: 1, of: 3 })
         );
         // Without a base suite the import is the prediction's own.
         let own = Side {
@@ -156,9 +189,10 @@ mod tests {
         };
         assert_eq!(
             change_coverage(&changed(&[], &[1, 2, 3, 4]), &own, &own),
-            Ok(2.0 / 3.0)
+            Ok(Covered { lines: 2, of: 3 })
         );
-        assert!(change_coverage(&changed(&[4], &[]), &side, &side).is_err());
+        let none = change_coverage(&changed(&[4], &[]), &side, &side).unwrap();
+        assert_eq!((none.of, none.share()), (0, None));
     }
 
     #[test]
@@ -182,5 +216,16 @@ mod tests {
             adequacy(&lines, [Some(&old); 2], [None; 2]).unwrap_err(),
             "the contributed tests: the process ended"
         );
+        // So does one whose tests started processes of which nothing is known, which the base suite may.
+        let (mut lost, fine) = (coverage(&[1], &[1], &[1]), coverage(&[1], &[], &[]));
+        lost.lost = 1;
+        let side = |base, own| Side {
+            base: vec![base],
+            golden: Some(&fine),
+            own: Some(own),
+        };
+        let of = |side: &Side<'_>| change_coverage(&lines, side, side);
+        assert!(of(&side(&fine, &lost)).is_err());
+        assert_eq!(of(&side(&lost, &fine)), Ok(Covered { lines: 0, of: 1 }));
     }
 }

@@ -1,24 +1,23 @@
 //! One prediction for one instance, graded.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-use sha2::{Digest, Sha256};
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::repository::{self, Applied, Files};
 use testwright_tools::outcomes::text::text;
 use testwright_tools::test_run::Coverage;
 
+use super::blank::blank;
 use super::contribution::{Contribution, log};
-use super::coverage::{Figure, Side, adequacy, change_coverage};
+use super::coverage::{Covered, Side, adequacy, change_coverage};
 use super::instance::{Ready, State};
 use super::runs::{Ran, Run};
-use super::{Harness, Stopped, TESTS, VERSION, observe, stopped};
+use super::{Harness, Stopped, TESTS, observe, stopped};
 use crate::dataset::Instance;
 use crate::graded::{Graded, Infrastructure, Peeking, Seconds, TestPair};
 use crate::predictions::Prediction;
-use crate::verdict::{Observed, Pairs, Verdict};
+use crate::verdict::{Observed, Pairs};
 
 /// `PYTHONHASHSEED` of the runs in company and alone.
 const SEEDS: [u32; 2] = [0, 1];
@@ -46,74 +45,6 @@ pub struct Shared {
     /// The golden tests' files without them.
     base: Option<[Ran; 2]>,
     pub peeking: Option<Peeking>,
-}
-
-/// Identifies what is graded, and how.
-pub fn key(harness: &Harness, instance: &Instance, prediction: &Prediction) -> String {
-    let mut hash = Sha256::new();
-    let mut add = |text: &str| {
-        hash.update((text.len() as u64).to_le_bytes());
-        hash.update(text);
-    };
-    let settings = [&harness.python, &harness.image].map(|s| s.clone().unwrap_or_default());
-    let limits = format!("{:?} {:?}", harness.limits, harness.test_time);
-    for text in [
-        VERSION,
-        &harness.toolbox_digest,
-        &harness.backend.layout(),
-        &limits,
-        &settings[0],
-        &settings[1],
-        &instance.instance_id,
-        &instance.repo,
-        &instance.base_commit,
-        &instance.problem_statement,
-        instance.patch.as_deref().unwrap_or_default(),
-        instance.test_patch.as_deref().unwrap_or_default(),
-        prediction.model_patch.as_deref().unwrap_or_default(),
-    ] {
-        add(text);
-    }
-    hash.finalize()
-        .iter()
-        .take(16)
-        .map(|b| format!("{b:02x}"))
-        .collect()
-}
-
-/// A result in which nothing has been seen yet.
-pub fn blank(harness: &Harness, instance: &Instance, prediction: &Prediction) -> Graded {
-    let Verdict {
-        old_class,
-        strict,
-        swt,
-        tdd,
-        differs,
-    } = Observed::default().verdict();
-    Graded {
-        instance_id: instance.instance_id.clone(),
-        prediction: prediction.model_name_or_path.clone(),
-        key: key(harness, instance, prediction),
-        repo: instance.repo.clone(),
-        issue_tokens: instance.problem_statement.chars().count().div_ceil(4) as u64,
-        given: prediction.model_patch.is_some(),
-        applied: false,
-        notes: Vec::new(),
-        contributed: Vec::new(),
-        tests: Vec::new(),
-        old_class,
-        strict,
-        swt,
-        tdd,
-        coverage_delta: None,
-        coverage_problem: None,
-        differs,
-        infrastructure: None,
-        seconds: Seconds::default(),
-        cached: Vec::new(),
-        logs: BTreeMap::new(),
-        peeking: None,
-    }
 }
 
 impl Harness {
@@ -208,7 +139,7 @@ impl Harness {
     ) -> Result<(), Stopped> {
         let Some(patch) = &prediction.model_patch else {
             graded.strict.reason = "there is no prediction".to_owned();
-            graded.coverage_delta = Some(0.0);
+            graded.cover(delta(ready, shared, None));
             return Ok(());
         };
         let applied = match ready.apply(patch).map_err(stopped("source"))? {
@@ -216,7 +147,7 @@ impl Harness {
             Err(why) => {
                 graded.strict.reason = "the patch does not apply".to_owned();
                 graded.notes.push(format!("does not apply: {why}"));
-                graded.coverage_delta = Some(0.0);
+                graded.cover(delta(ready, shared, None));
                 return Ok(());
             }
         };
@@ -265,11 +196,8 @@ impl Harness {
             .ok()
             .filter(|_| instance.repo != "sympy/sympy");
         graded.tdd = verdict.tdd.with_adequacy(factor);
-        let delta = delta(ready, shared, &old, &new);
-        graded.coverage_problem = [&delta, &adequacy]
-            .into_iter()
-            .find_map(|figure| figure.as_ref().err().cloned());
-        graded.coverage_delta = delta.ok();
+        graded.coverage_problem = adequacy.err();
+        graded.cover(delta(ready, shared, Some([&old, &new])));
         for (side, runs) in [("old", &old), ("new", &new)] {
             self.keep_logs(graded, side, runs).map_err(stopped(side))?;
         }
@@ -434,21 +362,36 @@ fn contributed_pairs(seen: &Observed) -> Vec<TestPair> {
         .collect()
 }
 
-fn delta(ready: &Ready, shared: &Shared, old: &Runs, new: &Runs) -> Figure {
-    let [then, now] = [(0, old), (1, new)].map(|(at, runs)| {
+/// Without runs: of a prediction that there is not.
+fn delta(ready: &Ready, shared: &Shared, runs: Option<[&Runs; 2]>) -> Result<Covered, String> {
+    let [then, now] = [0, 1].map(|at| {
         let golden = shared.golden.as_ref().map(|golden| &golden[at]);
         let base = shared.base.as_ref().map(|base| &base[at]);
+        let runs = runs.map(|runs| runs[at]);
         Side {
-            base: [base, Some(&runs.base)]
+            base: [base, runs.map(|runs| &runs.base)]
                 .into_iter()
                 .flatten()
                 .filter_map(coverage)
                 .collect(),
             golden: golden.and_then(coverage),
-            own: coverage(runs.alone()),
+            own: runs.map(Runs::alone).and_then(coverage),
         }
     });
     change_coverage(&ready.changed, &then, &now)
+}
+
+impl Graded {
+    /// Where nothing that can run was changed, or it could not be measured, there is no figure.
+    fn cover(&mut self, covered: Result<Covered, String>) {
+        match covered {
+            Ok(covered) => {
+                self.coverage_lines = Some(covered.of);
+                self.coverage_delta = covered.share();
+            }
+            Err(problem) => self.coverage_problem = Some(problem),
+        }
+    }
 }
 
 fn seconds(old: &Runs, new: &Runs) -> Seconds {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use futures::future::join_all;
 
-use super::grade::{blank, key};
+use super::blank::{blank, key};
 use super::results::{Results, ResultsError};
 use super::{Harness, Stopped};
 use crate::dataset::Instance;

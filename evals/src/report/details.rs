@@ -240,7 +240,7 @@ fn histogram(judged: &[&Graded]) -> Histogram {
             true => &mut histogram.success,
             false => &mut histogram.other,
         };
-        for value in super::summary::values(&[graded], |g| g.coverage_delta) {
+        for value in super::summary::deltas(&[graded]) {
             side[((value * STEPS as f64) as usize).min(STEPS - 1)] += 1;
         }
     }

@@ -158,6 +158,7 @@ fn one(random: &mut Random, hard: u64, set: u64) -> Graded {
         swt: verdict.swt,
         tdd: verdict.tdd.with_adequacy(adequacy),
         coverage_delta,
+        coverage_lines: coverage_delta.map(|_| 10),
         coverage_problem: None,
         differs: verdict.differs,
         infrastructure,

@@ -82,6 +82,7 @@ fn missing(prediction: &str, id: &str, known: Option<&(String, u64)>) -> Graded 
         swt: Swt::default(),
         tdd: Tdd::default(),
         coverage_delta: None,
+        coverage_lines: None,
         coverage_problem: None,
         differs: Vec::new(),
         infrastructure: None,

@@ -41,8 +41,10 @@ pub struct Summary {
     pub coverage_delta_success: Mean,
     /// ΔC over the others.
     pub coverage_delta_other: Mean,
-    /// Instances whose ΔC is in none of these means: no line to cover, or not measured.
-    pub coverage_delta_left_out: u64,
+    /// Instances that are in none of these means because no line that can run was changed.
+    pub coverage_delta_no_lines: u64,
+    /// Instances that are in none of these means because coverage could not be measured.
+    pub coverage_delta_not_measured: u64,
     /// TDD-Bench-Verified's failToPass.
     pub tdd_fail_to_pass: Rate,
     /// Mean of tddScore, 0 to 1; the paper prints it times 100.
@@ -72,7 +74,8 @@ pub(super) fn summary(set: &Set) -> Summary {
         .iter()
         .copied()
         .partition(|g| Measure::Success.holds(g));
-    let deltas = values(&judged, |g| g.coverage_delta);
+    let deltas = deltas(&judged);
+    let no_lines = judged.iter().filter(|g| has_no_lines(g)).count() as u64;
     let adequacies = values(&judged, |g| g.tdd.adequacy);
     let scores = values(&judged, |g| Some(g.tdd.score));
     Summary {
@@ -88,15 +91,26 @@ pub(super) fn summary(set: &Set) -> Summary {
         swt_fail_to_pass: rate(&judged, |g| g.swt.fail_to_pass),
         pass_to_pass: rate(&judged, |g| g.swt.pass_to_pass),
         coverage_delta_all: Mean::of(&deltas),
-        coverage_delta_success: Mean::of(&values(&success, |g| g.coverage_delta)),
-        coverage_delta_other: Mean::of(&values(&other, |g| g.coverage_delta)),
-        coverage_delta_left_out: (judged.len() - deltas.len()) as u64,
+        coverage_delta_success: Mean::of(&self::deltas(&success)),
+        coverage_delta_other: Mean::of(&self::deltas(&other)),
+        coverage_delta_no_lines: no_lines,
+        coverage_delta_not_measured: (judged.len() - deltas.len()) as u64 - no_lines,
         tdd_fail_to_pass: Measure::TddFailToPass.rate(&judged),
         tdd_score: Mean::of(&scores),
         adequacy: Mean::of(&adequacies),
         adequacy_left_out: (judged.len() - adequacies.len()) as u64,
         power: power(&fail_to_pass),
     }
+}
+
+/// ΔC of each; an instance without a line to cover is left out whatever was predicted.
+pub(super) fn deltas(graded: &[&Graded]) -> Vec<f64> {
+    let with_lines = graded.iter().copied().filter(|g| !has_no_lines(g));
+    values(&with_lines.collect::<Vec<_>>(), |g| g.coverage_delta)
+}
+
+fn has_no_lines(graded: &Graded) -> bool {
+    graded.coverage_lines == Some(0)
 }
 
 /// What is measured of each; 0 without a prediction that applies; those without a measure are left out.

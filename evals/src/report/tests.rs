@@ -68,6 +68,7 @@ fn what_is_not_the_predictions_fault_is_in_no_denominator_and_the_rest_is() {
         log: None,
     });
     let mut no_lines = solved("l");
+    no_lines.coverage_lines = Some(0);
     (no_lines.coverage_delta, no_lines.tdd) = (None, no_lines.tdd.with_adequacy(None));
     let mut fails = solved("f");
     (
@@ -119,7 +120,8 @@ fn what_is_not_the_predictions_fault_is_in_no_denominator_and_the_rest_is() {
     assert_eq!(share(&s.fail_to_any), (3, 6));
     assert_eq!(share(&s.tdd_fail_to_pass), (2, 6));
     // Without lines to cover: left out of means of coverage, and a factor of 1 for tddScore.
-    assert_eq!((s.coverage_delta_left_out, s.adequacy_left_out), (1, 1));
+    assert_eq!((s.coverage_delta_no_lines, s.adequacy_left_out), (1, 1));
+    assert_eq!(s.coverage_delta_not_measured, 0);
     assert_eq!(
         (
             s.coverage_delta_all.numerator,

@@ -6,9 +6,13 @@
 Measuring begins before anything of the program is imported, so that it may be a test runner that is itself the code
 under test. The program finds neither coverage.py nor this file: its own coverage.py, if it has one, stays its own.
 Runs on Python 3.6 and everything later. What was measured is written at the end, as one JSON object: a program that
-never comes to its end leaves none. Processes that it starts are not measured.
+never comes to its end leaves none.
+
+Python processes that it starts since the first test are measured too, each into a file of its own, which is empty until
+the process ends: `children.py` loads this module in them. Children that are forked and go on are not.
 """
 
+import atexit
 import json
 import os
 import runpy
@@ -17,20 +21,22 @@ import sys
 # Kept because the program may replace the modules' attributes, and leaves of its own accord what it changed.
 _dumps, _open, _replace, _getpid, _chdir = json.dumps, open, os.replace, os.getpid, os.chdir
 
-_SETTINGS = json.loads(os.environ.pop("TESTWRIGHT_COVERAGE"))
 _PID, _CWD = _getpid(), os.getcwd()
 # Name of what runs since the first test began.
 _TESTS = "tests"
 
 
 class _Measure(object):
-    def __init__(self):
+    def __init__(self, settings):
+        self.settings = settings
         self.coverage, self.tracer, self.modules = None, None, {}
         self.problems = []
+        self.leave_children = None
 
-    def start(self):
-        """Starts measuring. Whatever keeps it from that is a problem to be told, and none of the program."""
-        package = _SETTINGS["package"]
+    def start(self, context=None):
+        """Starts measuring. Whatever keeps it from that is a problem to be told, and none of the program. Without a
+        context there is a first test to come."""
+        package = self.settings["package"]
         environ = dict((name, os.environ.pop(name)) for name in list(os.environ) if name.startswith("COVERAGE_"))
         sys.path.insert(0, package)
         try:
@@ -41,7 +47,7 @@ class _Measure(object):
                 data_file=None,
                 # Not the repository's: that one may write data in parallel, leave out files or use other plugins.
                 config_file=False,
-                include=[_literally(path) for path in _SETTINGS["files"].values()],
+                include=[_literally(path) for path in self.settings["files"].values()],
                 branch=False,
             )
             # Its warnings go through the filters that the program sets, which may make errors of them.
@@ -50,8 +56,11 @@ class _Measure(object):
             self.coverage.clear_exclude()
             self.coverage.start()
             self.tracer = sys.gettrace()
-            # For a plugin of ours: what runs from then on is kept apart. It takes it away before there are tests.
-            sys._testwright_first_test = self._first_test
+            if context is not None:
+                self.coverage.switch_context(context)
+            else:
+                # For a plugin of ours: what runs from then on is kept apart. It takes it away before there are tests.
+                sys._testwright_first_test = self._first_test
             self._watch(os.path.join(package, ""))
         except Exception as error:
             self.problems.append("coverage.py could not be started: %s: %s" % (type(error).__name__, error))
@@ -71,6 +80,14 @@ class _Measure(object):
 
     def _first_test(self):
         self.coverage.switch_context(_TESTS)
+        hook = self.settings["children"]
+        scope = {"__name__": "testwright_children", "__file__": hook}
+        try:
+            with _open(hook) as source:
+                exec(compile(source.read(), hook, "exec"), scope)
+            self.leave_children = scope["spread"](_dumps(self.settings))
+        except Exception as error:
+            self._note("the processes that tests start are not measured: %s: %s" % (type(error).__name__, error))
 
     def _note(self, problem):
         if problem not in self.problems:
@@ -91,6 +108,8 @@ class _Measure(object):
     def finish(self):
         if _getpid() != _PID:
             return  # a child that the program forked and that found its way back here
+        if self.leave_children is not None:
+            self.leave_children()
         found = {}
         if self.coverage is not None:
             if sys.gettrace() is not self.tracer:
@@ -101,14 +120,14 @@ class _Measure(object):
             try:
                 _chdir(_CWD)
                 self.coverage.stop()
-                for name, path in _SETTINGS["files"].items():
+                for name, path in self.settings["files"].items():
                     found[name] = self._lines(name, path)
             except Exception as error:
                 self._note("what was measured could not be read: %s: %s" % (type(error).__name__, error))
-        aside = _SETTINGS["result"] + ".aside"
+        aside = self.settings["result"] + ".aside"
         with _open(aside, "w") as out:
             out.write(_dumps({"files": found, "problems": self.problems}))
-        _replace(aside, _SETTINGS["result"])
+        _replace(aside, self.settings["result"])
 
     def _lines(self, name, path):
         try:
@@ -142,8 +161,18 @@ def _run(words):
         runpy.run_path(words[0], run_name="__main__")
 
 
+def measure_child(settings):
+    """In a process that the program started, before anything of what it runs is imported."""
+    settings = dict(settings, result="%s.%d.child" % (settings["result"], _PID))
+    _open(settings["result"], "w").close()
+    measure = _Measure(settings)
+    measure.start(_TESTS)
+    # What is registered first runs last.
+    atexit.register(measure.finish)
+
+
 if __name__ == "__main__":
-    _MEASURE = _Measure()
+    _MEASURE = _Measure(json.loads(os.environ.pop("TESTWRIGHT_COVERAGE")))
     _WORDS = sys.argv[1:]
     _MEASURE.start()
     try:

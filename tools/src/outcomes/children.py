@@ -1,4 +1,5 @@
-"""Notes in which files of the code under test the Python processes run functions that a traced test starts.
+"""Notes in which files of the code under test the Python processes run functions that a traced test starts, or has
+them measured as the run is (see `coverage/driver.py`).
 
 Written out as sitecustomize.py into a folder of its own; the plugin loads it by that path and puts the folder in
 front of the PYTHONPATH of what the test starts, for as long as the test runs. Runs on every Python since 2.7, takes
@@ -179,10 +180,25 @@ def _hide():
         os.environ["PYTHONPATH"] = os.pathsep.join(rest)
 
 
+def _measure(given):
+    """Has a run measured that measures what runs in lines: by the driver that the first process runs under."""
+    import json
+
+    settings = json.loads(given)
+    path = settings["driver"]
+    scope = {"__name__": "testwright_coverage", "__file__": path}
+    with open(path) as source:
+        exec(compile(source.read(), path, "exec"), scope)
+    scope["measure_child"](settings)
+
+
 def _start():
     given = os.environ.pop(_NAME)
-    lines = given.split("\n")
     spread(given)
+    if given.startswith("{"):
+        _measure(given)
+        return
+    lines = given.split("\n")
     _trace(notes(lines[0], tuple(lines[1:])))
 
 

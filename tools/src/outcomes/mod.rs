@@ -2,6 +2,7 @@
 //! `record.py`; printed text cannot forge an outcome) to a report, the same for every runner.
 
 mod assemble;
+mod children;
 mod classify;
 mod events;
 pub mod report;
@@ -9,6 +10,7 @@ mod stable;
 pub mod text;
 
 pub use assemble::{Session, USAGE, covers, file_of, join, seconds};
+pub use children::{HOOK, write_hook};
 pub use classify::Classifier;
 pub use events::{Event, read};
 pub use stable::stable;

@@ -14,8 +14,6 @@ use crate::tool::ToolError;
 
 const RECORD: &str = include_str!("../outcomes/record.py");
 const TRACE: &str = include_str!("../outcomes/trace.py");
-/// For the processes that traced tests start.
-const CHILDREN: &str = include_str!("../outcomes/children.py");
 /// Bytes kept of what a runner prints.
 pub const PRINTED: usize = 6000;
 
@@ -57,13 +55,12 @@ impl Recording {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
             _ => {}
         }
-        // Python imports a module of this name from `PYTHONPATH` when it starts.
-        let hook = folder.join("children").join("sitecustomize.py");
+        let children = folder.join("children");
+        let hook = children.join(outcomes::HOOK);
         let facts = events.with_extension("children");
         if !options.trace.is_empty() {
-            std::fs::create_dir_all(folder.join("children"))?;
+            outcomes::write_hook(&children)?;
             std::fs::create_dir_all(&facts)?;
-            write_out(&hook, CHILDREN)?;
         }
         let mut env = process::environment(config);
         env.insert("PYTHONHASHSEED".into(), options.hash_seed.to_string());

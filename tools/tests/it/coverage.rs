@@ -157,13 +157,17 @@ fn tests_see_nothing_of_it() {
             "\
 import json, os, subprocess, sys
 import pkg
+CHILD = '''
+import os, sys
+print(sys.path, sorted(os.environ), [m for m in sys.modules if m.startswith('coverage')], sys.argv, os.listdir('.'))
+'''
 def test_dump():
     pkg.plain(1)
     facts = {
         'path': [p for p in sys.path], 'argv': sys.argv, 'environ': sorted(os.environ),
         'coverage': [m for m in sys.modules if m.startswith('coverage')],
         'main': [sys.modules['__main__'].__name__, sys.modules['__main__'].__spec__.name],
-        'child': subprocess.check_output([sys.executable, '-c', 'import sys; print(sys.path)']).decode(),
+        'child': subprocess.check_output([sys.executable, '-c', CHILD]).decode(),
     }
     with open(os.path.join(os.environ['OUT'], 'facts'), 'w') as out:
         json.dump(facts, out)
@@ -339,6 +343,56 @@ def test_thread():
         executed.contains(&5) && executed.contains(&16),
         "{executed:?}"
     );
+}
+
+#[test]
+fn processes_that_tests_start_are_measured() {
+    let project = Project::new(&[
+        ("pkg/__init__.py", PKG),
+        (
+            "tests/test_a.py",
+            "\
+import multiprocessing, os, subprocess, sys
+GRANDCHILD = 'import pkg; pkg.cached(1)'
+CHILD = 'import pkg, subprocess, sys; pkg.plain(1); subprocess.check_call([sys.executable, \"-c\", %r])' % GRANDCHILD
+ENDED = 'import os, sys, pkg; pkg.cached(0); print(1); sys.stdout.flush(); os._exit(0)'
+def test_child():
+    subprocess.check_call([sys.executable, '-c', CHILD], env={})
+def test_ended():
+    subprocess.check_call([sys.executable, '-c', ENDED])
+def test_fails():
+    assert subprocess.call([sys.executable, '-c', 'import pkg; raise SystemExit(3)']) == 3
+",
+        ),
+    ]);
+    let of = |test: &str| {
+        let id = format!("tests/test_a.py::{test}");
+        let answer = measured(&project, &[&id], &["pkg/__init__.py"]);
+        assert_eq!(
+            answer.report.tests[0].outcome,
+            Outcome::Passed,
+            "{answer:#?}"
+        );
+        let coverage = answer.coverage.unwrap();
+        assert_eq!(coverage.problem, None);
+        coverage
+    };
+    let child = of("test_child");
+    let (_, executed) = lines(&child, "pkg/__init__.py");
+    assert!(
+        executed.contains(&5) && executed.contains(&16),
+        "{executed:?}"
+    );
+    assert!(!executed.contains(&19), "{executed:?}");
+    // Tests alone start them, so all that they run is of the tests, importing included.
+    assert_eq!(child.files["pkg/__init__.py"].called, executed);
+    assert_eq!(child.lost, 0);
+    let ended = of("test_ended");
+    assert_eq!(ended.lost, 1);
+    assert!(lines(&ended, "pkg/__init__.py").1.is_empty());
+    let fails = of("test_fails");
+    assert_eq!(fails.lost, 0);
+    assert!(lines(&fails, "pkg/__init__.py").1.contains(&1));
 }
 
 #[test]

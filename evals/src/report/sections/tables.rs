@@ -181,16 +181,19 @@ pub(super) fn coverage(report: &Report, labels: &[String]) -> Section {
         });
         table.row([name.into()].into_iter().chain(figures));
     }
-    let left_out = report.summary.values().map(|s| {
-        let n = s.coverage_delta_left_out;
-        n.to_string().into()
-    });
-    table.row(["left out".into()].into_iter().chain(left_out));
+    let count = |of: fn(&Summary) -> u64| {
+        let figures = report.summary.values();
+        figures.map(move |s| of(s).to_string().into())
+    };
+    let no_lines = count(|s| s.coverage_delta_no_lines);
+    table.row(["no line".into()].into_iter().chain(no_lines));
+    let not_measured = count(|s| s.coverage_delta_not_measured);
+    table.row(["not measured".into()].into_iter().chain(not_measured));
     Section {
         id: "coverage",
         title: "Change coverage ΔC",
         notes: vec![
-            "Left out: instances whose change has no line that can be executed, or where coverage could not be measured."
+            "In no mean: instances whose change has no line that any test runs, and those where coverage could not be measured."
                 .to_owned(),
         ],
         tables: vec![table],

@@ -1,0 +1,80 @@
+//! A result before anything has been seen, and the key under which it is found again.
+
+use std::collections::BTreeMap;
+
+use sha2::{Digest, Sha256};
+
+use super::{Harness, VERSION};
+use crate::dataset::Instance;
+use crate::graded::{Graded, Seconds};
+use crate::predictions::Prediction;
+use crate::verdict::{Observed, Verdict};
+
+/// Identifies what is graded, and how.
+pub fn key(harness: &Harness, instance: &Instance, prediction: &Prediction) -> String {
+    let mut hash = Sha256::new();
+    let mut add = |text: &str| {
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(text);
+    };
+    let settings = [&harness.python, &harness.image].map(|s| s.clone().unwrap_or_default());
+    let limits = format!("{:?} {:?}", harness.limits, harness.test_time);
+    for text in [
+        VERSION,
+        &harness.toolbox_digest,
+        &harness.backend.layout(),
+        &limits,
+        &settings[0],
+        &settings[1],
+        &instance.instance_id,
+        &instance.repo,
+        &instance.base_commit,
+        &instance.problem_statement,
+        instance.patch.as_deref().unwrap_or_default(),
+        instance.test_patch.as_deref().unwrap_or_default(),
+        prediction.model_patch.as_deref().unwrap_or_default(),
+    ] {
+        add(text);
+    }
+    hash.finalize()
+        .iter()
+        .take(16)
+        .map(|b| format!("{b:02x}"))
+        .collect()
+}
+
+/// A result in which nothing has been seen yet.
+pub fn blank(harness: &Harness, instance: &Instance, prediction: &Prediction) -> Graded {
+    let Verdict {
+        old_class,
+        strict,
+        swt,
+        tdd,
+        differs,
+    } = Observed::default().verdict();
+    Graded {
+        instance_id: instance.instance_id.clone(),
+        prediction: prediction.model_name_or_path.clone(),
+        key: key(harness, instance, prediction),
+        repo: instance.repo.clone(),
+        issue_tokens: instance.problem_statement.chars().count().div_ceil(4) as u64,
+        given: prediction.model_patch.is_some(),
+        applied: false,
+        notes: Vec::new(),
+        contributed: Vec::new(),
+        tests: Vec::new(),
+        old_class,
+        strict,
+        swt,
+        tdd,
+        coverage_delta: None,
+        coverage_lines: None,
+        coverage_problem: None,
+        differs,
+        infrastructure: None,
+        seconds: Seconds::default(),
+        cached: Vec::new(),
+        logs: BTreeMap::new(),
+        peeking: None,
+    }
+}
