@@ -84,6 +84,11 @@ impl Backend for Docker {
         images::check_python(&self.engine, version).await
     }
 
+    async fn image_digest(&self, name: &str) -> Result<String> {
+        images::named(&self.engine, name).await?;
+        Ok(images::id(&self.engine, name).await?.unwrap_or_default())
+    }
+
     async fn abandon(&self) -> Result<()> {
         reaper::remove_own(&self.engine).await
     }

@@ -171,7 +171,11 @@ pub async fn prepare(
     progress: Progress<'_>,
 ) -> Result<Environment> {
     is_python(source)?;
-    let plan = keys::plan(backend, source, recipe, origin)?;
+    let image = match &recipe.image {
+        Some(name) => Some(backend.image_digest(name).await?),
+        None => None,
+    };
+    let plan = keys::plan(backend, source, recipe, origin, image.as_deref())?;
     let folder = settings.cache.join("environments");
     tokio::fs::create_dir_all(&folder).await?;
     let record = folder.join(format!("{}.json", plan.environment));

@@ -34,7 +34,8 @@ pub struct Recipe {
     pub python: Option<String>,
     /// A ready image instead of a bare Python (Docker only). Its interpreter is `interpreter`.
     pub image: Option<String>,
-    /// Path of the interpreter inside `image`; default: `python` of its PATH.
+    /// Path of the interpreter inside `image`; default: that of SWE-bench's published images if it is there, or else
+    /// `python` of the PATH.
     pub interpreter: Option<String>,
     /// Debian packages (Docker only; `local` uses what the host has, and says what is missing).
     pub system_packages: Vec<String>,

@@ -34,6 +34,10 @@ pub trait Backend: Send + Sync {
     /// Is there an interpreter for [`Start::Python`]? Error with a hint if not.
     async fn check_python(&self, version: &str) -> Result<()>;
 
+    /// What an image holds, by a digest: under a name there may be another one tomorrow. Pulled first where that is allowed
+    /// and needed.
+    async fn image_digest(&self, name: &str) -> Result<String>;
+
     /// Removes sandboxes, forks and half-saved states whose owner process is gone. Returns one line for each.
     async fn clean(&self) -> Result<Vec<String>>;
 

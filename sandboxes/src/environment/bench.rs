@@ -15,6 +15,9 @@ const PACKAGES: &str = "/opt/testwright-packages";
 /// Where uv itself is mounted.
 const PROGRAM: &str = "/opt/testwright-uv";
 
+/// The interpreter of the images that SWE-bench publishes: their shells activate it, their PATH does not name it.
+const PUBLISHED: &str = "/opt/miniconda3/envs/testbed/bin/python";
+
 /// A sandbox that was made ready for building.
 pub(super) struct Bench {
     pub sandbox: Box<dyn Sandbox>,
@@ -132,13 +135,17 @@ impl Build<'_> {
         }
         let mut probe = Command::shell(
             "echo \"$PATH\"; [ -w \"$PACKAGES\" ] && echo \"$PACKAGES\" || echo; \
-             [ -x \"$PROGRAM\" ] && echo \"$PROGRAM\" || echo; command -v python || echo",
+             [ -x \"$PROGRAM\" ] && echo \"$PROGRAM\" || echo; \
+             [ -x \"$PUBLISHED\" ] && echo \"$PUBLISHED\" || command -v python || echo",
         );
         // As variables, because a backend may have mounts elsewhere, and says so in them.
         probe.env.insert("PACKAGES".to_owned(), PACKAGES.to_owned());
         probe
             .env
             .insert("PROGRAM".to_owned(), format!("{PROGRAM}/uv"));
+        probe
+            .env
+            .insert("PUBLISHED".to_owned(), PUBLISHED.to_owned());
         let said = output(sandbox, &probe, Duration::from_secs(60)).await?;
         let said = String::from_utf8_lossy(&said.stdout).into_owned();
         let mut lines = said.lines().map(str::to_owned);

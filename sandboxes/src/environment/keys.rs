@@ -29,6 +29,7 @@ pub(super) fn plan(
     source: &Source,
     recipe: &Recipe,
     origin: &str,
+    image: Option<&str>,
 ) -> Result<Plan> {
     let tree: Tree = source.tree()?;
     let date = resolution_date(recipe, source);
@@ -38,7 +39,7 @@ pub(super) fn plan(
             "format": FORMAT,
             "layout": backend.layout(),
             "python": recipe.python,
-            "image": recipe.image,
+            "image": image,
             "interpreter": recipe.interpreter,
             "system": recipe.system_packages,
             "requirements": requirements.lines,

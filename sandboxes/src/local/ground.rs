@@ -39,10 +39,7 @@ impl Ground {
 pub fn lay_ground(inner: &Inner, spec: &Spec) -> Result<Ground> {
     let (state, python) = match &spec.start {
         Start::Python(version) => (None, Some(inner.interpreter(version)?)),
-        Start::Image(name) => {
-            let message = format!("start from the image {name}: the local sandbox has no images");
-            return Err(SandboxError::new(ErrorKind::Input, message).hint("use --sandbox docker"));
-        }
+        Start::Image(name) => return Err(no_images(name)),
         Start::Saved(name) => {
             let state = inner.cache.use_state(name)?;
             let python = state.state.python.clone();
@@ -71,6 +68,11 @@ pub fn lay_ground(inner: &Inner, spec: &Spec) -> Result<Ground> {
         let _ = ground.owned.remove();
     }
     filled.map(|()| ground)
+}
+
+pub fn no_images(name: &str) -> SandboxError {
+    let message = format!("start from the image {name}: the local sandbox has no images");
+    SandboxError::new(ErrorKind::Input, message).hint("use --sandbox docker")
 }
 
 /// Makes the folders, with copies of what lies in `from` where it has them.

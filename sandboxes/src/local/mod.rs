@@ -131,6 +131,10 @@ impl Backend for Local {
             .map_err(|e| SandboxError::new(ErrorKind::System, format!("look for Python: {e}")))?
     }
 
+    async fn image_digest(&self, name: &str) -> Result<String> {
+        Err(ground::no_images(name))
+    }
+
     async fn clean(&self) -> Result<Vec<String>> {
         let inner = self.inner.clone();
         tokio::task::spawn_blocking(move || inner.cache.clean())

@@ -435,3 +435,26 @@ async fn docker_host_that_is_killed() {
     };
     host_to_be_killed(ground).await;
 }
+
+#[tokio::test]
+async fn docker_an_image_has_another_digest_when_it_holds_something_else() {
+    let Some(docker) = engine().await else { return };
+    let name = format!("digest-{}", std::process::id());
+    let image = format!("testwright/state:{name}");
+    let mut digests = Vec::new();
+    for content in ["one", "two"] {
+        let sandbox = docker.start(&spec()).await.unwrap();
+        run(&*sandbox, &format!("echo {content} > file")).await;
+        sandbox.save(&name).await.unwrap();
+        sandbox.stop().await.unwrap();
+        for _ in 0..2 {
+            digests.push(docker.image_digest(&image).await.unwrap());
+        }
+    }
+    docker.remove_saved(&name).await.unwrap();
+    assert_eq!(digests[0], digests[1]);
+    assert_eq!(digests[2], digests[3]);
+    assert_ne!(digests[0], digests[2]);
+    let gone = docker.image_digest(&image).await.unwrap_err();
+    assert_eq!(gone.kind, ErrorKind::NotFound);
+}

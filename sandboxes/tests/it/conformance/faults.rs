@@ -183,6 +183,10 @@ impl Backend for Broken {
         self.inner.check_python(version).await
     }
 
+    async fn image_digest(&self, name: &str) -> Result<String> {
+        self.inner.image_digest(name).await
+    }
+
     async fn clean(&self) -> Result<Vec<String>> {
         match self.fault {
             Fault::CleanNothing => return Ok(Vec::new()),
