@@ -9,6 +9,7 @@ mod sample;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
+use testwright_evals::graded::stored::{self, Stored};
 use testwright_evals::report::{self, RunFacts};
 
 const INSTANCES: usize = 449;
@@ -22,13 +23,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         serde_json::to_writer(&mut lines, &graded)?;
         lines.push(b'\n');
     }
-    std::fs::File::create(folder.path().join(report::RESULTS_FILE))?.write_all(&lines)?;
+    std::fs::File::create(folder.path().join(stored::FILE))?.write_all(&lines)?;
     let (mut reading, mut whole) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let start = Instant::now();
-        let results = report::read_results(folder.path())?;
+        let results = Stored::parse(&std::fs::read(folder.path().join(stored::FILE))?);
         reading.push(start.elapsed());
-        if results.graded.len() != INSTANCES {
+        if results.by_name.len() != INSTANCES {
             return Err("not all results were read".into());
         }
         let start = Instant::now();

@@ -9,6 +9,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use testwright_evals::graded::stored;
 use testwright_evals::predictions::{Remark, RemarkKind};
 use testwright_evals::report::{self, RunFacts};
 
@@ -23,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = PathBuf::from(given.first().ok_or("name a folder")?);
     let instances = given.get(1).map_or(Ok(449), |n| n.parse())?;
     std::fs::create_dir_all(&folder)?;
-    let mut file = std::fs::File::create(folder.join(report::RESULTS_FILE))?;
+    let mut file = std::fs::File::create(folder.join(stored::FILE))?;
     for graded in sample::results(&SETS, instances, 4) {
         serde_json::to_writer(&mut file, &graded)?;
         file.write_all(b"\n")?;

@@ -1,5 +1,7 @@
 //! What grading one prediction for one instance gave: a line of `results.jsonl`.
 
+pub mod stored;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};

@@ -10,10 +10,9 @@ mod markdown;
 mod measure;
 mod page;
 mod plots;
-mod results;
 mod run_facts;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod sections;
 mod sets;
 mod summary;
@@ -31,10 +30,11 @@ pub use details::{
     Agreement, ClassRow, Details, Differing, Failed, Flow, Group, Histogram, Slow, Time,
 };
 pub use measure::Measure;
-pub use results::{FILE as RESULTS_FILE, Results, read_results};
 pub use run_facts::RunFacts;
 pub use summary::{Power, Summary};
 
+use crate::graded::Graded;
+use crate::graded::stored::{self, Stored};
 use crate::predictions::Remark;
 use sets::Set;
 
@@ -75,9 +75,18 @@ pub struct Report {
 
 /// Makes the three reports of a folder of results.
 pub fn write(folder: &Path, run: &RunFacts) -> Result<Report, ReportError> {
-    let results = read_results(folder)?;
-    let sets = sets::sets(results.graded, run);
-    put_all(folder, "report", sets, results.remarks, run)
+    let (results, remarks) = results(folder)?;
+    let sets = sets::sets(results, run);
+    put_all(folder, "report", sets, remarks, run)
+}
+
+/// The results of a folder, and what was odd in them.
+fn results(folder: &Path) -> Result<(Vec<Graded>, Vec<String>), ReportError> {
+    let path = folder.join(stored::FILE);
+    let bytes = std::fs::read(&path).map_err(|source| ReportError::Read { path, source })?;
+    let Stored { by_name, remarks } = Stored::parse(&bytes);
+    let results = by_name.into_values().map(|line| line.graded).collect();
+    Ok((results, remarks))
 }
 
 /// Compares the prediction sets of several folders: `comparison.json`, `.md` and `.html` in the folder `into`. Sets of the
@@ -86,11 +95,11 @@ pub fn write_comparison(folders: &[&Path], into: &Path) -> Result<Report, Report
     let mut all: Vec<(&Path, Set)> = Vec::new();
     let mut remarks = Vec::new();
     for folder in folders {
-        let results = read_results(folder)?;
+        let (results, odd) = results(folder)?;
         let run = RunFacts::read(folder)?;
         let place = folder.display();
-        remarks.extend(results.remarks.iter().map(|r| format!("{place}: {r}")));
-        let found = sets::sets(results.graded, &run).into_iter();
+        remarks.extend(odd.iter().map(|r| format!("{place}: {r}")));
+        let found = sets::sets(results, &run).into_iter();
         all.extend(found.map(|set| (*folder, set)));
     }
     let names: Vec<String> = all.iter().map(|(_, set)| set.prediction.clone()).collect();

@@ -1,13 +1,11 @@
-//! `results.jsonl`: one line a prediction and instance, appended when it is graded. A line that was cut short is no result;
-//! of several for the same prediction and instance the last counts.
+//! The results of a folder, open for more: one line a prediction and instance, appended when it is graded.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::graded::Graded;
-use crate::report::RESULTS_FILE;
+use crate::graded::stored::{FILE, Line, Stored};
 
 #[derive(Debug, thiserror::Error)]
 #[error("{doing} {path}: {source}")]
@@ -21,14 +19,13 @@ pub struct ResultsError {
 pub struct Results {
     path: PathBuf,
     file: File,
-    /// By prediction and instance, with the lines that they were read from: written again, numbers stay what they are.
-    graded: BTreeMap<(String, String), (Graded, Vec<u8>)>,
+    stored: Stored,
 }
 
 impl Results {
     /// Opens the results of a folder, which is made if need be; what was cut short in the file is taken off.
     pub fn open(folder: &Path) -> Result<Results, ResultsError> {
-        let path = folder.join(RESULTS_FILE);
+        let path = folder.join(FILE);
         let failed = |doing| {
             let path = path.clone();
             move |source| ResultsError {
@@ -61,22 +58,16 @@ impl Results {
         if whole < bytes.len() {
             file.set_len(whole as u64).map_err(failed("mend"))?;
         }
-        let mut graded = BTreeMap::new();
-        for line in bytes[..whole].split(|b| *b == b'\n') {
-            // Lines of other versions are as good as none.
-            if let Ok(result) = serde_json::from_slice::<Graded>(line) {
-                graded.insert(key(&result), (result, line.to_vec()));
-            }
-        }
-        Ok(Results { path, file, graded })
+        // Lines of other versions are as good as none.
+        let stored = Stored::parse(&bytes[..whole]);
+        Ok(Results { path, file, stored })
     }
 
     /// The result of what has this key, unless the machine was to blame for it.
     pub fn of(&self, prediction: &str, instance_id: &str, key: &str) -> Option<&Graded> {
         let names = (prediction.to_owned(), instance_id.to_owned());
-        self.graded
-            .get(&names)
-            .map(|(result, _)| result)
+        let line = self.stored.by_name.get(&names);
+        line.map(|line| &line.graded)
             .filter(|result| result.key == key && result.infrastructure.is_none())
     }
 
@@ -100,7 +91,7 @@ impl Results {
             return Err(failed(error));
         }
         line.pop();
-        self.graded.insert(key(&result), (result, line));
+        self.stored.put(result, line);
         Ok(())
     }
 
@@ -111,11 +102,11 @@ impl Results {
             path: self.path.clone(),
             source,
         };
-        self.graded.retain(|_, (result, _)| wanted(result));
+        self.stored.by_name.retain(|_, line| wanted(&line.graded));
         let folder = self.path.parent().unwrap_or(&self.path);
         let mut aside = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-        for (_, line) in self.graded.values() {
-            let written = aside.write_all(line).and_then(|()| aside.write_all(b"\n"));
+        for Line { text, .. } in self.stored.by_name.values() {
+            let written = aside.write_all(text).and_then(|()| aside.write_all(b"\n"));
             written.map_err(failed)?;
         }
         let path = self.path.clone();
@@ -127,10 +118,6 @@ impl Results {
     }
 
     pub fn all(&self) -> impl Iterator<Item = &Graded> {
-        self.graded.values().map(|(result, _)| result)
+        self.stored.by_name.values().map(|line| &line.graded)
     }
-}
-
-fn key(result: &Graded) -> (String, String) {
-    (result.prediction.clone(), result.instance_id.clone())
 }

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::graded::{Graded, Infrastructure};
+use crate::graded::Infrastructure;
 use crate::predictions::RemarkKind;
 use crate::verdict::OldClass;
 
@@ -21,7 +21,7 @@ fn fill(folder: &Path, results: &[Graded]) {
         .iter()
         .map(|g| serde_json::to_string(g).unwrap() + "\n")
         .collect();
-    std::fs::write(folder.join(RESULTS_FILE), lines.concat()).unwrap();
+    std::fs::write(folder.join(stored::FILE), lines.concat()).unwrap();
 }
 
 fn text(folder: &Path, name: &str) -> String {
@@ -325,7 +325,7 @@ fn folders_are_compared_on_the_instances_that_both_have() {
 fn a_folder_without_results_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let error = write(folder.path(), &RunFacts::default()).unwrap_err();
-    assert!(error.to_string().contains(RESULTS_FILE), "{error}");
+    assert!(error.to_string().contains(stored::FILE), "{error}");
     fill(folder.path(), &[]);
     let report = write(folder.path(), &RunFacts::default()).unwrap();
     assert_eq!(report.summary.len(), 0);

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use testwright_evals::graded::stored;
 use testwright_evals::report::{self, Report, RunFacts};
 
 use super::grading::reporting;
@@ -21,9 +22,9 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<u8> {
     let mut last = None;
     for folder in &args.folders {
-        if !folder.join(report::RESULTS_FILE).is_file() {
+        if !folder.join(stored::FILE).is_file() {
             return Err(Error::usage(format!("read {}", folder.display()))
-                .cause(format!("it has no {}", report::RESULTS_FILE))
+                .cause(format!("it has no {}", stored::FILE))
                 .hint("name a folder that `testwright eval --out` wrote"));
         }
         let run = RunFacts::read(folder).map_err(reporting)?;

@@ -1,0 +1,109 @@
+//! `results.jsonl`: one graded prediction a line. A line that was cut short is never taken for a result; of several for
+//! the same prediction and instance the last counts.
+
+use std::collections::BTreeMap;
+
+use super::Graded;
+
+/// Name of the file of results in their folder.
+pub const FILE: &str = "results.jsonl";
+
+/// A result and the line that it was read from: written again, its numbers stay what they are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    pub graded: Graded,
+    pub text: Vec<u8>,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Stored {
+    /// By prediction and instance.
+    pub by_name: BTreeMap<(String, String), Line>,
+    /// What was odd in the file.
+    pub remarks: Vec<String>,
+}
+
+impl Stored {
+    pub fn parse(bytes: &[u8]) -> Stored {
+        let mut stored = Stored::default();
+        let mut again = 0;
+        let ends = bytes.last().is_none_or(|b| *b == b'\n');
+        let lines: Vec<&[u8]> = bytes.split(|b| *b == b'\n').collect();
+        for (at, line) in lines.iter().enumerate() {
+            if line.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            match serde_json::from_slice::<Graded>(line) {
+                Ok(graded) => again += usize::from(stored.put(graded, line.to_vec())),
+                Err(_) if at + 1 == lines.len() && !ends => stored.remarks.push(format!(
+                    "the last line of {FILE} is cut short: it is left out"
+                )),
+                Err(e) => stored.remarks.push(format!(
+                    "line {} of {FILE} is no result and is left out: {e}",
+                    at + 1
+                )),
+            }
+        }
+        if again > 0 {
+            stored.remarks.push(format!(
+                "{again} results of {FILE} were replaced by later ones of the same instance and prediction"
+            ));
+        }
+        stored
+    }
+
+    /// Tells whether there was one of the same instance and prediction.
+    pub fn put(&mut self, graded: Graded, text: Vec<u8>) -> bool {
+        let name = (graded.prediction.clone(), graded.instance_id.clone());
+        self.by_name.insert(name, Line { graded, text }).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::report::sample;
+
+    fn line(graded: &Graded) -> String {
+        serde_json::to_string(graded).unwrap() + "\n"
+    }
+
+    #[test]
+    fn a_line_cut_short_is_no_result_and_the_last_of_several_wins() {
+        let all = sample::results(&["a"], 4, 1);
+        let mut later = all[0].clone();
+        later.strict.reason = "later".to_owned();
+        let mut text: String = all.iter().map(line).collect();
+        text += &line(&later);
+        let cut = line(&all[1]);
+        for length in 1..cut.len() - 1 {
+            let results = Stored::parse(format!("{text}{}", &cut[..length]).as_bytes());
+            assert_eq!(results.by_name.len(), 4);
+            let name = (later.prediction.clone(), later.instance_id.clone());
+            assert_eq!(results.by_name[&name].graded.strict.reason, "later");
+            assert_eq!(results.remarks.len(), 2, "{:?}", results.remarks);
+        }
+        // A whole line without its end is whole.
+        let whole = Stored::parse(format!("{text}{}", cut.trim_end()).as_bytes());
+        assert_eq!(whole.remarks.len(), 1, "{:?}", whole.remarks);
+    }
+
+    #[test]
+    fn a_broken_line_does_not_hide_the_next() {
+        let all = sample::results(&["a"], 2, 1);
+        let broken = line(&all[0])[..40].to_owned();
+        let mut bytes = format!("{broken}{}", line(&all[1])).into_bytes();
+        bytes.extend(b"\xff\xfe\n\n");
+        bytes.extend(line(&all[0]).into_bytes());
+        let results = Stored::parse(&bytes);
+        assert_eq!(results.by_name.len(), 1);
+        let first = results.by_name.values().next().unwrap();
+        assert_eq!(first.graded.instance_id, all[0].instance_id);
+        assert_eq!(first.text, line(&all[0]).trim_end().as_bytes());
+        assert!(results.remarks[0].starts_with("line 1 of results.jsonl is no result"));
+        assert!(results.remarks[1].starts_with("line 2 of results.jsonl"));
+        assert_eq!(Stored::parse(b""), Stored::default());
+    }
+}
