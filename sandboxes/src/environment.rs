@@ -21,6 +21,7 @@ mod steps;
 mod verify;
 mod version;
 
+pub use records::kept_bytes;
 pub(crate) use steps::secret;
 
 use std::collections::BTreeMap;
@@ -100,6 +101,9 @@ fn relocate(path: &Path, from: &Path, to: &Path) -> PathBuf {
     }
 }
 
+/// What environments of one backend may take in all unless it is said otherwise, in bytes: 50 GiB.
+pub const CACHE_SIZE: u64 = 50 << 30;
+
 /// Where and how environments are built.
 #[derive(Debug, Clone)]
 pub struct BuildSettings {
@@ -152,7 +156,7 @@ impl BuildSettings {
             ca_bundle,
             offline: false,
             keep_going: true,
-            cache_size: 50 << 30,
+            cache_size: CACHE_SIZE,
             rebuild: false,
             limits: Limits {
                 memory: 8 << 30,

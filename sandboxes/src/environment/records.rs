@@ -1,6 +1,7 @@
 //! What lies in the cache about what is kept: `NAME.json` for each environment and each layer of requirements, written
 //! when its state is complete. While a state is removed, its record is called `NAME.gone`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -66,6 +67,20 @@ impl Record {
         for_backend.clone_into(backend);
         *bytes = Some(its_bytes);
     }
+}
+
+/// Bytes that are kept in a cache folder for environments and their requirements, for each backend. Records of earlier
+/// versions, which do not tell, count when they are used again.
+pub async fn kept_bytes(cache: &Path) -> BTreeMap<String, u64> {
+    let folder = cache.join("environments");
+    let mut kept = BTreeMap::new();
+    for name in names(&folder, ".json") {
+        let record = Record::read(&path(&folder, &name)).await;
+        if let Some(record) = record.filter(|record| !record.backend().is_empty()) {
+            *kept.entry(record.backend().to_owned()).or_default() += record.bytes().unwrap_or(0);
+        }
+    }
+    kept
 }
 
 pub(super) fn is_layer(path: &Path) -> bool {
