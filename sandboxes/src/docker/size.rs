@@ -23,10 +23,14 @@ pub(super) async fn saved_bytes(engine: &Engine, name: &str) -> Result<u64> {
     };
     let labels = found.config.and_then(|config| config.labels);
     let below = labels.and_then(|labels| labels.get(owner::BELOW)?.parse::<usize>().ok());
-    let sizes = sizes(engine, &tag).await?;
+    Ok(on_top(&sizes(engine, &tag).await?, below))
+}
+
+/// Saving may take two commits, and what lies below was saved itself: only how many steps were there before tells.
+fn on_top(sizes: &[u64], below: Option<usize>) -> u64 {
     // States of earlier versions do not tell. Most were saved by one commit.
-    let on_top = below.map_or(1, |below| sizes.len().saturating_sub(below));
-    Ok(sizes.iter().take(on_top).sum())
+    let added = below.map_or(1, |below| sizes.len().saturating_sub(below));
+    sizes.iter().take(added).sum()
 }
 
 /// The bytes that each step of the history added, the last first.
@@ -35,4 +39,18 @@ async fn sizes(engine: &Engine, image: &str) -> Result<Vec<u64>> {
     let history = history.map_err(|e| explain(&format!("read the history of image {image}"), e))?;
     let size = |step: &bollard::models::ImageHistoryResponseItem| u64::try_from(step.size);
     Ok(history.iter().map(|step| size(step).unwrap_or(0)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_commits_of_a_save_count_and_nothing_below() {
+        let sizes = [1, 20, 300, 4000];
+        assert_eq!(on_top(&sizes, Some(2)), 21);
+        assert_eq!(on_top(&sizes, Some(3)), 1);
+        assert_eq!(on_top(&sizes, Some(5)), 0);
+        assert_eq!(on_top(&sizes, None), 1);
+    }
 }

@@ -254,7 +254,7 @@ async fn docker_a_saved_state_belongs_to_the_tools_user_and_keeps_no_environment
     assert_eq!(run(&*sandbox, much).await.code, 0);
     sandbox.save(&name).await.unwrap();
     sandbox.stop().await.unwrap();
-    // Also where it takes a second commit, which only takes files away.
+    // The base image is no part of it.
     let bytes = docker.saved_bytes(&name).await.unwrap();
     assert!((3_000_000..30_000_000).contains(&bytes), "{bytes}");
     assert!(docker.has_saved(&name).await.unwrap());
