@@ -18,6 +18,7 @@ mod reaper;
 mod remains;
 mod seccomp;
 mod settings;
+mod size;
 
 use async_trait::async_trait;
 
@@ -74,6 +75,10 @@ impl Backend for Docker {
 
     async fn has_saved(&self, name: &str) -> Result<bool> {
         images::present(&self.engine, &images::state_tag(name)).await
+    }
+
+    async fn saved_bytes(&self, name: &str) -> Result<u64> {
+        size::saved_bytes(&self.engine, name).await
     }
 
     async fn remove_saved(&self, name: &str) -> Result<()> {

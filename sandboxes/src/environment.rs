@@ -3,7 +3,8 @@
 //! Two states are saved: `deps-…` (Python, system packages and requirements; shared by commits whose requirements
 //! are the same) and on it `env-…` (the code, its install steps, bytecode, the base archive). An environment
 //! counts as built when its record lies in the cache, which is written last; whatever is cut short before that is
-//! built again. Works with any backend, through its trait alone.
+//! built again. Works with any backend, through its trait alone. What was used longest ago is removed where all take
+//! more than they may.
 
 mod bench;
 mod editable;
@@ -11,12 +12,16 @@ mod hints;
 mod install;
 mod keys;
 mod layers;
+mod lease;
+mod records;
 mod requirements;
+mod room;
 mod services;
 mod steps;
 mod verify;
 mod version;
 
+pub use records::kept_bytes;
 pub(crate) use steps::secret;
 
 use std::collections::BTreeMap;
@@ -28,8 +33,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorKind, SandboxError};
 use crate::recipe::{Recipe, resolution_date};
-use crate::repository::Source;
+use crate::repository::{self, Source};
 use crate::sandbox::{Backend, Limits, Paths, Result};
+use lease::Lease;
 
 /// A prepared environment: a saved state of a backend, and what one needs to know to run tests in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,6 +67,18 @@ pub struct Environment {
     pub paths: Paths,
     /// How many tests pytest collected; `None` if that could not be found out.
     pub tests: Option<u64>,
+    /// Bytes that it takes beside its layer of requirements; records of earlier versions do not tell.
+    #[serde(default)]
+    pub bytes: Option<u64>,
+    /// Name of the saved state of its requirements; empty in records of earlier versions.
+    #[serde(default)]
+    pub dependencies: String,
+    /// Name of the backend that keeps it; empty in records of earlier versions.
+    #[serde(default)]
+    pub backend: String,
+    /// It is not removed while this, or a clone of it, lives.
+    #[serde(skip)]
+    lease: Option<Lease>,
 }
 
 impl Environment {
@@ -83,6 +101,9 @@ fn relocate(path: &Path, from: &Path, to: &Path) -> PathBuf {
     }
 }
 
+/// What environments of one backend may take in all unless it is said otherwise, in bytes: 50 GiB.
+pub const CACHE_SIZE: u64 = 50 << 30;
+
 /// Where and how environments are built.
 #[derive(Debug, Clone)]
 pub struct BuildSettings {
@@ -102,6 +123,9 @@ pub struct BuildSettings {
     pub offline: bool,
     /// Requirements of a detected recipe that cannot be installed are left out with a note instead of failing.
     pub keep_going: bool,
+    /// Bytes that environments of one backend may take in all. Those that were used longest ago are removed for a new
+    /// one, but none that is in use.
+    pub cache_size: u64,
     /// Build even if there is one already.
     pub rebuild: bool,
     pub limits: Limits,
@@ -132,6 +156,7 @@ impl BuildSettings {
             ca_bundle,
             offline: false,
             keep_going: true,
+            cache_size: CACHE_SIZE,
             rebuild: false,
             limits: Limits {
                 memory: 8 << 30,
@@ -178,26 +203,60 @@ pub async fn prepare(
     let plan = keys::plan(backend, source, recipe, origin, image.as_deref())?;
     let folder = settings.cache.join("environments");
     tokio::fs::create_dir_all(&folder).await?;
-    let record = folder.join(format!("{}.json", plan.environment));
+    let record = records::path(&folder, &plan.environment);
 
-    let _lock = lock(&folder.join(format!("{}.lock", plan.environment)), progress).await?;
+    let lock = lock(&folder.join(format!("{}.lock", plan.environment)), progress).await?;
     if !settings.rebuild
-        && let Some(environment) = read(&record).await
+        && let Some(mut environment) = records::environment(&record).await
         && backend.has_saved(&environment.saved).await?
     {
+        if environment.dependencies.is_empty() {
+            complete(&mut environment, backend, &plan).await?;
+            records::write(&record, &environment).await?;
+        }
         return Ok(Environment {
             recipe: recipe.clone(),
             origin: origin.to_owned(),
             cached: true,
+            lease: Some(Lease::take(&folder, &plan.environment)?),
             ..environment
         });
     }
+    make_room_for_archives(settings).await;
     let begun = Instant::now();
-    let mut environment =
-        layers::build(backend, source, recipe, origin, settings, &plan, progress).await?;
-    environment.seconds = begun.elapsed().as_secs_f64();
-    write(&record, &environment).await?;
+    let built = layers::build(backend, source, recipe, origin, settings, &plan, progress).await?;
+    let mut environment = Environment {
+        seconds: begun.elapsed().as_secs_f64(),
+        lease: Some(Lease::take(&folder, &plan.environment)?),
+        ..built.environment
+    };
+    records::write(&record, &environment).await?;
+    drop((built.layer, lock));
+    let most = settings.cache_size;
+    let left = room::make(backend, &folder, most, &built.log, progress).await;
+    environment.notes.extend(left);
     Ok(environment)
+}
+
+/// What records of earlier versions do not tell.
+async fn complete(
+    environment: &mut Environment,
+    backend: &dyn Backend,
+    plan: &keys::Plan,
+) -> Result<()> {
+    environment.bytes = Some(backend.saved_bytes(&environment.saved).await?);
+    environment.dependencies = plan.dependencies.clone();
+    environment.backend = backend.name().to_owned();
+    Ok(())
+}
+
+/// The code of other environments, of which a tenth of their room is enough.
+async fn make_room_for_archives(settings: &BuildSettings) {
+    let (cache, most) = (settings.cache.clone(), settings.cache_size / 10);
+    let made = tokio::task::spawn_blocking(move || repository::make_room(&cache, most)).await;
+    if let Ok(Err(error)) = made {
+        tracing::warn!(%error, "old archives were not removed");
+    }
 }
 
 /// An environment could be built for anything, but no test could be written in it.
@@ -234,19 +293,4 @@ async fn lock(path: &Path, progress: Progress<'_>) -> Result<File> {
         Ok(file) => Ok(file?),
         Err(e) => Err(SandboxError::new(ErrorKind::System, e.to_string())),
     }
-}
-
-async fn read(record: &Path) -> Option<Environment> {
-    let text = tokio::fs::read(record).await.ok()?;
-    // A record of another version is as good as none.
-    serde_json::from_slice(&text).ok()
-}
-
-async fn write(record: &Path, environment: &Environment) -> Result<()> {
-    let text = serde_json::to_vec_pretty(environment)
-        .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?;
-    let aside = record.with_extension("json.new");
-    tokio::fs::write(&aside, text).await?;
-    tokio::fs::rename(&aside, record).await?;
-    Ok(())
 }

@@ -13,6 +13,7 @@ mod base;
 mod changed;
 mod clone;
 mod git;
+mod kept;
 mod locate;
 mod patch;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use serde::{Deserialize, Serialize};
 
 pub use apply::{Applied, How, apply};
 pub use base::{File, FileKind, Files};
+pub(crate) use kept::{Held, make_room};
 pub use patch::apply_check;
 pub use tree::Tree;
 
@@ -48,6 +50,9 @@ pub struct Source {
     pub describe: Option<String>,
     /// What the user should know, e.g. that uncommitted changes were left out.
     pub notes: Vec<String>,
+    /// Keeps the archive in the cache.
+    #[serde(skip)]
+    pub(crate) held: Option<Held>,
 }
 
 /// How a repository is opened.

@@ -28,6 +28,10 @@ pub trait Backend: Send + Sync {
     /// Is there a saved state of this name (see [`Sandbox::save`])?
     async fn has_saved(&self, name: &str) -> Result<bool>;
 
+    /// Bytes that a saved state takes on disk beyond what it shares with the state (or the image) that it was made
+    /// from. Error of kind `NotFound` if there is none of that name.
+    async fn saved_bytes(&self, name: &str) -> Result<u64>;
+
     /// Removes saved states; unknown names are no error.
     async fn remove_saved(&self, name: &str) -> Result<()>;
 

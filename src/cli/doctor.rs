@@ -78,6 +78,8 @@ async fn examine(args: &Args, settings: Arc<Settings>) -> Report {
         tokio::task::spawn_blocking(move || (cache::kept(&folder), cache::environments(&folder)));
     let (kept, environments) = looked.await.unwrap_or_default();
     findings.extend(kept);
+    let kept = testwright_sandboxes::environment::kept_bytes(&settings.cache).await;
+    findings.extend(cache::bound(&kept, settings.build.cache_size));
     Report {
         testwright: env!("CARGO_PKG_VERSION"),
         findings,

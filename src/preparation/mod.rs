@@ -231,6 +231,7 @@ fn build_settings(settings: &Settings) -> BuildSettings {
         proxies: proxies(settings),
         ca_bundle: ca_bundle(settings),
         offline: build.offline,
+        cache_size: build.cache_size.bytes(),
         ..BuildSettings::new(&settings.cache)
     }
 }

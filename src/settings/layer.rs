@@ -27,8 +27,8 @@ pub(super) enum Trust {
     Repository,
 }
 
-/// Keys that decide where keys and code of the user go. A repository under test does not set them.
-const USERS_OWN: [&str; 10] = [
+/// Keys that decide where keys and code of the user go, and what of the user's stays on disk. A repository under test does not set them.
+const USERS_OWN: [&str; 11] = [
     "cache",
     "run.out",
     "model.base-url",
@@ -39,6 +39,7 @@ const USERS_OWN: [&str; 10] = [
     "docker.user",
     "local.no-isolation",
     "build.ca-bundle",
+    "build.cache-size",
 ];
 
 /// Paths; in a file they are relative to its folder.

@@ -202,7 +202,7 @@ impl Limits {
 }
 
 /// How environments are built: packages and the network to them.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Build {
     /// Package index instead of PyPI.
@@ -217,6 +217,24 @@ pub struct Build {
     pub ca_bundle: Option<PathBuf>,
     /// Build from the caches alone.
     pub offline: bool,
+    /// What environments may take on disk, those of `local` and those of `docker` each, e.g. `50 GiB`. Those that were
+    /// used longest ago are removed for a new one; none that is in use.
+    pub cache_size: Size,
+}
+
+impl Default for Build {
+    fn default() -> Self {
+        Build {
+            index_url: None,
+            extra_index_urls: Vec::new(),
+            http_proxy: None,
+            https_proxy: None,
+            no_proxy: None,
+            ca_bundle: None,
+            offline: false,
+            cache_size: Size::new(testwright_sandboxes::environment::CACHE_SIZE),
+        }
+    }
 }
 
 /// Where GitHub issues are read.

@@ -130,6 +130,7 @@ test-seconds = 60
 [build]
 extra-index-urls = ["https://a.example.org/simple"]
 ca-bundle = "/etc/ca.pem"
+cache-size = "20 GiB"
 [github]
 base-url = "https://github.example.org"
 [environment]
@@ -142,6 +143,7 @@ requirements = ["pytest<7"]
     assert_eq!(settings.prices["gpt-4.1"].cached, Some(0.5));
     assert_eq!(settings.limits.sandbox().memory, 2 << 30);
     assert_eq!(settings.build.ca_bundle, Some(PathBuf::from("/etc/ca.pem")));
+    assert_eq!(settings.build.cache_size, Size::new(20 << 30));
     assert_eq!(
         settings.environment.as_ref().unwrap().python.as_deref(),
         Some("3.9")
@@ -286,6 +288,7 @@ fn variables_are_read_as_their_key_asks() {
         .variable("TESTWRIGHT_LIMITS_MEMORY", "1G")
         .variable("TESTWRIGHT_BUILD_EXTRA_INDEX_URLS", "https://a https://b")
         .variable("TESTWRIGHT_CACHE", "/big/disk")
+        .variable("TESTWRIGHT_BUILD_CACHE_SIZE", "1.5T")
         .load();
     assert_eq!(settings.run.model.as_deref(), Some("5"));
     assert_eq!(settings.run.max_dollars, Some(1.0));
@@ -294,6 +297,9 @@ fn variables_are_read_as_their_key_asks() {
     assert_eq!(settings.limits.memory, Size::new(1 << 30));
     assert_eq!(settings.build.extra_index_urls.len(), 2);
     assert_eq!(settings.cache, Path::new("/big/disk"));
+    assert_eq!(settings.build.cache_size, Size::new(3 << 39));
+    let default = Place::new().load().build.cache_size;
+    assert_eq!(default, Size::new(50 << 30));
 
     let place = Place::new().variable("TESTWRIGHT_MAX_STEPS", "a few");
     insta::assert_snapshot!(place.refused(), @r#"
@@ -337,7 +343,7 @@ fn variables_of_other_tools_give_way_to_ours() {
 
 #[test]
 fn the_repository_under_test_does_not_say_where_keys_go() {
-    let text = "[run]\nmax-steps = 9\n[model]\nbase-url = \"http://evil.example.org/v1\"\n[local]\nno-isolation = true\n";
+    let text = "[run]\nmax-steps = 9\n[model]\nbase-url = \"http://evil.example.org/v1\"\n[local]\nno-isolation = true\n[build]\ncache-size = 1\n";
     let place = Place::new().file("repository", text);
     let settings = place.load();
     assert_eq!(
@@ -349,6 +355,7 @@ fn the_repository_under_test_does_not_say_where_keys_go() {
         (9, None, false)
     );
     insta::assert_snapshot!(place.shown(&settings.notes.join("\n")), @r"
+    DIR/repository/testwright.toml:8: `build.cache-size` is not taken from the repository under test; use your own testwright.toml or a flag
     DIR/repository/testwright.toml:6: `local.no-isolation` is not taken from the repository under test; use your own testwright.toml or a flag
     DIR/repository/testwright.toml:4: `model.base-url` is not taken from the repository under test; use your own testwright.toml or a flag
     ");

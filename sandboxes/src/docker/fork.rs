@@ -12,6 +12,7 @@ use super::container::{Container, WRITABLE};
 use super::error::explain;
 use super::images::{self, Image};
 use super::owner;
+use super::size;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Result, Sandbox, output};
 
@@ -23,6 +24,8 @@ pub(super) async fn save(container: &Container, name: &str) -> Result<()> {
     let unfinished = format!("{}:{}", images::UNFINISHED, super::container::unique());
     let mut labels = owner::labels("state", "");
     labels.insert("testwright.state".to_owned(), name.to_owned());
+    let below = size::steps(engine, &container.image_id).await?;
+    labels.insert(owner::BELOW.to_owned(), below.to_string());
     if container.image.foreign {
         labels.insert(owner::FOREIGN.to_owned(), "1".to_owned());
     }

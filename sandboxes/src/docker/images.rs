@@ -174,11 +174,15 @@ pub(super) async fn saved(engine: &Engine, name: &str) -> Result<Image> {
             state: true,
         });
     }
-    Err(SandboxError::new(
+    Err(absent(name, &tag))
+}
+
+pub(super) fn absent(name: &str, tag: &str) -> SandboxError {
+    SandboxError::new(
         ErrorKind::NotFound,
         format!("find the saved state {name}: the engine has no image {tag}"),
     )
-    .hint("build the environment again"))
+    .hint("build the environment again")
 }
 
 async fn pull(engine: &Engine, name: &str) -> Result<()> {

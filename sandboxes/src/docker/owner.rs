@@ -12,6 +12,8 @@ pub(super) const RUN: &str = "testwright.run";
 pub(super) const KIND: &str = "testwright.kind";
 /// Label: it descends from an image that is not ours, so that more than the usual folders may be writable.
 pub(super) const FOREIGN: &str = "testwright.foreign";
+/// Label of a state: how many steps of its history belong to what it was made from.
+pub(super) const BELOW: &str = "testwright.below";
 
 /// A process on some machine, told apart from a later one with the same number.
 #[derive(Debug, Clone, PartialEq, Eq)]

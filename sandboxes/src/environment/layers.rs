@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::bench::Bench;
 use super::keys::Plan;
+use super::lease::Lease;
+use super::records::{self, Layer};
 use super::steps::{Log, Steps, secret, text};
 use super::{BuildSettings, Environment, Progress, lock, verify};
 use crate::error::{ErrorKind, SandboxError};
@@ -26,6 +28,14 @@ pub(super) struct Build<'a> {
     pub uv: PathBuf,
 }
 
+/// What was built, not yet recorded.
+pub(super) struct Built {
+    pub environment: Environment,
+    /// Until the record tells that the environment stands on its layer.
+    pub layer: Lease,
+    pub log: Log,
+}
+
 pub(super) async fn build(
     backend: &dyn Backend,
     source: &Source,
@@ -34,7 +44,7 @@ pub(super) async fn build(
     settings: &BuildSettings,
     plan: &Plan,
     progress: Progress<'_>,
-) -> Result<Environment> {
+) -> Result<Built> {
     let path = settings
         .cache
         .join("logs")
@@ -66,7 +76,7 @@ pub(super) async fn build(
         log: &log,
         uv,
     };
-    let mut notes = build.dependencies().await?;
+    let (mut notes, layer) = build.dependencies().await?;
     let mut environment = build.environment(origin).await?;
     notes.append(&mut environment.notes);
     notes.extend(source.notes.iter().cloned());
@@ -87,7 +97,12 @@ pub(super) async fn build(
         let _ = backend.remove_saved(&plan.environment).await;
         return Err(error);
     }
-    Ok(environment)
+    environment.bytes = Some(backend.saved_bytes(&plan.environment).await?);
+    Ok(Built {
+        environment,
+        layer,
+        log,
+    })
 }
 
 impl<'a> Build<'a> {
@@ -99,18 +114,17 @@ impl<'a> Build<'a> {
     }
 
     /// The layer of requirements. Its notes lie beside the records, for builds that find it there.
-    async fn dependencies(&self) -> Result<Vec<String>> {
+    async fn dependencies(&self) -> Result<(Vec<String>, Lease)> {
         let name = &self.plan.dependencies;
         let folder = self.settings.cache.join("environments");
-        let record = folder.join(format!("{name}.json"));
+        let record = records::path(&folder, name);
         let _lock = lock(&folder.join(format!("{name}.lock")), self.progress).await?;
         if !self.settings.rebuild
-            && let Ok(notes) = tokio::fs::read(&record).await
-            && let Ok(notes) = serde_json::from_slice(&notes)
+            && let Some(layer) = records::layer(&record).await
             && self.backend.has_saved(name).await?
         {
             self.log.line(&format!("== {name} is there already\n"));
-            return Ok(notes);
+            return Ok((layer.notes, Lease::take(&folder, name)?));
         }
         let start = match (&self.recipe.image, &self.recipe.python) {
             (Some(image), _) => Start::Image(image.clone()),
@@ -123,9 +137,13 @@ impl<'a> Build<'a> {
         let bench = self.bench(start).await?;
         let done = self.install_requirements(&bench).await;
         let notes = self.finish(bench, done, name).await?;
-        let content = serde_json::to_vec(&notes).unwrap_or_default();
-        tokio::fs::write(&record, content).await?;
-        Ok(notes)
+        let layer = Layer {
+            notes,
+            bytes: Some(self.backend.saved_bytes(name).await?),
+            backend: self.backend.name().to_owned(),
+        };
+        records::write(&record, &layer).await?;
+        Ok((layer.notes, Lease::take(&folder, name)?))
     }
 
     async fn install_requirements(&self, bench: &Bench) -> Result<Vec<String>> {
@@ -297,6 +315,11 @@ impl<'a> Build<'a> {
             notes: Vec::new(),
             paths: bench.paths.clone(),
             tests: None,
+            // Asked when it is saved.
+            bytes: None,
+            dependencies: self.plan.dependencies.clone(),
+            backend: self.backend.name().to_owned(),
+            lease: None,
         })
     }
 

@@ -2,8 +2,9 @@
 //! Modes and times stay as they are (compiled Python files stay valid).
 
 use std::collections::VecDeque;
+use std::ffi::CStr;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Seek};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -16,18 +17,23 @@ use nix::sys::stat::{
     utimensat,
 };
 use nix::sys::time::TimeSpec;
-use nix::unistd::{Gid, Uid, fchown, fchownat, linkat, symlinkat};
+use nix::unistd::{Gid, Uid, fchown, fchownat, getegid, geteuid, linkat, symlinkat};
+
+use super::same;
 
 /// What becomes of plain files.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Files {
+pub enum Files<'a> {
     Copy,
     /// Hard links: for files that nobody writes again.
     Link,
+    /// Copies, but hard links to what this folder has the same at the same place. Nobody writes its files again, nor
+    /// those that are made.
+    CopyUnlessIn(&'a Path),
 }
 
 /// Copies the folder `from` to `to`, which must not exist. What is written belongs to `owner` (needs root).
-pub fn copy_tree(from: &Path, to: &Path, files: Files, owner: Option<u32>) -> io::Result<()> {
+pub fn copy_tree(from: &Path, to: &Path, files: Files<'_>, owner: Option<u32>) -> io::Result<()> {
     fs::create_dir(to)?;
     let open = |path: &Path| {
         openat(
@@ -40,7 +46,12 @@ pub fn copy_tree(from: &Path, to: &Path, files: Files, owner: Option<u32>) -> io
     let copy = TreeCopy {
         from: open(from)?,
         to: open(to)?,
-        files,
+        link: files == Files::Link,
+        // Without such a folder there is nothing to share.
+        model: match files {
+            Files::CopyUnlessIn(model) => open(model).ok(),
+            Files::Copy | Files::Link => None,
+        },
         owner,
         state: Mutex::new(State {
             waiting: VecDeque::from([PathBuf::from(".")]),
@@ -64,7 +75,9 @@ pub fn copy_tree(from: &Path, to: &Path, files: Files, owner: Option<u32>) -> io
 struct TreeCopy {
     from: OwnedFd,
     to: OwnedFd,
-    files: Files,
+    link: bool,
+    /// The folder whose files are linked to where they are the same.
+    model: Option<OwnedFd>,
     owner: Option<u32>,
     state: Mutex<State>,
     changed: Condvar,
@@ -120,6 +133,8 @@ impl TreeCopy {
         };
         let from = openat2(&self.from, relative, how())?;
         let to = openat2(&self.to, relative, how())?;
+        let model = self.model.as_ref();
+        let model = model.and_then(|model| openat2(model, relative, how()).ok());
         let mut folders = Vec::new();
         for entry in Dir::from_fd(from.try_clone()?)?.iter() {
             let entry = entry?;
@@ -136,10 +151,10 @@ impl TreeCopy {
                     mkdirat(&to, name, Mode::S_IRWXU)?;
                     folders.push(relative.join(os_name(name)));
                 }
-                Type::File if self.files == Files::Link => {
+                Type::File if self.link => {
                     linkat(&from, name, &to, name, AtFlags::empty())?;
                 }
-                Type::File => self.file(&from, &to, name)?,
+                Type::File => self.file(&from, &to, model.as_ref(), name)?,
                 Type::Symlink => self.link(&from, &to, name)?,
                 // An overlay's mark that a file of the layer below is gone.
                 Type::CharacterDevice => {
@@ -158,7 +173,13 @@ impl TreeCopy {
         Ok(folders)
     }
 
-    fn file(&self, from: &OwnedFd, to: &OwnedFd, name: &std::ffi::CStr) -> io::Result<()> {
+    fn file(
+        &self,
+        from: &OwnedFd,
+        to: &OwnedFd,
+        model: Option<&OwnedFd>,
+        name: &CStr,
+    ) -> io::Result<()> {
         let read = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let mut source = match openat(from, name, read, Mode::empty()) {
             Ok(file) => File::from(file),
@@ -167,13 +188,25 @@ impl TreeCopy {
             Err(e) => return Err(named(name, e.into())),
         };
         let found = fstat(&source)?;
+        if let Some(model) = model
+            && same::has_same(model, name, &source, &found, self.owner_of_copies())
+                .map_err(|e| named(name, e))?
+        {
+            match linkat(model, name, to, name, AtFlags::empty()) {
+                Ok(()) => return Ok(()),
+                // A file can have so many names and no more, and some systems link none.
+                Err(nix::Error::EMLINK | nix::Error::EPERM | nix::Error::EXDEV) => {}
+                Err(e) => return Err(named(name, e.into())),
+            }
+        }
+        source.rewind()?;
         let write = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
         let mut target = File::from(openat(to, name, write, Mode::S_IRUSR | Mode::S_IWUSR)?);
         io::copy(&mut source, &mut target).map_err(|e| named(name, e))?;
         self.finish(&target, &found)
     }
 
-    fn link(&self, from: &OwnedFd, to: &OwnedFd, name: &std::ffi::CStr) -> io::Result<()> {
+    fn link(&self, from: &OwnedFd, to: &OwnedFd, name: &CStr) -> io::Result<()> {
         let target = readlinkat(from, name)?;
         symlinkat(target.as_os_str(), to, name)?;
         if let Some(owner) = self.owner {
@@ -190,6 +223,13 @@ impl TreeCopy {
         let (access, change) = times(&found);
         utimensat(to, name, &access, &change, UtimensatFlags::NoFollowSymlink)?;
         Ok(())
+    }
+
+    fn owner_of_copies(&self) -> (u32, u32) {
+        match self.owner {
+            Some(owner) => (owner, owner),
+            None => (geteuid().as_raw(), getegid().as_raw()),
+        }
     }
 
     fn finish(&self, target: &impl AsFd, like: &FileStat) -> io::Result<()> {
@@ -209,7 +249,7 @@ impl TreeCopy {
 
 /// An overlay's mark that a folder hides the one below it.
 fn copy_opaque(from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
-    const NAME: &std::ffi::CStr = c"user.overlay.opaque";
+    const NAME: &CStr = c"user.overlay.opaque";
     let mut value = [0u8; 8];
     // SAFETY: the name is a C string and the buffer has the length that is given.
     let length = unsafe {
@@ -240,11 +280,11 @@ fn copy_opaque(from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
     }
 }
 
-fn named(name: &std::ffi::CStr, e: io::Error) -> io::Error {
+fn named(name: &CStr, e: io::Error) -> io::Error {
     io::Error::new(e.kind(), format!("{}: {e}", name.to_string_lossy()))
 }
 
-fn os_name(name: &std::ffi::CStr) -> &std::ffi::OsStr {
+fn os_name(name: &CStr) -> &std::ffi::OsStr {
     std::os::unix::ffi::OsStrExt::from_bytes(name.to_bytes())
 }
 
@@ -286,3 +326,6 @@ fn open_up(folder: &Path) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,7 +11,9 @@ mod jail;
 mod layout;
 mod probe;
 mod python;
+mod same;
 mod sandbox;
+mod size;
 mod states;
 mod wire;
 
@@ -120,8 +122,18 @@ impl Backend for Local {
         Ok(self.inner.cache.has_state(name))
     }
 
+    async fn saved_bytes(&self, name: &str) -> Result<u64> {
+        let (inner, name) = (self.inner.clone(), name.to_owned());
+        tokio::task::spawn_blocking(move || inner.cache.state_bytes(&name))
+            .await
+            .map_err(|e| SandboxError::new(ErrorKind::System, format!("look at a state: {e}")))?
+    }
+
     async fn remove_saved(&self, name: &str) -> Result<()> {
-        self.inner.cache.remove_state(name)
+        let (inner, name) = (self.inner.clone(), name.to_owned());
+        tokio::task::spawn_blocking(move || inner.cache.remove_state(&name))
+            .await
+            .map_err(|e| SandboxError::new(ErrorKind::System, format!("remove a state: {e}")))?
     }
 
     async fn check_python(&self, version: &str) -> Result<()> {

@@ -356,6 +356,7 @@ impl Sandbox for LocalSandbox {
                 Some(state) if !self.spec.root => state.state.built.clone(),
                 _ => self.facts.paths.clone(),
             },
+            bytes: None,
         };
         let shared = ground.shares_environment(&self.spec);
         let spec = self.spec.clone();
@@ -364,9 +365,10 @@ impl Sandbox for LocalSandbox {
             None => None,
         };
         blocking(move || {
-            inner.cache.save(&name, &state, |folder| {
+            let made_from = ground.state.as_ref().map(|state| state.folder.as_path());
+            inner.cache.save(&name, state, made_from, |folder| {
                 let from = &ground.owned.folder;
-                let copy = |source: &Path, target: &Path, files| {
+                let copy = |source: &Path, target: &Path, files: Files<'_>| {
                     copy_tree(source, target, files, None).map_err(about("copy", source))
                 };
                 let workspace = folder.join("workspace");
@@ -380,9 +382,14 @@ impl Sandbox for LocalSandbox {
                     )
                     .map_err(about("copy", from))?,
                 }
-                let store = folder.join("store");
+                let (source, store) = (from.join("store"), folder.join("store"));
+                if spec.root {
+                    let there = made_from.map(|state| state.join("store"));
+                    let files = there.as_deref().map_or(Files::Copy, Files::CopyUnlessIn);
+                    return copy(&source, &store, files);
+                }
                 fs::create_dir(&store)?;
-                for entry in fs::read_dir(from.join("store"))? {
+                for entry in fs::read_dir(source)? {
                     let entry = entry?;
                     let (source, target) = (entry.path(), store.join(entry.file_name()));
                     let kind = entry.file_type()?;
@@ -390,13 +397,10 @@ impl Sandbox for LocalSandbox {
                         continue;
                     }
                     // What tools cannot write needs no copy of its own.
-                    let files = if spec.root { Files::Copy } else { Files::Link };
                     if kind.is_dir() {
-                        copy(&source, &target, files)?;
+                        copy(&source, &target, Files::Link)?;
                     } else if kind.is_symlink() {
                         std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
-                    } else if kind.is_file() && spec.root {
-                        copy_file(&source, &target, None)?;
                     } else if kind.is_file() {
                         fs::hard_link(&source, &target)?;
                     }

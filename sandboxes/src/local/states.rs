@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::copy::remove_tree;
 use super::python::Interpreter;
+use super::size::own_bytes;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Paths, Result};
 
@@ -25,6 +26,9 @@ pub struct State {
     pub python: Option<Interpreter>,
     /// Where it lay when it was built: absolute paths in it begin so.
     pub built: Paths,
+    /// What it takes on disk beside the state that it was made from; states of earlier versions do not tell.
+    #[serde(default)]
+    pub bytes: Option<u64>,
 }
 
 #[derive(Debug, Clone)]
@@ -102,17 +106,28 @@ impl Cache {
         })
     }
 
-    /// `fill` writes the files into the folder that it is given.
+    /// Bytes that it takes beyond what it shares with the state that it was made from.
+    pub fn state_bytes(&self, name: &str) -> Result<u64> {
+        let found = self.use_state(name)?;
+        match found.state.bytes {
+            Some(bytes) => Ok(bytes),
+            None => own_bytes(&found.folder, None).map_err(about("look through", &found.folder)),
+        }
+    }
+
+    /// `fill` writes the files into the folder that it is given; it may share some with the folder `made_from`.
     pub fn save(
         &self,
         name: &str,
-        state: &State,
+        mut state: State,
+        made_from: Option<&Path>,
         fill: impl FnOnce(&Path) -> Result<()>,
     ) -> Result<()> {
         let aside = self.own("states", &format!(".new-{}", fresh_id("")))?;
         let filled = fill(&aside.folder).and_then(|()| {
             fs::write(aside.folder.join("lock"), b"")?;
-            let text = serde_json::to_vec(state).map_err(std::io::Error::from)?;
+            state.bytes = Some(own_bytes(&aside.folder, made_from)?);
+            let text = serde_json::to_vec(&state).map_err(std::io::Error::from)?;
             fs::write(aside.folder.join("state.json"), text)?;
             self.remove_state(name)?;
             Ok(fs::rename(&aside.folder, self.state_folder(name))?)

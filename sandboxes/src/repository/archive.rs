@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::clone::{fetch_blobs, hex};
 use super::git::{Git, failed, not_started};
-use super::{Repository, Source};
+use super::{Repository, Source, kept};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
@@ -37,8 +37,12 @@ pub(super) fn source(repository: &Repository) -> Result<Source> {
     };
     let known = record.as_ref().and_then(|path| std::fs::read(path).ok());
     let known = known.and_then(|text| serde_json::from_slice::<Source>(&text).ok());
-    let found = match known {
-        Some(source) if source.archive.exists() => source,
+    let held = match &known {
+        Some(source) => kept::hold(&source.archive)?,
+        None => None,
+    };
+    let found = match (known, held) {
+        (Some(source), held @ Some(_)) => Source { held, ..source },
         _ => {
             let (source, whole) = make(repository, &folder)?;
             if let (Some(record), true) = (record, whole) {
@@ -97,7 +101,8 @@ fn make(repository: &Repository, folder: &Path) -> Result<(Source, bool)> {
     }
     // What was noticed about large files lies beside the archive.
     let noticed = archive.with_extension("notes");
-    if !archive.exists() {
+    let mut held = kept::hold(&archive)?;
+    if held.is_none() {
         let written = write(git, &repository.tree, &entries, time, folder)?;
         if written.pointers > 0 {
             let note = format!(
@@ -131,6 +136,7 @@ fn make(repository: &Repository, folder: &Path) -> Result<(Source, bool)> {
             .file
             .persist(&archive)
             .map_err(|e| SandboxError::from(e.error))?;
+        held = kept::hold(&archive)?;
     }
     notes.extend(std::fs::read_to_string(&noticed).ok());
     let describe = match &repository.commit {
@@ -145,6 +151,7 @@ fn make(repository: &Repository, folder: &Path) -> Result<(Source, bool)> {
         digest,
         describe,
         notes,
+        held,
     };
     Ok((source, missing.is_empty()))
 }

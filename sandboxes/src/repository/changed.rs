@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::archive::make_readable;
 use super::base::{File, FileKind, Files, in_tree, is_plain};
 use super::clone::hex;
-use super::{Source, Tree};
+use super::{Source, Tree, kept};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
@@ -55,17 +55,20 @@ fn make(source: &Source, tree: &Tree, mut files: Files, cache: &Path) -> Result<
     let folder = cache.join("sources");
     std::fs::create_dir_all(&folder)?;
     let archive = folder.join(format!("{}.tar", &digest[..32]));
-    if !archive.exists() {
+    let mut held = kept::hold(&archive)?;
+    if held.is_none() {
         let aside = tempfile::NamedTempFile::new_in(&folder)?;
         write(source, &files, aside.as_file())?;
         make_readable(aside.as_file())?;
         aside
             .persist(&archive)
             .map_err(|e| SandboxError::from(e.error))?;
+        held = kept::hold(&archive)?;
     }
     Ok(Source {
         archive,
         digest,
+        held,
         ..source.clone()
     })
 }

@@ -461,3 +461,93 @@ fn names_come_from_remotes() {
     assert!(locate::is_url("git@github.com:psf/requests.git"));
     assert!(!locate::is_url("a/b:c"));
 }
+
+/// As if it had not been used for so long.
+fn age(archive: &Path, minutes: u64) {
+    let time = std::time::SystemTime::now() - std::time::Duration::from_secs(60 * minutes);
+    std::fs::File::open(archive)
+        .unwrap()
+        .set_modified(time)
+        .unwrap();
+}
+
+#[test]
+fn archives_that_were_used_longest_ago_make_room() {
+    let place = Place::new();
+    let work = place.repository();
+    let mut archives = Vec::new();
+    for (name, minutes) in [("a", 90), ("b", 200), ("c", 80), ("d", 10)] {
+        write(&work, "large.txt", &name.repeat(1 << 20));
+        write(
+            &work,
+            "pointer",
+            &format!("version https://git-lfs.github.com/spec/v1\n{name}\n"),
+        );
+        commit(&work, name);
+        let source = place.open(&work, None).unwrap().source().unwrap();
+        archives.push((source.archive.clone(), minutes));
+    }
+    let first = place.open(&work, Some("HEAD~3")).unwrap().source().unwrap();
+    for (archive, minutes) in &archives {
+        age(archive, *minutes);
+    }
+    let there = || -> Vec<bool> { archives.iter().map(|(a, _)| a.exists()).collect() };
+    let noted = |ending: &str| {
+        let entries = std::fs::read_dir(place.cache().join("sources")).unwrap();
+        let is = |path: &Path| path.extension().is_some_and(|e| e == ending);
+        entries.filter(|e| is(&e.as_ref().unwrap().path())).count()
+    };
+    make_room(&place.cache(), 5 << 20).unwrap();
+    assert_eq!((there(), noted("json")), (vec![true; 4], 4));
+    make_room(&place.cache(), 7 << 19).unwrap();
+    assert_eq!(there(), [true, false, true, true]);
+    assert_eq!((noted("json"), noted("notes")), (3, 3));
+    // What is held stays, and what was used a short time ago.
+    make_room(&place.cache(), 0).unwrap();
+    assert_eq!(there(), [true, false, false, true]);
+
+    // Used is young, and gone is made again.
+    drop(first);
+    let source = place.open(&work, Some("HEAD~3")).unwrap().source();
+    drop(source.unwrap());
+    make_room(&place.cache(), 0).unwrap();
+    assert_eq!(there(), [true, false, false, true]);
+    let again = place.open(&work, Some("HEAD~2")).unwrap().source().unwrap();
+    assert_eq!(again.archive, archives[1].0);
+    assert!(again.notes.iter().any(|note| note.contains("pointers")));
+    assert_eq!(
+        again
+            .tree()
+            .unwrap()
+            .read("large.txt")
+            .unwrap()
+            .unwrap()
+            .len(),
+        1 << 20
+    );
+}
+
+#[test]
+fn an_archive_of_changed_files_is_held_too() {
+    let place = Place::new();
+    let work = place.repository();
+    let source = place.open(&work, None).unwrap().source().unwrap();
+    let files = [("run.sh".to_owned(), Some(b"#!/bin/false\n".to_vec()))].into();
+    let changed = source.with_changes(&files, &place.cache()).unwrap();
+    for archive in [&source.archive, &changed.archive] {
+        age(archive, 100);
+    }
+    let archive = source.archive.clone();
+    drop(source);
+    make_room(&place.cache(), 0).unwrap();
+    assert!(changed.archive.exists() && !archive.exists());
+    // By its tree alone, too.
+    let (archive, tree) = (changed.archive.clone(), changed.tree().unwrap());
+    drop(changed);
+    age(&archive, 100);
+    make_room(&place.cache(), 0).unwrap();
+    assert!(tree.read("run.sh").unwrap().is_some());
+    drop(tree);
+    make_room(&place.cache(), 0).unwrap();
+    assert!(!archive.exists());
+}

@@ -5,12 +5,14 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use super::kept::{self, Held};
 use crate::sandbox::Result;
 
 /// An index of an archive of a [`super::Source`].
 #[derive(Debug)]
 pub struct Tree {
     archive: PathBuf,
+    _held: Option<Held>,
     entries: BTreeMap<String, Place>,
 }
 
@@ -26,6 +28,7 @@ pub(super) struct Place {
 impl Tree {
     pub fn open(archive: &Path) -> Result<Tree> {
         let mut entries = BTreeMap::new();
+        let held = kept::hold(archive)?;
         let mut tar = tar::Archive::new(File::open(archive)?);
         for entry in tar.entries_with_seek()? {
             let entry = entry?;
@@ -45,6 +48,7 @@ impl Tree {
         }
         Ok(Tree {
             archive: archive.to_owned(),
+            _held: held,
             entries,
         })
     }

@@ -250,8 +250,13 @@ async fn docker_a_saved_state_belongs_to_the_tools_user_and_keeps_no_environment
     let replace =
         "cd /usr/local/lib/python3.11 && rm -r idlelib && mkdir idlelib && touch idlelib/new";
     assert_eq!(run(&*sandbox, replace).await.code, 0);
+    let much = "head -c 3000000 /dev/urandom > /opt/testwright/env/much";
+    assert_eq!(run(&*sandbox, much).await.code, 0);
     sandbox.save(&name).await.unwrap();
     sandbox.stop().await.unwrap();
+    // The base image is no part of it.
+    let bytes = docker.saved_bytes(&name).await.unwrap();
+    assert!((3_000_000..30_000_000).contains(&bytes), "{bytes}");
     assert!(docker.has_saved(&name).await.unwrap());
 
     let start = Start::Saved(name.clone());

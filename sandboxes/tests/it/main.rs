@@ -9,3 +9,7 @@ mod docker;
 mod environment;
 #[cfg(target_os = "linux")]
 mod local;
+#[cfg(target_os = "linux")]
+mod place;
+#[cfg(target_os = "linux")]
+mod room;

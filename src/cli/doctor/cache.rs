@@ -1,6 +1,6 @@
 //! Disk: room in the folders that a run writes to, and what the cache holds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub struct Cached {
     /// Where its recipe came from.
     pub origin: String,
     pub packages: usize,
-    /// Bytes on this machine; `None` where an engine keeps it.
+    /// Bytes beside the requirements that it shares with others; `None` where its record is old and an engine keeps it.
     pub bytes: Option<u64>,
 }
 
@@ -96,6 +96,27 @@ pub fn kept(cache: &Path) -> Option<Finding> {
     (all > 0).then(|| Finding::ok("disk", "kept", text))
 }
 
+/// How much of what environments may take is taken, by backend.
+pub fn bound(kept: &BTreeMap<String, u64>, most: Size) -> Option<Finding> {
+    const AREA: &str = "disk";
+    const WHAT: &str = "environments";
+    let part = |(backend, bytes): (&String, &u64)| {
+        format!("{} of at most {most} for {backend}", Size::new(*bytes))
+    };
+    let parts: Vec<String> = kept.iter().map(part).collect();
+    if parts.is_empty() {
+        return None;
+    }
+    let text = format!("kept {}", parts.join(", "));
+    Some(if kept.values().all(|bytes| *bytes <= most.bytes()) {
+        Finding::ok(AREA, WHAT, text)
+    } else {
+        Finding::note(AREA, WHAT, text).hint(
+            "what was used longest ago goes with the next build, unless it is in use; `build.cache-size` says how much may stay",
+        )
+    })
+}
+
 /// Blocking: walks through the cache.
 pub fn environments(cache: &Path) -> Vec<Cached> {
     let mut found = Vec::new();
@@ -121,7 +142,9 @@ pub fn environments(cache: &Path) -> Vec<Cached> {
             python: environment.recipe.python,
             origin: environment.origin,
             packages: environment.packages.len(),
-            bytes: state.is_dir().then(|| size(&state)),
+            bytes: environment
+                .bytes
+                .or_else(|| state.is_dir().then(|| size(&state))),
         });
     }
     found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
@@ -152,6 +175,7 @@ fn size(folder: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use super::super::finding::State;
     use super::*;
 
     #[test]
@@ -181,6 +205,54 @@ mod tests {
             local.is_some() && local < runs && text.starts_with('4'),
             "{text}"
         );
+    }
+
+    #[test]
+    fn what_environments_take_is_told_beside_what_they_may() {
+        let most = Size::new(50 << 30);
+        assert_eq!(bound(&BTreeMap::new(), most), None);
+        let local = ("local".to_owned(), 12 << 30);
+        let mut kept = BTreeMap::from([local]);
+        let found = bound(&kept, most).unwrap();
+        let wanted = Finding::ok(
+            "disk",
+            "environments",
+            "kept 12 GiB of at most 50 GiB for local",
+        );
+        assert_eq!(found, wanted);
+        kept.insert("docker".to_owned(), 51 << 30);
+        let found = bound(&kept, most).unwrap();
+        assert_eq!(found.state, State::Note);
+        assert!(
+            found
+                .text
+                .starts_with("kept 51 GiB of at most 50 GiB for docker, 12")
+        );
+    }
+
+    #[test]
+    fn the_bytes_of_an_environment_come_from_its_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let records = folder.path().join("environments");
+        let state = folder.path().join("local/states/env-1");
+        for folder in [&records, &state] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        std::fs::write(state.join("file"), vec![1; 1 << 20]).unwrap();
+        let mut record = serde_json::json!({
+            "saved": "env-1", "recipe": {}, "origin": "a test", "python": "", "python_version": "",
+            "base_archive": "", "env": {}, "log": "", "cached": false, "seconds": 1.0,
+            "packages": [], "notes": [], "tests": null,
+            "paths": { "workspace": "", "environment": "", "store": "", "temporary": "" },
+        });
+        let bytes = |record: &serde_json::Value| {
+            std::fs::write(records.join("env-1.json"), record.to_string()).unwrap();
+            environments(folder.path())[0].bytes
+        };
+        // As it was in earlier versions.
+        assert!(bytes(&record).unwrap() >= 1 << 20);
+        record["bytes"] = 5.into();
+        assert_eq!(bytes(&record), Some(5));
     }
 
     #[test]

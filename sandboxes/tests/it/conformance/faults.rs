@@ -54,6 +54,7 @@ pub enum Fault {
     SavedIsShared,
     TouchWorkspace,
     KeepSaved,
+    CountShared,
     StopNothing,
     AlwaysHealthy,
     CleanAll,
@@ -173,6 +174,25 @@ impl Backend for Broken {
             Fault::KeepSaved => Ok(true),
             _ => self.inner.has_saved(name).await,
         }
+    }
+
+    async fn saved_bytes(&self, name: &str) -> Result<u64> {
+        let mut bytes = self.inner.saved_bytes(name).await?;
+        if self.fault == Fault::CountShared {
+            let starts: Vec<Start> = self
+                .made
+                .lock()
+                .unwrap()
+                .iter()
+                .map(|m| m.0.clone())
+                .collect();
+            for start in starts {
+                if let Start::Saved(below) = start {
+                    bytes += self.inner.saved_bytes(&below).await?;
+                }
+            }
+        }
+        Ok(bytes)
     }
 
     async fn remove_saved(&self, name: &str) -> Result<()> {

@@ -6,7 +6,9 @@ use futures::FutureExt;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::{Command, Sandbox, Start};
 
-use super::{Check, Fault, Ground, Verdict, What, download, ensure, expect, sh, stop, upload};
+use super::{
+    Check, Fault, Ground, Verdict, What, download, ensure, expect, noise, sh, stop, upload,
+};
 
 pub fn checks() -> Vec<Check> {
     vec![
@@ -49,6 +51,11 @@ pub fn checks() -> Vec<Check> {
             name: "a removed state is gone",
             what: What::Making(|g| removed(g).boxed()),
             fault: Fault::KeepSaved,
+        },
+        Check {
+            name: "a saved state takes what it does not share with the one below",
+            what: What::Making(|g| saved_bytes(g).boxed()),
+            fault: Fault::CountShared,
         },
         Check {
             name: "stop ends every process, also one that has left its parents",
@@ -305,6 +312,51 @@ async fn removed(ground: Ground<'_>) -> Verdict {
         .map_err(|e| e.to_string())?;
     remove(ground, &name).await?;
     ensure(!known, "it is still there")
+}
+
+async fn saved_bytes(ground: Ground<'_>) -> Verdict {
+    const MIB: u64 = 1 << 20;
+    let (below, above) = (name("below"), name("above"));
+    let bytes = async |name: &str| {
+        let told = ground.backend.saved_bytes(name).await;
+        told.map_err(|e| (e.kind, format!("bytes of {name}: {e}")))
+    };
+    match bytes(&below).await {
+        Err((kind, _)) => expect("kind of error", kind, ErrorKind::NotFound)?,
+        Ok(_) => return Err("a state that is not there has a size".to_owned()),
+    }
+    let mut spec = ground.spec();
+    spec.root = true;
+    let sandbox = ground.sandbox(&spec).await?;
+    let paths = sandbox.facts().paths.clone();
+    for (folder, length) in [(&paths.environment, 6), (&paths.workspace, 2)] {
+        let content = noise(length << 20);
+        upload(sandbox.as_ref(), &folder.join("noise"), &content).await?;
+    }
+    let done = sandbox.save(&below).await;
+    stop(sandbox).await?;
+    done.map_err(|e| format!("save: {e}"))?;
+
+    spec.start = Start::Saved(below.clone());
+    let sandbox = ground.sandbox(&spec).await?;
+    let more = sandbox.facts().paths.environment.join("more");
+    upload(sandbox.as_ref(), &more, &noise(1 << 20)).await?;
+    let done = sandbox.save(&above).await;
+    stop(sandbox).await?;
+    done.map_err(|e| format!("save: {e}"))?;
+    let told = (bytes(&below).await, bytes(&above).await);
+    let sandbox = from_saved(ground, &above).await?;
+    let path = sandbox.facts().paths.environment.join("noise");
+    let content = download(sandbox.as_ref(), &path).await?;
+    stop(sandbox).await?;
+    remove(ground, &above).await?;
+    remove(ground, &below).await?;
+    ensure(content == noise(6 << 20), "what is shared is another")?;
+    let (a, b) = (told.0.map_err(|e| e.1)?, told.1.map_err(|e| e.1)?);
+    ensure(
+        (8 * MIB..16 * MIB).contains(&a) && (MIB..a).contains(&b),
+        format!("{a} bytes, and {b} on top of them"),
+    )
 }
 
 /// Command lines on this machine that contain the mark.

@@ -1,0 +1,56 @@
+//! What a saved state takes in the engine: the layers that saving put on top of those it was made from.
+
+use super::connect::Engine;
+use super::error::explain;
+use super::images::{absent, state_tag};
+use super::owner;
+use crate::error::ErrorKind;
+use crate::sandbox::Result;
+
+/// How many steps the history of an image has.
+pub(super) async fn steps(engine: &Engine, image: &str) -> Result<usize> {
+    Ok(sizes(engine, image).await?.len())
+}
+
+pub(super) async fn saved_bytes(engine: &Engine, name: &str) -> Result<u64> {
+    let tag = state_tag(name);
+    let found = match engine.api.inspect_image(&tag).await {
+        Ok(found) => found,
+        Err(e) => match explain(&format!("look for image {tag}"), e) {
+            error if error.kind == ErrorKind::NotFound => return Err(absent(name, &tag)),
+            error => return Err(error),
+        },
+    };
+    let labels = found.config.and_then(|config| config.labels);
+    let below = labels.and_then(|labels| labels.get(owner::BELOW)?.parse::<usize>().ok());
+    Ok(on_top(&sizes(engine, &tag).await?, below))
+}
+
+/// Saving may take two commits, and what lies below was saved itself: only how many steps were there before tells.
+fn on_top(sizes: &[u64], below: Option<usize>) -> u64 {
+    // States of earlier versions do not tell. Most were saved by one commit.
+    let added = below.map_or(1, |below| sizes.len().saturating_sub(below));
+    sizes.iter().take(added).sum()
+}
+
+/// The bytes that each step of the history added, the last first.
+async fn sizes(engine: &Engine, image: &str) -> Result<Vec<u64>> {
+    let history = engine.api.image_history(image).await;
+    let history = history.map_err(|e| explain(&format!("read the history of image {image}"), e))?;
+    let size = |step: &bollard::models::ImageHistoryResponseItem| u64::try_from(step.size);
+    Ok(history.iter().map(|step| size(step).unwrap_or(0)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_commits_of_a_save_count_and_nothing_below() {
+        let sizes = [1, 20, 300, 4000];
+        assert_eq!(on_top(&sizes, Some(2)), 21);
+        assert_eq!(on_top(&sizes, Some(3)), 1);
+        assert_eq!(on_top(&sizes, Some(5)), 0);
+        assert_eq!(on_top(&sizes, None), 1);
+    }
+}

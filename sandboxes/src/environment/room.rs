@@ -1,0 +1,233 @@
+//! Room on the disk: what was used longest ago goes until the environments of a backend take no more than they may.
+//!
+//! What somebody uses or builds stays (see [`super::lease`]), so all together can still be too much. A layer of
+//! requirements goes with the last environment that stands on it. A removal that is cut short is finished by the next.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::{Instant, SystemTime};
+
+use super::lease::{Sole, last_used};
+use super::records::{self, Record};
+use super::steps::Log;
+use super::{Event, Progress};
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::{Backend, Result};
+
+/// Something that is kept.
+#[derive(Debug, Clone, PartialEq)]
+struct Kept {
+    name: String,
+    bytes: u64,
+    used: SystemTime,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Kind {
+    Layer,
+    /// An environment and the layer that it stands on; records of earlier versions do not tell.
+    On(Option<String>),
+}
+
+/// Removes what is too much. The answer is what could not be removed, a line each: that is no reason for a build to
+/// fail.
+pub(super) async fn make(
+    backend: &dyn Backend,
+    folder: &Path,
+    most: u64,
+    log: &Log,
+    progress: Progress<'_>,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Err(error) = try_make(backend, folder, most, log, progress, &mut notes).await {
+        notes.push(format!("failed to look for old environments: {error}"));
+    }
+    for note in &notes {
+        log.line(note);
+    }
+    notes
+}
+
+async fn try_make(
+    backend: &dyn Backend,
+    folder: &Path,
+    most: u64,
+    log: &Log,
+    progress: Progress<'_>,
+    notes: &mut Vec<String>,
+) -> Result<()> {
+    // Two at a time would each remove as much as is too much.
+    let one_at_a_time = File::create(folder.join("room.lock"))?;
+    let _one_at_a_time =
+        tokio::task::spawn_blocking(move || one_at_a_time.lock().map(|()| one_at_a_time))
+            .await
+            .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))??;
+    finish(backend, folder, notes).await?;
+    let kept = survey(backend, folder).await?;
+    let doomed = choose(kept, most, |name| Sole::take(folder, name))?;
+    if doomed.is_empty() {
+        return Ok(());
+    }
+    let step = told(doomed.iter().map(|(one, _)| one));
+    progress(Event::Started { step: step.clone() });
+    let begun = Instant::now();
+    log.line(&format!("== {step}"));
+    for (one, _sole) in &doomed {
+        log.line(&one.name);
+        let record = records::path(folder, &one.name);
+        tokio::fs::rename(&record, records::gone(folder, &one.name)).await?;
+        remove(backend, folder, &one.name, notes).await;
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    log.line(&format!("== {step}: {seconds:.1} s\n"));
+    progress(Event::Finished { step, seconds });
+    Ok(())
+}
+
+/// The record is called `NAME.gone` already.
+async fn remove(backend: &dyn Backend, folder: &Path, name: &str, notes: &mut Vec<String>) {
+    let removed = match backend.remove_saved(name).await {
+        Ok(()) => tokio::fs::remove_file(records::gone(folder, name))
+            .await
+            .map_err(SandboxError::from),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = removed {
+        notes.push(format!("failed to remove the old state {name}: {error}"));
+    }
+}
+
+/// Finishes removals that were cut short.
+async fn finish(backend: &dyn Backend, folder: &Path, notes: &mut Vec<String>) -> Result<()> {
+    for name in records::names(folder, ".gone") {
+        let sole = Sole::take(folder, &name)?;
+        let gone = records::gone(folder, &name);
+        if records::path(folder, &name).exists() {
+            // It was built again since.
+            tokio::fs::remove_file(&gone).await?;
+        } else if sole.is_some()
+            && Record::read(&gone)
+                .await
+                .is_none_or(|record| record.backend() == backend.name())
+        {
+            remove(backend, folder, &name, notes).await;
+        }
+    }
+    Ok(())
+}
+
+/// What this backend keeps.
+async fn survey(backend: &dyn Backend, folder: &Path) -> Result<Vec<Kept>> {
+    let mut kept = Vec::new();
+    for name in records::names(folder, ".json") {
+        let path = records::path(folder, &name);
+        let Some(mut record) = Record::read(&path).await else {
+            continue;
+        };
+        let used = last_used(folder, &name)
+            .or_else(|| std::fs::metadata(&path).ok()?.modified().ok())
+            .unwrap_or(SystemTime::UNIX_EPOCH);
+        if record.backend().is_empty() {
+            adopt(backend, folder, &name, &mut record).await?;
+        }
+        if record.backend() != backend.name() {
+            continue;
+        }
+        kept.push(Kept {
+            bytes: record.bytes().unwrap_or_default(),
+            used,
+            kind: match record {
+                Record::Layer(_) => Kind::Layer,
+                Record::Environment(one) => {
+                    Kind::On(Some(one.dependencies).filter(|name| !name.is_empty()))
+                }
+            },
+            name,
+        });
+    }
+    Ok(kept)
+}
+
+/// A record of an earlier version, of a state that this backend has: from now on it counts.
+async fn adopt(
+    backend: &dyn Backend,
+    folder: &Path,
+    name: &str,
+    record: &mut Record,
+) -> Result<()> {
+    if !backend.has_saved(name).await? {
+        return Ok(());
+    }
+    record.complete(backend.name(), backend.saved_bytes(name).await?);
+    // Whoever builds it writes a record that is whole.
+    match Sole::take(folder, name)? {
+        Some(_sole) => record.write(&records::path(folder, name)).await,
+        None => Ok(()),
+    }
+}
+
+/// What has to go, in this order; `sole` makes sure that nobody uses it.
+fn choose<S>(
+    mut kept: Vec<Kept>,
+    most: u64,
+    mut sole: impl FnMut(&str) -> Result<Option<S>>,
+) -> Result<Vec<(Kept, S)>> {
+    let mut bytes: u64 = kept.iter().map(|one| one.bytes).sum();
+    let (mut doomed, mut held) = (Vec::new(), Vec::new());
+    if bytes <= most {
+        return Ok(doomed);
+    }
+    kept.sort_by(|a, b| a.used.cmp(&b.used).then_with(|| a.name.cmp(&b.name)));
+    loop {
+        let bare = |one: &Kept| {
+            one.kind == Kind::Layer && !kept.iter().chain(&held).any(|other| other.is_on(&one.name))
+        };
+        let oldest = |one: &Kept| one.kind != Kind::Layer;
+        let next = match kept.iter().position(bare) {
+            None if bytes > most => kept.iter().position(oldest),
+            found => found,
+        };
+        let Some(next) = next else {
+            return Ok(doomed);
+        };
+        let one = kept.remove(next);
+        match sole(&one.name)? {
+            Some(sole) => {
+                bytes = bytes.saturating_sub(one.bytes);
+                doomed.push((one, sole));
+            }
+            None => held.push(one),
+        }
+    }
+}
+
+impl Kept {
+    fn is_on(&self, layer: &str) -> bool {
+        match &self.kind {
+            Kind::On(Some(name)) => name == layer,
+            Kind::On(None) => true,
+            Kind::Layer => false,
+        }
+    }
+}
+
+fn told<'a>(doomed: impl Iterator<Item = &'a Kept>) -> String {
+    let (mut environments, mut bytes) = (0, 0);
+    for one in doomed {
+        environments += usize::from(one.kind != Kind::Layer);
+        bytes += one.bytes;
+    }
+    let size = if bytes >= 1 << 30 {
+        format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64)
+    } else {
+        format!("{:.1} MiB", bytes as f64 / (1_u64 << 20) as f64)
+    };
+    match environments {
+        0 => format!("remove requirements that no environment stands on: {size}"),
+        _ => format!("remove environments that were used longest ago: {environments}, {size}"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

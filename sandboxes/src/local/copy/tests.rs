@@ -1,0 +1,123 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::os::unix::fs::MetadataExt;
+
+use super::*;
+use crate::local::size::own_bytes;
+
+fn put(folder: &Path, path: &str, content: &str, mode: u32, seconds: u64) {
+    let path = folder.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, content).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+    let time = std::time::UNIX_EPOCH + std::time::Duration::new(seconds, 5);
+    File::open(&path).unwrap().set_modified(time).unwrap();
+}
+
+/// Longer than what is compared at once, so that a difference at the end is one in the second part.
+fn long(end: &str) -> String {
+    "x".repeat(100_000) + end
+}
+
+#[test]
+fn what_is_the_same_becomes_a_link_and_nothing_else_does() {
+    let place = tempfile::tempdir().unwrap();
+    let [model, from, to] = ["model", "from", "to"].map(|name| place.path().join(name));
+    for folder in [&model, &from] {
+        put(folder, "sub/same", &long("a"), 0o644, 1000);
+        put(folder, "same", "", 0o755, 1000);
+    }
+    let pairs = [
+        (
+            "bytes",
+            [(long("a"), 0o644, 1000), (long("b"), 0o644, 1000)],
+        ),
+        (
+            "size",
+            [
+                ("a".to_owned(), 0o644, 1000),
+                ("ab".to_owned(), 0o644, 1000),
+            ],
+        ),
+        (
+            "mode",
+            [("a".to_owned(), 0o644, 1000), ("a".to_owned(), 0o755, 1000)],
+        ),
+        (
+            "time",
+            [("a".to_owned(), 0o644, 1000), ("a".to_owned(), 0o644, 1001)],
+        ),
+    ];
+    for (name, [there, here]) in &pairs {
+        for (folder, (content, mode, seconds)) in [(&model, there), (&from, here)] {
+            put(folder, name, content, *mode, *seconds);
+        }
+    }
+    put(&from, "sub/new", "a", 0o644, 1000);
+    put(&from, "linked", "a", 0o644, 1000);
+    put(&model, "other", "a", 0o644, 1000);
+    std::os::unix::fs::symlink("other", model.join("linked")).unwrap();
+    copy_tree(&from, &to, Files::CopyUnlessIn(&model), None).unwrap();
+
+    let file = |folder: &Path, path: &str| fs::symlink_metadata(folder.join(path)).unwrap();
+    let mut paths = vec!["sub/new", "linked", "sub/same", "same"];
+    paths.extend(pairs.iter().map(|(name, _)| *name));
+    for path in paths {
+        let (copy, original) = (file(&to, path), file(&from, path));
+        assert_eq!(
+            fs::read(to.join(path)).unwrap(),
+            fs::read(from.join(path)).unwrap(),
+            "{path}"
+        );
+        assert_eq!(
+            (copy.mode(), copy.mtime()),
+            (original.mode(), original.mtime()),
+            "{path}"
+        );
+        let linked = path.ends_with("same");
+        let there = fs::symlink_metadata(model.join(path));
+        assert_eq!(
+            there.is_ok_and(|there| there.ino() == copy.ino()),
+            linked,
+            "{path}"
+        );
+    }
+    assert!(!to.join("other").exists());
+
+    let (all, own) = (
+        own_bytes(&to, None).unwrap(),
+        own_bytes(&to, Some(&model)).unwrap(),
+    );
+    assert_eq!(all - own, file(&to, "sub/same").blocks() * 512);
+}
+
+/// Under root, copies for another user are not those of root's model.
+#[test]
+fn another_owner_is_another_file() {
+    let place = tempfile::tempdir().unwrap();
+    let [model, from, to] = ["model", "from", "to"].map(|name| place.path().join(name));
+    for folder in [&model, &from] {
+        put(folder, "file", "a", 0o644, 1000);
+    }
+    if !geteuid().is_root() {
+        eprintln!("skipped: only root can give files away");
+        return;
+    }
+    copy_tree(&from, &to, Files::CopyUnlessIn(&model), Some(4711)).unwrap();
+    let copy = fs::metadata(to.join("file")).unwrap();
+    assert_eq!((copy.uid(), copy.nlink()), (4711, 1));
+    assert_eq!(fs::metadata(model.join("file")).unwrap().uid(), 0);
+}
+
+/// A folder that one would leave through a link is as if it were not there.
+#[test]
+fn links_in_the_model_are_not_followed() {
+    let place = tempfile::tempdir().unwrap();
+    let [model, from, to] = ["model", "from", "to"].map(|name| place.path().join(name));
+    put(&from, "sub/file", "a", 0o644, 1000);
+    put(place.path(), "elsewhere/file", "a", 0o644, 1000);
+    fs::create_dir(&model).unwrap();
+    std::os::unix::fs::symlink("../elsewhere", model.join("sub")).unwrap();
+    copy_tree(&from, &to, Files::CopyUnlessIn(&model), None).unwrap();
+    assert_eq!(fs::metadata(to.join("sub/file")).unwrap().nlink(), 1);
+}

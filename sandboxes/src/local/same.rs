@@ -1,0 +1,65 @@
+//! Is a file what another folder has at its place? Then a copy of it need not be one.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
+
+/// As much is compared at once.
+const PART: usize = 1 << 16;
+
+/// Would a copy of `source` that belongs to `owner` be what `folder` has under this name: a plain file of the same
+/// size, time, mode and owner, and of the same bytes? `source` is read from its beginning.
+pub(super) fn has_same(
+    folder: &OwnedFd,
+    name: &CStr,
+    source: &File,
+    like: &FileStat,
+    owner: (u32, u32),
+) -> io::Result<bool> {
+    let read = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    // Whatever cannot be opened is another: then there is a copy, and no harm done.
+    let Ok(there) = openat(folder, name, read, Mode::empty()) else {
+        return Ok(false);
+    };
+    let there = File::from(there);
+    let found = fstat(&there)?;
+    let plain = |stat: &FileStat| stat.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFREG.bits();
+    let same = plain(&found)
+        && plain(like)
+        && found.st_size == like.st_size
+        && (found.st_mtime, found.st_mtime_nsec) == (like.st_mtime, like.st_mtime_nsec)
+        && found.st_mode & 0o7777 == like.st_mode & 0o7777
+        && (found.st_uid, found.st_gid) == owner;
+    Ok(same && same_bytes(source, &there)?)
+}
+
+fn same_bytes(mut one: &File, mut other: &File) -> io::Result<bool> {
+    let (mut left, mut right) = (vec![0; PART], vec![0; PART]);
+    loop {
+        let (a, b) = (fill(&mut one, &mut left)?, fill(&mut other, &mut right)?);
+        if left[..a] != right[..b] {
+            return Ok(false);
+        }
+        if a < PART {
+            return Ok(true);
+        }
+    }
+}
+
+/// Fewer bytes than there is room for only at the end of the file.
+fn fill(file: &mut &File, room: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < room.len() {
+        match file.read(&mut room[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(filled)
+}

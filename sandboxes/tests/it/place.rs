@@ -1,0 +1,262 @@
+//! A repository, the packages that it needs and a local backend, in a folder of their own: environments can be built
+//! there without network.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use testwright_sandboxes::environment::{BuildSettings, Environment, Event, prepare};
+use testwright_sandboxes::local::{Local, LocalSettings};
+use testwright_sandboxes::recipe::Recipe;
+use testwright_sandboxes::repository::{OpenOptions, Source, open};
+use testwright_sandboxes::sandbox::output;
+use testwright_sandboxes::{Backend, Command, Limits, Sandbox, SandboxError, Spec, Start};
+
+/// A backend that finds editable installs without any package: it lies in the repository itself.
+const BUILD_BACKEND: &str = r#"
+import os, pathlib, zipfile
+def _wheel(folder, version):
+    name = f"thing-{version}-py3-none-any.whl"
+    info = f"thing-{version}.dist-info"
+    with zipfile.ZipFile(os.path.join(folder, name), "w") as z:
+        if os.path.exists("old"):
+            z.write("thing/__init__.py")
+            z.writestr("thing/built.py", "value = 'built'\n")
+        else:
+            z.writestr("thing.pth", os.getcwd() + "\n")
+        z.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: thing\nVersion: {version}\n")
+        z.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        z.writestr(f"{info}/RECORD", "")
+    return name
+def build_wheel(folder, config=None, metadata=None):
+    pathlib.Path("generated.txt").write_text(os.environ.get("GENERATED", "yes"))
+    pathlib.Path("tracked.txt").write_text("changed by the build")
+    return _wheel(folder, os.environ.get("SETUPTOOLS_SCM_PRETEND_VERSION_FOR_THING", "0"))
+if not os.path.exists("old"):
+    build_editable = build_wheel
+"#;
+
+const PYPROJECT: &str = "[project]\nname = \"thing\"\ndynamic = [\"version\"]\n\
+                         [build-system]\nrequires = []\nbuild-backend = \"backend\"\nbackend-path = [\".\"]\n\
+                         # setuptools_scm\n";
+
+/// As much of pytest as collecting needs: one test for each `def test_`, errors for files that do not compile.
+const PYTEST: &str = r#"
+import os, pathlib, sys
+if "--strange" in sys.argv:
+    sys.exit("error: unrecognized arguments: --strange")
+if pathlib.Path("crash").exists() and not sys.argv[-1].endswith("_fine.py"):
+    os.kill(os.getpid(), 11)
+good, bad = [], []
+for path in sorted(pathlib.Path(".").rglob("test_*.py")):
+    try:
+        compile(path.read_text(), str(path), "exec")
+        good.append(f"{path}: {path.read_text().count('def test_')}")
+    except SyntaxError:
+        bad.append(f"____ ERROR collecting {path} ____")
+print("\n".join(good + bad))
+sys.exit(2 if bad else 0 if good else 5)
+"#;
+
+pub struct Place {
+    pub folder: tempfile::TempDir,
+    pub backend: Local,
+    /// Bytes that environments may take.
+    pub cache_size: u64,
+}
+
+impl Place {
+    /// `None` where this machine has no isolation, or no uv.
+    pub fn new() -> Option<Place> {
+        let folder = tempfile::tempdir().unwrap();
+        if let Err(e) = testwright_sandboxes::uv::find(None, folder.path(), false) {
+            eprintln!("skipped: {e}");
+            return None;
+        }
+        let backend = Local::new(LocalSettings {
+            cache: folder.path().join("local"),
+            launcher: vec![env!("CARGO_BIN_EXE_testwright-jail").into()],
+            ..LocalSettings::default()
+        });
+        let backend = match backend {
+            Ok(backend) => backend,
+            Err(e) => {
+                eprintln!("skipped: {e}");
+                return None;
+            }
+        };
+        let place = Place {
+            folder,
+            backend,
+            cache_size: 50 << 30,
+        };
+        place.write("pyproject.toml", PYPROJECT);
+        place.write("backend.py", BUILD_BACKEND);
+        place.write("thing/__init__.py", "value = 1\n");
+        place.write(
+            "tests/test_a.py",
+            "def test_a(): pass\ndef test_b(): pass\n",
+        );
+        place.write("tracked.txt", "as committed");
+        place.wheel("pytest", "7.0", PYTEST);
+        place.wheel("extra", "1.0", "");
+        place.wheel("extra", "2.0", "");
+        place.git(&["init", "-q"]);
+        Some(place)
+    }
+
+    pub fn write(&self, path: &str, content: &str) {
+        let path = self.work().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    pub fn wheels(&self) -> PathBuf {
+        self.folder.path().join("cache/packages/wheels")
+    }
+
+    /// A package of one module that can be run with `-m`.
+    pub fn wheel(&self, name: &str, version: &str, code: &str) {
+        let folder = self.folder.path().join(format!("{name}-{version}"));
+        let info = folder.join(format!("{name}-{version}.dist-info"));
+        std::fs::create_dir_all(&info).unwrap();
+        std::fs::write(folder.join(format!("{name}.py")), code).unwrap();
+        let metadata = format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n");
+        std::fs::write(info.join("METADATA"), metadata).unwrap();
+        let wheel = "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n";
+        std::fs::write(info.join("WHEEL"), wheel).unwrap();
+        std::fs::write(info.join("RECORD"), "").unwrap();
+        std::fs::create_dir_all(self.wheels()).unwrap();
+        let file = self
+            .wheels()
+            .join(format!("{name}-{version}-py3-none-any.whl"));
+        let said = std::process::Command::new("python3")
+            .args(["-m", "zipfile", "-c"])
+            .args([file, folder.join(format!("{name}.py")), info])
+            .output()
+            .unwrap();
+        assert!(said.status.success(), "{said:?}");
+    }
+
+    pub fn git(&self, arguments: &[&str]) {
+        let said = std::process::Command::new("git")
+            .current_dir(self.work())
+            .args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(said.status.success(), "{said:?}");
+    }
+
+    /// Commits what is there, and reads it.
+    pub fn source(&self) -> Source {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "--allow-empty", "-m", "x"]);
+        let cache = self.folder.path().join("cache");
+        let repository = open(
+            self.work().to_str().unwrap(),
+            None,
+            &cache,
+            &OpenOptions::default(),
+        )
+        .unwrap();
+        repository.source().unwrap()
+    }
+
+    pub fn settings(&self) -> BuildSettings {
+        BuildSettings {
+            offline: true,
+            cache_size: self.cache_size,
+            step_deadline: Duration::from_secs(120),
+            ..BuildSettings::new(self.folder.path().join("cache"))
+        }
+    }
+
+    pub async fn build(
+        &self,
+        source: &Source,
+        recipe: &Recipe,
+    ) -> Result<Environment, SandboxError> {
+        self.tell(source, recipe, "a test").await.0
+    }
+
+    /// The result, and the steps that were taken.
+    pub async fn tell(
+        &self,
+        source: &Source,
+        recipe: &Recipe,
+        origin: &str,
+    ) -> (Result<Environment, SandboxError>, Vec<String>) {
+        let steps = Mutex::new(Vec::new());
+        let progress = |event: Event| {
+            if let Event::Started { step } = event {
+                steps.lock().unwrap().push(step);
+            }
+        };
+        let result = prepare(
+            &self.backend,
+            source,
+            recipe,
+            origin,
+            &self.settings(),
+            &progress,
+        )
+        .await;
+        (result, steps.into_inner().unwrap())
+    }
+
+    pub async fn sandbox(&self, environment: &Environment) -> Box<dyn Sandbox> {
+        let spec = Spec {
+            start: Start::Saved(environment.saved.clone()),
+            network: false,
+            root: false,
+            limits: Limits::default(),
+            env: environment.env.clone(),
+            mounts: Vec::new(),
+            purpose: "test".to_owned(),
+        };
+        self.backend.start(&spec).await.unwrap()
+    }
+}
+
+pub async fn shell(sandbox: &dyn Sandbox, script: &str) -> String {
+    let said = output(sandbox, &Command::shell(script), Duration::from_secs(60))
+        .await
+        .unwrap();
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&said.stdout),
+        String::from_utf8_lossy(&said.stderr)
+    )
+}
+
+pub fn recipe() -> Recipe {
+    let version = std::process::Command::new("python3")
+        .args(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
+        .output()
+        .unwrap();
+    Recipe {
+        python: Some(String::from_utf8(version.stdout).unwrap().trim().to_owned()),
+        // As a requirement of their own, setuptools and wheel are not added.
+        requirements: vec![
+            "pytest".into(),
+            "extra<2".into(),
+            "setuptools; python_version < '3'".into(),
+            "wheel; python_version < '3'".into(),
+        ],
+        exclude_newer: Some("never".to_owned()),
+        env: [
+            (
+                "UV_FIND_LINKS".to_owned(),
+                "/opt/testwright-packages/wheels".to_owned(),
+            ),
+            ("UV_NO_INDEX".to_owned(), "1".to_owned()),
+        ]
+        .into(),
+        ..Recipe::default()
+    }
+}
