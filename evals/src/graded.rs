@@ -42,6 +42,9 @@ pub struct Graded {
     /// that could not be measured.
     #[serde(default)]
     pub coverage_lines: Option<u64>,
+    /// Changed lines that are statements, on both sides: those of which adequacy is a share.
+    #[serde(default)]
+    pub adequacy_lines: Option<u64>,
     /// Why a coverage figure is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage_problem: Option<String>,
@@ -51,12 +54,23 @@ pub struct Graded {
     pub seconds: Seconds,
     /// Which parts came from a cache: `build`, `old`, `new`, `base`.
     pub cached: Vec<String>,
-    /// Logs, relative to the folder of the results, by name (`build`, `old`, `new`, …).
+    /// Logs by name (`build`, `old`, `new`, …), relative to the folder of the results.
     #[serde(default)]
     pub logs: BTreeMap<String, String>,
     /// That the sandbox of the old code did not hold the new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peeking: Option<Peeking>,
+}
+
+impl Graded {
+    /// Nothing is said of the prediction then.
+    pub fn could_not(&mut self, infrastructure: Infrastructure) {
+        self.strict = Strict {
+            fail_to_pass: false,
+            reason: "it could not be graded".to_owned(),
+        };
+        self.infrastructure = Some(infrastructure);
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

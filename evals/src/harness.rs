@@ -7,6 +7,7 @@
 mod blank;
 mod contribution;
 mod coverage;
+mod figures;
 mod grade;
 mod instance;
 mod lines;
@@ -18,7 +19,7 @@ mod schedule;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use testwright_sandboxes::environment::BuildSettings;
 use testwright_sandboxes::recipe::Overrides;
@@ -30,8 +31,10 @@ use crate::graded::Infrastructure;
 pub use results::{Results, ResultsError};
 pub use schedule::{Job, Progress, Step, Workers, grade_all, workers};
 
-/// Changes when the same runs would be judged otherwise, or would be made otherwise.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
+/// Changes when the same runs would be judged otherwise.
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
+/// Changes when the same runs would be made otherwise.
+const RUNS: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
 
 /// What the harness works with.
 pub struct Harness {
@@ -51,6 +54,8 @@ pub struct Harness {
     pub limits: Limits,
     /// Longest time of one run of tests.
     pub test_time: Duration,
+    /// What took too long before that may not do so again.
+    pub begun: SystemTime,
     /// For labels of sandboxes.
     pub purpose: String,
     /// Where environments, clones and runs are kept.
@@ -105,7 +110,7 @@ fn stopped(stage: &str) -> impl Fn(SandboxError) -> Stopped + '_ {
         Box::new(Infrastructure {
             stage: stage.to_owned(),
             cause,
-            log: None,
+            log: error.log.map(|log| log.display().to_string()),
         })
     }
 }

@@ -8,12 +8,12 @@ mod strict;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{FailureClass, Outcome, is_of};
 
-pub use official::{Swt, Tdd};
+pub use official::{Adequacy, Swt, Tdd};
 pub use strict::Strict;
 
 /// A test on the old and on the new code.
@@ -42,6 +42,9 @@ pub struct Observed {
     pub failures: BTreeMap<String, FailureClass>,
     /// Contributed tests that do not run on the old code because a name is missing there that the issue asks for.
     pub asked_for: Vec<String>,
+    /// Ids that one side does not have and never will: it ran the same test with other parameters. They are absent there,
+    /// and did not fail.
+    pub elsewhere: BTreeSet<String>,
     /// Files that both the prediction and the golden code patch change: there the prediction decides itself what is old
     /// and new.
     pub edits: Vec<String>,
@@ -57,6 +60,11 @@ impl Observed {
             .iter()
             .filter(|(id, _)| self.is_contributed(id))
             .map(|(id, pair)| (id, *pair))
+    }
+
+    /// A test that did not come to its end counts as failed.
+    fn fails(&self, id: &str, outcome: Outcome) -> bool {
+        fails(outcome) && !(outcome == Outcome::Absent && self.elsewhere.contains(id))
     }
 
     fn others(&self) -> impl Iterator<Item = (&String, Pair)> {

@@ -1,5 +1,7 @@
 //! What can go wrong with a sandbox. None of it is ever shown to a model.
 
+use std::path::PathBuf;
+
 /// `message` is lower-case and fit to follow "failed to …"; `hint` says what the user can do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -7,6 +9,8 @@ pub struct SandboxError {
     pub kind: ErrorKind,
     pub message: String,
     pub hint: Option<String>,
+    /// Where more can be read.
+    pub log: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +35,7 @@ impl SandboxError {
             kind,
             message: message.into(),
             hint: None,
+            log: None,
         }
     }
 

@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use builtin::digest as built_in_digest;
 pub(crate) use detect::distribution_name;
 pub(crate) use pythons::parse as parse_python;
 pub use pythons::{KNOWN as KNOWN_PYTHONS, available as available_pythons, resolution_date};

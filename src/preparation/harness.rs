@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use testwright_evals::harness::Harness;
 use testwright_sandboxes::Backend;
@@ -54,6 +54,7 @@ pub async fn harness(settings: &Settings, args: HarnessArgs) -> Result<(Harness,
         toolbox_digest: DIGEST.clone(),
         limits: settings.limits.sandbox(),
         test_time: args.test_time,
+        begun: SystemTime::now(),
         purpose: format!("eval-{:x}", std::process::id()),
         cache: settings.cache.clone(),
         out: args.out,

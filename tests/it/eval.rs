@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::program::{Place, ended};
-use repository::{GOOD, Repository, lines};
+use repository::{GOOD, Repository, TESTS, lines};
 
 const ISSUE: &str = "add(1, -2) gives 0, and I expected -1.";
 
@@ -156,6 +156,10 @@ fn nasty_predictions_get_the_verdicts_that_they_deserve() {
     // Of the changed lines that golden tests and base suite run, two run more often; `def total` runs on import in both.
     let delta = plain["coverage_delta"].as_f64().unwrap();
     assert!((delta - 2.0 / 3.0).abs() < 1e-9, "{plain:#}");
+    assert_eq!(plain["coverage_lines"], 3);
+    // It replaces its old self, which ran the same lines.
+    let changed = of("changes a test that passes", "plain");
+    assert_eq!(changed["coverage_delta"], 0.0, "{changed:#}");
     assert_eq!(plain["old_class"], "assertion");
     assert_eq!(plain["peeking"]["found"], json!([]));
     let report: Value =
@@ -175,26 +179,59 @@ fn golden_tests_verify_a_set_up_and_a_planted_copy_of_the_new_code_is_found() {
          printf 'def add(a, b):\\n    return a + b\\ndef total(numbers):\\n    result = 0\\n    for number in numbers:\\n        \
          result = add(result, number)\\n    return result\\n' > \"$d/calc.py\"",
     ));
-    bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
+    // The new code of the second has an environment of its own.
+    let plain = bench.repository.instance("plain", ISSUE);
+    let mut packaging = bench.repository.instance("packaging", ISSUE);
+    let more = bench.repository.patch(|r| {
+        r.write("requirements-dev.txt", b"pytest\n");
+        r.write("CHANGES.md", b"# Changes\n");
+    });
+    packaging["patch"] = json!(format!("{}{more}", plain["patch"].as_str().unwrap()));
+    bench.dataset(&[plain, packaging]);
     let output = bench.command(&["verify"], "out").output().unwrap();
     ended(&output, 0);
     let shown = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        shown.contains("golden tests fail-to-pass: 1 of 1"),
-        "{shown}"
-    );
-    assert!(
-        shown.contains("FAIL_TO_PASS of the dataset: 1 of 1 tests agree"),
-        "{shown}"
-    );
-    assert!(
-        shown.contains("PASS_TO_PASS of the dataset: 2 of 2 tests agree"),
-        "{shown}"
-    );
-    let results = bench.results("out");
-    let found = &results.values().next().unwrap()["peeking"]["found"];
-    let place = found[0].as_str().unwrap_or_default();
-    assert!(place.ends_with("later/pkg/calc.py"), "{found}");
+    for line in [
+        "golden tests fail-to-pass: 2 of 2",
+        "FAIL_TO_PASS of the dataset: 2 of 2 tests agree",
+        "PASS_TO_PASS of the dataset: 4 of 4 tests agree",
+    ] {
+        assert!(shown.contains(line), "{shown}");
+    }
+    for result in bench.results("out").values() {
+        let found = &result["peeking"]["found"];
+        let place = found[0].as_str().unwrap_or_default();
+        assert!(place.ends_with("later/pkg/calc.py"), "{found}");
+    }
+
+    // What a prediction shares with the fix is put over the fix, on either kind of new code; prose is no matter.
+    let of = |edit: &dyn Fn(&Repository)| {
+        bench.repository.patch(|r| {
+            r.write("tests/test_calc.py", format!("{TESTS}{GOOD}").as_bytes());
+            edit(r);
+        })
+    };
+    let remark = of(&|r| {
+        let code = std::fs::read_to_string(r.folder.join("pkg/calc.py")).unwrap();
+        r.write("pkg/calc.py", format!("# A remark.\n{code}").as_bytes());
+    });
+    let prose = of(&|r| r.write("CHANGES.md", b"# Changes\n\n- A test.\n"));
+    bench.predictions(&[
+        ("remark", "plain", Some(&remark)),
+        ("remark", "packaging", Some(&remark)),
+        ("prose", "packaging", Some(&prose)),
+    ]);
+    ended(&bench.grade(&[], "shared").output().unwrap(), 0);
+    let results = bench.results("shared");
+    for (name, instance, strict) in [
+        ("remark", "plain", false),
+        ("remark", "packaging", false),
+        ("prose", "packaging", true),
+    ] {
+        let result = &results[&(name.to_owned(), instance.to_owned())];
+        assert_eq!(result["tdd"]["fail_to_pass"], true, "{result:#}");
+        assert_eq!(result["strict"]["fail_to_pass"], strict, "{result:#}");
+    }
 }
 
 /// What a result says, without what may differ from one time to the next.

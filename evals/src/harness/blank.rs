@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
+use testwright_sandboxes::recipe::built_in_digest;
 
 use super::{Harness, VERSION};
 use crate::dataset::Instance;
@@ -21,6 +22,7 @@ pub fn key(harness: &Harness, instance: &Instance, prediction: &Prediction) -> S
     let limits = format!("{:?} {:?}", harness.limits, harness.test_time);
     for text in [
         VERSION,
+        &built_in_digest(),
         &harness.toolbox_digest,
         &harness.backend.layout(),
         &limits,
@@ -69,6 +71,7 @@ pub fn blank(harness: &Harness, instance: &Instance, prediction: &Prediction) ->
         tdd,
         coverage_delta: None,
         coverage_lines: None,
+        adequacy_lines: None,
         coverage_problem: None,
         differs,
         infrastructure: None,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use sha2::{Digest, Sha256};
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::repository::{Applied, Tree};
 use testwright_tools::python;
@@ -33,6 +34,8 @@ pub fn layout(tree: &Tree) -> Result<Layout, SandboxError> {
 pub struct Contribution {
     /// `path::Class::function`, without parameters; those that are there with the patch.
     pub tests: Vec<String>,
+    /// Those of them that are there without the patch too, otherwise.
+    pub changed: Vec<String>,
     /// Test files that are there with the patch and that it adds or changes.
     pub files: Vec<String>,
     /// Those of them that are there without it too.
@@ -60,7 +63,11 @@ impl Contribution {
             for test in tests {
                 match test.change {
                     Change::Deleted => all.deleted.push(test.id),
-                    _ => all.tests.push(test.id),
+                    Change::Added => all.tests.push(test.id),
+                    Change::Modified => {
+                        all.changed.push(test.id.clone());
+                        all.tests.push(test.id);
+                    }
                 }
             }
             if layout.is_test_file(path) {
@@ -73,6 +80,12 @@ impl Contribution {
             }
         }
         Ok(all)
+    }
+
+    /// Those that are not there without the patch.
+    pub fn added(&self) -> Vec<String> {
+        let is_added = |test: &&String| !self.changed.contains(test);
+        self.tests.iter().filter(is_added).cloned().collect()
     }
 
     /// The files hold tests that are not contributed.
@@ -91,10 +104,13 @@ pub fn file_name(text: &str) -> String {
         }
     };
     let name: String = text.chars().map(safe).take(80).collect();
-    match name.as_str() {
-        "" | "." | ".." => "_".to_owned(),
-        _ => name,
+    if name == text && !matches!(text, "" | "." | "..") {
+        return name;
     }
+    // Two names must not become one.
+    let digest = Sha256::digest(text.as_bytes());
+    let digits: String = digest.iter().take(4).map(|b| format!("{b:02x}")).collect();
+    format!("{name}-{digits}")
 }
 
 /// Writes a log below the folder of results; its path relative to that.

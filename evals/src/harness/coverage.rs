@@ -1,8 +1,9 @@
 //! Change coverage ΔC (SWT-bench §3.3) and adequacy (Otter §5) from the lines that ran.
 //!
 //! ΔC compares how often a line ran with and without the prediction's tests. coverage.py knows whether a line ran, not
-//! how often; the runs are split instead: a line ran more often where a contributed test itself ran it ([`Lines::called`]),
-//! or where nothing but those ran it at all (a line that runs when its module is imported).
+//! how often; the runs are split instead: a line ran more often where a contributed test itself ran it ([`Lines::called`])
+//! that is new, or that did not run it before the prediction changed it; or where nothing but those ran it at all (a line
+//! that runs when its module is imported).
 //!
 //! [`Lines::called`]: testwright_tools::test_run::Lines::called
 
@@ -19,10 +20,15 @@ pub struct Side<'a> {
     pub golden: Option<&'a Coverage>,
     /// The contributed tests on their own.
     pub own: Option<&'a Coverage>,
+    /// Where the prediction changes tests: those that it adds, and the changed ones as they were.
+    pub changed: Option<Changes<'a>>,
 }
 
-/// A figure, or why there is none.
-pub type Figure = Result<f64, String>;
+#[derive(Debug, Clone, Copy)]
+pub struct Changes<'a> {
+    pub added: &'a Coverage,
+    pub before: &'a Coverage,
+}
 
 /// Lines that ran, of those that matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,13 +62,20 @@ pub fn change_coverage(
         if let Some(own) = side.own {
             measured(own, "the contributed tests")?;
         }
+        if let Some(changes) = side.changed {
+            measured(changes.added, "the added tests")?;
+            measured(changes.before, "the changed tests as they were")?;
+        }
         for (file, line) in each(lines) {
             let in_base = side.base.iter().any(|c| ran(c, file, line));
             if !in_base && !ran(golden, file, line) {
                 continue;
             }
             all += 1;
-            let called = side.own.is_some_and(|c| called(c, file, line));
+            let before = side.changed.is_some_and(|changes| {
+                called(changes.before, file, line) && !called(changes.added, file, line)
+            });
+            let called = !before && side.own.is_some_and(|c| called(c, file, line));
             let imported = !in_base && side.own.is_some_and(|c| ran(c, file, line));
             covered += u64::from(called || imported);
         }
@@ -73,22 +86,36 @@ pub fn change_coverage(
     })
 }
 
+/// Changed lines that are statements, and those of them that the contributed tests run, as far as that was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adequate {
+    pub covered: Covered,
+    /// Why more of them may have run.
+    pub problem: Option<String>,
+}
+
 /// Adequacy of a prediction, from what its contributed tests ran on the old and on the new code. Which lines are
 /// statements is taken from the golden tests' runs where the prediction has none.
 pub fn adequacy(
     changed: &Changed,
     own: [Option<&Coverage>; 2],
     golden: [Option<&Coverage>; 2],
-) -> Figure {
+) -> Adequate {
     let (mut covered, mut all) = (0u64, 0u64);
+    let mut problem = None;
     for (at, lines) in [&changed.removed, &changed.added].into_iter().enumerate() {
-        let own = own[at].ok_or("coverage cannot be measured with this Python")?;
-        measured(own, "the contributed tests")?;
+        let own = own[at];
+        let seen = match own {
+            Some(own) => measured(own, "the contributed tests"),
+            None => Err("coverage was not measured".to_owned()),
+        };
+        problem = problem.or(seen.err());
         for (path, line) in each(lines) {
-            let known = file(own, path).or_else(|| file(golden[at]?, path));
+            let known = own.and_then(|own| file(own, path));
+            let known = known.or_else(|| file(golden[at]?, path));
             if known.is_some_and(|file| file.statements.binary_search(&line).is_ok()) {
                 all += 1;
-                covered += u64::from(ran(own, path, line));
+                covered += u64::from(own.is_some_and(|own| ran(own, path, line)));
             }
         }
     }
@@ -96,9 +123,7 @@ pub fn adequacy(
         lines: covered,
         of: all,
     };
-    covered
-        .share()
-        .ok_or_else(|| "no changed line is a statement".to_owned())
+    Adequate { covered, problem }
 }
 
 fn each(lines: &Lines) -> impl Iterator<Item = (&str, u32)> {
@@ -176,6 +201,7 @@ mod tests {
             base: vec![&nothing],
             golden: Some(&golden),
             own: Some(&mine),
+            changed: None,
         };
         // Line 1 runs on import, in the base suite too: not more often with the prediction.
         assert_eq!(
@@ -196,15 +222,39 @@ mod tests {
     }
 
     #[test]
+    fn a_changed_test_runs_a_line_no_more_often_than_it_did() {
+        let base = coverage(&[1, 2, 3], &[1, 2], &[1, 2]);
+        let mine = coverage(&[1, 2, 3], &[1, 2, 3], &[1, 2, 3]);
+        let (before, none) = (coverage(&[1, 2, 3], &[1, 2], &[1, 2]), Coverage::default());
+        let second = coverage(&[1, 2, 3], &[2], &[2]);
+        let of = |added| {
+            let side = Side {
+                base: vec![&base],
+                golden: Some(&mine),
+                own: Some(&mine),
+                changed: Some(Changes {
+                    added,
+                    before: &before,
+                }),
+            };
+            change_coverage(&changed(&[], &[1, 2, 3]), &side, &side)
+        };
+        assert_eq!(of(&none), Ok(Covered { lines: 1, of: 3 }));
+        assert_eq!(of(&second), Ok(Covered { lines: 2, of: 3 }));
+    }
+
+    #[test]
     fn adequacy_is_of_both_sides_and_of_statements_alone() {
         let old = coverage(&[1, 2, 5], &[1, 5], &[]);
         let new = coverage(&[1, 3], &[1, 3], &[]);
         let lines = changed(&[2, 4, 5], &[3]);
-        assert_eq!(
-            adequacy(&lines, [Some(&old), Some(&new)], [None; 2]),
-            Ok(2.0 / 3.0)
-        );
-        assert!(adequacy(&changed(&[4], &[2]), [Some(&old), Some(&new)], [None; 2]).is_err());
+        let of = |lines: &Changed| adequacy(lines, [Some(&old), Some(&new)], [None; 2]);
+        assert_eq!(of(&lines).covered, Covered { lines: 2, of: 3 });
+        assert_eq!(of(&lines).problem, None);
+        assert_eq!(of(&changed(&[4], &[2])).covered.share(), None);
+        // Of no prediction the golden tests say what there would have been to run.
+        let none = adequacy(&lines, [None; 2], [Some(&old), Some(&new)]);
+        assert_eq!(none.covered, Covered { lines: 0, of: 3 });
     }
 
     #[test]
@@ -212,10 +262,13 @@ mod tests {
         let mut old = coverage(&[1], &[1], &[1]);
         old.problem = Some("the process ended".to_owned());
         let lines = changed(&[1], &[]);
+        let found = adequacy(&lines, [Some(&old); 2], [None; 2]);
         assert_eq!(
-            adequacy(&lines, [Some(&old); 2], [None; 2]).unwrap_err(),
+            found.problem.unwrap(),
             "the contributed tests: the process ended"
         );
+        // What was seen all the same is so.
+        assert_eq!(found.covered, Covered { lines: 1, of: 1 });
         // So does one whose tests started processes of which nothing is known, which the base suite may.
         let (mut lost, fine) = (coverage(&[1], &[1], &[1]), coverage(&[1], &[], &[]));
         lost.lost = 1;
@@ -223,6 +276,7 @@ mod tests {
             base: vec![base],
             golden: Some(&fine),
             own: Some(own),
+            changed: None,
         };
         let of = |side: &Side<'_>| change_coverage(&lines, side, side);
         assert!(of(&side(&fine, &lost)).is_err());

@@ -6,11 +6,9 @@ use std::time::Instant;
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::repository::{self, Applied, Files};
 use testwright_tools::outcomes::text::text;
-use testwright_tools::test_run::Coverage;
 
 use super::blank::blank;
 use super::contribution::{Contribution, log};
-use super::coverage::{Covered, Side, adequacy, change_coverage};
 use super::instance::{Ready, State};
 use super::runs::{Ran, Run};
 use super::{Harness, Stopped, TESTS, observe, stopped};
@@ -23,17 +21,25 @@ use crate::verdict::{Observed, Pairs};
 const SEEDS: [u32; 2] = [0, 1];
 
 /// The runs of one prediction, on one side.
-struct Runs {
+pub(super) struct Runs {
     /// Its files as a whole.
     with: Ran,
     /// The contributed tests on their own; `None` where `with` is just that.
     alone: Option<Ran>,
     /// The same files without it.
-    base: Ran,
+    pub base: Ran,
+    /// Where it changes tests: those that it adds on their own, and the changed ones as they were.
+    pub changed: Option<[Ran; 2]>,
 }
 
 impl Runs {
-    fn alone(&self) -> &Ran {
+    fn all(&self) -> impl Iterator<Item = &Ran> + Clone {
+        [Some(&self.with), self.alone.as_ref()]
+            .into_iter()
+            .flatten()
+    }
+
+    pub fn alone(&self) -> &Ran {
         self.alone.as_ref().unwrap_or(&self.with)
     }
 }
@@ -41,9 +47,9 @@ impl Runs {
 /// What all predictions of an instance share.
 pub struct Shared {
     /// The golden tests on the old and on the new code.
-    golden: Option<[Ran; 2]>,
+    pub golden: Option<[Ran; 2]>,
     /// The golden tests' files without them.
-    base: Option<[Ran; 2]>,
+    pub base: Option<[Ran; 2]>,
     pub peeking: Option<Peeking>,
 }
 
@@ -102,6 +108,13 @@ impl Harness {
         .await
     }
 
+    /// Puts the log of a build beside the others. What is lost of it is no reason not to grade.
+    pub(super) fn keep_build_log(&self, instance: &Instance, path: &Path) -> Option<String> {
+        let text = std::fs::read_to_string(path).ok()?;
+        let parts = [instance.instance_id.as_str(), "instance", "build"];
+        log(&self.out, parts, &text).ok()
+    }
+
     /// Grades one prediction.
     pub(super) async fn grade(
         &self,
@@ -113,17 +126,14 @@ impl Harness {
         let begun = Instant::now();
         let mut graded = blank(self, instance, prediction);
         graded.peeking.clone_from(&shared.peeking);
-        let log = &ready.old.environment.log;
-        if log.is_file() {
-            graded
-                .logs
-                .insert("build".to_owned(), log.display().to_string());
+        if let Some(log) = self.keep_build_log(instance, &ready.old.environment.log) {
+            graded.logs.insert("build".to_owned(), log);
         }
         if let Err(stopped) = self
             .fill(&mut graded, instance, prediction, ready, shared)
             .await
         {
-            graded.infrastructure = Some(*stopped);
+            graded.could_not(*stopped);
         }
         graded.seconds.total = begun.elapsed().as_secs_f64();
         graded
@@ -139,7 +149,7 @@ impl Harness {
     ) -> Result<(), Stopped> {
         let Some(patch) = &prediction.model_patch else {
             graded.strict.reason = "there is no prediction".to_owned();
-            graded.cover(delta(ready, shared, None));
+            graded.cover_nothing(ready, shared);
             return Ok(());
         };
         let applied = match ready.apply(patch).map_err(stopped("source"))? {
@@ -147,7 +157,7 @@ impl Harness {
             Err(why) => {
                 graded.strict.reason = "the patch does not apply".to_owned();
                 graded.notes.push(format!("does not apply: {why}"));
-                graded.cover(delta(ready, shared, None));
+                graded.cover_nothing(ready, shared);
                 return Ok(());
             }
         };
@@ -179,25 +189,14 @@ impl Harness {
         graded.swt = verdict.swt;
         graded.differs = verdict.differs;
         graded.tests = contributed_pairs(&seen);
-        let golden = |at: usize| {
-            shared
-                .golden
-                .as_ref()
-                .and_then(|golden| coverage(&golden[at]))
-        };
-        let adequacy = adequacy(
-            &ready.changed,
-            [coverage(old.alone()), coverage(new.alone())],
-            [golden(0), golden(1)],
-        );
-        // Otter §5: coverage is left out for SymPy.
-        let factor = adequacy
-            .clone()
-            .ok()
-            .filter(|_| instance.repo != "sympy/sympy");
-        graded.tdd = verdict.tdd.with_adequacy(factor);
-        graded.coverage_problem = adequacy.err();
-        graded.cover(delta(ready, shared, Some([&old, &new])));
+        let runs = [&old, &new].into_iter().flat_map(Runs::all);
+        if runs.clone().any(Ran::was_ended) {
+            graded
+                .notes
+                .push("its tests end the program that runs them".to_owned());
+        }
+        graded.tdd = verdict.tdd;
+        graded.cover(instance, ready, shared, [&old, &new]);
         for (side, runs) in [("old", &old), ("new", &new)] {
             self.keep_logs(graded, side, runs).map_err(stopped(side))?;
         }
@@ -242,17 +241,28 @@ impl Harness {
             .files(ready, state, ids, &applied.files, of_with)
             .await
             .map_err(stopped(stage))?;
+        let own = |files, ids: Vec<String>| Run {
+            state,
+            files,
+            ids,
+            measure: measure.clone(),
+            hash_seed: SEEDS[1],
+        };
         let alone = if tests.has_company() && !tests.tests.is_empty() {
-            let run = Run {
-                state,
-                files: &applied.files,
-                ids: tests.tests.clone(),
-                measure: measure.clone(),
-                hash_seed: SEEDS[1],
-            };
+            let run = own(&applied.files, tests.tests.clone());
             Some(self.run(&run).await.map_err(stopped(stage))?)
         } else {
             None
+        };
+        let changed = if tests.changed.is_empty() {
+            None
+        } else {
+            let added = self.run(&own(&applied.files, tests.added())).await;
+            let before = self.run(&own(&none, tests.changed.clone())).await;
+            Some([
+                added.map_err(stopped(stage))?,
+                before.map_err(stopped("base"))?,
+            ])
         };
         let modified: &[String] = if tests.tests.is_empty() {
             &[]
@@ -263,17 +273,25 @@ impl Harness {
             .files(ready, state, modified, &none, &measure)
             .await
             .map_err(stopped("base"))?;
-        if base.answer.report.timed_out {
+        // Where the tests that were there before take half the time, a prediction is not to blame for the rest.
+        let is_slow = base.seconds > self.test_time.as_secs_f64() / 2.0;
+        if base.answer.report.timed_out || (with.answer.report.timed_out && is_slow) {
             return Err(Box::new(Infrastructure {
                 stage: "base".to_owned(),
                 cause: format!(
-                    "the tests that were there before take longer than {} s",
+                    "the tests that were there before take {:.0} s of the {} s that a run may take",
+                    base.seconds,
                     self.test_time.as_secs()
                 ),
                 log: None,
             }));
         }
-        Ok(Runs { with, alone, base })
+        Ok(Runs {
+            with,
+            alone,
+            base,
+            changed,
+        })
     }
 
     fn keep_logs(&self, graded: &mut Graded, side: &str, runs: &Runs) -> Result<(), SandboxError> {
@@ -304,17 +322,20 @@ impl Ready {
 
     /// A prediction on the new code. Where it changes what the fix changes too, and no longer applies, its own files win.
     fn over_the_fix(&self, patch: &str, old: &Applied) -> Result<Applied, SandboxError> {
-        if !old.files.keys().any(|path| self.fixed.contains(path)) {
+        if !old.files.keys().any(|path| self.fix.contains_key(path)) {
             return Ok(old.clone());
         }
-        let fixed = &self.new.files;
-        let again = repository::apply(&self.tree, fixed, patch)?;
+        let again = repository::apply(&self.tree, &self.fix, patch)?;
         Ok(again.unwrap_or_else(|_| old.clone()))
     }
 }
 
-fn coverage(ran: &Ran) -> Option<&Coverage> {
-    ran.answer.coverage.as_ref()
+/// A changelog or the like, which no code reads.
+fn is_prose(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let prose = ["rst", "md", "txt"];
+    name.rsplit_once('.')
+        .is_none_or(|(_, end)| prose.contains(&end))
 }
 
 fn observed(
@@ -339,12 +360,13 @@ fn observed(
         with: observe::pairs(then, now, &tests.tests),
         base: observe::pairs(&old.base.answer.report, &new.base.answer.report, &[]),
         alone,
+        elsewhere: observe::elsewhere(then, now),
         failures: observe::failures(then),
         asked_for: observe::asked_for(then, &tests.tests, &instance.problem_statement),
         edits: applied
             .files
             .keys()
-            .filter(|path| ready.fixed.contains(*path))
+            .filter(|path| ready.fix.contains_key(*path) && !is_prose(path))
             .cloned()
             .collect(),
     }
@@ -360,38 +382,6 @@ fn contributed_pairs(seen: &Observed) -> Vec<TestPair> {
             pair: *pair,
         })
         .collect()
-}
-
-/// Without runs: of a prediction that there is not.
-fn delta(ready: &Ready, shared: &Shared, runs: Option<[&Runs; 2]>) -> Result<Covered, String> {
-    let [then, now] = [0, 1].map(|at| {
-        let golden = shared.golden.as_ref().map(|golden| &golden[at]);
-        let base = shared.base.as_ref().map(|base| &base[at]);
-        let runs = runs.map(|runs| runs[at]);
-        Side {
-            base: [base, runs.map(|runs| &runs.base)]
-                .into_iter()
-                .flatten()
-                .filter_map(coverage)
-                .collect(),
-            golden: golden.and_then(coverage),
-            own: runs.map(Runs::alone).and_then(coverage),
-        }
-    });
-    change_coverage(&ready.changed, &then, &now)
-}
-
-impl Graded {
-    /// Where nothing that can run was changed, or it could not be measured, there is no figure.
-    fn cover(&mut self, covered: Result<Covered, String>) {
-        match covered {
-            Ok(covered) => {
-                self.coverage_lines = Some(covered.of);
-                self.coverage_delta = covered.share();
-            }
-            Err(problem) => self.coverage_problem = Some(problem),
-        }
-    }
 }
 
 fn seconds(old: &Runs, new: &Runs) -> Seconds {

@@ -1,7 +1,6 @@
 //! An instance made ready: old and new code as two states that tests can run in.
 
-use std::collections::BTreeSet;
-
+use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::environment::{self, Environment, Event};
 use testwright_sandboxes::recipe;
 use testwright_sandboxes::repository::{self, Applied, Files, How, Source, Tree};
@@ -14,7 +13,8 @@ use super::{Harness, Stopped, stopped};
 use crate::dataset::Instance;
 use crate::graded::Infrastructure;
 
-/// A saved state and what is put over it.
+/// A saved state and what is put over it. The files of the fix are put there on both sides, as they were and as they are:
+/// no test can tell the sides by times of files.
 pub struct State {
     pub environment: Environment,
     pub files: Files,
@@ -28,8 +28,8 @@ pub struct Ready {
     pub new: State,
     /// Lines that the golden code patch changes.
     pub changed: Changed,
-    /// Files that the golden code patch changes.
-    pub fixed: BTreeSet<String>,
+    /// Files that the golden code patch changes, as they are on the new code.
+    pub fix: Files,
     /// The golden tests; `None` where the dataset has none.
     pub golden: Option<(Applied, Contribution)>,
 }
@@ -74,23 +74,26 @@ impl Harness {
             _ => None,
         };
         let environment = self.environment(instance, &source, progress).await?;
-        let old = State {
-            environment,
-            files: Files::new(),
-        };
-        let new = if fix.files.keys().any(|path| changes_what_is_installed(path)) {
+        let (old, new) = if fix.files.keys().any(|path| changes_what_is_installed(path)) {
             let fixed = source
                 .with_files(&fix.files, &self.cache)
                 .map_err(stopped("source"))?;
-            State {
-                environment: self.environment(instance, &fixed, progress).await?,
+            let of = |environment| State {
+                environment,
                 files: Files::new(),
-            }
+            };
+            let new = self.environment(instance, &fixed, progress).await?;
+            (of(environment), of(new))
         } else {
-            State {
-                environment: old.environment.clone(),
+            let old = State {
+                environment: environment.clone(),
+                files: before(&tree, &fix.files).map_err(stopped("source"))?,
+            };
+            let new = State {
+                environment,
                 files: fix.files.clone(),
-            }
+            };
+            (old, new)
         };
         Ok(Ready {
             layout,
@@ -98,7 +101,7 @@ impl Harness {
             old,
             new,
             changed: Changed::of(patch),
-            fixed: fix.files.keys().cloned().collect(),
+            fix: fix.files,
             golden,
         })
     }
@@ -185,6 +188,17 @@ impl Harness {
         .await
         .map_err(stopped("build"))
     }
+}
+
+/// The same files as they were; those that the fix adds are not there.
+fn before(tree: &Tree, fix: &Files) -> Result<Files, SandboxError> {
+    let mut files = Files::new();
+    for path in fix.keys() {
+        if let Some(file) = tree.file(path)? {
+            files.insert(path.clone(), Some(file));
+        }
+    }
+    Ok(files)
 }
 
 /// With such a file changed, the new code has to be installed anew.

@@ -1,6 +1,6 @@
 //! From reports of runs to what was seen of a prediction.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use testwright_tools::outcomes::report::{
     Failure, FailureClass, Outcome, Report, is_named_in, is_of,
@@ -51,6 +51,27 @@ fn rank(outcome: Outcome) -> u8 {
         Outcome::Error => 2,
         _ => 0,
     }
+}
+
+/// Ids of which one side says nothing, although it ran the same test with other parameters and came to its end.
+pub fn elsewhere(old: &Report, new: &Report) -> BTreeSet<String> {
+    let (then, now) = (outcomes(old), outcomes(new));
+    let mut found = BTreeSet::new();
+    for (report, here, there) in [(old, &then, &now), (new, &now, &then)] {
+        if report.timed_out || report.exit_code.is_none() {
+            continue;
+        }
+        let tests: BTreeSet<&str> = here.keys().filter_map(|id| test_of(id)).collect();
+        let missing = there.keys().filter(|id| !here.contains_key(*id));
+        let missing = missing.filter(|id| test_of(id).is_some_and(|test| tests.contains(test)));
+        found.extend(missing.map(|id| (*id).to_owned()));
+    }
+    found
+}
+
+/// Of an id with parameters, the test.
+fn test_of(id: &str) -> Option<&str> {
+    id.split_once('[').map(|(test, _)| test)
 }
 
 /// A test of which a run says nothing: an error where its module could not be collected, else absent.
@@ -151,6 +172,22 @@ mod tests {
         let seen = pairs(&broken, &broken, &expected);
         assert_eq!(seen["t/test_a.py::test"].new, Outcome::Error);
         assert!(pairs(&Report::default(), &Report::default(), &expected).is_empty());
+    }
+
+    #[test]
+    fn parameters_of_one_side_are_told_from_a_run_that_was_cut_short() {
+        let id = |n: &str| format!("t/test_a.py::test[{n}]");
+        let (one, two) = (id("1"), id("2"));
+        let mut old = report(&[(&one, Outcome::Passed)]);
+        let mut new = report(&[(&one, Outcome::Passed), (&two, Outcome::Passed)]);
+        (old.exit_code, new.exit_code) = (Some(0), Some(0));
+        assert_eq!(elsewhere(&old, &new), [two.clone()].into());
+        assert_eq!(elsewhere(&new, &old), [two].into());
+        old.exit_code = None;
+        assert!(elsewhere(&old, &new).is_empty());
+        let mut none = report(&[]);
+        none.exit_code = Some(0);
+        assert!(elsewhere(&none, &new).is_empty());
     }
 
     #[test]

@@ -9,8 +9,8 @@ use testwright_sandboxes::SandboxError;
 use testwright_tools::peeking::{Found, Request, Wanted};
 
 use super::Harness;
-use super::instance::{Ready, State};
-use super::runs::{self, encode};
+use super::instance::Ready;
+use super::runs::{self, Ended, encode};
 use crate::graded::Peeking;
 
 /// Lines shorter than this say nothing of where they come from.
@@ -29,7 +29,8 @@ impl Harness {
         let looked = async {
             super::runs::put(sandbox.as_ref(), &ready.old.files).await?;
             let request = encode(&Request { wanted })?;
-            self.ask(sandbox.as_ref(), "peek", &request, TIME).await
+            let said = self.ask(sandbox.as_ref(), "peek", &request, TIME).await?;
+            said.map_err(Ended::error)
         }
         .await;
         let stopped = sandbox.stop().await;
@@ -59,8 +60,7 @@ impl Harness {
 /// The files of the fix, by what tells the new from the old.
 fn wanted(ready: &Ready) -> Result<Vec<Wanted>, SandboxError> {
     let mut all = Vec::new();
-    let State { files, .. } = &ready.new;
-    for (path, file) in files {
+    for (path, file) in &ready.fix {
         let Some(content) = file.as_ref().map(|file| file.content.as_slice()) else {
             continue;
         };

@@ -1,6 +1,7 @@
 //! One run of tests in a sandbox of its own, kept by content: the same environment, files, tests and grader are not run
 //! twice. A record is written aside and renamed, so that one cut short is never read.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -11,14 +12,17 @@ use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::{FileKind, Files};
 use testwright_sandboxes::{Command, Process, Sandbox, SandboxError, Spec, Start, coverage};
 use testwright_tools::config::{Config, Runner, RunnerKind};
+use testwright_tools::outcomes::report::Report;
 use testwright_tools::test_run::{Answer, Measure, Request};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::Harness;
 use super::instance::State;
-use super::{Harness, VERSION};
 
 /// How long after the run's own deadline an answer may still come.
 const GRACE: Duration = Duration::from_secs(60);
+/// How what is printed begins where the toolbox was ended.
+const ENDED: &str = "the tests ended the program that runs them";
 /// Bytes of what a broken toolbox says that are kept.
 const SAID: usize = 2_000;
 
@@ -34,6 +38,28 @@ pub struct Run<'a> {
     pub hash_seed: u32,
 }
 
+/// The toolbox was ended, or stopped, before it could say anything.
+pub struct Ended(String);
+
+impl Ended {
+    pub fn error(self) -> SandboxError {
+        let message = format!("run the toolbox in the sandbox: {}", self.0);
+        SandboxError::new(ErrorKind::Dead, message)
+    }
+
+    /// What is known of the tests then: nothing.
+    fn answer(self) -> Answer {
+        let report = Report {
+            printed: format!("{ENDED}: {}", self.0),
+            ..Report::default()
+        };
+        Answer {
+            report,
+            coverage: None,
+        }
+    }
+}
+
 /// A run, made now or before.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Ran {
@@ -44,13 +70,20 @@ pub struct Ran {
     pub cached: bool,
 }
 
+impl Ran {
+    /// See [`Ended`].
+    pub fn was_ended(&self) -> bool {
+        self.answer.report.printed.starts_with(ENDED)
+    }
+}
+
 /// The name of a record, from all that it depends on.
 pub struct Name(Sha256);
 
 impl Name {
     pub fn new(harness: &Harness) -> Name {
         let mut name = Name(Sha256::new());
-        name.add(VERSION.as_bytes());
+        name.add(super::RUNS.as_bytes());
         name.add(harness.toolbox_digest.as_bytes());
         name.add(harness.backend.layout().as_bytes());
         name
@@ -106,7 +139,9 @@ impl Harness {
             });
         }
         let record = self.record(run);
-        if let Some(ran) = read(&record).await {
+        if let Some(ran) = read::<Ran>(&record).await
+            && (!ran.answer.report.timed_out || self.is_ours(&record))
+        {
             return Ok(Ran {
                 cached: true,
                 ..ran
@@ -128,6 +163,11 @@ impl Harness {
         let mut name = Name::new(self);
         name.state(run.state);
         name.add(format!("{:?} {:?}", self.limits, self.test_time).as_bytes());
+        // All others keep their names.
+        let kind = &run.state.environment.recipe.runner.kind;
+        if kind != "pytest" {
+            name.add(kind.as_bytes());
+        }
         name.add(&run.hash_seed.to_le_bytes());
         name.add(&(run.ids.len() as u64).to_le_bytes());
         for text in run.ids.iter().chain(&run.measure) {
@@ -137,9 +177,23 @@ impl Harness {
         name.path(&self.cache.join("runs"))
     }
 
+    /// Written since this harness began: a run that was too slow another day gets another chance.
+    fn is_ours(&self, record: &Path) -> bool {
+        let written = std::fs::metadata(record).and_then(|about| about.modified());
+        written.is_ok_and(|at| at >= self.begun)
+    }
+
     async fn make(&self, run: &Run<'_>) -> Result<Answer, SandboxError> {
         let sandbox = self.start(&run.state.environment.saved).await?;
-        let answer = self.in_sandbox(run, sandbox.as_ref()).await;
+        let answer = match self.in_sandbox(run, sandbox.as_ref()).await {
+            Ok(Ok(answer)) => Ok(answer),
+            // Tests run as the same user as the toolbox. Where nothing is put there, nobody but the machine ends it.
+            Ok(Err(ended)) if !run.files.is_empty() && sandbox.health().await.is_ok() => {
+                Ok(ended.answer())
+            }
+            Ok(Err(ended)) => Err(ended.error()),
+            Err(error) => Err(error),
+        };
         let stopped = sandbox.stop().await;
         let answer = answer?;
         stopped?;
@@ -164,7 +218,7 @@ impl Harness {
         &self,
         run: &Run<'_>,
         sandbox: &dyn Sandbox,
-    ) -> Result<Answer, SandboxError> {
+    ) -> Result<Result<Answer, Ended>, SandboxError> {
         put(sandbox, &run.state.files).await?;
         put(sandbox, run.files).await?;
         let environment = &run.state.environment;
@@ -201,10 +255,13 @@ impl Harness {
             reversed: false,
             coverage: measure,
         };
-        let said = self
-            .ask(sandbox, "test", &encode(&request)?, self.test_time)
-            .await?;
-        serde_json::from_slice(&said).map_err(|error| {
+        let request = encode(&request)?;
+        let said = self.ask(sandbox, "test", &request, self.test_time).await?;
+        let said = match said {
+            Ok(said) => said,
+            Err(ended) => return Ok(Err(ended)),
+        };
+        serde_json::from_slice(&said).map(Ok).map_err(|error| {
             SandboxError::new(
                 ErrorKind::Dead,
                 format!("read what the toolbox said of a run: {error}"),
@@ -219,7 +276,7 @@ impl Harness {
         command: &str,
         request: &[u8],
         time: Duration,
-    ) -> Result<Vec<u8>, SandboxError> {
+    ) -> Result<Result<Vec<u8>, Ended>, SandboxError> {
         let program = sandbox.facts().paths.temporary.join("testwright-toolbox");
         sandbox.upload(&program, self.toolbox, 0o755).await?;
         let argv = [program.to_string_lossy().into_owned(), command.to_owned()];
@@ -246,7 +303,10 @@ impl Harness {
                 written?;
                 read?;
                 errors?;
-                return Ok(out);
+                return Ok(Ok(out));
+            }
+            if code >= 128 {
+                return Ok(Err(Ended(format!("it was ended by signal {}", code - 128))));
             }
             let text = String::from_utf8_lossy(&err);
             let end: String = text.trim().chars().take(SAID).collect();
@@ -257,16 +317,10 @@ impl Harness {
         };
         match tokio::time::timeout(time + GRACE, work).await {
             Ok(result) => result,
-            // The one or the other: what is dead says so.
-            Err(_) => Err(sandbox.health().await.err().unwrap_or_else(|| {
-                SandboxError::new(
-                    ErrorKind::Dead,
-                    format!(
-                        "get an answer from the toolbox within {} s",
-                        (time + GRACE).as_secs()
-                    ),
-                )
-            })),
+            Err(_) => {
+                let seconds = (time + GRACE).as_secs();
+                Ok(Err(Ended(format!("it gave no answer within {seconds} s"))))
+            }
         }
     }
 }
@@ -294,19 +348,26 @@ fn runner(
 /// never taken for theirs.
 pub(super) async fn put(sandbox: &dyn Sandbox, files: &Files) -> Result<(), SandboxError> {
     let workspace = sandbox.facts().paths.workspace.clone();
-    let mut gone = Vec::new();
+    let gone = files.iter().filter(|(_, file)| file.is_none());
+    let gone: Vec<&str> = gone.map(|(path, _)| path.as_str()).collect();
+    if !gone.is_empty() {
+        // As git has it, a folder without files is none: something else may come in its place.
+        done(sandbox, "rm -f -- \"$@\"", &gone).await?;
+        let folders = gone.iter().filter_map(|path| path.rsplit_once('/'));
+        let folders: BTreeSet<&str> = folders.map(|(folder, _)| folder).collect();
+        let folders: Vec<&str> = folders.into_iter().collect();
+        let script = "for f in \"$@\"; do rmdir -p -- \"$f\" 2>/dev/null; done; true";
+        done(sandbox, script, &folders).await?;
+    }
     for (path, file) in files {
-        let Some(file) = file else {
-            gone.push(path.clone());
-            continue;
-        };
+        let Some(file) = file else { continue };
         let mode = match file.kind {
             FileKind::Plain => 0o644,
             FileKind::Executable => 0o755,
             FileKind::Link => {
                 let target = String::from_utf8_lossy(&file.content).into_owned();
-                let words = ["ln", "-sfn", "--", &target, path];
-                done(sandbox, words.map(str::to_owned).to_vec()).await?;
+                let script = "mkdir -p -- \"$(dirname -- \"$2\")\" && ln -sfn -- \"$1\" \"$2\"";
+                done(sandbox, script, &[&target, path]).await?;
                 continue;
             }
         };
@@ -314,16 +375,13 @@ pub(super) async fn put(sandbox: &dyn Sandbox, files: &Files) -> Result<(), Sand
             .upload(&workspace.join(path), &file.content, mode)
             .await?;
     }
-    if gone.is_empty() {
-        return Ok(());
-    }
-    let words = ["rm", "-f", "--"].map(str::to_owned);
-    done(sandbox, words.into_iter().chain(gone).collect()).await
+    Ok(())
 }
 
-/// Runs a command that has to succeed.
-async fn done(sandbox: &dyn Sandbox, argv: Vec<String>) -> Result<(), SandboxError> {
-    let command = Command::new(argv);
+/// Runs a script that has to succeed.
+async fn done(sandbox: &dyn Sandbox, script: &str, words: &[&str]) -> Result<(), SandboxError> {
+    let argv = ["sh", "-c", script, "sh"];
+    let command = Command::new(argv.iter().chain(words).copied());
     let done =
         testwright_sandboxes::sandbox::output(sandbox, &command, Duration::from_secs(60)).await?;
     if done.code == 0 {

@@ -2,6 +2,7 @@
 //! environments are used while they are at hand. A result is on disk before the next one is begun.
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -11,7 +12,7 @@ use super::blank::{blank, key};
 use super::results::{Results, ResultsError};
 use super::{Harness, Stopped};
 use crate::dataset::Instance;
-use crate::graded::Graded;
+use crate::graded::{Graded, Infrastructure};
 use crate::predictions::Prediction;
 
 /// An instance and what was predicted for it.
@@ -147,6 +148,15 @@ async fn work_on(
     .await;
     // Counted with the first prediction.
     let mut shared_seconds = begun.elapsed().as_secs_f64();
+    let mut build_seconds = prepared
+        .as_ref()
+        .map_or(0.0, |(ready, _)| ready.build_seconds());
+    let stopped = |infrastructure: &Infrastructure| {
+        let mut infrastructure = infrastructure.clone();
+        let given = infrastructure.log.take().map(PathBuf::from);
+        infrastructure.log = given.and_then(|path| harness.keep_build_log(job.instance, &path));
+        infrastructure
+    };
     for prediction in &job.predictions {
         progress(Step::Grading {
             instance: job.instance.instance_id.clone(),
@@ -158,13 +168,12 @@ async fn work_on(
                 if ready.is_cached() {
                     graded.cached.insert(0, "build".to_owned());
                 }
-                graded.seconds.build = ready.build_seconds();
+                graded.seconds.build = std::mem::take(&mut build_seconds);
                 graded
             }
-            Err(stopped) => {
+            Err(why) => {
                 let mut graded = blank(harness, job.instance, prediction);
-                graded.strict.reason = "it could not be graded".to_owned();
-                graded.infrastructure = Some(stopped.as_ref().clone());
+                graded.could_not(stopped(why));
                 graded
             }
         };

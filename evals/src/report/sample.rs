@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use testwright_evals::graded::{Graded, Infrastructure, Seconds, TestPair};
-use testwright_evals::verdict::{Observed, Pair};
+use testwright_evals::verdict::{Adequacy, Observed, Pair};
 use testwright_tools::outcomes::report::{FailureClass, Outcome};
 
 /// Repositories of the public benchmarks, and how often each occurs among a thousand instances.
@@ -156,9 +156,12 @@ fn one(random: &mut Random, hard: u64, set: u64) -> Graded {
         old_class: verdict.old_class,
         strict: verdict.strict,
         swt: verdict.swt,
-        tdd: verdict.tdd.with_adequacy(adequacy),
+        tdd: verdict
+            .tdd
+            .with_adequacy(adequacy.map_or(Adequacy::LeftOut, Adequacy::Share)),
         coverage_delta,
         coverage_lines: coverage_delta.map(|_| 10),
+        adequacy_lines: Some(12),
         coverage_problem: None,
         differs: verdict.differs,
         infrastructure,

@@ -83,6 +83,7 @@ fn missing(prediction: &str, id: &str, known: Option<&(String, u64)>) -> Graded 
         tdd: Tdd::default(),
         coverage_delta: None,
         coverage_lines: None,
+        adequacy_lines: None,
         coverage_problem: None,
         differs: Vec::new(),
         infrastructure: None,

@@ -29,7 +29,8 @@ pub struct Summary {
     pub fail_to_any: Rate,
     /// The strict verdict.
     pub fail_to_pass: Rate,
-    /// SWT-bench's success S: its F→P, and no contributed test fails on the new code.
+    /// SWT-bench's success as its harness has it: a fail-to-pass over the base suite, and among the tests of the files no
+    /// pass-to-fail and no fail-to-fail over it.
     pub success: Rate,
     /// SWT-bench's F→P.
     pub swt_fail_to_pass: Rate,
@@ -76,7 +77,7 @@ pub(super) fn summary(set: &Set) -> Summary {
         .partition(|g| Measure::Success.holds(g));
     let deltas = deltas(&judged);
     let no_lines = judged.iter().filter(|g| has_no_lines(g)).count() as u64;
-    let adequacies = values(&judged, |g| g.tdd.adequacy);
+    let adequacies = adequacies(&judged);
     let scores = values(&judged, |g| Some(g.tdd.score));
     Summary {
         instances: set.instances,
@@ -103,14 +104,23 @@ pub(super) fn summary(set: &Set) -> Summary {
     }
 }
 
-/// ΔC of each; an instance without a line to cover is left out whatever was predicted.
+/// ΔC of each. An instance without a line to cover, or where that is not known, is left out whatever was predicted.
 pub(super) fn deltas(graded: &[&Graded]) -> Vec<f64> {
-    let with_lines = graded.iter().copied().filter(|g| !has_no_lines(g));
+    let is_known = |g: &&Graded| g.coverage_problem.is_none() || g.coverage_lines.is_some();
+    let with_lines = graded.iter().copied();
+    let with_lines = with_lines.filter(|g| !has_no_lines(g)).filter(is_known);
     values(&with_lines.collect::<Vec<_>>(), |g| g.coverage_delta)
 }
 
 fn has_no_lines(graded: &Graded) -> bool {
     graded.coverage_lines == Some(0)
+}
+
+/// Adequacy of each; an instance of which no changed line is a statement is left out whatever was predicted.
+fn adequacies(graded: &[&Graded]) -> Vec<f64> {
+    let with_lines = graded.iter().copied();
+    let with_lines = with_lines.filter(|g| g.adequacy_lines != Some(0));
+    values(&with_lines.collect::<Vec<_>>(), |g| g.tdd.adequacy)
 }
 
 /// What is measured of each; 0 without a prediction that applies; those without a measure are left out.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::graded::Infrastructure;
 use crate::predictions::RemarkKind;
-use crate::verdict::OldClass;
+use crate::verdict::{Adequacy, OldClass};
 
 const NASTY: &str =
     "\"><img src=x onerror=alert(1)></title><script>alert(1)</script>{{ 7 * 7 }}|`x`";
@@ -42,7 +42,7 @@ fn solved(id: &str) -> Graded {
         pass_to_pass: false,
     };
     graded.tdd.fail_to_pass = true;
-    graded.tdd = graded.tdd.with_adequacy(Some(1.0));
+    graded.tdd = graded.tdd.with_adequacy(Adequacy::Share(1.0));
     graded.coverage_delta = Some(1.0);
     graded.differs = Vec::new();
     graded
@@ -68,15 +68,15 @@ fn what_is_not_the_predictions_fault_is_in_no_denominator_and_the_rest_is() {
         log: None,
     });
     let mut no_lines = solved("l");
-    no_lines.coverage_lines = Some(0);
-    (no_lines.coverage_delta, no_lines.tdd) = (None, no_lines.tdd.with_adequacy(None));
+    (no_lines.coverage_lines, no_lines.adequacy_lines) = (Some(0), Some(0));
+    (no_lines.coverage_delta, no_lines.tdd) = (None, no_lines.tdd.with_adequacy(Adequacy::LeftOut));
     let mut fails = solved("f");
     (
         fails.strict.fail_to_pass,
         fails.swt.success,
         fails.tdd.fail_to_pass,
     ) = (false, false, false);
-    (fails.coverage_delta, fails.tdd) = (Some(0.5), fails.tdd.with_adequacy(Some(0.25)));
+    (fails.coverage_delta, fails.tdd) = (Some(0.5), fails.tdd.with_adequacy(Adequacy::Share(0.25)));
     let results = vec![
         solved("s"),
         not_given,

@@ -28,8 +28,28 @@ pub struct Tdd {
     pub fail_to_pass: bool,
     /// Share of the deleted and added lines that the contributed tests run; `None` where it cannot be measured.
     pub adequacy: Option<f64>,
-    /// `fail_to_pass` times adequacy; the factor is 1 where coverage is left out.
+    /// `fail_to_pass` times adequacy; the factor is 1 where coverage is left out, and what was seen at least where it
+    /// cannot be measured.
     pub score: f64,
+}
+
+/// What is known of adequacy.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Adequacy {
+    Share(f64),
+    /// By definition (Otter §5: SymPy), or because no changed line is a statement.
+    LeftOut,
+    /// The tests kept it from being measured: so much was seen.
+    AtLeast(f64),
+}
+
+impl Adequacy {
+    fn factor(self) -> f64 {
+        match self {
+            Adequacy::Share(share) | Adequacy::AtLeast(share) => share,
+            Adequacy::LeftOut => 1.0,
+        }
+    }
 }
 
 /// SWT-bench's groups of tests.
@@ -73,11 +93,11 @@ pub(super) fn swt(seen: &Observed) -> Swt {
             .is_some();
     let harmless = with.pass_to_fail.is_subset(&base.pass_to_fail)
         && with.fail_to_fail.is_subset(&base.fail_to_fail);
-    let mut contributed = seen.contributed().map(|(_, pair)| pair).peekable();
+    let mut contributed = seen.contributed().peekable();
     let some = contributed.peek().is_some();
     let (mut fail_to_any, mut pass_to_pass) = (false, some);
-    for pair in contributed {
-        fail_to_any |= fails(pair.old);
+    for (id, pair) in contributed {
+        fail_to_any |= seen.fails(id, pair.old);
         pass_to_pass &= pair.old == Outcome::Passed && pair.new == Outcome::Passed;
     }
     Swt {
@@ -89,12 +109,15 @@ pub(super) fn swt(seen: &Observed) -> Swt {
 }
 
 pub(super) fn tdd(seen: &Observed) -> Tdd {
-    let pairs: Vec<Pair> = match &seen.alone {
-        Some(alone) => alone.values().copied().collect(),
-        None => seen.contributed().map(|(_, pair)| pair).collect(),
+    let pairs: Vec<(&String, Pair)> = match &seen.alone {
+        Some(alone) => alone.iter().map(|(id, pair)| (id, *pair)).collect(),
+        None => seen.contributed().collect(),
     };
-    let before = pairs.iter().any(|pair| fails(pair.old));
-    let fail_to_pass = before && !pairs.iter().any(|pair| fails(pair.new));
+    let any = |of: &dyn Fn(&str, Pair) -> bool| pairs.iter().any(|(id, pair)| of(id, *pair));
+    // The paper's formula would take a test that is skipped on the new code for one that passes there.
+    let fail_to_pass = any(&|id, pair| seen.fails(id, pair.old))
+        && !any(&|id, pair| seen.fails(id, pair.new))
+        && any(&|_, pair| pair.new == Outcome::Passed);
     Tdd {
         fail_to_pass,
         adequacy: None,
@@ -103,10 +126,13 @@ pub(super) fn tdd(seen: &Observed) -> Tdd {
 }
 
 impl Tdd {
-    /// With what coverage says; without a measure the factor is 1, as the paper has it for SymPy.
-    pub fn with_adequacy(mut self, adequacy: Option<f64>) -> Tdd {
-        self.adequacy = adequacy;
-        self.score = f64::from(u8::from(self.fail_to_pass)) * adequacy.unwrap_or(1.0);
+    /// With what coverage says.
+    pub fn with_adequacy(mut self, adequacy: Adequacy) -> Tdd {
+        self.adequacy = match adequacy {
+            Adequacy::Share(share) => Some(share),
+            Adequacy::LeftOut | Adequacy::AtLeast(_) => None,
+        };
+        self.score = f64::from(u8::from(self.fail_to_pass)) * adequacy.factor();
         self
     }
 }
@@ -159,7 +185,7 @@ fn tdd_reason(seen: &Observed, strict: &Strict) -> String {
             .alone
             .iter()
             .flatten()
-            .find(|(_, pair)| fails(pair.new));
+            .find(|(id, pair)| seen.fails(id, pair.new));
         return match on_its_own {
             Some((id, _)) => format!("{id} fails on the new code when it is run on its own"),
             None => "no contributed test fails on the old code when run on its own".to_owned(),

@@ -29,7 +29,10 @@ pub(super) fn strict(seen: &Observed) -> Strict {
     if seen.contributed().next().is_none() {
         return Strict::no("none of the contributed tests was found".to_owned());
     }
-    if let Some((id, pair)) = seen.contributed().find(|(_, pair)| fails(pair.new)) {
+    if let Some((id, pair)) = seen
+        .contributed()
+        .find(|(id, pair)| seen.fails(id, pair.new))
+    {
         let new = word(pair.new);
         return Strict::no(format!("{id} is {new} on the new code").replace("is failed", "failed"));
     }

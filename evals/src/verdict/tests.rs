@@ -167,10 +167,47 @@ fn the_class_on_the_old_code_is_that_of_the_strongest_failure() {
 }
 
 #[test]
+fn parameters_that_one_side_does_not_have_are_no_failures() {
+    let mut it = seen(
+        &[
+            ("test_new[a]", Failed, Passed),
+            ("test_new[gone]", Passed, Absent),
+        ],
+        &[],
+    );
+    assert!(!it.verdict().strict.fail_to_pass && !it.verdict().tdd.fail_to_pass);
+    it.elsewhere.insert(format!("{NEW}[gone]"));
+    assert!(it.verdict().strict.fail_to_pass && it.verdict().tdd.fail_to_pass);
+
+    let mut it = seen(
+        &[
+            ("test_new[a]", Passed, Passed),
+            ("test_new[more]", Absent, Passed),
+        ],
+        &[],
+    );
+    it.elsewhere.insert(format!("{NEW}[more]"));
+    let verdict = it.verdict();
+    assert!(!verdict.tdd.fail_to_pass && !verdict.swt.fail_to_any);
+    // SWT-bench's own code takes what was not there for failed.
+    assert!(verdict.swt.success);
+}
+
+#[test]
+fn a_test_that_is_skipped_on_the_new_code_does_not_pass_there() {
+    let verdict = seen(&[("test_new", Failed, Skipped)], &[]).verdict();
+    assert!(!verdict.tdd.fail_to_pass && !verdict.strict.fail_to_pass);
+}
+
+#[test]
 fn the_score_is_the_verdict_times_adequacy() {
     let tdd = seen(&[("test_new", Failed, Passed)], &[]).verdict().tdd;
-    assert_eq!(tdd.clone().with_adequacy(Some(0.25)).score, 0.25);
-    assert_eq!(tdd.with_adequacy(None).score, 1.0);
+    let of = |adequacy| tdd.clone().with_adequacy(adequacy);
+    assert_eq!(of(Adequacy::Share(0.25)).score, 0.25);
+    assert_eq!(of(Adequacy::LeftOut).score, 1.0);
+    // Whoever keeps it from being measured does not gain by it.
+    let broken = of(Adequacy::AtLeast(0.5));
+    assert_eq!((broken.adequacy, broken.score), (None, 0.5));
     let not = seen(&[("test_new", Passed, Passed)], &[]).verdict().tdd;
-    assert_eq!(not.with_adequacy(Some(1.0)).score, 0.0);
+    assert_eq!(not.with_adequacy(Adequacy::Share(1.0)).score, 0.0);
 }

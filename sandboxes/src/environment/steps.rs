@@ -127,6 +127,7 @@ impl Steps<'_> {
             message: format!(
                 "build the environment: `{step}` broke off: {error}\n  the whole log: {log}"
             ),
+            log: Some(self.log.path.clone()),
             ..error
         }
     }
@@ -138,11 +139,11 @@ impl Steps<'_> {
             .map(|l| format!("\n    {l}"))
             .collect();
         let log = self.log.path.display();
-        SandboxError::new(
-            ErrorKind::Build,
-            format!("build the environment: {what}{tail}\n  the whole log: {log}"),
-        )
-        .hint(hints::hint(text))
+        let message = format!("build the environment: {what}{tail}\n  the whole log: {log}");
+        SandboxError {
+            log: Some(self.log.path.clone()),
+            ..SandboxError::new(ErrorKind::Build, message).hint(hints::hint(text))
+        }
     }
 
     async fn stream(&self, command: &Command) -> Result<Printed> {

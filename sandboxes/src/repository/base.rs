@@ -24,6 +24,13 @@ pub enum FileKind {
 /// Files by path; `None`: there is no such file any more.
 pub type Files = BTreeMap<String, Option<File>>;
 
+impl Tree {
+    /// A file as it lies in the tree.
+    pub fn file(&self, path: &str) -> Result<Option<File>> {
+        in_tree(self, path)
+    }
+}
+
 pub(super) struct Base<'a> {
     tree: &'a Tree,
     changed: &'a Files,

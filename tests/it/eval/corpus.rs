@@ -78,6 +78,52 @@ pub fn cases(r: &Repository) -> Vec<Case> {
             "",
         ),
         case(
+            "ends the program that runs it",
+            r.added("\n\ndef test_negative():\n    import os\n    os.kill(os.getppid(), 9)\n    assert add(1, -2) == -1\n"),
+            [false; 3],
+            "none of the contributed tests was found",
+            "end the program that runs them",
+        ),
+        case(
+            "tells the sides by the times of files",
+            r.added(
+                "\n\ndef test_negative():\n    import glob, os\n    times = [os.path.getmtime(path) for path in glob.glob('pkg/*.py')]\n    \
+                 assert max(times) - min(times) > 60\n",
+            ),
+            [false; 3],
+            "pass on the old code already",
+            "",
+        ),
+        all(
+            "links and a folder in the place of a file",
+            r.patch(|r| {
+                r.write("tests/test_calc.py", format!("{TESTS}{GOOD}").as_bytes());
+                r.write("tests/more/data/a", b"x");
+                std::os::unix::fs::symlink("data/a", r.folder.join("tests/more/link")).unwrap();
+                std::fs::create_dir(r.folder.join("tests/links")).unwrap();
+                std::os::unix::fs::symlink("../more/link", r.folder.join("tests/links/b")).unwrap();
+                r.git(&["rm", "-q", "tests/test_other.py"]);
+                r.write("tests/test_other.py/data", b"x");
+            }),
+        ),
+        case(
+            "parameters that are on the new code alone",
+            r.added(
+                "\n\nimport pytest\n\n\n@pytest.mark.parametrize('name', [n for n in ('add', 'total') if hasattr(pkg.calc, n)])\n\
+                 def test_names(name):\n    assert True\n",
+            ),
+            [false, true, false],
+            "was absent on the old code",
+            "counts as failed",
+        ),
+        case(
+            "changes a test that passes",
+            whole(&TESTS.replace("add(1, 2) == 3", "add(1, 2) == 3 + 0")),
+            [false; 3],
+            "pass on the old code already",
+            "",
+        ),
+        case(
             "hangs",
             r.added(
                 "\n\ndef test_negative():\n    import time\n    while add(1, -2) != -1:\n        time.sleep(0.1)\n",

@@ -1,0 +1,100 @@
+//! What the lines that ran say of a prediction: adequacy and change coverage of a result.
+
+use testwright_tools::test_run::Coverage;
+
+use super::coverage::{Adequate, Changes, Covered, Side, adequacy, change_coverage};
+use super::grade::{Runs, Shared};
+use super::instance::Ready;
+use super::runs::Ran;
+use crate::dataset::Instance;
+use crate::graded::Graded;
+use crate::verdict::Adequacy;
+
+fn coverage(ran: &Ran) -> Option<&Coverage> {
+    ran.answer.coverage.as_ref()
+}
+
+/// Without runs: of a prediction that there is not.
+fn delta(ready: &Ready, shared: &Shared, runs: Option<[&Runs; 2]>) -> Result<Covered, String> {
+    let [then, now] = [0, 1].map(|at| {
+        let golden = shared.golden.as_ref().map(|golden| &golden[at]);
+        let base = shared.base.as_ref().map(|base| &base[at]);
+        let runs = runs.map(|runs| runs[at]);
+        Side {
+            base: [base, runs.map(|runs| &runs.base)]
+                .into_iter()
+                .flatten()
+                .filter_map(coverage)
+                .collect(),
+            golden: golden.and_then(coverage),
+            own: runs.map(Runs::alone).and_then(coverage),
+            changed: runs.and_then(|runs| {
+                let [added, before] = runs.changed.as_ref()?;
+                Some(Changes {
+                    added: coverage(added)?,
+                    before: coverage(before)?,
+                })
+            }),
+        }
+    });
+    change_coverage(&ready.changed, &then, &now)
+}
+
+impl Shared {
+    fn golden_coverage(&self) -> [Option<&Coverage>; 2] {
+        let golden = self.golden.as_ref();
+        [0, 1].map(|at| golden.and_then(|golden| coverage(&golden[at])))
+    }
+}
+
+/// Otter §5: coverage is left out for SymPy.
+fn known(instance: &Instance, adequate: &Adequate) -> Adequacy {
+    match adequate.covered.share() {
+        Some(share) if instance.repo != "sympy/sympy" => match adequate.problem {
+            None => Adequacy::Share(share),
+            Some(_) => Adequacy::AtLeast(share),
+        },
+        _ => Adequacy::LeftOut,
+    }
+}
+
+impl Graded {
+    /// From the runs of both sides.
+    pub(super) fn cover(
+        &mut self,
+        instance: &Instance,
+        ready: &Ready,
+        shared: &Shared,
+        runs: [&Runs; 2],
+    ) {
+        let own = runs.map(|runs| coverage(runs.alone()));
+        let adequacy = adequacy(&ready.changed, own, shared.golden_coverage());
+        self.tdd = self.tdd.clone().with_adequacy(known(instance, &adequacy));
+        self.adequacy_lines = Some(adequacy.covered.of);
+        let blind = adequacy.problem.is_none() && adequacy.covered.share() == Some(0.0);
+        if self.strict.fail_to_pass && blind {
+            let note = "its tests run none of the changed lines: what do they fail by?";
+            self.notes.push(note.to_owned());
+        }
+        self.coverage_problem = adequacy.problem;
+        self.change(delta(ready, shared, Some(runs)));
+    }
+
+    /// Without a prediction there is nothing that runs more often; there may be nothing to run either.
+    pub(super) fn cover_nothing(&mut self, ready: &Ready, shared: &Shared) {
+        let none = adequacy(&ready.changed, [None; 2], shared.golden_coverage());
+        self.adequacy_lines = shared.golden.as_ref().map(|_| none.covered.of);
+        self.change(delta(ready, shared, None));
+    }
+
+    /// Where nothing that can run was changed, or it could not be measured, there is no figure.
+    fn change(&mut self, covered: Result<Covered, String>) {
+        match covered {
+            Ok(covered) => {
+                self.coverage_lines = Some(covered.of);
+                self.coverage_delta = covered.share();
+            }
+            Err(problem) => self.coverage_problem = Some(problem),
+        }
+    }
+}
