@@ -14,10 +14,25 @@ use crate::verdict::{Pair, Pairs};
 pub fn pairs(old: &Report, new: &Report, expected: &[String]) -> Pairs {
     let (then, now) = (outcomes(old), outcomes(new));
     let mut pairs = Pairs::new();
+    let with_parameters: BTreeSet<&str> = then
+        .keys()
+        .chain(now.keys())
+        .filter_map(|id| test_of(id))
+        .collect();
+    // A side that could not collect a test says so of the test as it was asked for, without parameters.
+    let on = |outcomes: &BTreeMap<&str, Outcome>, report: &Report, id: &str| {
+        let of_id = outcomes.get(id);
+        let of_test = || test_of(id).and_then(|test| outcomes.get(test));
+        let known = of_id.or_else(of_test).copied();
+        known.unwrap_or_else(|| unseen(report, id))
+    };
     for id in then.keys().chain(now.keys()) {
+        if with_parameters.contains(id) {
+            continue;
+        }
         let pair = Pair {
-            old: then.get(id).copied().unwrap_or_else(|| unseen(old, id)),
-            new: now.get(id).copied().unwrap_or_else(|| unseen(new, id)),
+            old: on(&then, old, id),
+            new: on(&now, new, id),
         };
         pairs.insert((*id).to_owned(), pair);
     }
@@ -163,6 +178,19 @@ mod tests {
         assert_eq!(seen["t/test_a.py::test[1]"].old, Outcome::Error);
         let seen = pairs(&Report::default(), &new, &[]);
         assert_eq!(seen["t/test_a.py::test[1]"].old, Outcome::Absent);
+    }
+
+    #[test]
+    fn a_test_that_one_side_knows_without_its_parameters_is_the_same() {
+        let old = report(&[("t/test_a.py::test", Outcome::Error)]);
+        let new = report(&[
+            ("t/test_a.py::test[1]", Outcome::Passed),
+            ("t/test_a.py::test[2]", Outcome::Failed),
+        ]);
+        let seen = pairs(&old, &new, &["t/test_a.py::test".to_owned()]);
+        let (old, new) = (Outcome::Error, Outcome::Passed);
+        assert_eq!(seen["t/test_a.py::test[1]"], Pair { old, new });
+        assert_eq!(seen.len(), 2, "{seen:?}");
     }
 
     #[test]
