@@ -119,10 +119,12 @@ pub fn write_comparison(folders: &[&Path], into: &Path) -> Result<Report, Report
 fn put_all(
     folder: &Path,
     name: &str,
-    sets: Vec<Set>,
+    mut sets: Vec<Set>,
     remarks: Vec<String>,
     run: &RunFacts,
 ) -> Result<Report, ReportError> {
+    // As in the report, which is by name: sets are called by the letters of their places.
+    sets.sort_by(|a, b| a.prediction.cmp(&b.prediction));
     let report = Report::of(&sets, remarks, run);
     let html = page::page(&report, &sets)?;
     put(folder, &format!("{name}.json"), &json(&report)?)?;

@@ -322,6 +322,36 @@ fn folders_are_compared_on_the_instances_that_both_have() {
 }
 
 #[test]
+fn cards_and_rows_call_a_set_by_the_same_letter() {
+    let place = tempfile::tempdir().unwrap();
+    let (first, second) = (place.path().join("z"), place.path().join("a"));
+    let named = |set: &str, id: &str| Graded {
+        prediction: set.to_owned(),
+        ..solved(id)
+    };
+    fill(&first, &[named("zeta", "of-zeta")]);
+    fill(&second, &[named("alpha", "of-alpha")]);
+    let report = write_comparison(&[&first, &second], place.path()).unwrap();
+    let page = text(place.path(), "comparison.html");
+    let (_, rows) = page.split_once("<table id=\"all\">").unwrap();
+    for (letter, set) in [("A", "alpha"), ("B", "zeta")] {
+        let card = format!(">{letter}</span><span class=\"name\">{set}</span>");
+        assert!(page.contains(&card), "{card}");
+        let row = rows
+            .split_once(&format!("<th scope=\"row\">of-{set}</th>"))
+            .unwrap()
+            .1;
+        let row = row.split_once("</td>").unwrap().0;
+        assert!(row.ends_with(&format!(">{letter}</span>")), "{set}: {row}");
+    }
+    let pair = &report.comparison.unwrap().pairs[0];
+    assert_eq!(
+        (pair.first.as_str(), pair.second.as_str()),
+        ("alpha", "zeta")
+    );
+}
+
+#[test]
 fn a_folder_without_results_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let error = write(folder.path(), &RunFacts::default()).unwrap_err();
