@@ -98,7 +98,9 @@ pub fn write_comparison(folders: &[&Path], into: &Path) -> Result<Report, Report
         let (results, odd) = results(folder)?;
         let run = RunFacts::read(folder)?;
         let place = folder.display();
-        remarks.extend(odd.iter().map(|r| format!("{place}: {r}")));
+        let odd = odd.into_iter().chain(run.remarks.iter().cloned());
+        let odd = odd.chain(in_groups(&run.predictions));
+        remarks.extend(odd.map(|r| format!("{place}: {r}")));
         let found = sets::sets(results, &run).into_iter();
         all.extend(found.map(|set| (*folder, set)));
     }

@@ -352,6 +352,30 @@ fn cards_and_rows_call_a_set_by_the_same_letter() {
 }
 
 #[test]
+fn what_is_odd_in_a_folder_is_told_in_the_comparison() {
+    let place = tempfile::tempdir().unwrap();
+    let (first, second) = (place.path().join("first"), place.path().join("second"));
+    fill(&first, &[solved("x")]);
+    fill(&second, &[solved("x")]);
+    let odd = RunFacts {
+        predictions: vec![Remark {
+            model_name_or_path: "a".to_owned(),
+            instance_id: "nowhere".to_owned(),
+            kind: RemarkKind::Unknown,
+        }],
+        ..RunFacts::default()
+    };
+    odd.write(&second).unwrap();
+    let report = write_comparison(&[&first, &second], place.path()).unwrap();
+    assert_eq!(report.remarks.len(), 1, "{:?}", report.remarks);
+    assert!(
+        report.remarks[0].ends_with("second: a: the dataset has no such instance: nowhere"),
+        "{:?}",
+        report.remarks
+    );
+}
+
+#[test]
 fn a_folder_without_results_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let error = write(folder.path(), &RunFacts::default()).unwrap_err();
