@@ -63,17 +63,19 @@ impl RemarkKind {
     }
 }
 
-/// Reads predictions of one or several models, in the order in which the models first occur.
+/// Reads predictions of one or several models, in the order in which the models first occur. Those for instances that the
+/// dataset has and that are not among the `chosen` ones are left out: they were not asked for.
 pub fn read(
     files: &[&Path],
     dataset: &Dataset,
+    chosen: &Dataset,
 ) -> Result<(Vec<Predictions>, Vec<Remark>), RecordsError> {
     let mut all = Vec::new();
     for path in files {
         let (file, content) = File::read(path)?;
         all.extend(parse(content, &stem(path)).map_err(|problems| file.wrong(problems))?);
     }
-    Ok(sort(all, dataset))
+    Ok(sort(all, dataset, chosen))
 }
 
 fn stem(path: &Path) -> String {
@@ -165,6 +167,7 @@ fn prediction(value: &Value, name: &str) -> Result<(Prediction, Option<RemarkKin
 fn sort(
     all: Vec<(Prediction, Option<RemarkKind>)>,
     dataset: &Dataset,
+    chosen: &Dataset,
 ) -> (Vec<Predictions>, Vec<Remark>) {
     let mut sets: Vec<Predictions> = Vec::new();
     let mut remarks = Vec::new();
@@ -193,6 +196,9 @@ fn sort(
             remark(RemarkKind::Unknown);
             continue;
         }
+        if chosen.get(&id).is_none() {
+            continue;
+        }
         if let Some(kind) = odd {
             remark(kind);
         }
@@ -201,7 +207,7 @@ fn sort(
         }
     }
     for set in &sets {
-        for instance in &dataset.instances {
+        for instance in &chosen.instances {
             if !set.by_instance.contains_key(&instance.instance_id) {
                 remarks.push(Remark {
                     model_name_or_path: set.model.clone(),

@@ -72,7 +72,8 @@ fn what_is_odd_is_told_and_nothing_is_dropped_in_silence() {
     ]
     .map(|value| value.to_string())
     .join("\n");
-    let (sets, remarks) = sort(parse(&lines, "f").unwrap(), &dataset(&["a", "b", "c", "d"]));
+    let dataset = dataset(&["a", "b", "c", "d"]);
+    let (sets, remarks) = sort(parse(&lines, "f").unwrap(), &dataset, &dataset);
     assert_eq!(sets.len(), 2);
     assert_eq!(
         sets[0].by_instance["a"].model_patch.as_deref(),
@@ -91,6 +92,29 @@ fn what_is_odd_is_told_and_nothing_is_dropped_in_silence() {
             ("b", RemarkKind::Missing),
             ("c", RemarkKind::Missing),
         ]
+    );
+}
+
+#[test]
+fn what_is_not_chosen_is_left_out_and_is_not_unknown() {
+    let lines = [
+        record("a", json!("diff")),
+        record("b", json!("diff")),
+        record("b", Value::Null),
+        record("z", json!("diff")),
+    ]
+    .map(|value| value.to_string())
+    .join("\n");
+    let (sets, remarks) = sort(
+        parse(&lines, "f").unwrap(),
+        &dataset(&["a", "b", "c", "d"]),
+        &dataset(&["a", "c"]),
+    );
+    let graded: Vec<&String> = sets[0].by_instance.keys().collect();
+    assert_eq!(graded, ["a"]);
+    assert_eq!(
+        kinds(&remarks),
+        [("z", RemarkKind::Unknown), ("c", RemarkKind::Missing)]
     );
 }
 

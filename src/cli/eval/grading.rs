@@ -22,7 +22,7 @@ const DISK: u64 = 4 << 30;
 pub async fn run(args: &GradeArgs, files: &[PathBuf]) -> Result<u8> {
     let work = Work::new(args)?;
     let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
-    let (sets, remarks) = predictions::read(&paths, &work.dataset).map_err(records)?;
+    let (sets, remarks) = predictions::read(&paths, &work.whole, &work.dataset).map_err(records)?;
     if sets.is_empty() {
         return Err(Error::usage("grade")
             .cause("there are no predictions")
@@ -41,6 +41,8 @@ pub async fn run(args: &GradeArgs, files: &[PathBuf]) -> Result<u8> {
 /// A dataset, and where its predictions are graded.
 pub struct Work<'a> {
     args: &'a GradeArgs,
+    /// With the instances that were not chosen.
+    whole: Dataset,
     pub dataset: Dataset,
     pub out: PathBuf,
     settings: Settings,
@@ -51,15 +53,17 @@ impl<'a> Work<'a> {
         let (Some(path), Some(out)) = (&args.dataset, &args.out) else {
             return Err(Error::usage("grade").cause("--dataset and --out are needed"));
         };
-        let mut dataset = Dataset::read(path).map_err(records)?;
-        if let Some(pattern) = &args.instances {
-            dataset = dataset.select(pattern).map_err(|error| {
+        let whole = Dataset::read(path).map_err(records)?;
+        let dataset = match &args.instances {
+            Some(pattern) => whole.select(pattern).map_err(|error| {
                 Error::usage(format!("choose instances of {}", path.display())).cause(error)
-            })?;
-        }
+            })?,
+            None => whole.clone(),
+        };
         let settings = Settings::load(&Sources::of_process(args.sandbox.flags()))?;
         Ok(Work {
             args,
+            whole,
             dataset,
             out: out.clone(),
             settings,
