@@ -96,6 +96,27 @@ fn what_is_odd_is_told_and_nothing_is_dropped_in_silence() {
 }
 
 #[test]
+fn several_entries_of_a_key_are_told_as_several_records_are() {
+    let object = r#"{"a": "first", "b": "diff", "a": "second"}"#;
+    let lines = [
+        record("a", json!("first")),
+        record("b", json!("diff")),
+        record("a", json!("second")),
+    ]
+    .map(|value| value.to_string())
+    .join("\n");
+    let dataset = dataset(&["a", "b"]);
+    let (sets, remarks) = sort(parse(object, "m").unwrap(), &dataset, &dataset);
+    assert_eq!(kinds(&remarks), [("a", RemarkKind::Duplicate)]);
+    assert_eq!(
+        sets[0].by_instance["a"].model_patch.as_deref(),
+        Some("second")
+    );
+    let of_lines = sort(parse(&lines, "m").unwrap(), &dataset, &dataset);
+    assert_eq!((sets, remarks), of_lines);
+}
+
+#[test]
 fn what_is_not_chosen_is_left_out_and_is_not_unknown() {
     let lines = [
         record("a", json!("diff")),
