@@ -1,6 +1,7 @@
 //! `testwright eval`, as a user runs it: real git, a real pytest in the local sandbox.
 
 mod corpus;
+mod folder;
 mod repository;
 
 use std::collections::BTreeMap;

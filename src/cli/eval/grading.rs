@@ -1,6 +1,6 @@
 //! Grading: what `testwright eval` and `testwright eval verify` share.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -78,14 +78,15 @@ impl<'a> Work<'a> {
     ) -> Result<(Report, Vec<testwright_evals::Graded>)> {
         let begun = Instant::now();
         let mut results = Results::open(&self.out).map_err(storing)?;
+        let missing = missing(&self.dataset, sets);
+        let jobs = jobs(&self.dataset, sets, &missing);
+        asks_for_all(&jobs, &results, &self.out)?;
         let given = HarnessArgs {
             repositories: self.args.repositories.clone(),
             test_time: Duration::from_secs(self.args.test_seconds),
             out: self.out.clone(),
         };
         let (harness, notes) = harness(&self.settings, given).await?;
-        let missing = missing(&self.dataset, sets);
-        let jobs = jobs(&self.dataset, sets, &missing);
         let all = jobs.iter().map(|job| job.predictions.len()).sum();
         let bar = Bar::new(all, self.args.json);
         notes.iter().for_each(|note| bar.note(note));
@@ -93,11 +94,6 @@ impl<'a> Work<'a> {
         if let Some(note) = &workers.note {
             bar.note(note);
         }
-        let wanted: BTreeSet<(String, String)> = jobs
-            .iter()
-            .flat_map(|job| job.predictions.iter())
-            .map(|p| (p.model_name_or_path.clone(), p.instance_id.clone()))
-            .collect();
         let told = |step: harness::Step| bar.step(&step);
         let graded = tokio::select! {
             graded = harness::grade_all(&harness, jobs, &mut results, workers.number, &told) => graded,
@@ -110,10 +106,7 @@ impl<'a> Work<'a> {
         };
         bar.clear();
         graded.map_err(storing)?;
-        let keep = |result: &testwright_evals::Graded| {
-            wanted.contains(&(result.prediction.clone(), result.instance_id.clone()))
-        };
-        results.tidy(&keep).map_err(storing)?;
+        results.tidy().map_err(storing)?;
         let run = self.facts(&harness, workers, remarks, notes, begun.elapsed());
         run.write(&self.out).map_err(reporting)?;
         let report = report::write(&self.out, &run).map_err(reporting)?;
@@ -202,6 +195,47 @@ fn jobs<'b>(
         }
     };
     dataset.instances.iter().map(of_instance).collect()
+}
+
+/// Results of a model that an error names; the rest is shown by dots.
+const NAMED: usize = 3;
+
+/// A report is on all that its folder holds: refuses where results are there that these jobs do not ask for.
+fn asks_for_all(jobs: &[Job<'_>], results: &Results, out: &Path) -> Result<()> {
+    let wanted: BTreeSet<(&str, &str)> = jobs
+        .iter()
+        .flat_map(|job| job.predictions.iter())
+        .map(|p| (p.model_name_or_path.as_str(), p.instance_id.as_str()))
+        .collect();
+    let mut others: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for result in results.all() {
+        let (model, instance) = (result.prediction.as_str(), result.instance_id.as_str());
+        if !wanted.contains(&(model, instance)) {
+            others.entry(model).or_default().push(instance);
+        }
+    }
+    let number: usize = others.values().map(Vec::len).sum();
+    if number == 0 {
+        return Ok(());
+    }
+    let of_model = |(model, instances): (&str, Vec<&str>)| {
+        let more = if instances.len() > NAMED { ", …" } else { "" };
+        let named = &instances[..instances.len().min(NAMED)];
+        format!("{model}: {}{more}", named.join(", "))
+    };
+    let models = others.len();
+    let mut named: Vec<String> = others.into_iter().take(NAMED).map(of_model).collect();
+    if models > NAMED {
+        named.push("…".to_owned());
+    }
+    let results = if number == 1 { "result" } else { "results" };
+    Err(Error::usage("grade")
+        .cause(format!(
+            "{} holds {number} {results} that this command does not ask for ({})",
+            out.display(),
+            named.join("; ")
+        ))
+        .hint("name another folder with --out, or the same instances and predictions"))
 }
 
 /// A file that is not what it should be is the user's; one that the machine cannot read is not.
