@@ -322,6 +322,29 @@ fn folders_are_compared_on_the_instances_that_both_have() {
 }
 
 #[test]
+fn what_has_no_result_yet_is_not_graded() {
+    let run = RunFacts {
+        instances: Some(5),
+        sets: vec!["a".to_owned(), "b".to_owned()],
+        ..RunFacts::default()
+    };
+    for results in [vec![], vec![solved("x"), solved("y")]] {
+        let graded = results.len() as u64;
+        let folder = folder(&results);
+        run.write(folder.path()).unwrap();
+        let report = write(folder.path(), &RunFacts::read(folder.path()).unwrap()).unwrap();
+        for (set, graded) in [("a", graded), ("b", 0)] {
+            let s = &report.summary[set];
+            assert_eq!(
+                (s.instances, s.graded, s.not_graded),
+                (5, graded, 5 - graded)
+            );
+            assert_eq!(s.fail_to_pass.denominator, graded);
+        }
+    }
+}
+
+#[test]
 fn cards_and_rows_call_a_set_by_the_same_letter() {
     let place = tempfile::tempdir().unwrap();
     let (first, second) = (place.path().join("z"), place.path().join("a"));

@@ -77,6 +77,7 @@ impl<'a> Work<'a> {
         remarks: Vec<Remark>,
     ) -> Result<(Report, Vec<testwright_evals::Graded>)> {
         let begun = Instant::now();
+        let started = jiff::Timestamp::now().to_string();
         let mut results = Results::open(&self.out).map_err(storing)?;
         let missing = missing(&self.dataset, sets);
         let jobs = jobs(&self.dataset, sets, &missing);
@@ -94,21 +95,32 @@ impl<'a> Work<'a> {
         if let Some(note) = &workers.note {
             bar.note(note);
         }
+        let earlier = RunFacts::read(&self.out).unwrap_or_default();
+        let mut run = RunFacts {
+            started: earlier.started.or(Some(started)),
+            seconds: earlier.seconds,
+            sets: sets.iter().map(|set| set.model.clone()).collect(),
+            predictions: remarks,
+            ..self.facts(&harness, &workers, notes)
+        };
+        run.write(&self.out).map_err(reporting)?;
         let told = |step: harness::Step| bar.step(&step);
         let graded = tokio::select! {
-            graded = harness::grade_all(&harness, jobs, &mut results, workers.number, &told) => graded,
-            () = interrupted() => {
-                bar.clear();
-                harness.backend.abandon().await?;
-                return Err(Error::interrupted("grade: interrupted")
-                    .hint("the same command goes on with what is there"));
-            }
+            graded = harness::grade_all(&harness, jobs, &mut results, workers.number, &told) => Some(graded),
+            () = interrupted() => None,
         };
         bar.clear();
+        run.seconds = Some(earlier.seconds.unwrap_or_default() + begun.elapsed().as_secs_f64());
+        let written = run.write(&self.out).map_err(reporting);
+        let Some(graded) = graded else {
+            harness.backend.abandon().await?;
+            written?;
+            return Err(Error::interrupted("grade: interrupted")
+                .hint("the same command goes on with what is there"));
+        };
         graded.map_err(storing)?;
+        written?;
         results.tidy().map_err(storing)?;
-        let run = self.facts(&harness, workers, remarks, notes, begun.elapsed());
-        run.write(&self.out).map_err(reporting)?;
         let report = report::write(&self.out, &run).map_err(reporting)?;
         Ok((report, results.all().cloned().collect()))
     }
@@ -130,27 +142,20 @@ impl<'a> Work<'a> {
         harness::workers(asked, memory, disk, each)
     }
 
+    /// What does not change while it is graded.
     fn facts(
         &self,
         harness: &Harness,
-        workers: harness::Workers,
-        predictions: Vec<Remark>,
+        workers: &harness::Workers,
         remarks: Vec<String>,
-        took: Duration,
     ) -> RunFacts {
-        let earlier = RunFacts::read(&self.out).unwrap_or_default();
         RunFacts {
             dataset: Some(self.dataset.path.display().to_string()),
             instances: Some(self.dataset.instances.len() as u64),
             grader: Some(harness::VERSION.to_owned()),
-            started: earlier
-                .started
-                .or_else(|| Some(jiff::Timestamp::now().to_string())),
-            seconds: Some(earlier.seconds.unwrap_or_default() + took.as_secs_f64()),
             workers: u32::try_from(workers.number).ok(),
             sandbox: Some(harness.backend.name().to_owned()),
-            predictions,
-            remarks: remarks.into_iter().chain(workers.note).collect(),
+            remarks: remarks.into_iter().chain(workers.note.clone()).collect(),
             ..RunFacts::default()
         }
     }

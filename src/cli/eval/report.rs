@@ -99,6 +99,13 @@ pub fn table(report: &Report) -> String {
         }
         text.push('\n');
     }
+    for (name, s) in report.summary.iter().filter(|(_, s)| s.not_graded > 0) {
+        let _ = writeln!(
+            text,
+            "{name}: {} of {} instances are not graded yet, and are in no rate",
+            s.not_graded, s.instances
+        );
+    }
     if report.summary.values().any(|s| s.infrastructure > 0) {
         text.push_str("(−n): n could not be graded, which is counted against nobody\n");
     }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use super::repository::GOOD;
 use super::{Bench, ISSUE};
 use crate::program::ended;
 
-/// A bench of instances that run the same tests, so that one is graded as fast as many.
+/// A bench of instances of one repository and commit.
 fn bench(instances: &[&str]) -> Bench {
     let bench = Bench::new(None);
     let all: Vec<Value> = instances
@@ -96,4 +97,95 @@ fn results_that_are_not_asked_for_are_kept_and_the_command_is_refused() {
     refused(&mut bench.command(&["verify"], "out"), both);
     bench.predictions(&[("beaver", "first", Some(&good))]);
     refused(&mut bench.grade(&[], "out"), both);
+}
+
+/// Waits until the command has begun to grade, in the folder `out`.
+fn begun(bench: &Bench, child: &mut Child) {
+    let before = Instant::now();
+    while !bench.place.path("out/run.json").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it has ended");
+        assert!(before.elapsed() < Duration::from_secs(60), "nothing begins");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// How many results are there: whole lines.
+fn graded(bench: &Bench) -> u64 {
+    let bytes = std::fs::read(bench.place.path("out/results.jsonl")).unwrap();
+    bytes.iter().filter(|byte| **byte == b'\n').count() as u64
+}
+
+#[test]
+fn a_report_on_what_was_cut_short_says_how_much_is_to_come() {
+    let ids = ["a", "b", "c", "d", "e"];
+    let bench = bench(&ids);
+    // Tests that no run in the cache has, so that each takes its time.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let patches: Vec<String> = (0..ids.len())
+        .map(|n| {
+            let name = format!("test_negative_{n}_{}", now.as_nanos());
+            let tests = GOOD.replace("test_negative", &name);
+            bench.repository.added(&tests)
+        })
+        .collect();
+    let predictions: Vec<_> = ids
+        .iter()
+        .zip(&patches)
+        .map(|(id, patch)| ("otter", *id, Some(patch.as_str())))
+        .collect();
+    bench.predictions(&predictions);
+    let slowly = ["--workers", "1"];
+    let counts = |report: &Value| {
+        let of = |name: &str| report["summary"]["otter"][name].as_u64().unwrap();
+        [of("instances"), of("graded"), of("not_graded")]
+    };
+
+    // Killed.
+    let mut child = bench.grade(&slowly, "out").spawn().unwrap();
+    begun(&bench, &mut child);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (there, first) = (graded(&bench), report(&bench));
+    assert!(there < 5, "too late to cut it short");
+    assert_eq!(counts(&first), [5, there, 5 - there]);
+    assert_eq!(first["run"]["seconds"], Value::Null);
+    let started = first["run"]["started"].as_str().unwrap();
+
+    // Interrupted.
+    let mut child = bench.grade(&slowly, "out").spawn().unwrap();
+    let wait = Instant::now();
+    while graded(&bench) < there + 1 {
+        assert!(
+            wait.elapsed() < Duration::from_secs(60),
+            "nothing is graded"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let id = child.id().to_string();
+    let told = Command::new("kill").args(["-INT", &id]).status().unwrap();
+    assert!(told.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let (there, second) = (graded(&bench), report(&bench));
+    assert!(there < 5, "too late to cut it short");
+    assert_eq!(counts(&second), [5, there, 5 - there]);
+    assert_eq!(second["run"]["started"], started);
+    let seconds = second["run"]["seconds"].as_f64().unwrap();
+    assert!(seconds > 0.0);
+    let shown = bench
+        .place
+        .testwright()
+        .args(["eval", "report"])
+        .arg(bench.place.path("out"))
+        .output()
+        .unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let line = format!("otter: {} of 5 instances are not graded yet", 5 - there);
+    assert!(shown.contains(&line), "{shown}");
+
+    // Gone on with, to the end.
+    ended(&bench.grade(&slowly, "out").output().unwrap(), 0);
+    let last = report(&bench);
+    assert_eq!(counts(&last), [5, 5, 0]);
+    assert_eq!(last["run"]["started"], started);
+    assert!(last["run"]["seconds"].as_f64().unwrap() > seconds);
 }
