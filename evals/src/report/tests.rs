@@ -322,6 +322,45 @@ fn folders_are_compared_on_the_instances_that_both_have() {
 }
 
 #[test]
+fn a_build_is_part_of_the_time_of_one_prediction() {
+    let timed = |set: &str, build: f64, total: f64| {
+        let mut graded = solved("x");
+        graded.prediction = set.to_owned();
+        graded.seconds = crate::graded::Seconds {
+            build,
+            old: 2.0,
+            new: 1.0,
+            base: 1.0,
+            total,
+        };
+        graded
+    };
+    let folder = folder(&[timed("a", 600.0, 610.0), timed("b", 600.0, 5.0)]);
+    let report = write(folder.path(), &RunFacts::default()).unwrap();
+    let build = |set: &str| report.details[set].time.slowest[0].seconds.build;
+    assert_eq!((build("a"), build("b")), (600.0, 0.0));
+    assert_eq!(report.details["b"].time.slowest[0].seconds.old, 2.0);
+}
+
+#[test]
+fn the_median_of_an_even_number_lies_between_the_two_in_the_middle() {
+    let of = |totals: &[f64]| {
+        let timed = totals.iter().enumerate().map(|(at, total)| {
+            let mut graded = solved(&at.to_string());
+            graded.seconds.total = *total;
+            graded
+        });
+        let folder = folder(&timed.collect::<Vec<_>>());
+        let report = write(folder.path(), &RunFacts::default()).unwrap();
+        report.details["a"].time.median
+    };
+    assert_eq!(of(&[9.0, 1.0, 4.0, 2.0]), Some(3.0));
+    assert_eq!(of(&[9.0, 1.0, 4.0]), Some(4.0));
+    // It was not timed: it never ran.
+    assert_eq!(of(&[0.0]), None);
+}
+
+#[test]
 fn what_has_no_result_yet_is_not_graded() {
     let run = RunFacts {
         instances: Some(5),
