@@ -20,6 +20,17 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<u8> {
+    let mut seen = Vec::new();
+    for folder in &args.folders {
+        // What cannot be found is told of below.
+        let place = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        if seen.contains(&place) {
+            return Err(Error::usage("compare folders")
+                .cause(format!("{} is named twice", folder.display()))
+                .hint("name each folder once"));
+        }
+        seen.push(place);
+    }
     let mut last = None;
     for folder in &args.folders {
         if !folder.join(stored::FILE).is_file() {
