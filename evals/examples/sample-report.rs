@@ -38,6 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         workers: Some(2),
         sandbox: Some("local".to_owned()),
         disk_bytes: Some(18_400_000_000),
+        sets: SETS.map(str::to_owned).into(),
         predictions: vec![Remark {
             model_name_or_path: SETS[0].to_owned(),
             instance_id: "pallets__flask-1".to_owned(),

@@ -4,9 +4,11 @@
 //! Nothing is dropped in silence: what cannot be graded is a [`Remark`], and stands in the report.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::dataset::Dataset;
@@ -63,17 +65,19 @@ impl RemarkKind {
     }
 }
 
-/// Reads predictions of one or several models, in the order in which the models first occur.
+/// Reads predictions of one or several models, in the order in which the models first occur. Those for instances that the
+/// dataset has and that are not among the `chosen` ones are left out: they were not asked for.
 pub fn read(
     files: &[&Path],
     dataset: &Dataset,
+    chosen: &Dataset,
 ) -> Result<(Vec<Predictions>, Vec<Remark>), RecordsError> {
     let mut all = Vec::new();
     for path in files {
         let (file, content) = File::read(path)?;
         all.extend(parse(content, &stem(path)).map_err(|problems| file.wrong(problems))?);
     }
-    Ok(sort(all, dataset))
+    Ok(sort(all, dataset, chosen))
 }
 
 fn stem(path: &Path) -> String {
@@ -91,7 +95,7 @@ fn parse(
     let mut problems = Vec::new();
     let content = content.into();
     let values = match by_instance(&content) {
-        Some(map) => map
+        Some(entries) => entries
             .into_iter()
             .map(|(id, value)| (1, keyed(id, value)))
             .collect(),
@@ -111,14 +115,40 @@ fn parse(
     }
 }
 
-/// The whole text as one object by instance; `None` where it is lines, an array, rows, or one record.
-fn by_instance(content: &Content) -> Option<Map<String, Value>> {
+/// The entries of the whole text as one object by instance; `None` where it is lines, an array, rows, or one record.
+fn by_instance(content: &Content) -> Option<Vec<(String, Value)>> {
     let Content::Text(text) = content else {
         return None;
     };
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let map: Map<String, Value> = serde_json::from_str(text).ok()?;
-    (!map.contains_key("instance_id")).then_some(map)
+    let Entries(entries) = serde_json::from_str(text).ok()?;
+    let is_record = entries.iter().any(|(key, _)| key == "instance_id");
+    (!is_record).then_some(entries)
+}
+
+/// An object as it is written: a map would keep only one of several entries of a key.
+struct Entries(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Entries {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Whole;
+        impl<'de> Visitor<'de> for Whole {
+            type Value = Entries;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Entries(entries))
+            }
+        }
+        deserializer.deserialize_map(Whole)
+    }
 }
 
 /// An entry of an object by instance as a record: the value is a record without its id, or the patch alone.
@@ -165,6 +195,7 @@ fn prediction(value: &Value, name: &str) -> Result<(Prediction, Option<RemarkKin
 fn sort(
     all: Vec<(Prediction, Option<RemarkKind>)>,
     dataset: &Dataset,
+    chosen: &Dataset,
 ) -> (Vec<Predictions>, Vec<Remark>) {
     let mut sets: Vec<Predictions> = Vec::new();
     let mut remarks = Vec::new();
@@ -193,6 +224,9 @@ fn sort(
             remark(RemarkKind::Unknown);
             continue;
         }
+        if chosen.get(&id).is_none() {
+            continue;
+        }
         if let Some(kind) = odd {
             remark(kind);
         }
@@ -201,7 +235,7 @@ fn sort(
         }
     }
     for set in &sets {
-        for instance in &dataset.instances {
+        for instance in &chosen.instances {
             if !set.by_instance.contains_key(&instance.instance_id) {
                 remarks.push(Remark {
                     model_name_or_path: set.model.clone(),

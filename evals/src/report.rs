@@ -98,7 +98,9 @@ pub fn write_comparison(folders: &[&Path], into: &Path) -> Result<Report, Report
         let (results, odd) = results(folder)?;
         let run = RunFacts::read(folder)?;
         let place = folder.display();
-        remarks.extend(odd.iter().map(|r| format!("{place}: {r}")));
+        let odd = odd.into_iter().chain(run.remarks.iter().cloned());
+        let odd = odd.chain(in_groups(&run.predictions));
+        remarks.extend(odd.map(|r| format!("{place}: {r}")));
         let found = sets::sets(results, &run).into_iter();
         all.extend(found.map(|set| (*folder, set)));
     }
@@ -119,10 +121,12 @@ pub fn write_comparison(folders: &[&Path], into: &Path) -> Result<Report, Report
 fn put_all(
     folder: &Path,
     name: &str,
-    sets: Vec<Set>,
+    mut sets: Vec<Set>,
     remarks: Vec<String>,
     run: &RunFacts,
 ) -> Result<Report, ReportError> {
+    // As in the report, which is by name: sets are called by the letters of their places.
+    sets.sort_by(|a, b| a.prediction.cmp(&b.prediction));
     let report = Report::of(&sets, remarks, run);
     let html = page::page(&report, &sets)?;
     put(folder, &format!("{name}.json"), &json(&report)?)?;

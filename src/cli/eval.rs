@@ -51,7 +51,8 @@ pub struct GradeArgs {
     test_seconds: u64,
     #[command(flatten)]
     sandbox: SandboxArgs,
-    /// Folder for results, logs and reports; the same command goes on with what is there
+    /// Folder for results, logs and reports; the same command goes on with what is there. More instances and predictions
+    /// may be asked for than are there, but not fewer
     #[arg(long, value_name = "DIR", required = true)]
     out: Option<PathBuf>,
     /// Print the report (report.json) alone, for programs

@@ -1,6 +1,7 @@
 //! `testwright eval`, as a user runs it: real git, a real pytest in the local sandbox.
 
 mod corpus;
+mod folder;
 mod repository;
 
 use std::collections::BTreeMap;
@@ -317,6 +318,16 @@ fn wrong_input_gets_one_line_with_a_hint() {
             .args(["eval", "report", "/no/such/folder"]),
     );
     assert!(gone.contains("results.jsonl"), "{gone}");
+    std::fs::create_dir(bench.place.path("results")).unwrap();
+    std::fs::write(bench.place.path("results/results.jsonl"), "").unwrap();
+    let twice = shown(
+        bench
+            .place
+            .testwright()
+            .args(["eval", "report", "results", "./results/"])
+            .current_dir(bench.place.folder.path()),
+    );
+    assert!(twice.contains("./results/ is named twice"), "{twice}");
     std::fs::write(bench.place.path("dataset.jsonl"), [0u8, 1, 2, 255]).unwrap();
     let binary = shown(&mut bench.command(&["verify"], "out"));
     assert!(

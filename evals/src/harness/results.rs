@@ -20,10 +20,12 @@ pub struct Results {
     path: PathBuf,
     file: File,
     stored: Stored,
+    /// Length of the whole lines, where the last one was cut short.
+    whole: Option<u64>,
 }
 
 impl Results {
-    /// Opens the results of a folder, which is made if need be; what was cut short in the file is taken off.
+    /// Opens the results of a folder, which is made if need be. What is there stays as it is until a result is added.
     pub fn open(folder: &Path) -> Result<Results, ResultsError> {
         let path = folder.join(FILE);
         let failed = |doing| {
@@ -55,12 +57,14 @@ impl Results {
             .iter()
             .rposition(|b| *b == b'\n')
             .map_or(0, |at| at + 1);
-        if whole < bytes.len() {
-            file.set_len(whole as u64).map_err(failed("mend"))?;
-        }
         // Lines of other versions are as good as none.
         let stored = Stored::parse(&bytes[..whole]);
-        Ok(Results { path, file, stored })
+        Ok(Results {
+            path,
+            file,
+            stored,
+            whole: (whole < bytes.len()).then_some(whole as u64),
+        })
     }
 
     /// The result of what has this key, unless the machine was to blame for it.
@@ -71,7 +75,7 @@ impl Results {
             .filter(|result| result.key == key && result.infrastructure.is_none())
     }
 
-    /// Adds a result; it is on disk when this returns.
+    /// Adds a result; it is on disk when this returns. What was cut short in the file is taken off before.
     pub fn add(&mut self, result: Graded) -> Result<(), ResultsError> {
         let failed = |source| ResultsError {
             doing: "write",
@@ -80,6 +84,10 @@ impl Results {
         };
         let mut line = serde_json::to_vec(&result).map_err(|e| failed(e.into()))?;
         line.push(b'\n');
+        if let Some(whole) = self.whole {
+            self.file.set_len(whole).map_err(failed)?;
+            self.whole = None;
+        }
         let before = self.file.metadata().map_err(failed)?.len();
         let written = self
             .file
@@ -95,14 +103,13 @@ impl Results {
         Ok(())
     }
 
-    /// Writes the file anew, in order, with the wanted results alone.
-    pub fn tidy(&mut self, wanted: &dyn Fn(&Graded) -> bool) -> Result<(), ResultsError> {
+    /// Writes the file anew: in order, each result once, and nothing else.
+    pub fn tidy(&mut self) -> Result<(), ResultsError> {
         let failed = |source| ResultsError {
             doing: "write",
             path: self.path.clone(),
             source,
         };
-        self.stored.by_name.retain(|_, line| wanted(&line.graded));
         let folder = self.path.parent().unwrap_or(&self.path);
         let mut aside = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
         for Line { text, .. } in self.stored.by_name.values() {
@@ -119,5 +126,34 @@ impl Results {
 
     pub fn all(&self) -> impl Iterator<Item = &Graded> {
         self.stored.by_name.values().map(|line| &line.graded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn what_was_cut_short_is_taken_off_when_a_result_is_added_and_not_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        let mut all = sample::results(&["a"], 3, 1);
+        all.sort_by(|a, b| a.instance_id.cmp(&b.instance_id));
+        let line = |at: usize| serde_json::to_string(&all[at]).unwrap() + "\n";
+        let cut = format!("{}{}", line(0), &line(1)[..40]);
+        std::fs::write(&path, &cut).unwrap();
+        let mut results = Results::open(folder.path()).unwrap();
+        assert_eq!(results.all().count(), 1);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), cut);
+        results.add(all[2].clone()).unwrap();
+        results.add(all[1].clone()).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text, [line(0), line(2), line(1)].concat());
+        results.tidy().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text, [line(0), line(1), line(2)].concat());
+        assert_eq!(results.all().count(), 3);
     }
 }

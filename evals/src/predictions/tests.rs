@@ -72,7 +72,8 @@ fn what_is_odd_is_told_and_nothing_is_dropped_in_silence() {
     ]
     .map(|value| value.to_string())
     .join("\n");
-    let (sets, remarks) = sort(parse(&lines, "f").unwrap(), &dataset(&["a", "b", "c", "d"]));
+    let dataset = dataset(&["a", "b", "c", "d"]);
+    let (sets, remarks) = sort(parse(&lines, "f").unwrap(), &dataset, &dataset);
     assert_eq!(sets.len(), 2);
     assert_eq!(
         sets[0].by_instance["a"].model_patch.as_deref(),
@@ -91,6 +92,50 @@ fn what_is_odd_is_told_and_nothing_is_dropped_in_silence() {
             ("b", RemarkKind::Missing),
             ("c", RemarkKind::Missing),
         ]
+    );
+}
+
+#[test]
+fn several_entries_of_a_key_are_told_as_several_records_are() {
+    let object = r#"{"a": "first", "b": "diff", "a": "second"}"#;
+    let lines = [
+        record("a", json!("first")),
+        record("b", json!("diff")),
+        record("a", json!("second")),
+    ]
+    .map(|value| value.to_string())
+    .join("\n");
+    let dataset = dataset(&["a", "b"]);
+    let (sets, remarks) = sort(parse(object, "m").unwrap(), &dataset, &dataset);
+    assert_eq!(kinds(&remarks), [("a", RemarkKind::Duplicate)]);
+    assert_eq!(
+        sets[0].by_instance["a"].model_patch.as_deref(),
+        Some("second")
+    );
+    let of_lines = sort(parse(&lines, "m").unwrap(), &dataset, &dataset);
+    assert_eq!((sets, remarks), of_lines);
+}
+
+#[test]
+fn what_is_not_chosen_is_left_out_and_is_not_unknown() {
+    let lines = [
+        record("a", json!("diff")),
+        record("b", json!("diff")),
+        record("b", Value::Null),
+        record("z", json!("diff")),
+    ]
+    .map(|value| value.to_string())
+    .join("\n");
+    let (sets, remarks) = sort(
+        parse(&lines, "f").unwrap(),
+        &dataset(&["a", "b", "c", "d"]),
+        &dataset(&["a", "c"]),
+    );
+    let graded: Vec<&String> = sets[0].by_instance.keys().collect();
+    assert_eq!(graded, ["a"]);
+    assert_eq!(
+        kinds(&remarks),
+        [("z", RemarkKind::Unknown), ("c", RemarkKind::Missing)]
     );
 }
 

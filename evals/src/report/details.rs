@@ -92,6 +92,7 @@ pub struct Time {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Slow {
     pub instance_id: String,
+    /// Parts of the total alone: no build that another prediction of the instance paid for.
     pub seconds: Seconds,
 }
 
@@ -253,18 +254,48 @@ fn time(set: &Set) -> Time {
         let by_time = b.seconds.total.total_cmp(&a.seconds.total);
         by_time.then_with(|| a.instance_id.cmp(&b.instance_id))
     });
+    let totals: Vec<f64> = slow.iter().map(|g| g.seconds.total).collect();
     Time {
-        total: slow.iter().map(|g| g.seconds.total).sum(),
-        median: slow.get(slow.len() / 2).map(|g| g.seconds.total),
+        total: totals.iter().sum(),
+        median: median(&totals),
         slowest: slow
             .iter()
             .take(SLOWEST)
             .map(|g| Slow {
                 instance_id: g.instance_id.clone(),
-                seconds: g.seconds,
+                seconds: parts(g.seconds),
             })
             .collect(),
     }
+}
+
+/// Of sorted values; of an even number of them the mean of the two in the middle.
+fn median(sorted: &[f64]) -> Option<f64> {
+    let half = sorted.len() / 2;
+    let upper = *sorted.get(half)?;
+    Some(match sorted.len() % 2 {
+        0 => (sorted[half - 1] + upper) / 2.0,
+        _ => upper,
+    })
+}
+
+/// Results name the time of a build with each prediction for the instance, and it was part of only one's total. The parts
+/// come one after the other: where they are longer than the whole, the build was part of another's.
+fn parts(seconds: Seconds) -> Seconds {
+    let Seconds {
+        build,
+        old,
+        new,
+        base,
+        total,
+    } = seconds;
+    if build + old + new + base > total {
+        return Seconds {
+            build: 0.0,
+            ..seconds
+        };
+    }
+    seconds
 }
 
 fn infrastructure(set: &Set) -> Vec<Failed> {

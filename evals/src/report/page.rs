@@ -261,7 +261,10 @@ fn row(set: usize, graded: &Graded) -> Row {
         tdd: verdict(Measure::TddFailToPass),
         delta: share(graded.coverage_delta),
         adequacy: share(graded.tdd.adequacy),
-        seconds: format!("{:.1}", graded.seconds.total),
+        seconds: match graded.seconds.total {
+            0.0 => NONE.to_owned(),
+            total => format!("{total:.1}"),
+        },
         state,
         why,
         differs: graded.differs.join("; "),

@@ -1,5 +1,5 @@
-//! What is known of a run of the harness beside its results: `run.json` in the folder of results, written by the
-//! harness, read by whoever makes the reports again. All of it is optional.
+//! What is known of a run of the harness beside its results: `run.json` in the folder of results, written when grading
+//! begins and again when it ends, read by whoever makes the reports again. All of it is optional.
 
 use std::path::Path;
 
@@ -22,10 +22,11 @@ pub struct RunFacts {
     /// Version of the grader.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grader: Option<String>,
-    /// RFC 3339.
+    /// Begin of the first session, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started: Option<String>,
-    /// Wall time in seconds, over all sessions of the run.
+    /// Wall time in seconds, over all sessions of the run that ended, or were interrupted: of one that was killed nothing
+    /// is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,6 +37,9 @@ pub struct RunFacts {
     /// Disk that environments and caches took.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk_bytes: Option<u64>,
+    /// Prediction sets that are graded: also those of which no result is there yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sets: Vec<String>,
     /// What is odd in the predictions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub predictions: Vec<Remark>,

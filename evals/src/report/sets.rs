@@ -48,6 +48,9 @@ pub(super) fn sets(graded: Vec<Graded>, run: &RunFacts) -> Vec<Set> {
                 .or_insert_with(|| missing(&remark.model_name_or_path, id, known.get(id)));
         }
     }
+    for name in &run.sets {
+        by_set.entry(name.clone()).or_default();
+    }
     let ids: BTreeSet<String> = by_set.values().flat_map(|s| s.keys().cloned()).collect();
     let instances = run.instances.unwrap_or(0).max(ids.len() as u64);
     by_set

@@ -322,6 +322,122 @@ fn folders_are_compared_on_the_instances_that_both_have() {
 }
 
 #[test]
+fn a_build_is_part_of_the_time_of_one_prediction() {
+    let timed = |set: &str, build: f64, total: f64| {
+        let mut graded = solved("x");
+        graded.prediction = set.to_owned();
+        graded.seconds = crate::graded::Seconds {
+            build,
+            old: 2.0,
+            new: 1.0,
+            base: 1.0,
+            total,
+        };
+        graded
+    };
+    let folder = folder(&[timed("a", 600.0, 610.0), timed("b", 600.0, 5.0)]);
+    let report = write(folder.path(), &RunFacts::default()).unwrap();
+    let build = |set: &str| report.details[set].time.slowest[0].seconds.build;
+    assert_eq!((build("a"), build("b")), (600.0, 0.0));
+    assert_eq!(report.details["b"].time.slowest[0].seconds.old, 2.0);
+}
+
+#[test]
+fn the_median_of_an_even_number_lies_between_the_two_in_the_middle() {
+    let of = |totals: &[f64]| {
+        let timed = totals.iter().enumerate().map(|(at, total)| {
+            let mut graded = solved(&at.to_string());
+            graded.seconds.total = *total;
+            graded
+        });
+        let folder = folder(&timed.collect::<Vec<_>>());
+        let report = write(folder.path(), &RunFacts::default()).unwrap();
+        report.details["a"].time.median
+    };
+    assert_eq!(of(&[9.0, 1.0, 4.0, 2.0]), Some(3.0));
+    assert_eq!(of(&[9.0, 1.0, 4.0]), Some(4.0));
+    // It was not timed: it never ran.
+    assert_eq!(of(&[0.0]), None);
+}
+
+#[test]
+fn what_has_no_result_yet_is_not_graded() {
+    let run = RunFacts {
+        instances: Some(5),
+        sets: vec!["a".to_owned(), "b".to_owned()],
+        ..RunFacts::default()
+    };
+    for results in [vec![], vec![solved("x"), solved("y")]] {
+        let graded = results.len() as u64;
+        let folder = folder(&results);
+        run.write(folder.path()).unwrap();
+        let report = write(folder.path(), &RunFacts::read(folder.path()).unwrap()).unwrap();
+        for (set, graded) in [("a", graded), ("b", 0)] {
+            let s = &report.summary[set];
+            assert_eq!(
+                (s.instances, s.graded, s.not_graded),
+                (5, graded, 5 - graded)
+            );
+            assert_eq!(s.fail_to_pass.denominator, graded);
+        }
+    }
+}
+
+#[test]
+fn cards_and_rows_call_a_set_by_the_same_letter() {
+    let place = tempfile::tempdir().unwrap();
+    let (first, second) = (place.path().join("z"), place.path().join("a"));
+    let named = |set: &str, id: &str| Graded {
+        prediction: set.to_owned(),
+        ..solved(id)
+    };
+    fill(&first, &[named("zeta", "of-zeta")]);
+    fill(&second, &[named("alpha", "of-alpha")]);
+    let report = write_comparison(&[&first, &second], place.path()).unwrap();
+    let page = text(place.path(), "comparison.html");
+    let (_, rows) = page.split_once("<table id=\"all\">").unwrap();
+    for (letter, set) in [("A", "alpha"), ("B", "zeta")] {
+        let card = format!(">{letter}</span><span class=\"name\">{set}</span>");
+        assert!(page.contains(&card), "{card}");
+        let row = rows
+            .split_once(&format!("<th scope=\"row\">of-{set}</th>"))
+            .unwrap()
+            .1;
+        let row = row.split_once("</td>").unwrap().0;
+        assert!(row.ends_with(&format!(">{letter}</span>")), "{set}: {row}");
+    }
+    let pair = &report.comparison.unwrap().pairs[0];
+    assert_eq!(
+        (pair.first.as_str(), pair.second.as_str()),
+        ("alpha", "zeta")
+    );
+}
+
+#[test]
+fn what_is_odd_in_a_folder_is_told_in_the_comparison() {
+    let place = tempfile::tempdir().unwrap();
+    let (first, second) = (place.path().join("first"), place.path().join("second"));
+    fill(&first, &[solved("x")]);
+    fill(&second, &[solved("x")]);
+    let odd = RunFacts {
+        predictions: vec![Remark {
+            model_name_or_path: "a".to_owned(),
+            instance_id: "nowhere".to_owned(),
+            kind: RemarkKind::Unknown,
+        }],
+        ..RunFacts::default()
+    };
+    odd.write(&second).unwrap();
+    let report = write_comparison(&[&first, &second], place.path()).unwrap();
+    assert_eq!(report.remarks.len(), 1, "{:?}", report.remarks);
+    assert!(
+        report.remarks[0].ends_with("second: a: the dataset has no such instance: nowhere"),
+        "{:?}",
+        report.remarks
+    );
+}
+
+#[test]
 fn a_folder_without_results_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let error = write(folder.path(), &RunFacts::default()).unwrap_err();

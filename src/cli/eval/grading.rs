@@ -1,6 +1,6 @@
 //! Grading: what `testwright eval` and `testwright eval verify` share.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ const DISK: u64 = 4 << 30;
 pub async fn run(args: &GradeArgs, files: &[PathBuf]) -> Result<u8> {
     let work = Work::new(args)?;
     let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
-    let (sets, remarks) = predictions::read(&paths, &work.dataset).map_err(records)?;
+    let (sets, remarks) = predictions::read(&paths, &work.whole, &work.dataset).map_err(records)?;
     if sets.is_empty() {
         return Err(Error::usage("grade")
             .cause("there are no predictions")
@@ -41,6 +41,8 @@ pub async fn run(args: &GradeArgs, files: &[PathBuf]) -> Result<u8> {
 /// A dataset, and where its predictions are graded.
 pub struct Work<'a> {
     args: &'a GradeArgs,
+    /// With the instances that were not chosen.
+    whole: Dataset,
     pub dataset: Dataset,
     pub out: PathBuf,
     settings: Settings,
@@ -51,15 +53,17 @@ impl<'a> Work<'a> {
         let (Some(path), Some(out)) = (&args.dataset, &args.out) else {
             return Err(Error::usage("grade").cause("--dataset and --out are needed"));
         };
-        let mut dataset = Dataset::read(path).map_err(records)?;
-        if let Some(pattern) = &args.instances {
-            dataset = dataset.select(pattern).map_err(|error| {
+        let whole = Dataset::read(path).map_err(records)?;
+        let dataset = match &args.instances {
+            Some(pattern) => whole.select(pattern).map_err(|error| {
                 Error::usage(format!("choose instances of {}", path.display())).cause(error)
-            })?;
-        }
+            })?,
+            None => whole.clone(),
+        };
         let settings = Settings::load(&Sources::of_process(args.sandbox.flags()))?;
         Ok(Work {
             args,
+            whole,
             dataset,
             out: out.clone(),
             settings,
@@ -73,15 +77,17 @@ impl<'a> Work<'a> {
         remarks: Vec<Remark>,
     ) -> Result<(Report, Vec<testwright_evals::Graded>)> {
         let begun = Instant::now();
+        let started = jiff::Timestamp::now().to_string();
         let mut results = Results::open(&self.out).map_err(storing)?;
+        let missing = missing(&self.dataset, sets);
+        let jobs = jobs(&self.dataset, sets, &missing);
+        asks_for_all(&jobs, &results, &self.out)?;
         let given = HarnessArgs {
             repositories: self.args.repositories.clone(),
             test_time: Duration::from_secs(self.args.test_seconds),
             out: self.out.clone(),
         };
         let (harness, notes) = harness(&self.settings, given).await?;
-        let missing = missing(&self.dataset, sets);
-        let jobs = jobs(&self.dataset, sets, &missing);
         let all = jobs.iter().map(|job| job.predictions.len()).sum();
         let bar = Bar::new(all, self.args.json);
         notes.iter().for_each(|note| bar.note(note));
@@ -89,29 +95,32 @@ impl<'a> Work<'a> {
         if let Some(note) = &workers.note {
             bar.note(note);
         }
-        let wanted: BTreeSet<(String, String)> = jobs
-            .iter()
-            .flat_map(|job| job.predictions.iter())
-            .map(|p| (p.model_name_or_path.clone(), p.instance_id.clone()))
-            .collect();
+        let earlier = RunFacts::read(&self.out).unwrap_or_default();
+        let mut run = RunFacts {
+            started: earlier.started.or(Some(started)),
+            seconds: earlier.seconds,
+            sets: sets.iter().map(|set| set.model.clone()).collect(),
+            predictions: remarks,
+            ..self.facts(&harness, &workers, notes)
+        };
+        run.write(&self.out).map_err(reporting)?;
         let told = |step: harness::Step| bar.step(&step);
         let graded = tokio::select! {
-            graded = harness::grade_all(&harness, jobs, &mut results, workers.number, &told) => graded,
-            () = interrupted() => {
-                bar.clear();
-                harness.backend.abandon().await?;
-                return Err(Error::interrupted("grade: interrupted")
-                    .hint("the same command goes on with what is there"));
-            }
+            graded = harness::grade_all(&harness, jobs, &mut results, workers.number, &told) => Some(graded),
+            () = interrupted() => None,
         };
         bar.clear();
-        graded.map_err(storing)?;
-        let keep = |result: &testwright_evals::Graded| {
-            wanted.contains(&(result.prediction.clone(), result.instance_id.clone()))
+        run.seconds = Some(earlier.seconds.unwrap_or_default() + begun.elapsed().as_secs_f64());
+        let written = run.write(&self.out).map_err(reporting);
+        let Some(graded) = graded else {
+            harness.backend.abandon().await?;
+            written?;
+            return Err(Error::interrupted("grade: interrupted")
+                .hint("the same command goes on with what is there"));
         };
-        results.tidy(&keep).map_err(storing)?;
-        let run = self.facts(&harness, workers, remarks, notes, begun.elapsed());
-        run.write(&self.out).map_err(reporting)?;
+        graded.map_err(storing)?;
+        written?;
+        results.tidy().map_err(storing)?;
         let report = report::write(&self.out, &run).map_err(reporting)?;
         Ok((report, results.all().cloned().collect()))
     }
@@ -133,27 +142,20 @@ impl<'a> Work<'a> {
         harness::workers(asked, memory, disk, each)
     }
 
+    /// What does not change while it is graded.
     fn facts(
         &self,
         harness: &Harness,
-        workers: harness::Workers,
-        predictions: Vec<Remark>,
+        workers: &harness::Workers,
         remarks: Vec<String>,
-        took: Duration,
     ) -> RunFacts {
-        let earlier = RunFacts::read(&self.out).unwrap_or_default();
         RunFacts {
             dataset: Some(self.dataset.path.display().to_string()),
             instances: Some(self.dataset.instances.len() as u64),
             grader: Some(harness::VERSION.to_owned()),
-            started: earlier
-                .started
-                .or_else(|| Some(jiff::Timestamp::now().to_string())),
-            seconds: Some(earlier.seconds.unwrap_or_default() + took.as_secs_f64()),
             workers: u32::try_from(workers.number).ok(),
             sandbox: Some(harness.backend.name().to_owned()),
-            predictions,
-            remarks: remarks.into_iter().chain(workers.note).collect(),
+            remarks: remarks.into_iter().chain(workers.note.clone()).collect(),
             ..RunFacts::default()
         }
     }
@@ -198,6 +200,47 @@ fn jobs<'b>(
         }
     };
     dataset.instances.iter().map(of_instance).collect()
+}
+
+/// Results of a model that an error names; the rest is shown by dots.
+const NAMED: usize = 3;
+
+/// A report is on all that its folder holds: refuses where results are there that these jobs do not ask for.
+fn asks_for_all(jobs: &[Job<'_>], results: &Results, out: &Path) -> Result<()> {
+    let wanted: BTreeSet<(&str, &str)> = jobs
+        .iter()
+        .flat_map(|job| job.predictions.iter())
+        .map(|p| (p.model_name_or_path.as_str(), p.instance_id.as_str()))
+        .collect();
+    let mut others: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for result in results.all() {
+        let (model, instance) = (result.prediction.as_str(), result.instance_id.as_str());
+        if !wanted.contains(&(model, instance)) {
+            others.entry(model).or_default().push(instance);
+        }
+    }
+    let number: usize = others.values().map(Vec::len).sum();
+    if number == 0 {
+        return Ok(());
+    }
+    let of_model = |(model, instances): (&str, Vec<&str>)| {
+        let more = if instances.len() > NAMED { ", …" } else { "" };
+        let named = &instances[..instances.len().min(NAMED)];
+        format!("{model}: {}{more}", named.join(", "))
+    };
+    let models = others.len();
+    let mut named: Vec<String> = others.into_iter().take(NAMED).map(of_model).collect();
+    if models > NAMED {
+        named.push("…".to_owned());
+    }
+    let results = if number == 1 { "result" } else { "results" };
+    Err(Error::usage("grade")
+        .cause(format!(
+            "{} holds {number} {results} that this command does not ask for ({})",
+            out.display(),
+            named.join("; ")
+        ))
+        .hint("name another folder with --out, or the same instances and predictions"))
 }
 
 /// A file that is not what it should be is the user's; one that the machine cannot read is not.

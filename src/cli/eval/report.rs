@@ -20,6 +20,17 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<u8> {
+    let mut seen = Vec::new();
+    for folder in &args.folders {
+        // What cannot be found is told of below.
+        let place = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        if seen.contains(&place) {
+            return Err(Error::usage("compare folders")
+                .cause(format!("{} is named twice", folder.display()))
+                .hint("name each folder once"));
+        }
+        seen.push(place);
+    }
     let mut last = None;
     for folder in &args.folders {
         if !folder.join(stored::FILE).is_file() {
@@ -98,6 +109,13 @@ pub fn table(report: &Report) -> String {
             let _ = write!(text, "  {cell:>14}");
         }
         text.push('\n');
+    }
+    for (name, s) in report.summary.iter().filter(|(_, s)| s.not_graded > 0) {
+        let _ = writeln!(
+            text,
+            "{name}: {} of {} instances are not graded yet, and are in no rate",
+            s.not_graded, s.instances
+        );
     }
     if report.summary.values().any(|s| s.infrastructure > 0) {
         text.push_str("(−n): n could not be graded, which is counted against nobody\n");

@@ -169,7 +169,7 @@ fn what_is_wrong_with_a_record_is_told_by_its_row() {
 fn predictions_may_be_parquet_too() {
     let dataset = Dataset::read(stored(&written(Compression::SNAPPY)).path()).unwrap();
     let file = stored(&written(Compression::SNAPPY));
-    let (sets, _) = predictions::read(&[file.path()], &dataset).unwrap();
+    let (sets, _) = predictions::read(&[file.path()], &dataset, &dataset).unwrap();
     assert_eq!(sets[0].by_instance.len(), 2);
 }
 

@@ -20,7 +20,7 @@ pub(super) fn plots(report: &Report) -> Vec<Plot> {
         .collect();
     slow.sort_by(|a, b| b.2.total.total_cmp(&a.2.total));
     slow.truncate(BARS);
-    // Parts that ran at the same time may be longer than the whole.
+    // Whatever results say of the parts, nothing leaves the picture.
     let length = |s: &Seconds| s.total.max(s.build + s.old + s.new + s.base);
     let Some(longest) = slow.iter().map(|(_, _, s)| length(s)).reduce(f64::max) else {
         return Vec::new();
