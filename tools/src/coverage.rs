@@ -28,6 +28,8 @@ pub struct Measurement {
     statements: BTreeMap<String, BTreeSet<u32>>,
     executed: BTreeMap<String, BTreeSet<u32>>,
     called: BTreeMap<String, BTreeSet<u32>>,
+    counts: BTreeMap<String, BTreeMap<u32, u64>>,
+    counted: bool,
     problems: Vec<String>,
     lost: u32,
 }
@@ -63,6 +65,8 @@ impl Measurement {
             statements: BTreeMap::new(),
             executed: BTreeMap::new(),
             called: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            counted: asked.counted,
             problems: Vec::new(),
             lost: 0,
         })
@@ -84,6 +88,7 @@ impl Measurement {
             "result": self.result,
             "driver": self.driver,
             "children": self.hook,
+            "counted": self.counted,
         });
         command
             .env
@@ -142,6 +147,10 @@ impl Measurement {
             statements.extend(lines.statements);
             let called = self.called.entry(name.clone()).or_default();
             called.extend(lines.called);
+            let counts = self.counts.entry(name.clone()).or_default();
+            for (line, times) in lines.counts {
+                *counts.entry(line).or_default() += times;
+            }
             self.executed
                 .entry(name)
                 .or_default()
@@ -167,6 +176,7 @@ impl Measurement {
                 statements: lines(self.statements.remove(&name)),
                 executed: lines(self.executed.remove(&name)),
                 called: lines(self.called.remove(&name)),
+                counts: self.counts.remove(&name).unwrap_or_default(),
             };
             (name, of_file)
         });

@@ -42,6 +42,9 @@ pub struct Measure {
     pub package: PathBuf,
     /// Python files, relative to the workspace. Those that do not exist are left out.
     pub files: Vec<String>,
+    /// How often lines run since the first test, instead of whether they do.
+    #[serde(default)]
+    pub counted: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -75,6 +78,9 @@ pub struct Lines {
     /// collected and modules imported.
     #[serde(default)]
     pub called: Vec<u32>,
+    /// How often lines ran since the first test began; there only where that was asked for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<u32, u64>,
 }
 
 /// Seconds; more are the same as these.

@@ -82,12 +82,6 @@ impl Contribution {
         Ok(all)
     }
 
-    /// Those that are not there without the patch.
-    pub fn added(&self) -> Vec<String> {
-        let is_added = |test: &&String| !self.changed.contains(test);
-        self.tests.iter().filter(is_added).cloned().collect()
-    }
-
     /// The files hold tests that are not contributed.
     pub fn has_company(&self) -> bool {
         !self.modified.is_empty()

@@ -1,11 +1,14 @@
 //! Change coverage ΔC (SWT-bench §3.3) and adequacy (Otter §5) from the lines that ran.
 //!
 //! ΔC compares how often a line ran with and without the prediction's tests. coverage.py knows whether a line ran, not
-//! how often; the runs are split instead: a line ran more often where a contributed test itself ran it ([`Lines::called`])
-//! that is new, or that did not run it before the prediction changed it; or where nothing but those ran it at all (a line
-//! that runs when its module is imported).
+//! how often; the runs are split instead: a line ran more often where a contributed test itself ran it
+//! ([`Lines::called`]), or where nothing but those ran it at all (a line that runs when its module is imported). A changed
+//! test takes the place of its old self: there lines are counted ([`Lines::counts`]), in both.
 //!
 //! [`Lines::called`]: testwright_tools::test_run::Lines::called
+//! [`Lines::counts`]: testwright_tools::test_run::Lines::counts
+
+use std::ops::Range;
 
 use testwright_tools::test_run::{Coverage, Lines as Ran};
 
@@ -20,14 +23,16 @@ pub struct Side<'a> {
     pub golden: Option<&'a Coverage>,
     /// The contributed tests on their own.
     pub own: Option<&'a Coverage>,
-    /// Where the prediction changes tests: those that it adds, and the changed ones as they were.
+    /// Where the prediction changes tests.
     pub changed: Option<Changes<'a>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub struct Changes<'a> {
-    pub added: &'a Coverage,
+    /// How often lines run in the changed tests as they were.
     pub before: &'a Coverage,
+    /// How often in all contributed tests.
+    pub after: &'a Coverage,
 }
 
 /// Lines that ran, of those that matter.
@@ -63,8 +68,8 @@ pub fn change_coverage(
             measured(own, "the contributed tests")?;
         }
         if let Some(changes) = side.changed {
-            measured(changes.added, "the added tests")?;
             measured(changes.before, "the changed tests as they were")?;
+            measured(changes.after, "the contributed tests, counted")?;
         }
         for (file, line) in each(lines) {
             let in_base = side.base.iter().any(|c| ran(c, file, line));
@@ -72,10 +77,14 @@ pub fn change_coverage(
                 continue;
             }
             all += 1;
-            let before = side.changed.is_some_and(|changes| {
-                called(changes.before, file, line) && !called(changes.added, file, line)
-            });
-            let called = !before && side.own.is_some_and(|c| called(c, file, line));
+            let called = match side.changed {
+                Some(Changes { before, after }) => {
+                    let end = end(golden, file, line);
+                    let times = |coverage| times(coverage, file, line..end);
+                    times(after) > times(before)
+                }
+                None => side.own.is_some_and(|c| called(c, file, line)),
+            };
             let imported = !in_base && side.own.is_some_and(|c| ran(c, file, line));
             covered += u64::from(called || imported);
         }
@@ -159,6 +168,20 @@ fn ran(coverage: &Coverage, path: &str, line: u32) -> bool {
     file(coverage, path).is_some_and(|f| f.executed.binary_search(&line).is_ok())
 }
 
+/// The first line after a statement: where the next one begins.
+fn end(coverage: &Coverage, path: &str, line: u32) -> u32 {
+    let statements = file(coverage, path).map_or(&[][..], |f| f.statements.as_slice());
+    let next = statements.get(statements.partition_point(|at| *at <= line));
+    next.copied().unwrap_or(u32::MAX)
+}
+
+/// How often a statement ran: a Python before 3.8 may name any of its lines.
+fn times(coverage: &Coverage, path: &str, lines: Range<u32>) -> u64 {
+    let counts = file(coverage, path).map(|f| f.counts.range(lines));
+    let times = counts.into_iter().flatten().map(|(_, times)| *times);
+    times.max().unwrap_or_default()
+}
+
 fn called(coverage: &Coverage, path: &str, line: u32) -> bool {
     file(coverage, path).is_some_and(|f| f.called.binary_search(&line).is_ok())
 }
@@ -166,6 +189,8 @@ fn called(coverage: &Coverage, path: &str, line: u32) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn coverage(statements: &[u32], executed: &[u32], called: &[u32]) -> Coverage {
@@ -173,6 +198,7 @@ mod tests {
             statements: statements.to_vec(),
             executed: executed.to_vec(),
             called: called.to_vec(),
+            counts: BTreeMap::new(),
         };
         Coverage {
             files: [("a.py".to_owned(), lines)].into(),
@@ -222,25 +248,30 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_test_runs_a_line_no_more_often_than_it_did() {
+    fn lines_of_changed_tests_are_counted() {
         let base = coverage(&[1, 2, 3], &[1, 2], &[1, 2]);
         let mine = coverage(&[1, 2, 3], &[1, 2, 3], &[1, 2, 3]);
-        let (before, none) = (coverage(&[1, 2, 3], &[1, 2], &[1, 2]), Coverage::default());
-        let second = coverage(&[1, 2, 3], &[2], &[2]);
-        let of = |added| {
-            let side = Side {
-                base: vec![&base],
-                golden: Some(&mine),
-                own: Some(&mine),
-                changed: Some(Changes {
-                    added,
-                    before: &before,
-                }),
-            };
-            change_coverage(&changed(&[], &[1, 2, 3]), &side, &side)
+        let counted = |times: &[(u32, u64)]| {
+            let mut counted = coverage(&[], &[], &[]);
+            let lines = counted.files.get_mut("a.py").unwrap();
+            lines.counts = times.iter().copied().collect();
+            counted
         };
-        assert_eq!(of(&none), Ok(Covered { lines: 1, of: 3 }));
-        assert_eq!(of(&second), Ok(Covered { lines: 2, of: 3 }));
+        let (before, after) = (
+            counted(&[(1, 4), (2, 4)]),
+            counted(&[(1, 4), (2, 5), (3, 1)]),
+        );
+        let side = Side {
+            base: vec![&base],
+            golden: Some(&mine),
+            own: Some(&mine),
+            changed: Some(Changes {
+                before: &before,
+                after: &after,
+            }),
+        };
+        let found = change_coverage(&changed(&[], &[1, 2, 3]), &side, &side);
+        assert_eq!(found, Ok(Covered { lines: 2, of: 3 }));
     }
 
     #[test]

@@ -29,10 +29,10 @@ fn delta(ready: &Ready, shared: &Shared, runs: Option<[&Runs; 2]>) -> Result<Cov
             golden: golden.and_then(coverage),
             own: runs.map(Runs::alone).and_then(coverage),
             changed: runs.and_then(|runs| {
-                let [added, before] = runs.changed.as_ref()?;
+                let [before, after] = runs.changed.as_ref()?;
                 Some(Changes {
-                    added: coverage(added)?,
                     before: coverage(before)?,
+                    after: coverage(after)?,
                 })
             }),
         }

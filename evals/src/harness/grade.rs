@@ -28,7 +28,7 @@ pub(super) struct Runs {
     alone: Option<Ran>,
     /// The same files without it.
     pub base: Ran,
-    /// Where it changes tests: those that it adds on their own, and the changed ones as they were.
+    /// Where it changes tests: how often lines run in those as they were, and in all that it contributes.
     pub changed: Option<[Ran; 2]>,
 }
 
@@ -103,6 +103,7 @@ impl Harness {
             files,
             ids: ids.to_vec(),
             measure: measure.to_vec(),
+            counted: false,
             hash_seed: SEEDS[0],
         })
         .await
@@ -241,15 +242,16 @@ impl Harness {
             .files(ready, state, ids, &applied.files, of_with)
             .await
             .map_err(stopped(stage))?;
-        let own = |files, ids: Vec<String>| Run {
+        let own = |files, ids: &[String], counted| Run {
             state,
             files,
-            ids,
+            ids: ids.to_vec(),
             measure: measure.clone(),
+            counted,
             hash_seed: SEEDS[1],
         };
         let alone = if tests.has_company() && !tests.tests.is_empty() {
-            let run = own(&applied.files, tests.tests.clone());
+            let run = own(&applied.files, &tests.tests, false);
             Some(self.run(&run).await.map_err(stopped(stage))?)
         } else {
             None
@@ -257,11 +259,11 @@ impl Harness {
         let changed = if tests.changed.is_empty() {
             None
         } else {
-            let added = self.run(&own(&applied.files, tests.added())).await;
-            let before = self.run(&own(&none, tests.changed.clone())).await;
+            let before = self.run(&own(&none, &tests.changed, true)).await;
+            let after = self.run(&own(&applied.files, &tests.tests, true)).await;
             Some([
-                added.map_err(stopped(stage))?,
                 before.map_err(stopped("base"))?,
+                after.map_err(stopped(stage))?,
             ])
         };
         let modified: &[String] = if tests.tests.is_empty() {

@@ -35,6 +35,8 @@ pub struct Run<'a> {
     pub ids: Vec<String>,
     /// Files of which the lines that run are wanted.
     pub measure: Vec<String>,
+    /// How often they run, instead of whether they do.
+    pub counted: bool,
     pub hash_seed: u32,
 }
 
@@ -173,6 +175,9 @@ impl Harness {
         for text in run.ids.iter().chain(&run.measure) {
             name.add(text.as_bytes());
         }
+        if run.counted {
+            name.add(b"counted");
+        }
         name.files(run.files);
         name.path(&self.cache.join("runs"))
     }
@@ -232,6 +237,7 @@ impl Harness {
                     measure = Some(Measure {
                         package: package.put(sandbox).await?,
                         files: run.measure.clone(),
+                        counted: run.counted,
                     });
                 }
                 Err(error) if error.kind == ErrorKind::Input => {}

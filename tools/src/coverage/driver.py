@@ -1,4 +1,4 @@
-"""Runs a program as Python itself would run it, and notes which lines of some files it runs (by coverage.py).
+"""Runs a program as Python itself would run it, and notes which lines of some files it runs (by coverage.py), or how often.
 
     driver.py -m MODULE ARGUMENT...     as python -m MODULE ARGUMENT...
     driver.py FILE ARGUMENT...          as python FILE ARGUMENT...
@@ -17,9 +17,11 @@ import json
 import os
 import runpy
 import sys
+import threading
 
 # Kept because the program may replace the modules' attributes, and leaves of its own accord what it changed.
 _dumps, _open, _replace, _getpid, _chdir = json.dumps, open, os.replace, os.getpid, os.chdir
+_realpath, _HERE = os.path.realpath, os.path.dirname(os.path.abspath(__file__))
 
 _PID, _CWD = _getpid(), os.getcwd()
 # Name of what runs since the first test began.
@@ -27,15 +29,76 @@ _TESTS = "tests"
 
 
 class _Measure(object):
+    """What both kinds of measuring have in common."""
+
     def __init__(self, settings):
         self.settings = settings
-        self.coverage, self.tracer, self.modules = None, None, {}
+        self.tracer = None
         self.problems = []
         self.leave_children = None
 
     def start(self, context=None):
         """Starts measuring. Whatever keeps it from that is a problem to be told, and none of the program. Without a
         context there is a first test to come."""
+        raise NotImplementedError
+
+    def found(self):
+        """Ends measuring, and gives by name what was found of each file."""
+        raise NotImplementedError
+
+    def first_test(self):
+        hook = self.settings["children"]
+        scope = {"__name__": "testwright_children", "__file__": hook}
+        try:
+            with _open(hook) as source:
+                exec(compile(source.read(), hook, "exec"), scope)
+            self.leave_children = scope["spread"](_dumps(self.settings))
+        except Exception as error:
+            self.note("the processes that tests start are not measured: %s: %s" % (type(error).__name__, error))
+
+    def note(self, problem):
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    def watch(self, own):
+        """Notices that the program puts another trace function in the place of ours."""
+        original, tracer, note = sys.settrace, self.tracer, self.note
+
+        def settrace(function):
+            caller = sys._getframe(1).f_code.co_filename
+            if not caller.startswith(own) and function is not tracer and sys.gettrace() is tracer:
+                note("the trace function was replaced (sys.settrace in %s)" % os.path.basename(caller))
+            return original(function)
+
+        sys.settrace = settrace
+
+    def finish(self):
+        if _getpid() != _PID:
+            return  # a child that the program forked and that found its way back here
+        if self.leave_children is not None:
+            self.leave_children()
+        found = {}
+        if self.tracer is not None:
+            if sys.gettrace() is not self.tracer:
+                self.note("the trace function was not there any more at the end")
+            try:
+                found = self.found()
+            except Exception as error:
+                self.note("what was measured could not be read: %s: %s" % (type(error).__name__, error))
+        aside = self.settings["result"] + ".aside"
+        with _open(aside, "w") as out:
+            out.write(_dumps({"files": found, "problems": self.problems}))
+        _replace(aside, self.settings["result"])
+
+
+class _Ran(_Measure):
+    """Which lines run, by coverage.py."""
+
+    def __init__(self, settings):
+        _Measure.__init__(self, settings)
+        self.coverage, self.modules = None, {}
+
+    def start(self, context=None):
         package = self.settings["package"]
         environ = dict((name, os.environ.pop(name)) for name in list(os.environ) if name.startswith("COVERAGE_"))
         sys.path.insert(0, package)
@@ -55,16 +118,15 @@ class _Measure(object):
             # What is marked as not to be counted can run all the same.
             self.coverage.clear_exclude()
             self.coverage.start()
-            self.tracer = sys.gettrace()
             if context is not None:
                 self.coverage.switch_context(context)
             else:
                 # For a plugin of ours: what runs from then on is kept apart. It takes it away before there are tests.
-                sys._testwright_first_test = self._first_test
-            self._watch(os.path.join(package, ""))
+                sys._testwright_first_test = self.first_test
+            self.tracer = sys.gettrace()
+            self.watch(os.path.join(package, ""))
         except Exception as error:
             self.problems.append("coverage.py could not be started: %s: %s" % (type(error).__name__, error))
-            self.coverage = None
         finally:
             sys.path.remove(package)
             sys.path_importer_cache.pop(package, None)
@@ -76,70 +138,91 @@ class _Measure(object):
     def _warned(self, text, slug=None, **more):
         # That nothing was run of the files is an answer, and the tracer that is not in C is only slow.
         if slug not in ("no-data-collected", "already-imported", "module-not-measured", "no-ctracer"):
-            self._note("coverage.py warns: %s" % text)
+            self.note("coverage.py warns: %s" % text)
 
-    def _first_test(self):
+    def first_test(self):
         self.coverage.switch_context(_TESTS)
-        hook = self.settings["children"]
-        scope = {"__name__": "testwright_children", "__file__": hook}
-        try:
-            with _open(hook) as source:
-                exec(compile(source.read(), hook, "exec"), scope)
-            self.leave_children = scope["spread"](_dumps(self.settings))
-        except Exception as error:
-            self._note("the processes that tests start are not measured: %s: %s" % (type(error).__name__, error))
+        _Measure.first_test(self)
 
-    def _note(self, problem):
-        if problem not in self.problems:
-            self.problems.append(problem)
-
-    def _watch(self, own):
-        """Notices that the program puts another trace function in the place of ours."""
-        original, tracer, note = sys.settrace, self.tracer, self._note
-
-        def settrace(function):
-            caller = sys._getframe(1).f_code.co_filename
-            if not caller.startswith(own) and function is not tracer and sys.gettrace() is tracer:
-                note("the trace function was replaced (sys.settrace in %s)" % os.path.basename(caller))
-            return original(function)
-
-        sys.settrace = settrace
-
-    def finish(self):
-        if _getpid() != _PID:
-            return  # a child that the program forked and that found its way back here
-        if self.leave_children is not None:
-            self.leave_children()
-        found = {}
-        if self.coverage is not None:
-            if sys.gettrace() is not self.tracer:
-                self._note("the trace function was not there any more at the end")
-            for name in [name for name in sys.modules if name.partition(".")[0] == "coverage"]:
-                del sys.modules[name]
-            sys.modules.update(self.modules)
-            try:
-                _chdir(_CWD)
-                self.coverage.stop()
-                for name, path in self.settings["files"].items():
-                    found[name] = self._lines(name, path)
-            except Exception as error:
-                self._note("what was measured could not be read: %s: %s" % (type(error).__name__, error))
-        aside = self.settings["result"] + ".aside"
-        with _open(aside, "w") as out:
-            out.write(_dumps({"files": found, "problems": self.problems}))
-        _replace(aside, self.settings["result"])
+    def found(self):
+        for name in [name for name in sys.modules if name.partition(".")[0] == "coverage"]:
+            del sys.modules[name]
+        sys.modules.update(self.modules)
+        _chdir(_CWD)
+        self.coverage.stop()
+        return dict((name, self._lines(name, path)) for name, path in self.settings["files"].items())
 
     def _lines(self, name, path):
         try:
             _, statements, _, missing, _ = self.coverage.analysis2(path)
         except Exception as error:
-            self._note("%s cannot be parsed: %s" % (name, error))
+            self.note("%s cannot be parsed: %s" % (name, error))
             return {"statements": [], "executed": [], "called": []}
         executed = set(statements) - set(missing)
         contexts = self.coverage.get_data().contexts_by_lineno(path)
         lines = [line for line, found in contexts.items() if _TESTS in found]
         called = executed & set(self.coverage._get_file_reporter(path).translate_lines(lines))
         return {"statements": sorted(statements), "executed": sorted(executed), "called": sorted(called)}
+
+
+class _Counts(_Measure):
+    """How often lines run since the first test, which coverage.py does not know. Slow: for few tests."""
+
+    def __init__(self, settings):
+        _Measure.__init__(self, settings)
+        self.counts = dict((name, {}) for name in settings["files"])
+        # By the name that the code has for its file: what counts there, or None.
+        self.local = {}
+
+    def start(self, context=None):
+        if context is None:
+            sys._testwright_first_test = self.first_test
+        else:
+            self._trace()
+
+    def first_test(self):
+        self._trace()
+        _Measure.first_test(self)
+
+    def _trace(self):
+        local, of_file, settrace = self.local, self._of_file, sys.settrace
+
+        def called(frame, event, arg):
+            name = frame.f_code.co_filename
+            try:
+                return local[name]
+            except KeyError:
+                local[name] = found = of_file(name)
+                return found
+
+        self.tracer = called
+        threading.settrace(called)
+        settrace(called)
+        self.watch(_HERE)
+
+    def _of_file(self, filename):
+        real = _realpath(filename)
+        for name, path in self.settings["files"].items():
+            if path == real:
+                counts = self.counts[name]
+
+                def ran(frame, event, arg):
+                    if event == "line":
+                        line = frame.f_lineno
+                        counts[line] = counts.get(line, 0) + 1
+                    return ran
+
+                return ran
+        return None
+
+    def found(self):
+        sys.settrace(None)
+        none = {"statements": [], "executed": [], "called": []}
+        return dict((name, dict(none, counts=counts)) for name, counts in self.counts.items())
+
+
+def _kind(settings):
+    return (_Counts if settings["counted"] else _Ran)(settings)
 
 
 def _literally(path):
@@ -165,14 +248,14 @@ def measure_child(settings):
     """In a process that the program started, before anything of what it runs is imported."""
     settings = dict(settings, result="%s.%d.child" % (settings["result"], _PID))
     _open(settings["result"], "w").close()
-    measure = _Measure(settings)
+    measure = _kind(settings)
     measure.start(_TESTS)
     # What is registered first runs last.
     atexit.register(measure.finish)
 
 
 if __name__ == "__main__":
-    _MEASURE = _Measure(json.loads(os.environ.pop("TESTWRIGHT_COVERAGE")))
+    _MEASURE = _kind(json.loads(os.environ.pop("TESTWRIGHT_COVERAGE")))
     _WORDS = sys.argv[1:]
     _MEASURE.start()
     try:

@@ -18,6 +18,7 @@ fn request(project: &Project, ids: &[&str], files: &[&str]) -> Request {
     request.coverage = Some(Measure {
         package: package(),
         files: files.iter().map(|file| (*file).to_owned()).collect(),
+        counted: false,
     });
     request
 }
@@ -393,6 +394,54 @@ def test_fails():
     let fails = of("test_fails");
     assert_eq!(fails.lost, 0);
     assert!(lines(&fails, "pkg/__init__.py").1.contains(&1));
+}
+
+#[test]
+fn how_often_lines_run_is_counted_since_the_first_test() {
+    let project = Project::new(&[
+        ("pkg/__init__.py", PKG),
+        (
+            "tests/test_a.py",
+            "\
+import subprocess, sys, threading
+import pkg
+pkg.plain(1)
+def test_loop():
+    for _ in range(3):
+        pkg.plain(1)
+def test_elsewhere():
+    thread = threading.Thread(target=pkg.plain, args=(1,))
+    thread.start(); thread.join()
+    subprocess.check_call([sys.executable, '-c', 'import pkg; pkg.plain(1)'])
+def test_replaced():
+    sys.settrace(None)
+",
+        ),
+    ]);
+    let of = |test: &str| {
+        let id = format!("tests/test_a.py::{test}");
+        let mut request = request(&project, &[&id], &["pkg/__init__.py"]);
+        request.coverage.as_mut().unwrap().counted = true;
+        let answer = answer(&request);
+        assert_eq!(
+            answer.report.tests[0].outcome,
+            Outcome::Passed,
+            "{answer:#?}"
+        );
+        answer.coverage.unwrap()
+    };
+    let times = |coverage: &Coverage, line: u32| {
+        let counts = &coverage.files["pkg/__init__.py"].counts;
+        counts.get(&line).copied().unwrap_or_default()
+    };
+    let looped = of("test_loop");
+    assert_eq!(looped.problem, None);
+    // What ran on import, and before the first test, does not count.
+    assert_eq!((times(&looped, 5), times(&looped, 1)), (3, 0));
+    let elsewhere = of("test_elsewhere");
+    assert_eq!((elsewhere.problem.as_deref(), elsewhere.lost), (None, 0));
+    assert_eq!(times(&elsewhere, 5), 2);
+    assert!(of("test_replaced").problem.is_some());
 }
 
 #[test]

@@ -261,6 +261,7 @@ fn measure(python: &Path, file: &str) -> Measure {
     Measure {
         package: coverage_for(python),
         files: vec![file.to_owned()],
+        counted: false,
     }
 }
 
