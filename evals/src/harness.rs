@@ -32,7 +32,7 @@ pub use results::{Results, ResultsError};
 pub use schedule::{Job, Progress, Step, Workers, grade_all, workers};
 
 /// Changes when the same runs would be judged otherwise.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/5");
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/6");
 /// Changes when the same runs would be made otherwise.
 const RUNS: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
 

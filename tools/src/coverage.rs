@@ -102,7 +102,11 @@ impl Measurement {
             return Ok(());
         }
         match taken(&self.result)? {
-            Some(bytes) => self.found(&bytes)?,
+            Some(bytes) => {
+                for problem in self.found(&bytes)? {
+                    self.problem(problem);
+                }
+            }
             None => {
                 let how = match ended {
                     Ended::Deadline => "the deadline came".to_owned(),
@@ -114,7 +118,10 @@ impl Measurement {
         }
         for child in self.children()? {
             match taken(&child)? {
-                Some(bytes) if !bytes.is_empty() => self.found(&bytes)?,
+                Some(bytes) if !bytes.is_empty() => {
+                    let of_child = self.found(&bytes)?;
+                    self.lost += u32::from(!of_child.is_empty());
+                }
                 _ => self.lost += 1,
             }
         }
@@ -139,7 +146,8 @@ impl Measurement {
         Ok(found)
     }
 
-    fn found(&mut self, bytes: &[u8]) -> Result<(), ToolError> {
+    /// Adds the lines, and gives the problems.
+    fn found(&mut self, bytes: &[u8]) -> Result<Vec<String>, ToolError> {
         let found: Found = serde_json::from_slice(bytes)
             .map_err(|e| ToolError::Broken(format!("what was measured cannot be read: {e}")))?;
         for (name, lines) in found.files {
@@ -156,10 +164,7 @@ impl Measurement {
                 .or_default()
                 .extend(lines.executed);
         }
-        for problem in found.problems {
-            self.problem(problem);
-        }
-        Ok(())
+        Ok(found.problems)
     }
 
     fn problem(&mut self, problem: String) {

@@ -62,8 +62,8 @@ pub struct Coverage {
     /// Why there are no figures, or why they are too small (a test ended the process): then nothing may be
     /// concluded from a line that is not among `executed`.
     pub problem: Option<String>,
-    /// Python processes that tests started and that were ended before their lines were written: what they ran is not
-    /// known.
+    /// Python processes that tests started, that ran one of the files and of which not all is known: they were ended before
+    /// their lines were written, or kept them from being measured.
     #[serde(default)]
     pub lost: u32,
 }

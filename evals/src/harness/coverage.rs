@@ -57,6 +57,10 @@ pub fn change_coverage(
 ) -> Result<Covered, String> {
     let (mut covered, mut all) = (0u64, 0u64);
     for (lines, side) in [(&changed.removed, old), (&changed.added, new)] {
+        // What is not asked for need not be known.
+        if lines.is_empty() {
+            continue;
+        }
         let golden = side
             .golden
             .ok_or("there are no golden tests to compare with")?;
@@ -113,6 +117,9 @@ pub fn adequacy(
     let (mut covered, mut all) = (0u64, 0u64);
     let mut problem = None;
     for (at, lines) in [&changed.removed, &changed.added].into_iter().enumerate() {
+        if lines.is_empty() {
+            continue;
+        }
         let own = own[at];
         let seen = match own {
             Some(own) => measured(own, "the contributed tests"),
@@ -120,7 +127,9 @@ pub fn adequacy(
         };
         problem = problem.or(seen.err());
         for (path, line) in each(lines) {
+            // A run that left nothing behind knows of no statements.
             let known = own.and_then(|own| file(own, path));
+            let known = known.filter(|file| !file.statements.is_empty());
             let known = known.or_else(|| file(golden[at]?, path));
             if known.is_some_and(|file| file.statements.binary_search(&line).is_ok()) {
                 all += 1;
@@ -300,6 +309,12 @@ mod tests {
         );
         // What was seen all the same is so.
         assert_eq!(found.covered, Covered { lines: 1, of: 1 });
+        // Of a process that was ended nothing is there but the name of the file.
+        let mut ended = coverage(&[], &[], &[]);
+        ended.problem = Some("the process ended".to_owned());
+        let whole = coverage(&[1, 2], &[1, 2], &[1, 2]);
+        let found = adequacy(&lines, [Some(&ended); 2], [Some(&whole); 2]);
+        assert_eq!(found.covered, Covered { lines: 0, of: 1 });
         // So does one whose tests started processes of which nothing is known, which the base suite may.
         let (mut lost, fine) = (coverage(&[1], &[1], &[1]), coverage(&[1], &[], &[]));
         lost.lost = 1;

@@ -54,6 +54,10 @@ fn known(instance: &Instance, adequate: &Adequate) -> Adequacy {
             None => Adequacy::Share(share),
             Some(_) => Adequacy::AtLeast(share),
         },
+        // Nothing is known of statements then.
+        None if adequate.problem.is_some() && instance.repo != "sympy/sympy" => {
+            Adequacy::AtLeast(0.0)
+        }
         _ => Adequacy::LeftOut,
     }
 }

@@ -73,9 +73,9 @@ impl Harness {
         let mut base = Vec::new();
         for (state, stage) in [(&ready.old, "old"), (&ready.new, "new")] {
             let measure = ready.changed.files();
-            let with = self.files(ready, state, &tests.files, &applied.files, &measure);
+            let with = self.files(false, state, &tests.files, &applied.files, &measure);
             golden.push(with.await.map_err(stopped(stage))?);
-            let without = self.files(ready, state, &tests.modified, &nothing, &measure);
+            let without = self.files(false, state, &tests.modified, &nothing, &measure);
             base.push(without.await.map_err(stopped("base"))?);
         }
         let name = |part: &str| format!("golden-{part}");
@@ -92,7 +92,7 @@ impl Harness {
 
     async fn files(
         &self,
-        _: &Ready,
+        of_prediction: bool,
         state: &State,
         ids: &[String],
         files: &Files,
@@ -104,6 +104,7 @@ impl Harness {
             ids: ids.to_vec(),
             measure: measure.to_vec(),
             counted: false,
+            of_prediction,
             hash_seed: SEEDS[0],
         })
         .await
@@ -239,7 +240,7 @@ impl Harness {
             &measure
         };
         let with = self
-            .files(ready, state, ids, &applied.files, of_with)
+            .files(!is_golden, state, ids, &applied.files, of_with)
             .await
             .map_err(stopped(stage))?;
         let own = |files, ids: &[String], counted| Run {
@@ -248,6 +249,7 @@ impl Harness {
             ids: ids.to_vec(),
             measure: measure.clone(),
             counted,
+            of_prediction: !is_golden,
             hash_seed: SEEDS[1],
         };
         let alone = if tests.has_company() && !tests.tests.is_empty() {
@@ -272,7 +274,7 @@ impl Harness {
             &tests.modified
         };
         let base = self
-            .files(ready, state, modified, &none, &measure)
+            .files(false, state, modified, &none, &measure)
             .await
             .map_err(stopped("base"))?;
         // Where the tests that were there before take half the time, a prediction is not to blame for the rest.

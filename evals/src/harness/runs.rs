@@ -37,6 +37,8 @@ pub struct Run<'a> {
     pub measure: Vec<String>,
     /// How often they run, instead of whether they do.
     pub counted: bool,
+    /// The files are not ours.
+    pub of_prediction: bool,
     pub hash_seed: u32,
 }
 
@@ -142,7 +144,7 @@ impl Harness {
         }
         let record = self.record(run);
         if let Some(ran) = read::<Ran>(&record).await
-            && (!ran.answer.report.timed_out || self.is_ours(&record))
+            && (!ran.answer.report.timed_out && !ran.was_ended() || self.is_ours(&record))
         {
             return Ok(Ran {
                 cached: true,
@@ -182,7 +184,7 @@ impl Harness {
         name.path(&self.cache.join("runs"))
     }
 
-    /// Written since this harness began: a run that was too slow another day gets another chance.
+    /// Written since this harness began: a run that was too slow, or ended, another day gets another chance.
     fn is_ours(&self, record: &Path) -> bool {
         let written = std::fs::metadata(record).and_then(|about| about.modified());
         written.is_ok_and(|at| at >= self.begun)
@@ -192,8 +194,8 @@ impl Harness {
         let sandbox = self.start(&run.state.environment.saved).await?;
         let answer = match self.in_sandbox(run, sandbox.as_ref()).await {
             Ok(Ok(answer)) => Ok(answer),
-            // Tests run as the same user as the toolbox. Where nothing is put there, nobody but the machine ends it.
-            Ok(Err(ended)) if !run.files.is_empty() && sandbox.health().await.is_ok() => {
+            // Tests run as the same user as the toolbox. Those of the repository do not end it.
+            Ok(Err(ended)) if run.of_prediction && sandbox.health().await.is_ok() => {
                 Ok(ended.answer())
             }
             Ok(Err(ended)) => Err(ended.error()),

@@ -8,8 +8,9 @@ under test. The program finds neither coverage.py nor this file: its own coverag
 Runs on Python 3.6 and everything later. What was measured is written at the end, as one JSON object: a program that
 never comes to its end leaves none.
 
-Python processes that it starts since the first test are measured too, each into a file of its own, which is empty until
-the process ends: `children.py` loads this module in them. Children that are forked and go on are not.
+Python processes that it starts since the first test are measured too, each that runs one of the files into a file of its
+own, which is empty until the process ends: `children.py` loads this module in them. Children that are forked and go on are
+not.
 """
 
 import atexit
@@ -36,6 +37,8 @@ class _Measure(object):
         self.tracer = None
         self.problems = []
         self.leave_children = None
+        # Of a process that the program started: it has not run any of the files yet.
+        self.is_idle = False
 
     def start(self, context=None):
         """Starts measuring. Whatever keeps it from that is a problem to be told, and none of the program. Without a
@@ -60,6 +63,12 @@ class _Measure(object):
         if problem not in self.problems:
             self.problems.append(problem)
 
+    def runs(self):
+        """One of the files runs for the first time."""
+        if self.is_idle and _getpid() == _PID:
+            self.is_idle = False
+            _open(self.settings["result"], "w").close()
+
     def watch(self, own):
         """Notices that the program puts another trace function in the place of ours."""
         original, tracer, note = sys.settrace, self.tracer, self.note
@@ -75,6 +84,8 @@ class _Measure(object):
     def finish(self):
         if _getpid() != _PID:
             return  # a child that the program forked and that found its way back here
+        if self.is_idle:
+            return
         if self.leave_children is not None:
             self.leave_children()
         found = {}
@@ -113,6 +124,16 @@ class _Ran(_Measure):
                 include=[_literally(path) for path in self.settings["files"].values()],
                 branch=False,
             )
+            original, runs = self.coverage._should_trace, self.runs
+
+            def should_trace(filename, frame):
+                disposition = original(filename, frame)
+                if disposition.trace:
+                    runs()
+                return disposition
+
+            # Asked once for each file.
+            self.coverage._should_trace = should_trace
             # Its warnings go through the filters that the program sets, which may make errors of them.
             self.coverage._warn = self._warned
             # What is marked as not to be counted can run all the same.
@@ -205,6 +226,7 @@ class _Counts(_Measure):
         for name, path in self.settings["files"].items():
             if path == real:
                 counts = self.counts[name]
+                self.runs()
 
                 def ran(frame, event, arg):
                     if event == "line":
@@ -247,8 +269,8 @@ def _run(words):
 def measure_child(settings):
     """In a process that the program started, before anything of what it runs is imported."""
     settings = dict(settings, result="%s.%d.child" % (settings["result"], _PID))
-    _open(settings["result"], "w").close()
     measure = _kind(settings)
+    measure.is_idle = True
     measure.start(_TESTS)
     # What is registered first runs last.
     atexit.register(measure.finish)

@@ -361,6 +361,14 @@ def test_child():
     subprocess.check_call([sys.executable, '-c', CHILD], env={})
 def test_ended():
     subprocess.check_call([sys.executable, '-c', ENDED])
+def test_others():
+    from multiprocessing import shared_memory
+    memory = shared_memory.SharedMemory(create=True, size=10)
+    memory.close(); memory.unlink()
+    subprocess.check_call([sys.executable, '-c', 'import os; os._exit(0)'])
+    subprocess.check_call([sys.executable, '-c', 'import sys; sys.settrace(None)'])
+def test_traces():
+    subprocess.check_call([sys.executable, '-c', 'import pkg, sys; sys.settrace(None); pkg.plain(1)'])
 def test_fails():
     assert subprocess.call([sys.executable, '-c', 'import pkg; raise SystemExit(3)']) == 3
 ",
@@ -391,6 +399,9 @@ def test_fails():
     let ended = of("test_ended");
     assert_eq!(ended.lost, 1);
     assert!(lines(&ended, "pkg/__init__.py").1.is_empty());
+    // What runs nothing of the files is no loss.
+    assert_eq!(of("test_others").lost, 0);
+    assert_eq!(of("test_traces").lost, 1);
     let fails = of("test_fails");
     assert_eq!(fails.lost, 0);
     assert!(lines(&fails, "pkg/__init__.py").1.contains(&1));
