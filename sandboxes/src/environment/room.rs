@@ -134,6 +134,10 @@ async fn survey(backend: &dyn Backend, folder: &Path) -> Result<Vec<Kept>> {
         if record.backend() != backend.name() {
             continue;
         }
+        // Removed by others, it takes no room.
+        if !backend.has_saved(&name).await? {
+            continue;
+        }
         kept.push(Kept {
             bytes: record.bytes().unwrap_or_default(),
             used,

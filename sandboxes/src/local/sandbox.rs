@@ -15,7 +15,7 @@ use super::copy::{Files, copy_tree};
 use super::ground::{Ground, copy_file, fill, lay_ground};
 use super::layout;
 use super::states::{InUse, State, about};
-use super::wire::{NOT_FOUND, Setup, Task};
+use super::wire::{Isolation, NOT_FOUND, Setup, Task};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Facts, Process, Result, Sandbox, Spec, Start};
 
@@ -384,6 +384,8 @@ impl Sandbox for LocalSandbox {
                 }
                 let (source, store) = (from.join("store"), folder.join("store"));
                 if spec.root {
+                    // Without isolation nothing keeps a test from writing to what it can see.
+                    let made_from = made_from.filter(|_| inner.isolation != Isolation::None);
                     let there = made_from.map(|state| state.join("store"));
                     let files = there.as_deref().map_or(Files::Copy, Files::CopyUnlessIn);
                     return copy(&source, &store, files);

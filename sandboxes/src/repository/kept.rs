@@ -37,7 +37,8 @@ pub(super) fn hold(archive: &Path) -> Result<Option<Held>> {
     // It may have been removed before it was locked.
     let (found, held) = (std::fs::metadata(archive), file.metadata()?);
     if found.is_ok_and(|found| (found.dev(), found.ino()) == (held.dev(), held.ino())) {
-        file.set_modified(SystemTime::now())?;
+        // Somebody else's file cannot be touched; that it was used is a hint and no more.
+        let _ = file.set_modified(SystemTime::now());
         return Ok(Some(Held {
             _file: Arc::new(file),
         }));
