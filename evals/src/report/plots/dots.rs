@@ -108,7 +108,7 @@ fn grouped(caption: &str, report: &Report, of: fn(&Details) -> &[Group]) -> Vec<
 }
 
 const LEFT: f64 = 30.0;
-const RIGHT: f64 = 266.0;
+const RIGHT: f64 = 254.0;
 
 fn plot(caption: &str, rows: &[(String, Vec<Dot>)]) -> Plot {
     let mut svg = Svg::new(WIDTH);
@@ -146,7 +146,7 @@ fn plot(caption: &str, rows: &[(String, Vec<Dot>)]) -> Plot {
             if let Some(value) = dot.value {
                 svg.dot(&class, (x(value), y), &about);
             }
-            svg.text("value", Anchor::End, (RIGHT + 52.0, y + 4.0), &value);
+            svg.text("value", Anchor::End, (RIGHT + 64.0, y + 4.0), &value);
             svg.text("axis", Anchor::End, (WIDTH, y + 4.0), &dot.beside);
             description += &format!(" {about};");
         }
