@@ -51,6 +51,8 @@ pub struct Shared {
     /// The golden tests' files without them.
     pub base: Option<[Ran; 2]>,
     pub peeking: Option<Peeking>,
+    /// The log of the build, beside the others.
+    build_log: Option<String>,
 }
 
 impl Harness {
@@ -64,6 +66,7 @@ impl Harness {
             golden: None,
             base: None,
             peeking: Some(self.peek(ready).await.map_err(stopped("old"))?),
+            build_log: self.keep_build_log(instance, &ready.old.environment.log),
         };
         let Some((applied, tests)) = &ready.golden else {
             return Ok(shared);
@@ -128,8 +131,8 @@ impl Harness {
         let begun = Instant::now();
         let mut graded = blank(self, instance, prediction);
         graded.peeking.clone_from(&shared.peeking);
-        if let Some(log) = self.keep_build_log(instance, &ready.old.environment.log) {
-            graded.logs.insert("build".to_owned(), log);
+        if let Some(log) = &shared.build_log {
+            graded.logs.insert("build".to_owned(), log.clone());
         }
         if let Err(stopped) = self
             .fill(&mut graded, instance, prediction, ready, shared)
