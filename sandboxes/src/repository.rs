@@ -1,21 +1,32 @@
 //! Git on the host: where old code comes from.
 //!
 //! A [`Repository`] is one commit of a folder, a bare repository or a URL (or the files of a folder without git);
-//! a [`Source`] is its tracked files as a tar archive in the cache. Everything goes through the `git` program,
-//! told not to run hooks, not to ask and not to hand credentials to anybody else. Nothing of the repository is
-//! executed here, and attributes such as `export-ignore` do not apply: old code is whole.
+//! a [`Source`] is its tracked files as a tar archive in the cache. Objects are read by the `git` program in a git folder
+//! of ours that refers to the repository's objects: its configuration, hooks and attributes are not in it, so nothing of
+//! the repository is executed here, nothing is fetched on its behalf, and `export-ignore` does not apply: old code is
+//! whole. What is read is bounded (`limits`).
 //!
 //! All of it blocks; asynchronous callers use `spawn_blocking`.
 
+mod address;
 mod apply;
 mod archive;
 mod base;
 mod changed;
 mod clone;
+mod config;
+mod discover;
 mod git;
+mod git_files;
+mod isolated;
 mod kept;
+mod limits;
 mod locate;
+mod objects;
 mod patch;
+mod process;
+mod snapshot;
+mod status;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -58,10 +69,43 @@ pub struct Source {
 /// How a repository is opened.
 #[derive(Debug, Clone, Default)]
 pub struct OpenOptions {
-    /// Token for https remotes (sent to the remote's host alone, never stored).
-    pub token: Option<String>,
+    /// Token for https remotes (sent to its own server alone, never stored).
+    pub token: Option<Token>,
     /// Use what the cache has; nothing is fetched.
     pub offline: bool,
+}
+
+/// A token, and the server that it is for.
+#[derive(Clone)]
+pub struct Token {
+    host: String,
+    value: String,
+}
+
+impl Token {
+    /// `host` may have a port: `git.example.org:8443`.
+    pub fn new(host: &str, value: impl Into<String>) -> Token {
+        Token {
+            host: normal(host),
+            value: value.into(),
+        }
+    }
+
+    fn is_for(&self, host: &str) -> bool {
+        self.host == normal(host)
+    }
+}
+
+/// The port of https goes without saying.
+fn normal(host: &str) -> String {
+    let host = host.to_ascii_lowercase();
+    host.strip_suffix(":443").unwrap_or(&host).to_owned()
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Token(for {})", self.host)
+    }
 }
 
 /// One commit of a repository, found but not yet unpacked.
@@ -75,8 +119,10 @@ pub struct Repository {
     /// The tree to archive: of the commit, of a subfolder in it, or of a snapshot.
     tree: String,
     notes: Vec<String>,
-    /// Keeps the object store of a snapshot.
-    _snapshot: Option<tempfile::TempDir>,
+    /// It says of itself that objects are missing.
+    partial: bool,
+    /// Keeps the git folder of ours that shows it.
+    _store: Option<tempfile::TempDir>,
 }
 
 /// Opens a path (a work tree, a bare repository, a subfolder of a work tree, a plain folder) or a URL (cloned

@@ -167,6 +167,13 @@ fn host_of(url: &str) -> String {
         .to_ascii_lowercase()
 }
 
+/// The server that git clones from, told by the address of it or of its API.
+pub(crate) fn server_of(url: &str) -> String {
+    let host = host_of(url);
+    let host = host.strip_prefix("www.").unwrap_or(&host);
+    host.strip_prefix("api.").unwrap_or(host).to_owned()
+}
+
 /// An address with a path is that of an API. One without may be a server, which has its API under `/api/v3`.
 fn apis(base: &BaseUrl) -> Vec<String> {
     let url = base.reveal().trim_end_matches('/');
@@ -185,6 +192,25 @@ fn apis(base: &BaseUrl) -> Vec<String> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
+
+    #[test]
+    fn the_server_of_an_api_is_the_one_that_git_clones_from() {
+        for (url, server) in [
+            ("https://github.com", "github.com"),
+            ("https://api.github.com/", "github.com"),
+            (
+                "https://GitHub.example.org:8443/api/v3",
+                "github.example.org:8443",
+            ),
+            (
+                "https://me:secret@github.example.org/",
+                "github.example.org",
+            ),
+            ("https://api.company.ghe.com", "company.ghe.com"),
+        ] {
+            assert_eq!(server_of(url), server, "{url}");
+        }
+    }
 
     fn parsed(named: &str, base: Option<&str>) -> (Vec<String>, String, u64) {
         let base = base.map(BaseUrl::new);

@@ -102,6 +102,8 @@ impl Options {
     }
 }
 
+pub(crate) use address::server_of;
+
 /// Reads an issue: the URL of a GitHub issue, a Markdown or text file, or `-`.
 pub async fn load(named: &str, options: &Options) -> Result<Issue> {
     match address::parse(named, options.base_url.as_ref())? {

@@ -7,9 +7,8 @@ use std::time::{Duration, SystemTime};
 use testwright_evals::harness::Harness;
 use testwright_sandboxes::Backend;
 use testwright_sandboxes::recipe;
-use testwright_sandboxes::repository::OpenOptions;
 
-use super::{backend, build_settings};
+use super::{backend, build_settings, open_options};
 use crate::error::Result;
 use crate::session::{DIGEST, TOOLBOX};
 use crate::settings::Settings;
@@ -38,14 +37,10 @@ pub async fn harness(settings: &Settings, args: HarnessArgs) -> Result<(Harness,
         Err(error) => notes.push(format!("failed to clean up after killed runs: {error}")),
     }
     let pythons = recipe::available_pythons(backend.as_ref()).await;
-    let token = settings.github_token();
     let harness = Harness {
         backend,
         build: build_settings(settings),
-        open: OpenOptions {
-            token: token.map(|token| token.reveal().to_owned()),
-            offline: settings.build.offline,
-        },
+        open: open_options(settings),
         repositories: args.repositories,
         python: settings.run.python.clone(),
         image: settings.run.image.clone(),

@@ -13,10 +13,11 @@ use testwright_sandboxes::docker::{Docker, DockerSettings};
 use testwright_sandboxes::environment::{self, BuildSettings, Environment, Event};
 use testwright_sandboxes::local::{Local, LocalSettings};
 use testwright_sandboxes::recipe::{self, Overrides, Recipe};
-use testwright_sandboxes::repository::{self, OpenOptions, Source};
+use testwright_sandboxes::repository::{self, OpenOptions, Source, Token};
 
 use crate::agent::Progress;
 use crate::error::{Error, Result};
+use crate::issues;
 use crate::session::{Session, SessionSettings};
 use crate::settings::{Address, Pull, SandboxKind, Settings};
 
@@ -100,13 +101,7 @@ impl<'a> Preparation<'a> {
 
     /// The old code.
     async fn source(&self, place: &Where) -> Result<Source> {
-        let options = OpenOptions {
-            token: self
-                .settings
-                .github_token()
-                .map(|token| token.reveal().to_owned()),
-            offline: self.settings.build.offline,
-        };
+        let options = open_options(self.settings);
         let cache = self.settings.cache.clone();
         let Where { location, revision } = place.clone();
         let opened = tokio::task::spawn_blocking(move || {
@@ -233,6 +228,19 @@ fn build_settings(settings: &Settings) -> BuildSettings {
         offline: build.offline,
         cache_size: build.cache_size.bytes(),
         ..BuildSettings::new(&settings.cache)
+    }
+}
+
+/// The token goes along with the server that it is for, and to no other.
+fn open_options(settings: &Settings) -> OpenOptions {
+    let host = match &settings.github.base_url {
+        Some(url) => issues::server_of(url.reveal()),
+        None => "github.com".to_owned(),
+    };
+    let token = settings.github_token();
+    OpenOptions {
+        token: token.map(|token| Token::new(&host, token.reveal())),
+        offline: settings.build.offline,
     }
 }
 

@@ -3,11 +3,11 @@
 //! As the public harnesses of the benchmarks do: with git, then with git and an eye closed to whitespace, then with
 //! GNU `patch` and some fuzz. How it went is told, because the two judge differently what applies.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use super::Tree;
 use super::base::{Base, File, FileKind, Files, is_plain, read_folder};
-use super::patch::{git_apply, touched};
-use super::{Tree, git};
+use super::patch::{bounded, git_apply, materialise, refused, touched};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
@@ -44,8 +44,8 @@ pub fn apply(
     changed: &Files,
     patch: &str,
 ) -> Result<std::result::Result<Applied, String>> {
-    if patch.trim().is_empty() {
-        return Ok(Err("the patch is empty".to_owned()));
+    if let Some(reason) = refused(patch) {
+        return Ok(Err(reason));
     }
     let base = Base::new(tree, changed);
     let mut notes = Vec::new();
@@ -57,8 +57,8 @@ pub fn apply(
     let paths = touched(&text);
     let attempt = |how: How, patch: &str| -> Result<std::result::Result<Applied, String>> {
         let folder = tempfile::tempdir()?;
-        for path in &paths {
-            base.materialise(path, folder.path())?;
+        if let Err(reason) = materialise(&base, &text, folder.path())? {
+            return Ok(Err(reason));
         }
         let before = read_folder(folder.path())?;
         let notes = match how {
@@ -104,7 +104,7 @@ pub fn apply(
     }
     // git has refused these for what they are; `patch` is less careful.
     let careful = paths.iter().any(|path| !is_plain(path))
-        || text.contains(" 120000")
+        || text.lines().any(is_for_odd_mode)
         || text.lines().any(is_for_ed);
     let through_link = || -> Result<bool> {
         for path in &paths {
@@ -139,6 +139,28 @@ fn has_carriage_returns(text: &str) -> bool {
         || lines.any(|line| line.starts_with("+++ ") && line.ends_with("\r\n"))
 }
 
+/// Modes of anything but plain files. `patch` reads the digits as a number, so they can be written in many ways.
+fn is_for_odd_mode(line: &str) -> bool {
+    let starts = [
+        "new file mode",
+        "deleted file mode",
+        "old mode",
+        "new mode",
+        "index ",
+    ];
+    if !starts.iter().any(|start| line.starts_with(start)) {
+        return false;
+    }
+    let words: Vec<_> = line.split_whitespace().collect();
+    // `index 1234..5678` may have no mode.
+    if line.starts_with("index ") && words.len() < 3 {
+        return false;
+    }
+    words
+        .last()
+        .is_none_or(|mode| !["100644", "100755"].contains(mode))
+}
+
 /// `patch` hands such lines to the editor `ed`, which runs programs. In hunks, no line begins with a digit.
 fn is_for_ed(line: &str) -> bool {
     let rest = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ',');
@@ -165,15 +187,18 @@ fn fuzzy(
         .env("LC_ALL", "C")
         .args(["--batch", "--fuzz=5", "-p1"])
         .args(["--unified", "--get=0"])
-        .args(["--no-backup-if-mismatch", "--reject-file=-"])
-        .stdin(Stdio::null());
-    let said = git::run(command, patch.as_bytes()).map_err(|error| match error.kind {
+        .args(["--no-backup-if-mismatch", "--reject-file=-"]);
+    let said = bounded(command, folder, patch).map_err(|error| match error.kind {
         ErrorKind::Unavailable => SandboxError::new(
             ErrorKind::Unavailable,
             "`patch`, which applies patches with fuzz, is not installed",
         ),
         _ => error,
     })?;
+    let said = match said {
+        Ok(said) => said,
+        Err(reason) => return Ok(Err(reason)),
+    };
     let text = String::from_utf8_lossy(&said.stdout).into_owned();
     if !said.ok {
         return Ok(Err(text));

@@ -2,18 +2,36 @@
 //!
 //! `git archive` would leave out what `export-ignore` names and rewrite what `export-subst` names.
 
+use std::collections::HashSet;
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Instant;
 
 use sha2::{Digest, Sha256};
 
+use super::base::is_plain;
 use super::clone::{fetch_blobs, hex};
 use super::git::{Git, failed, not_started};
-use super::{Repository, Source, kept};
+use super::{Repository, Source, kept, limits, process};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
+
+/// Every file of a tree. A small repository can hold a tree without end, so it is cut off.
+fn list(git: &Git, tree: &str) -> Result<Vec<u8>> {
+    let mut command = git.command();
+    command.args(["ls-tree", "-r", "-z", "--full-tree", tree]);
+    let said = process::run(command, b"", &process::Bounds::default());
+    let said = said.map_err(|error| match error.kind {
+        ErrorKind::Input => too_large(0),
+        _ => error,
+    })?;
+    if said.ok {
+        return Ok(said.stdout);
+    }
+    Err(failed("ls-tree", &said.stderr))
+}
 
 /// One line of `git ls-tree`.
 struct Entry<'a> {
@@ -73,7 +91,7 @@ fn short(hash: &str) -> &str {
 /// Lists the tree, describes the commit and writes the archive. Tells whether all content was there.
 fn make(repository: &Repository, folder: &Path) -> Result<(Source, bool)> {
     let git = &repository.git;
-    let mut listing = git.run(["ls-tree", "-r", "-z", "--full-tree", &repository.tree])?;
+    let mut listing = list(git, &repository.tree)?;
     // Files of the same content can come from commits of different dates, which the archive keeps.
     let time = repository.date.unwrap_or(NO_DATE);
     let name = |digest: &str| folder.join(format!("{}-{time}.tar", &digest[..32]));
@@ -89,48 +107,48 @@ fn make(repository: &Repository, folder: &Path) -> Result<(Source, bool)> {
             "the repository has no files",
         ));
     }
+    check(&entries)?;
     let submodules = entries.iter().filter(|e| e.mode == "160000");
-    let submodules: Vec<_> = submodules
-        .map(|e| String::from_utf8_lossy(e.path))
-        .collect();
+    let submodules: Vec<_> = submodules.map(Entry::name).collect();
     if !submodules.is_empty() {
-        notes.push(format!(
-            "submodules are left empty: {}",
-            submodules.join(", ")
-        ));
+        notes.push(format!("submodules are left empty: {}", few(&submodules)));
     }
-    // What was noticed about large files lies beside the archive.
-    let noticed = archive.with_extension("notes");
     let mut held = kept::hold(&archive)?;
     if held.is_none() {
         let written = write(git, &repository.tree, &entries, time, folder)?;
-        if written.pointers > 0 {
-            let note = format!(
-                "{} files are Git LFS pointers, their content is not there",
-                written.pointers
-            );
-            std::fs::write(&noticed, note)?;
-        }
         missing = written.missing;
         if !missing.is_empty() {
-            let names = missing
-                .iter()
-                .take(5)
-                .cloned()
-                .collect::<Vec<_>>()
-                .join(", ");
-            let more = if missing.len() > 5 { ", …" } else { "" };
+            let names = few(&missing);
             notes.push(format!(
-                "files whose content the repository does not have were left out: {names}{more}"
+                "files whose content the repository does not have were left out: {names}"
             ));
-            // These are not the files of the commit, so they must not be found as such.
-            listing.extend(
-                missing
-                    .iter()
-                    .flat_map(|path| [b"missing ", path.as_bytes()].concat()),
-            );
+            if repository.partial {
+                notes.push(
+                    "it is a partial clone, and nothing is fetched into it: name its URL, or run `git fetch --refetch --filter=blob:limit=1g` there"
+                        .to_owned(),
+                );
+            }
+        }
+        // These are not the files of the commit, so they must not be found as such.
+        let absent = missing.iter().chain(&written.large);
+        let absent: Vec<u8> = absent
+            .flat_map(|path| [b"missing ", path.as_bytes()].concat())
+            .collect();
+        if !absent.is_empty() {
+            listing.extend(absent);
             digest = hex(&Sha256::digest(&listing));
             archive = name(&digest);
+        }
+        let mut noted = Vec::new();
+        if written.pointers > 0 {
+            noted.push(format!(
+                "{} files are Git LFS pointers, their content is not there",
+                written.pointers
+            ));
+        }
+        noted.extend(left_out_for_size(&written.large));
+        if !noted.is_empty() {
+            std::fs::write(archive.with_extension("notes"), noted.join("\n"))?;
         }
         written
             .file
@@ -138,7 +156,9 @@ fn make(repository: &Repository, folder: &Path) -> Result<(Source, bool)> {
             .map_err(|e| SandboxError::from(e.error))?;
         held = kept::hold(&archive)?;
     }
-    notes.extend(std::fs::read_to_string(&noticed).ok());
+    // What was noticed about large files lies beside the archive.
+    let noted = std::fs::read_to_string(archive.with_extension("notes")).unwrap_or_default();
+    notes.extend(noted.lines().map(str::to_owned));
     let describe = match &repository.commit {
         Some(commit) => git.line(["describe", "--tags", "--match", "*[0-9]*", commit])?,
         None => None,
@@ -163,6 +183,77 @@ struct Written {
     pointers: usize,
     /// Files whose content the repository does not have, as in a mirror that leaves out the largest.
     missing: Vec<String>,
+    /// Files that are larger than one may be.
+    large: Vec<String>,
+}
+
+impl Entry<'_> {
+    fn name(&self) -> String {
+        String::from_utf8_lossy(self.path).into_owned()
+    }
+}
+
+/// The first of many names.
+pub(super) fn few(names: &[String]) -> String {
+    let shown: Vec<String> = names
+        .iter()
+        .take(5)
+        .map(|name| match name.char_indices().nth(100) {
+            Some((end, _)) => format!("{}…", &name[..end]),
+            None => name.clone(),
+        })
+        .collect();
+    let more = if names.len() > 5 { ", …" } else { "" };
+    shown.join(", ") + more
+}
+
+pub(super) fn left_out_for_size(names: &[String]) -> Option<String> {
+    (!names.is_empty()).then(|| {
+        let most = limits::shown(limits::FILE);
+        format!("files of more than {most} were left out: {}", few(names))
+    })
+}
+
+pub(super) fn too_large(bytes: u64) -> SandboxError {
+    let most = limits::shown(limits::ARCHIVE);
+    let text = if bytes > limits::ARCHIVE {
+        format!("the files of the repository have more than {most}")
+    } else {
+        format!("the repository has more than {} files", limits::ENTRIES)
+    };
+    SandboxError::new(ErrorKind::Input, text)
+        .hint("name the folder of one project in it, if it holds several")
+}
+
+/// Every name is a path in the tree, there once, and below nothing but folders: trees can be made that hold others.
+fn check(entries: &[Entry<'_>]) -> Result<()> {
+    if entries.len() > limits::ENTRIES {
+        return Err(too_large(0));
+    }
+    let refused = |path: &[u8], why: &str| {
+        let name = few(&[String::from_utf8_lossy(path).into_owned()]);
+        let text = format!("the commit holds `{}`, {why}", name.escape_debug());
+        SandboxError::new(ErrorKind::Input, text)
+            .hint("git refuses to check out such a commit: it is damaged or was tampered with")
+    };
+    let mut seen = HashSet::with_capacity(entries.len());
+    for entry in entries {
+        if !is_plain(&entry.name()) || entry.path.len() > limits::PATH {
+            return Err(refused(entry.path, "which is not a path in a work tree"));
+        }
+        if !seen.insert(entry.path) {
+            return Err(refused(entry.path, "and holds it twice"));
+        }
+    }
+    for entry in entries {
+        let ends = entry.path.iter().enumerate().filter(|(_, b)| **b == b'/');
+        for (end, _) in ends {
+            if seen.contains(&entry.path[..end]) {
+                return Err(refused(entry.path, "which is below a file"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// 2000-01-01: files of a folder without git; zip archives cannot hold dates before 1980.
@@ -185,6 +276,27 @@ fn parse(line: &[u8]) -> Option<Entry<'_>> {
     })
 }
 
+/// The bytes of each file, in their order; `None` where the repository does not have it.
+fn sizes(git: &Git, files: &[&Entry<'_>]) -> Result<Vec<Option<u64>>> {
+    let said = git.try_run(
+        ["cat-file", "--batch-check=%(objecttype) %(objectsize)"],
+        names(files).as_bytes(),
+    )?;
+    let text = String::from_utf8_lossy(&said.stdout);
+    let sizes: Vec<_> = text
+        .lines()
+        .map(|line| line.strip_prefix("blob ")?.parse().ok())
+        .collect();
+    if sizes.len() == files.len() {
+        return Ok(sizes);
+    }
+    Err(failed("cat-file", &said.stderr))
+}
+
+fn names(files: &[&Entry<'_>]) -> String {
+    files.iter().map(|e| format!("{}\n", e.object)).collect()
+}
+
 /// Writes the archive into a file of no name yet.
 fn write(
     git: &Git,
@@ -193,9 +305,27 @@ fn write(
     time: i64,
     folder: &Path,
 ) -> Result<Written> {
-    let files: Vec<_> = entries.iter().filter(|e| e.mode != "160000").collect();
-    let objects: Vec<_> = files.iter().map(|e| e.object).collect();
     fetch_blobs(git, tree)?;
+    let mut files: Vec<_> = entries.iter().filter(|e| e.mode != "160000").collect();
+    let (mut missing, mut large) = (Vec::new(), Vec::new());
+    let (mut sizes, mut total) = (sizes(git, &files)?.into_iter(), 0);
+    files.retain(|entry| match sizes.next().flatten() {
+        None => {
+            missing.push(entry.name());
+            false
+        }
+        Some(size) if size > limits::FILE => {
+            large.push(entry.name());
+            false
+        }
+        Some(size) => {
+            total += size;
+            true
+        }
+    });
+    if total > limits::ARCHIVE {
+        return Err(too_large(total));
+    }
 
     let mut child = git
         .command()
@@ -205,43 +335,53 @@ fn write(
         .stderr(Stdio::piped())
         .spawn()
         .map_err(not_started)?;
-    let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+    let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (Some(mut stdin), Some(stdout), Some(stderr)) = pipes else {
         return Err(SandboxError::new(
             ErrorKind::System,
             "git cat-file has no pipes",
         ));
     };
     let aside = tempfile::NamedTempFile::new_in(folder)?;
-    let list = objects.join("\n") + "\n";
+    let list = names(&files);
     let mut objects = BufReader::with_capacity(1 << 16, stdout);
     let mut builder = tar::Builder::new(BufWriter::with_capacity(1 << 18, aside.as_file()));
-    let (mut pointers, mut missing) = (0, Vec::new());
-    let mut content = Vec::new();
-
-    let written = std::thread::scope(|scope| {
+    let mut pointers = 0;
+    let said = std::thread::scope(|scope| {
         scope.spawn(move || stdin.write_all(list.as_bytes()));
-        for entry in &files {
-            if !read_object(&mut objects, &mut content)? {
-                missing.push(String::from_utf8_lossy(entry.path).into_owned());
-                continue;
+        let said = scope.spawn(move || {
+            let mut said = String::new();
+            // A message is worth having, and no more than that.
+            let _ = stderr.take(1 << 16).read_to_string(&mut said);
+            said
+        });
+        let began = Instant::now();
+        let written = files.iter().try_for_each(|entry| {
+            if began.elapsed() > limits::ARCHIVE_TIME {
+                let seconds = limits::ARCHIVE_TIME.as_secs();
+                let text = format!("reading the repository's files took more than {seconds} s");
+                return Err(SandboxError::new(ErrorKind::Input, text));
             }
-            if content.starts_with(b"version https://git-lfs.github.com/spec/") {
+            let size = read_header(&mut objects)?;
+            let start = append(&mut builder, entry, &mut objects, size, time)?;
+            if start.starts_with(b"version https://git-lfs.github.com/spec/") {
                 pointers += 1;
             }
-            append(&mut builder, entry, &content, time)?;
-        }
-        Ok(())
-    });
-    if let Err(error) = written {
-        let _ = child.kill();
-        let output = child.wait_with_output()?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(if said.trim().is_empty() {
-            error
-        } else {
-            failed("cat-file", said.trim())
+            objects.read_exact(&mut [0])?;
+            Ok(())
         });
-    }
+        // The program ends with its output, so that the threads end too.
+        drop(objects);
+        if written.is_err() {
+            process::end(&mut child)?;
+        }
+        let said = said.join().unwrap_or_default();
+        written.map_err(|error: SandboxError| match said.trim() {
+            "" => error,
+            said => failed("cat-file", said),
+        })
+    });
+    said?;
     child.wait()?;
     builder.into_inner()?.flush()?;
     aside.as_file().sync_data()?;
@@ -250,6 +390,7 @@ fn write(
         file: aside,
         pointers,
         missing,
+        large,
     })
 }
 
@@ -259,37 +400,26 @@ pub(super) fn make_readable(file: &File) -> Result<()> {
     Ok(())
 }
 
-/// The next answer of `git cat-file --batch`: a line `NAME TYPE SIZE`, the content, a line end; or `NAME missing`.
-fn read_object(from: &mut impl BufRead, content: &mut Vec<u8>) -> Result<bool> {
+/// The bytes of the next answer of `git cat-file --batch`: a line `NAME TYPE SIZE`; the content and a line end follow.
+fn read_header(from: &mut impl BufRead) -> Result<u64> {
     let mut header = String::new();
-    from.read_line(&mut header)?;
-    if header.trim_end().ends_with(" missing") {
-        return Ok(false);
-    }
-    let size = header
-        .trim_end()
-        .rsplit(' ')
-        .next()
-        .and_then(|size| size.parse::<usize>().ok())
-        .ok_or_else(|| {
-            SandboxError::new(
-                ErrorKind::System,
-                format!("git cat-file: {}", header.trim_end()),
-            )
-        })?;
-    content.clear();
-    content.resize(size, 0);
-    from.read_exact(content)?;
-    from.read_exact(&mut [0])?;
-    Ok(true)
+    from.take(1000).read_line(&mut header)?;
+    let size = header.trim_end().rsplit(' ').next();
+    let size = size.and_then(|size| size.parse::<u64>().ok());
+    size.filter(|size| *size <= limits::FILE).ok_or_else(|| {
+        let text = format!("git cat-file: {}", header.trim_end());
+        SandboxError::new(ErrorKind::System, text)
+    })
 }
 
+/// Passes one file on in pieces; gives its beginning.
 fn append(
     builder: &mut tar::Builder<impl Write>,
     entry: &Entry<'_>,
-    content: &[u8],
+    content: &mut impl Read,
+    size: u64,
     time: i64,
-) -> Result<()> {
+) -> Result<Vec<u8>> {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
     let mut header = tar::Header::new_gnu();
@@ -297,16 +427,25 @@ fn append(
     header.set_uid(0);
     header.set_gid(0);
     let path = Path::new(OsStr::from_bytes(entry.path));
-    if entry.mode == "120000" {
+    let link = entry.mode == "120000";
+    if link && size > limits::PATH as u64 {
+        let text = format!("the link {} leads to no path", few(&[entry.name()]));
+        return Err(SandboxError::new(ErrorKind::Input, text));
+    }
+    let mut start = Vec::new();
+    let first = if link { size } else { size.min(200) };
+    content.take(first).read_to_end(&mut start)?;
+    if link {
         header.set_entry_type(tar::EntryType::Symlink);
         header.set_mode(0o777);
         header.set_size(0);
-        builder.append_link(&mut header, path, OsStr::from_bytes(content))?;
+        builder.append_link(&mut header, path, OsStr::from_bytes(&start))?;
     } else {
         header.set_entry_type(tar::EntryType::Regular);
         header.set_mode(if entry.mode == "100755" { 0o755 } else { 0o644 });
-        header.set_size(content.len() as u64);
-        builder.append_data(&mut header, path, content)?;
+        header.set_size(size);
+        let mut whole = start.as_slice().chain(content.take(size - first));
+        builder.append_data(&mut header, path, &mut whole)?;
     }
-    Ok(())
+    Ok(start)
 }

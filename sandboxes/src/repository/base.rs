@@ -1,7 +1,7 @@
 //! What a patch is applied to: the files of an archive, overlaid with what was changed already.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Tree;
 use crate::sandbox::Result;
@@ -58,6 +58,14 @@ impl<'a> Base<'a> {
             .find(|path| path.starts_with(&start))
             .or_else(|| self.tree.below(path).find(kept))
             .map(str::to_owned)
+    }
+
+    /// Bytes of a file, as far as there is one of that path.
+    pub fn size(&self, path: &str) -> u64 {
+        match self.changed.get(path) {
+            Some(file) => file.as_ref().map_or(0, |f| f.content.len() as u64),
+            None => self.tree.place(path).map_or(0, |place| place.size),
+        }
     }
 
     /// Puts one file there, or the link that lies on the way to it; of a folder, one file.
@@ -125,41 +133,39 @@ fn write(file: &File, target: &Path) -> Result<()> {
 }
 
 /// Every file below a folder of the host.
-pub(super) fn read_folder(folder: &Path) -> Result<BTreeMap<String, File>> {
-    let mut files = BTreeMap::new();
-    walk(folder, Path::new(""), &mut files)?;
-    Ok(files)
-}
-
-fn walk(root: &Path, below: &Path, files: &mut BTreeMap<String, File>) -> Result<()> {
+pub(super) fn read_folder(root: &Path) -> Result<BTreeMap<String, File>> {
     use std::os::unix::ffi::OsStrExt as _;
     use std::os::unix::fs::PermissionsExt as _;
-    for entry in std::fs::read_dir(root.join(below))? {
-        let entry = entry?;
-        let relative = below.join(entry.file_name());
-        let found = entry.path().symlink_metadata()?;
-        if found.is_dir() {
-            walk(root, &relative, files)?;
-            continue;
+    let mut files = BTreeMap::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(below) = folders.pop() {
+        for entry in std::fs::read_dir(root.join(&below))? {
+            let entry = entry?;
+            let relative = below.join(entry.file_name());
+            let found = entry.path().symlink_metadata()?;
+            if found.is_dir() {
+                folders.push(relative);
+                continue;
+            }
+            let file = if found.is_symlink() {
+                File {
+                    content: std::fs::read_link(entry.path())?
+                        .as_os_str()
+                        .as_bytes()
+                        .to_vec(),
+                    kind: FileKind::Link,
+                }
+            } else {
+                File {
+                    content: std::fs::read(entry.path())?,
+                    kind: match found.permissions().mode() & 0o100 {
+                        0 => FileKind::Plain,
+                        _ => FileKind::Executable,
+                    },
+                }
+            };
+            files.insert(relative.to_string_lossy().into_owned(), file);
         }
-        let file = if found.is_symlink() {
-            File {
-                content: std::fs::read_link(entry.path())?
-                    .as_os_str()
-                    .as_bytes()
-                    .to_vec(),
-                kind: FileKind::Link,
-            }
-        } else {
-            File {
-                content: std::fs::read(entry.path())?,
-                kind: match found.permissions().mode() & 0o100 {
-                    0 => FileKind::Plain,
-                    _ => FileKind::Executable,
-                },
-            }
-        };
-        files.insert(relative.to_string_lossy().into_owned(), file);
     }
-    Ok(())
+    Ok(files)
 }

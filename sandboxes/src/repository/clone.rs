@@ -6,8 +6,12 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::OpenOptions;
-use super::git::{Git, Said};
+use super::address::{protocols, split_credentials};
+use super::discover::{discover, is_hash};
+use super::git::{Git, Remote};
+use super::isolated::{self, Isolated, isolate};
 use super::locate::resolve;
+use super::process::Said;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
@@ -33,7 +37,8 @@ pub(super) fn clone(
     cache: &Path,
     options: &OpenOptions,
 ) -> Result<Clone> {
-    let (url, credential) = split_credentials(location, options.token.as_deref());
+    let protocols = protocols(location)?;
+    let (url, credential) = split_credentials(location, options.token.as_ref());
     let folder = cache.join("repositories");
     std::fs::create_dir_all(&folder)?;
     let key = hex(&Sha256::digest(url.as_bytes()))[..24].to_owned();
@@ -42,8 +47,12 @@ pub(super) fn clone(
     lock.lock()?;
 
     let git = Git {
-        directory: Some(directory.clone()),
-        credential: credential.clone(),
+        directory: Some(std::path::absolute(&directory)?),
+        remote: Some(Remote {
+            protocols: protocols.to_owned(),
+            credential,
+            ..Remote::default()
+        }),
     };
     let mut notes = Vec::new();
     if directory.join("complete").exists() {
@@ -60,25 +69,18 @@ pub(super) fn clone(
         if directory.exists() {
             std::fs::remove_dir_all(&directory)?;
         }
-        Git::nowhere().run([
-            "init".as_ref(),
-            "--quiet".as_ref(),
-            "--bare".as_ref(),
-            "--template=".as_ref(),
-            directory.as_os_str(),
-        ])?;
+        isolated::write_empty(&directory, false, false)?;
         for (key, value) in [
             ("remote.origin.url", url.as_str()),
             ("remote.origin.promisor", "true"),
             ("remote.origin.partialclonefilter", "blob:none"),
-            ("core.repositoryFormatVersion", "1"),
             ("extensions.partialClone", "origin"),
         ] {
             git.run(["config", key, value])?;
         }
         fetch(&git, &url, &REFSPECS)?;
         if let Some(revision) = revision {
-            fetch_missing(&git, revision)?;
+            fetch_missing(&git, &url, revision)?;
         }
         std::fs::write(directory.join("complete"), "")?;
     }
@@ -107,13 +109,13 @@ fn refresh(
         Err(error) => return Err(error),
     }
     match revision {
-        Some(revision) => fetch_missing(git, revision),
+        Some(revision) => fetch_missing(git, url, revision),
         None => Ok(()),
     }
 }
 
 /// Commits that no branch holds (pull requests) can still be fetched by their hash or full name.
-fn fetch_missing(git: &Git, revision: &str) -> Result<()> {
+fn fetch_missing(git: &Git, url: &str, revision: &str) -> Result<()> {
     if resolve(git, revision)?.is_some() || !(is_hash(revision) || revision.starts_with("refs/")) {
         return Ok(());
     }
@@ -123,40 +125,62 @@ fn fetch_missing(git: &Git, revision: &str) -> Result<()> {
         format!("+{revision}:{revision}")
     };
     // If the remote does not have it, the caller says so, with the nearest names.
-    git.try_run(
-        [
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--filter=blob:none",
-            "origin",
-            &name,
-        ],
-        b"",
-    )?;
+    ask(git, url, &["origin", &name], b"")?;
     Ok(())
 }
 
 fn fetch(git: &Git, url: &str, refspecs: &[&str]) -> Result<()> {
-    let mut arguments = vec![
-        "fetch",
-        "--quiet",
-        "--no-tags",
-        "--prune",
-        "--filter=blob:none",
-        "origin",
-    ];
+    let mut arguments = vec!["--prune", "origin"];
     arguments.extend(refspecs);
-    let said = git.try_run(arguments, b"")?;
+    let said = ask(git, url, &arguments, b"")?;
     if said.ok {
         Ok(())
     } else {
-        Err(refused(url, &said))
+        Err(refused(git, url, &said))
     }
 }
 
+/// `git fetch`. What a `file:` address leads to is a stranger's repository, and git would read its configuration: a git
+/// folder of ours stands for it.
+fn ask(git: &Git, url: &str, arguments: &[&str], input: &[u8]) -> Result<Said> {
+    let Some(isolated) = stand_in(git, url)? else {
+        return git.fetch(arguments, input);
+    };
+    let mut remote = git.remote.clone().unwrap_or_default();
+    remote.stands_for = Some((isolated.folder.path().to_owned(), url.to_owned()));
+    let git = Git {
+        remote: Some(remote),
+        ..git.clone()
+    };
+    git.fetch(arguments, input)
+}
+
+fn stand_in(git: &Git, url: &str) -> Result<Option<Isolated>> {
+    let (Some(path), Some(directory)) = (url.strip_prefix("file://"), &git.directory) else {
+        return Ok(None);
+    };
+    let absent = |why: &str| {
+        SandboxError::new(
+            ErrorKind::Input,
+            format!("{url} is not a repository ({why})"),
+        )
+    };
+    let path = Path::new(path).canonicalize();
+    let path = path.map_err(|e| absent(&e.to_string()))?;
+    let found = if path.is_dir() {
+        discover(&path)?
+    } else {
+        None
+    };
+    let folder = found
+        .filter(|f| f.prefix.is_empty())
+        .ok_or_else(|| absent("there is no git folder"))?;
+    let cache = directory.parent().unwrap_or(directory);
+    isolate(&folder, cache, false).map(Some)
+}
+
 /// Why a remote did not answer, in words.
-fn refused(url: &str, said: &Said) -> SandboxError {
+fn refused(git: &Git, url: &str, said: &Said) -> SandboxError {
     let text = said.stderr.to_lowercase();
     let any = |words: &[&str]| words.iter().any(|w| text.contains(w));
     let last = said
@@ -176,7 +200,10 @@ fn refused(url: &str, said: &Said) -> SandboxError {
             ErrorKind::Input,
             format!("{url} does not exist, or needs a login"),
         )
-        .hint("set GITHUB_TOKEN, or use an ssh URL with an agent");
+        .hint(match git.remote.as_ref().map(|r| r.credential.is_some()) {
+            Some(true) => "the login that was sent is not accepted: renew it, or use an ssh URL with an agent",
+            _ => "set GITHUB_TOKEN (it is sent to github.com, or to the server in github.base-url, and to no other), or use an ssh URL with an agent",
+        });
     }
     if any(&[
         "not found",
@@ -223,99 +250,14 @@ pub(super) fn fetch_blobs(git: &Git, tree: &str) -> Result<()> {
     let url = git
         .line(["config", "--get", "remote.origin.url"])?
         .unwrap_or_default();
-    let said = git.try_run(
-        [
-            "-c",
-            "fetch.negotiationAlgorithm=noop",
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--no-write-fetch-head",
-            "--recurse-submodules=no",
-            "--filter=blob:none",
-            "--stdin",
-            "origin",
-        ],
-        list.as_bytes(),
-    )?;
+    let said = ask(git, &url, &["--stdin", "origin"], list.as_bytes())?;
     if said.ok {
         Ok(())
     } else {
-        Err(refused(&url, &said))
+        Err(refused(git, &url, &said))
     }
-}
-
-fn is_hash(revision: &str) -> bool {
-    matches!(revision.len(), 40 | 64) && revision.bytes().all(|b| b.is_ascii_hexdigit())
-}
-
-/// The URL without user and password, and the header that stands for them (or for the token).
-fn split_credentials(url: &str, token: Option<&str>) -> (String, Option<(String, String)>) {
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return (url.to_owned(), None);
-    };
-    if scheme != "https" && scheme != "http" {
-        return (url.to_owned(), None);
-    }
-    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let (login, host) = match authority.rsplit_once('@') {
-        Some((login, host)) => (Some(login.to_owned()), host),
-        None => (None, authority),
-    };
-    // A token never goes over a line that anybody can read.
-    let login = login.or_else(|| {
-        token
-            .filter(|_| scheme == "https")
-            .map(|t| format!("x-access-token:{t}"))
-    });
-    let clean = format!("{scheme}://{host}/{path}");
-    let header = login.map(|login| {
-        use base64::Engine as _;
-        let encoded = base64::engine::general_purpose::STANDARD.encode(login);
-        (
-            format!("{scheme}://{host}/"),
-            format!("Authorization: Basic {encoded}"),
-        )
-    });
-    (clean, header)
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::split_credentials;
-
-    #[test]
-    fn credentials_leave_the_url() {
-        let (url, credential) = split_credentials("https://me:secret@example.org/a/b.git", None);
-        assert_eq!(url, "https://example.org/a/b.git");
-        let header = "Authorization: Basic bWU6c2VjcmV0".to_owned();
-        assert_eq!(
-            credential,
-            Some(("https://example.org/".to_owned(), header))
-        );
-    }
-
-    #[test]
-    fn a_token_is_for_https_alone() {
-        assert!(
-            split_credentials("https://example.org/a/b", Some("t"))
-                .1
-                .is_some()
-        );
-        assert!(
-            split_credentials("http://example.org/a/b", Some("t"))
-                .1
-                .is_none()
-        );
-        assert!(
-            split_credentials("git@example.org:a/b", Some("t"))
-                .1
-                .is_none()
-        );
-        assert!(split_credentials("file:///a/b", Some("t")).1.is_none());
-    }
 }

@@ -1,97 +1,205 @@
 //! The `git` program, hardened.
+//!
+//! Two ways of running it: [`Git::command`] reads objects and never sees a configuration but ours (a repository's own, the
+//! user's and the system's can all name programs, and attributes in a stranger's files choose among them);
+//! [`Git::network`] talks to a remote, for which the user's configuration (proxies, certificates, ssh) is needed.
+//! Neither runs in a folder that is not ours.
 
 use std::ffi::OsStr;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::limits;
+use super::process::{self, Bounds, Said};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
-/// Settings that a repository's own configuration must not decide for us.
-const SETTINGS: [&str; 9] = [
+/// Stronger than any file of settings.
+const SETTINGS: [&str; 26] = [
+    // Programs.
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.askPass=",
-    "core.quotePath=false",
-    "core.attributesFile=/dev/null",
+    "core.pager=cat",
+    "core.editor=false",
+    "core.alternateRefsCommand=",
     "credential.helper=",
     "credential.interactive=false",
-    "protocol.ext.allow=never",
+    "log.showSignature=false",
     "gc.auto=0",
+    "maintenance.auto=false",
+    "submodule.recurse=false",
+    "fetch.recurseSubmodules=false",
+    "protocol.ext.allow=never",
+    // What else a repository brings along to be read, and is not needed.
+    "core.attributesFile=/dev/null",
+    "core.commitGraph=false",
+    "core.multiPackIndex=false",
+    "core.useReplaceRefs=false",
+    "core.untrackedCache=false",
+    "safe.bareRepository=explicit",
+    "transfer.bundleURI=false",
+    // Large files pass in pieces.
+    "core.bigFileThreshold=1m",
+    // A login is for the server that it was given for.
+    "http.followRedirects=initial",
+    // A server that says nothing for so many seconds is gone.
+    "http.lowSpeedLimit=1",
+    "http.lowSpeedTime=300",
+    "core.quotePath=false",
 ];
 
-/// Variables of a surrounding git process that would point us elsewhere.
-const REMOVED: [&str; 9] = [
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_NAMESPACE",
-    "GIT_PREFIX",
-    "GIT_ASKPASS",
-    "SSH_ASKPASS",
+/// Variables for git that a command that reads objects keeps: where git itself lies.
+const KEPT: [&str; 1] = ["GIT_EXEC_PATH"];
+
+/// Those that are kept for the network besides: the user's own ways to reach servers.
+const KEPT_FOR_NETWORK: [&str; 9] = [
+    "GIT_SSH",
+    "GIT_SSL_",
+    "GIT_HTTP_",
+    "GIT_PROXY_",
+    "GIT_CONFIG_",
+    "GIT_CURL_",
+    "GIT_TRACE",
+    "GIT_REDIRECT_",
+    "GIT_PROTOCOL",
 ];
 
 /// A git command for one repository (or for none yet).
 #[derive(Debug, Clone)]
 pub(super) struct Git {
     pub directory: Option<PathBuf>,
-    /// Header with the credentials, and the URL prefix to which alone it is sent.
-    pub credential: Option<(String, String)>,
+    /// How the remote is reached, where there is one.
+    pub remote: Option<Remote>,
 }
 
-/// What git said.
-pub(super) struct Said {
-    pub ok: bool,
-    pub stdout: Vec<u8>,
-    pub stderr: String,
+/// How a remote is reached.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Remote {
+    /// Protocols that git may use, with colons between them.
+    pub protocols: String,
+    pub credential: Option<Credential>,
+    /// In whose stead a git folder of ours is asked: the address.
+    pub stands_for: Option<(PathBuf, String)>,
 }
+
+/// A login, for one server alone.
+#[derive(Clone)]
+pub(super) struct Credential {
+    /// `https://host`, in characters that mean themselves.
+    pub server: String,
+    pub user: String,
+    pub password: String,
+}
+
+impl std::fmt::Debug for Credential {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Credential({})", self.server)
+    }
+}
+
+/// Answers git's question for a login. The login itself is in variables, where only this user can read it.
+const HELPER: &str = "!f() { test \"$1\" = get && printf 'username=%s\\npassword=%s\\n' \"$TESTWRIGHT_GIT_USER\" \"$TESTWRIGHT_GIT_PASSWORD\"; }; f";
 
 impl Git {
-    /// The repository whose git folder this is.
-    pub fn at(directory: impl Into<PathBuf>) -> Git {
-        Git {
-            directory: Some(directory.into()),
-            credential: None,
-        }
+    /// The repository whose git folder this is: one of ours.
+    pub fn at(directory: &Path) -> Result<Git> {
+        Ok(Git {
+            directory: Some(std::path::absolute(directory)?),
+            remote: None,
+        })
     }
 
-    /// No repository: `init`, `clone`, `apply` outside of one.
+    /// No repository.
     pub fn nowhere() -> Git {
         Git {
             directory: None,
-            credential: None,
+            remote: None,
         }
     }
 
-    pub fn command(&self) -> Command {
-        let mut command = Command::new("git");
-        for name in REMOVED {
-            command.env_remove(name);
+    fn base(&self, mut command: Command, keeps: impl Fn(&str) -> bool) -> Command {
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if name == "SSH_ASKPASS" || (name.starts_with("GIT_") && !keeps(&name)) {
+                command.env_remove(&*name);
+            }
         }
         command
             .env("GIT_TERMINAL_PROMPT", "0")
             .env("GIT_OPTIONAL_LOCKS", "0")
             .env("GIT_NO_REPLACE_OBJECTS", "1")
+            .env("GIT_NO_LAZY_FETCH", "1")
+            .env("GIT_ATTR_NOSYSTEM", "1")
             .env("LC_ALL", "C")
-            .stdin(Stdio::null());
-        if std::env::var_os("GIT_SSH_COMMAND").is_none() {
-            command.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
-        }
-        // Through the environment, so that nobody reads it in the list of processes.
-        if let Some((prefix, header)) = &self.credential {
-            command
-                .env("GIT_CONFIG_COUNT", "1")
-                .env("GIT_CONFIG_KEY_0", format!("http.{prefix}.extraHeader"))
-                .env("GIT_CONFIG_VALUE_0", header);
-        }
+            .stdin(Stdio::null())
+            .arg("--no-pager");
         for setting in SETTINGS {
             command.args(["-c", setting]);
         }
-        if let Some(directory) = &self.directory {
-            command.arg("--git-dir").arg(directory);
+        match &self.directory {
+            Some(directory) => command
+                .current_dir(directory)
+                .arg("--git-dir")
+                .arg(directory),
+            // A folder that is no repository, so that none is looked for.
+            None => command.current_dir("/").env("GIT_DIR", "/dev/null"),
+        };
+        command
+    }
+
+    /// Reads objects; no configuration but that of the git folder, which is ours.
+    pub fn command(&self) -> Command {
+        self.reading(Command::new("git"))
+    }
+
+    /// The same with so many bytes of memory, set by a shell before it becomes git.
+    pub fn within(&self, memory: u64) -> Command {
+        let mut shell = Command::new("sh");
+        let script = "ulimit -d \"$0\" 2>/dev/null; exec git \"$@\"";
+        shell.args(["-c", script, &(memory >> 10).to_string()]);
+        self.reading(shell)
+    }
+
+    fn reading(&self, command: Command) -> Command {
+        let mut command = self.base(command, |name| KEPT.contains(&name));
+        command
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .env("GIT_CONFIG_SYSTEM", "/dev/null")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_ALLOW_PROTOCOL", "none")
+            .env("GIT_ALLOC_LIMIT", limits::ALLOCATION.to_string());
+        command
+    }
+
+    /// Talks to the remote, as the user has set it up.
+    pub fn network(&self) -> Command {
+        let kept = |name: &str| KEPT_FOR_NETWORK.iter().any(|start| name.starts_with(start));
+        let git = Command::new("git");
+        let mut command = self.base(git, |name| KEPT.contains(&name) || kept(name));
+        if std::env::var_os("GIT_SSH_COMMAND").is_none() {
+            command.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
+        }
+        let remote = self.remote.clone().unwrap_or_default();
+        command.env("GIT_ALLOW_PROTOCOL", &remote.protocols);
+        if let Some((directory, address)) = &remote.stands_for {
+            // Through variables: a folder's name may hold what separates key and value. The user's own stay.
+            let count = std::env::var("GIT_CONFIG_COUNT").ok();
+            let count: u32 = count.and_then(|c| c.parse().ok()).unwrap_or(0);
+            let key = format!("url.{}.insteadOf", directory.display());
+            command
+                .env("GIT_CONFIG_COUNT", (count + 1).to_string())
+                .env(format!("GIT_CONFIG_KEY_{count}"), key)
+                .env(format!("GIT_CONFIG_VALUE_{count}"), address);
+        }
+        if let Some(login) = &remote.credential {
+            command
+                .env("TESTWRIGHT_GIT_USER", &login.user)
+                .env("TESTWRIGHT_GIT_PASSWORD", &login.password)
+                .args([
+                    "-c",
+                    &format!("credential.{}.helper={HELPER}", login.server),
+                ]);
         }
         command
     }
@@ -103,8 +211,32 @@ impl Git {
         input: &[u8],
     ) -> Result<Said> {
         let mut command = self.command();
-        command.args(arguments);
-        run(command, input)
+        let arguments: Vec<_> = arguments.into_iter().collect();
+        command.args(&arguments);
+        let said = process::run(command, input, &Bounds::default());
+        said.map_err(|error| {
+            let what = arguments.first().map(|a| a.as_ref().to_string_lossy());
+            about(&format!("git {}", what.unwrap_or_default()), error)
+        })
+    }
+
+    /// Fetches from the remote, whatever the exit code.
+    pub fn fetch<S: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+        input: &[u8],
+    ) -> Result<Said> {
+        let mut command = self.network();
+        command
+            .args(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"])
+            .args(["--recurse-submodules=no", "--filter=blob:none"])
+            .args(arguments);
+        let bounds = Bounds {
+            time: None,
+            folder: self.directory.clone().map(|d| (d, limits::CLONE)),
+            ..Bounds::default()
+        };
+        process::run(command, input, &bounds).map_err(|error| about("git fetch", error))
     }
 
     /// Runs it; an exit code other than 0 is an error.
@@ -131,26 +263,15 @@ impl Git {
     }
 }
 
-/// Runs a prepared command with `input` on its stdin.
-pub(super) fn run(mut command: Command, input: &[u8]) -> Result<Said> {
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    if !input.is_empty() {
-        command.stdin(Stdio::piped());
+/// Says what went beyond its bounds.
+fn about(what: &str, error: SandboxError) -> SandboxError {
+    match error.kind {
+        ErrorKind::Input => SandboxError {
+            message: format!("{what} was ended: {}", error.message),
+            ..error
+        },
+        _ => error,
     }
-    let mut child = command.spawn().map_err(not_started)?;
-    let stdin = child.stdin.take();
-    let output = std::thread::scope(|scope| {
-        if let Some(mut stdin) = stdin {
-            // A git that does not read to the end says why on stderr.
-            scope.spawn(move || stdin.write_all(input));
-        }
-        child.wait_with_output()
-    })?;
-    Ok(Said {
-        ok: output.status.success(),
-        stdout: output.stdout,
-        stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-    })
 }
 
 pub(super) fn not_started(error: std::io::Error) -> SandboxError {
@@ -164,7 +285,7 @@ pub(super) fn not_started(error: std::io::Error) -> SandboxError {
     error.into()
 }
 
-/// The error for a git that failed, with a hint for the usual causes.
+/// The error for a git that failed.
 pub(super) fn failed(what: &str, stderr: &str) -> SandboxError {
     let last = stderr
         .lines()
@@ -175,38 +296,5 @@ pub(super) fn failed(what: &str, stderr: &str) -> SandboxError {
     let message = last
         .trim_start_matches("fatal: ")
         .trim_start_matches("error: ");
-    let error = SandboxError::new(ErrorKind::System, format!("git {what}: {message}"));
-    if stderr.contains("dubious ownership") {
-        let mut error = error.hint(
-            "the repository belongs to another user: git config --global --add safe.directory PATH",
-        );
-        error.kind = ErrorKind::Input;
-        return error;
-    }
-    error
-}
-
-/// The git folder that holds `path`, and the path of `path` in the work tree (`""` at its root, and in bare ones).
-pub(super) fn discover(path: &Path) -> Result<Option<(PathBuf, String)>> {
-    let mut command = Git::nowhere().command();
-    command
-        .arg("-C")
-        .arg(path)
-        .args(["rev-parse", "--absolute-git-dir", "--show-prefix"]);
-    let said = run(command, b"")?;
-    if !said.ok {
-        if said.stderr.contains("not a git repository") {
-            return Ok(None);
-        }
-        return Err(failed("rev-parse", &said.stderr));
-    }
-    let text = String::from_utf8_lossy(&said.stdout);
-    let mut lines = text.lines();
-    let directory = lines.next().unwrap_or_default().to_owned();
-    let prefix = lines
-        .next()
-        .unwrap_or_default()
-        .trim_end_matches('/')
-        .to_owned();
-    Ok(Some((PathBuf::from(directory), prefix)))
+    SandboxError::new(ErrorKind::System, format!("git {what}: {message}"))
 }

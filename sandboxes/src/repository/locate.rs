@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::git::{Git, discover, failed};
-use super::{OpenOptions, Repository, clone};
+use super::discover::discover;
+use super::git::Git;
+use super::isolated::isolate;
+use super::{OpenOptions, Repository, clone, snapshot, status};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
@@ -14,12 +16,15 @@ pub(super) fn open(
     options: &OpenOptions,
 ) -> Result<Repository> {
     if let Some(revision) = revision
-        && (revision.starts_with('-') || revision.trim().is_empty())
+        && (revision.starts_with('-')
+            || revision.trim().is_empty()
+            || revision.contains(char::is_control))
     {
         return Err(SandboxError::new(
             ErrorKind::Input,
-            format!("`{revision}` is no revision"),
-        ));
+            format!("`{}` is not a revision", revision.escape_debug()),
+        )
+        .hint("give a full commit hash, a branch or a tag"));
     }
     let path = Path::new(location);
     if is_url(location) && !path.exists() {
@@ -42,16 +47,18 @@ pub(super) fn open(
             format!("{location} is a file, not a repository"),
         ));
     }
-    let Some((directory, prefix)) = discover(&path)? else {
-        return plain(&path, cache, revision, Vec::new());
+    let Some(folder) = discover(&path)? else {
+        return snapshot::take(&path, cache, revision, Vec::new());
     };
-    let git = Git::at(directory);
+    let reflogs = revision.is_some_and(|r| r.contains("@{"));
+    let isolated = isolate(&folder, cache, reflogs)?;
+    let (git, prefix) = (&isolated.git, &folder.prefix);
     if revision.is_none() {
         if git
             .line(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])?
             .is_none()
         {
-            return plain(
+            return snapshot::take(
                 &path,
                 cache,
                 None,
@@ -71,24 +78,24 @@ pub(super) fn open(
             let note = format!(
                 "{location} is not tracked by the repository around it: its files were taken as they are"
             );
-            return plain(&path, cache, None, vec![note]);
+            return snapshot::take(&path, cache, None, vec![note]);
         }
     }
-    let folder = folder_name(&path);
-    let name = if prefix.is_empty() {
-        match git.line(["config", "--get", "remote.origin.url"])? {
-            Some(url) => name_of(&url, &folder),
-            None => folder,
-        }
-    } else {
-        folder
+    let own = folder_name(&path);
+    let name = match isolated.config.get("remote.origin.url") {
+        Some(url) if prefix.is_empty() => name_of(url, &own),
+        _ => own,
     };
-    let mut repository = at_commit(git, cache, name, &prefix, revision, None)?;
+    let mut repository = at_commit(git.clone(), cache, name, prefix, revision, None)?;
     if revision.is_none()
-        && let Some(note) = uncommitted(&path)?
+        && let Some(note) = status::uncommitted(&folder, &isolated)
     {
         repository.notes.push(note);
     }
+    if isolated.config.get("extensions.partialclone").is_some() {
+        repository.partial = true;
+    }
+    repository._store = Some(isolated.folder);
     Ok(repository)
 }
 
@@ -118,7 +125,13 @@ fn at_commit(
                 format!("there is no folder {prefix} at {wanted}"),
             )
         })?;
-    let date = git.line(["show", "--no-patch", "--format=%ct", &commit])?;
+    let date = git.line([
+        "rev-list",
+        "--max-count=1",
+        "--no-commit-header",
+        "--format=%ct",
+        &commit,
+    ])?;
     Ok(Repository {
         git,
         cache: cache.to_owned(),
@@ -127,7 +140,8 @@ fn at_commit(
         date: date.and_then(|d| d.parse().ok()),
         tree,
         notes: Vec::new(),
-        _snapshot: None,
+        partial: false,
+        _store: None,
     })
 }
 
@@ -180,102 +194,6 @@ fn unknown_revision(git: &Git, revision: &str) -> SandboxError {
     }
 }
 
-/// The files of a folder without git, written into an object store of our own, as `.gitignore` has it.
-fn plain(
-    path: &Path,
-    cache: &Path,
-    revision: Option<&str>,
-    notes: Vec<String>,
-) -> Result<Repository> {
-    if let Some(revision) = revision {
-        return Err(SandboxError::new(
-            ErrorKind::Input,
-            format!(
-                "{} is not a git repository, so it has no revision `{revision}`",
-                path.display()
-            ),
-        ));
-    }
-    std::fs::create_dir_all(cache)?;
-    let store = tempfile::Builder::new()
-        .prefix("snapshot-")
-        .tempdir_in(cache)?;
-    let directory = store.path().to_owned();
-    Git::nowhere().run([
-        "init".as_ref(),
-        "--quiet".as_ref(),
-        "--bare".as_ref(),
-        "--template=".as_ref(),
-        directory.as_os_str(),
-    ])?;
-    std::fs::create_dir_all(directory.join("info"))?;
-    // Bytes as they are: no line ends, no filters, no keywords.
-    std::fs::write(
-        directory.join("info/attributes"),
-        "* -text -eol -filter -ident -working-tree-encoding\n",
-    )?;
-    let git = Git::at(&directory);
-    let mut add = git.command();
-    add.args([
-        "-c",
-        "core.bare=false",
-        "-c",
-        "core.autocrlf=false",
-        "-c",
-        "core.safecrlf=false",
-    ])
-    .arg("--work-tree")
-    .arg(path)
-    .args(["add", "--all", "--", "."])
-    .current_dir(path);
-    let said = super::git::run(add, b"")?;
-    if !said.ok {
-        return Err(failed("add", &said.stderr));
-    }
-    let tree = git.line(["write-tree"])?.unwrap_or_default();
-    Ok(Repository {
-        git,
-        cache: cache.to_owned(),
-        name: folder_name(path),
-        commit: None,
-        date: None,
-        tree,
-        notes,
-        _snapshot: Some(store),
-    })
-}
-
-/// A note about changes that are not in the commit.
-fn uncommitted(path: &Path) -> Result<Option<String>> {
-    let mut command = Git::nowhere().command();
-    command.arg("-C").arg(path).args([
-        "status",
-        "--porcelain",
-        "-z",
-        "--no-renames",
-        "--ignore-submodules=all",
-        "--",
-        ".",
-    ]);
-    let said = super::git::run(command, b"")?;
-    if !said.ok {
-        // A bare repository has no work tree.
-        return Ok(None);
-    }
-    let changed = said
-        .stdout
-        .split(|b| *b == 0)
-        .filter(|l| !l.is_empty())
-        .count();
-    Ok(match changed {
-        0 => None,
-        1 => Some("1 uncommitted change was left out: the old code is the commit".to_owned()),
-        n => Some(format!(
-            "{n} uncommitted changes were left out: the old code is the commit"
-        )),
-    })
-}
-
 pub(super) fn is_url(location: &str) -> bool {
     if location.contains("://") {
         return true;
@@ -287,7 +205,7 @@ pub(super) fn is_url(location: &str) -> bool {
     }
 }
 
-fn folder_name(path: &Path) -> String {
+pub(super) fn folder_name(path: &Path) -> String {
     let path: PathBuf = if path.ends_with(".git") {
         path.parent().unwrap_or(path).to_owned()
     } else {
@@ -305,6 +223,12 @@ pub(super) fn name_of(url: &str, folder: &str) -> String {
         Some((_, rest)) => rest,
         None => url.rsplit(':').next().unwrap_or(url),
     };
+    // A remote's address is whatever the repository says.
+    let path: String = path
+        .chars()
+        .take(1000)
+        .map(|c| if c.is_control() { '_' } else { c })
+        .collect();
     let path = path.trim_end_matches('/');
     let path = path
         .strip_suffix(".git")

@@ -2,25 +2,28 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 
-use super::Source;
 use super::base::{Base, Files};
 use super::git::Git;
+use super::process::{self, Bounds, Said};
+use super::{Source, limits};
+use crate::error::ErrorKind;
 use crate::sandbox::Result;
 
 /// Asks `git apply --check` in a folder that holds, of the base commit, the files that the patch speaks of.
 ///
 /// The outer error is ours; the inner one is git's reason, fit to be shown to a model.
 pub fn apply_check(source: &Source, patch: &str) -> Result<std::result::Result<(), String>> {
-    if patch.trim().is_empty() {
-        return Ok(Err("the patch is empty".to_owned()));
+    if let Some(reason) = refused(patch) {
+        return Ok(Err(reason));
     }
     let tree = source.tree()?;
     let folder = tempfile::tempdir()?;
     let none = Files::new();
     let base = Base::new(&tree, &none);
-    for path in touched(patch) {
-        base.materialise(&path, folder.path())?;
+    if let Err(reason) = materialise(&base, patch, folder.path())? {
+        return Ok(Err(reason));
     }
     git_apply(folder.path(), patch, &["--check"])
 }
@@ -31,11 +34,9 @@ pub(super) fn git_apply(
     patch: &str,
     options: &[&str],
 ) -> Result<std::result::Result<(), String>> {
-    let mut command = Git::nowhere().command();
+    let mut command = Git::nowhere().within(limits::PATCHING);
     command
         .current_dir(folder)
-        .env("GIT_CEILING_DIRECTORIES", folder.parent().unwrap_or(folder))
-        // What the user has set for work of their own.
         .args(["-c", "core.autocrlf=false", "-c", "core.symlinks=true"])
         .args([
             "-c",
@@ -46,11 +47,81 @@ pub(super) fn git_apply(
         .args(["apply", "--whitespace=nowarn"])
         .args(options)
         .arg("-");
-    let said = super::git::run(command, patch.as_bytes())?;
-    if said.ok {
-        return Ok(Ok(()));
+    Ok(bounded(command, folder, patch)?.and_then(|said| {
+        if said.ok {
+            Ok(())
+        } else {
+            Err(said.stderr.replace("error: ", ""))
+        }
+    }))
+}
+
+/// Runs a program that applies a patch in a folder. The inner error says what the patch asks too much of.
+pub(super) fn bounded(
+    command: Command,
+    folder: &Path,
+    patch: &str,
+) -> Result<std::result::Result<Said, String>> {
+    let bounds = Bounds {
+        folder: Some((folder.to_owned(), limits::PATCHED)),
+        ..Bounds::default()
+    };
+    let said = match process::run(command, patch.as_bytes(), &bounds) {
+        Ok(said) => said,
+        Err(error) if error.kind == ErrorKind::Input => return Ok(Err(error.message)),
+        Err(error) => return Err(error),
+    };
+    // It may have ended before anybody looked.
+    if process::size(folder, limits::PATCHED) > limits::PATCHED {
+        let most = limits::shown(limits::PATCHED);
+        return Ok(Err(format!("it would write more than {most}")));
     }
-    Ok(Err(said.stderr.replace("error: ", "")))
+    Ok(Ok(said))
+}
+
+/// Why it is not even looked at.
+pub(super) fn refused(patch: &str) -> Option<String> {
+    if patch.trim().is_empty() {
+        return Some("the patch is empty".to_owned());
+    }
+    let most = limits::shown(limits::PATCH);
+    (patch.len() as u64 > limits::PATCH).then(|| format!("the patch has more than {most}"))
+}
+
+/// Bytes that the patch itself says it makes of little: copies of files, and binary files in compressed form.
+fn announced(base: &Base<'_>, patch: &str) -> u64 {
+    let number = |text: &str| text.trim_end().parse::<u64>().unwrap_or(0);
+    let size = |path: &str| base.size(&unquote(path.trim_end_matches('\r')));
+    let sizes = patch.lines().map(|line| {
+        let made = |start: &str| line.strip_prefix(start);
+        made("literal ")
+            .or(made("delta "))
+            .map(number)
+            .or(made("copy from ").or(made("rename from ")).map(size))
+            .unwrap_or(0)
+    });
+    sizes.fold(0, u64::saturating_add)
+}
+
+/// Puts the files that the patch speaks of into a folder, as far as there is room for them and for what it makes of them.
+pub(super) fn materialise(
+    base: &Base<'_>,
+    patch: &str,
+    folder: &Path,
+) -> Result<std::result::Result<(), String>> {
+    let paths = touched(patch);
+    let mut bytes = announced(base, patch);
+    for path in paths {
+        bytes = bytes.saturating_add(base.size(&path));
+        if bytes > limits::PATCHED {
+            let most = limits::shown(limits::PATCHED);
+            return Ok(Err(format!(
+                "the patch speaks of files that have more than {most} in all"
+            )));
+        }
+        base.materialise(&path, folder)?;
+    }
+    Ok(Ok(()))
 }
 
 /// Every path that a header of the patch may name; one too many does no harm.

@@ -19,7 +19,7 @@ pub struct Tree {
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     offset: u64,
-    size: u64,
+    pub size: u64,
     pub executable: bool,
     /// Target of a symbolic link.
     pub link: Option<PathBuf>,

@@ -8,6 +8,8 @@ mod docker;
 #[cfg(target_os = "linux")]
 mod environment;
 #[cfg(target_os = "linux")]
+mod hostile;
+#[cfg(target_os = "linux")]
 mod local;
 #[cfg(target_os = "linux")]
 mod place;

@@ -1,0 +1,60 @@
+//! What is taken from a repository's own configuration: a few values, none of which is run.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::git::{Git, failed};
+use super::{git_files, limits};
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::Result;
+
+#[derive(Debug, Default)]
+pub(super) struct Config {
+    values: BTreeMap<String, String>,
+}
+
+impl Config {
+    /// Of a git folder. git reads it as text from us: no file of the repository's choice is included.
+    pub fn read(git_folder: &Path) -> Result<Config> {
+        let path = git_folder.join("config");
+        let Some(text) = git_files::read(&path, limits::MIDDLING_FILE)? else {
+            return Ok(Config::default());
+        };
+        if text.is_empty() {
+            return Ok(Config::default());
+        }
+        let arguments = ["config", "--file", "-", "--no-includes", "--null", "--list"];
+        let said = Git::nowhere().try_run(arguments, &text)?;
+        if !said.ok {
+            let mut error = failed("config", &said.stderr);
+            error.kind = ErrorKind::Input;
+            return Err(SandboxError {
+                message: format!("read {}: {}", path.display(), error.message),
+                ..error
+            });
+        }
+        let list = String::from_utf8_lossy(&said.stdout);
+        let pairs = list.split('\0').filter_map(|pair| {
+            // A key without a value is true.
+            let (key, value) = pair.split_once('\n').unwrap_or((pair, "true"));
+            (!key.is_empty()).then(|| (key.to_owned(), value.to_owned()))
+        });
+        Ok(Config {
+            values: pairs.collect(),
+        })
+    }
+
+    /// The last value of a key, the section and the key in lower case.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.values.get(key).map(String::as_str)
+    }
+
+    /// `None` where it says nothing, or something that is no truth value.
+    pub fn truth(&self, key: &str) -> Option<bool> {
+        match self.get(key)?.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" | "1" => Some(true),
+            "false" | "no" | "off" | "0" | "" => Some(false),
+            _ => None,
+        }
+    }
+}

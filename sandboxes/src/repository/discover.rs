@@ -1,0 +1,179 @@
+//! Finds the git folder of a path as git does, without asking git: a stranger's folder must not decide what is run,
+//! nor lead to a repository that knows nothing of it.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use super::config::Config;
+use super::{git_files, limits};
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::Result;
+
+/// A git folder, not trusted.
+#[derive(Debug)]
+pub(super) struct GitFolder {
+    /// Where `HEAD` and the index are.
+    pub own: PathBuf,
+    /// Where objects, refs and the configuration are; of a linked work tree, another folder.
+    pub common: PathBuf,
+    /// The work tree around it; bare ones have none.
+    pub work_tree: Option<PathBuf>,
+    /// The path in the work tree that was asked for; `""` at its root.
+    pub prefix: String,
+}
+
+/// The git folder that holds `path` (canonical); `None` for a plain folder.
+pub(super) fn discover(path: &Path) -> Result<Option<GitFolder>> {
+    let start = path.metadata()?;
+    for folder in path.ancestors() {
+        let found = folder.metadata()?;
+        // As git does: another file system, and above it, is somebody else's matter.
+        if found.dev() != start.dev() {
+            break;
+        }
+        let dot_git = folder.join(".git");
+        if let Ok(found) = dot_git.symlink_metadata() {
+            // A repository further up speaks for this folder only if it belongs to the same user.
+            let foreign = folder != path && found.uid() != start.uid();
+            let known = if foreign {
+                None
+            } else if found.is_dir() {
+                looks_like_one(&dot_git).then(|| (dot_git.clone(), dot_git.clone()))
+            } else {
+                Some(elsewhere(folder, &dot_git)?)
+            };
+            if let Some((own, common)) = known {
+                let prefix = path.strip_prefix(folder).unwrap_or(Path::new(""));
+                return Ok(Some(GitFolder {
+                    own,
+                    common,
+                    work_tree: Some(folder.to_owned()),
+                    prefix: prefix.to_string_lossy().into_owned(),
+                }));
+            }
+        }
+        // A bare one counts where it is named, not where it merely lies around.
+        if folder == path && looks_like_one(folder) {
+            return Ok(Some(GitFolder {
+                own: folder.to_owned(),
+                common: folder.to_owned(),
+                work_tree: None,
+                prefix: String::new(),
+            }));
+        }
+    }
+    Ok(None)
+}
+
+fn looks_like_one(folder: &Path) -> bool {
+    folder.join("HEAD").symlink_metadata().is_ok()
+        && folder.join("objects").is_dir()
+        && folder.join("refs").is_dir()
+}
+
+/// Follows a `.git` file to a git folder that names this work tree in turn, which only its owner can have made it do.
+fn elsewhere(work_tree: &Path, dot_git: &Path) -> Result<(PathBuf, PathBuf)> {
+    let refused = |why: &str, hint: String| {
+        let text = format!("read {}: {why}", dot_git.display());
+        SandboxError::new(ErrorKind::Input, text).hint(hint)
+    };
+    if dot_git.is_symlink() {
+        let target = std::fs::read_link(dot_git)?;
+        return Err(refused(
+            "it is a symbolic link",
+            format!("name the repository itself: --repo {}", target.display()),
+        ));
+    }
+    let line = git_files::line(dot_git, limits::SMALL_FILE)?.unwrap_or_default();
+    let Some(target) = line.strip_prefix("gitdir:").map(str::trim) else {
+        return Err(refused(
+            "it names no git folder",
+            "clone the repository again".to_owned(),
+        ));
+    };
+    let Ok(own) = work_tree.join(target).canonicalize() else {
+        return Err(refused(
+            "the git folder that it names is not there",
+            "run `git worktree repair` in the main work tree, or clone the repository again"
+                .to_owned(),
+        ));
+    };
+    let stranger = || {
+        refused(
+            "the git folder that it names does not name this work tree",
+            format!(
+                "name the git folder itself (--repo {}), or run `git worktree repair`",
+                own.display()
+            ),
+        )
+    };
+    if let Some(common) = git_files::line(&own.join("commondir"), limits::SMALL_FILE)? {
+        // A linked work tree: its folder lies among those of the common one, and knows the way back.
+        let common = own.join(common).canonicalize().map_err(|_| stranger())?;
+        let back = git_files::line(&own.join("gitdir"), limits::SMALL_FILE)?.unwrap_or_default();
+        let back = own.join(back).canonicalize().ok();
+        let among = own.parent() == Some(&common.join("worktrees"));
+        if among && back.as_deref() == Some(dot_git) && looks_like_one(&common) {
+            return Ok((own, common));
+        }
+        return Err(stranger());
+    }
+    // A submodule, or a git folder kept apart.
+    let config = Config::read(&own)?;
+    let back = config.get("core.worktree").map(|back| own.join(back));
+    let back = back.and_then(|back| back.canonicalize().ok());
+    if back.as_deref() == Some(work_tree) && looks_like_one(&own) {
+        return Ok((own.clone(), own));
+    }
+    Err(stranger())
+}
+
+/// A name as git allows it for a ref, below `refs/`.
+pub(super) fn is_ref(name: &str) -> bool {
+    let odd = |c: char| c.is_control() || " ~^:?*[\\\u{7f}".contains(c);
+    let plain = |part: Component<'_>| match part {
+        Component::Normal(part) => !part
+            .to_str()
+            .is_none_or(|p| p.starts_with('.') || p.ends_with(".lock")),
+        _ => false,
+    };
+    name.starts_with("refs/")
+        && !name.contains(odd)
+        && !name.contains("..")
+        && !name.contains("@{")
+        && !name.contains("//")
+        && !name.ends_with(['/', '.'])
+        && !name.contains("/./")
+        && name.len() <= limits::PATH
+        && Path::new(name).components().all(plain)
+}
+
+pub(super) fn is_hash(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_ref;
+
+    #[test]
+    fn refs_stay_below_refs() {
+        for name in ["refs/heads/main", "refs/tags/v1.0", "refs/heads/a/b-c_d@e"] {
+            assert!(is_ref(name), "{name}");
+        }
+        for name in [
+            "HEAD",
+            "refs/../config",
+            "refs/heads/../../x",
+            "refs/heads/a b",
+            "refs//heads",
+            "refs/heads/",
+            "refs/heads/x.lock",
+            "refs/heads/.x",
+            "refs/heads/\u{1b}[0m",
+            "/etc/passwd",
+        ] {
+            assert!(!is_ref(name), "{name}");
+        }
+    }
+}

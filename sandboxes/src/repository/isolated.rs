@@ -1,0 +1,280 @@
+//! A git folder of our own that shows a stranger's repository: its objects by reference, its refs as copies, its
+//! configuration and hooks not at all.
+//!
+//! Left out on purpose: grafts and replacements (old code is what the commit says), commit graphs, indexes over several
+//! packs and bitmaps (they only save time, and are one thing less to trust), promisor remotes (nothing is fetched).
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::config::Config;
+use super::discover::{GitFolder, is_hash, is_ref};
+use super::git::Git;
+use super::git_files::{self, odd};
+use super::limits;
+use super::objects;
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::Result;
+
+#[derive(Debug)]
+pub(super) struct Isolated {
+    pub git: Git,
+    pub config: Config,
+    /// Goes when this does.
+    pub folder: TempDir,
+}
+
+/// Heads that are no refs, and may be named as a revision.
+const OTHER_HEADS: [&str; 5] = [
+    "ORIG_HEAD",
+    "FETCH_HEAD",
+    "MERGE_HEAD",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+];
+
+/// `reflogs`: with what revisions such as `HEAD@{1}` are looked up in.
+pub(super) fn isolate(from: &GitFolder, cache: &Path, reflogs: bool) -> Result<Isolated> {
+    let config = Config::read(&from.common)?;
+    let tables = config.get("extensions.refstorage") == Some("reftable");
+    let sha256 = config.get("extensions.objectformat") == Some("sha256");
+    let folder = empty(cache, sha256, tables)?;
+    let own = folder.path();
+    let objects = objects::check(&from.common.join("objects"))?;
+    let alternates: Vec<_> = objects.iter().map(|path| quoted(path)).collect();
+    std::fs::create_dir(own.join("objects/info"))?;
+    std::fs::write(own.join("objects/info/alternates"), alternates.concat())?;
+    let git = Git::at(own)?;
+
+    if tables {
+        copy_tables(&from.common, own)?;
+        if from.own != from.common {
+            // The head of a linked work tree is in tables of its own.
+            let folder = empty(cache, sha256, true)?;
+            copy_tables(&from.own, folder.path())?;
+            let scratch = Git::at(folder.path())?;
+            match scratch.line(["symbolic-ref", "--quiet", "HEAD"])? {
+                Some(name) => git.run(["symbolic-ref", "HEAD", &name])?,
+                None => match scratch.line(["rev-parse", "--verify", "--quiet", "HEAD"])? {
+                    Some(hash) => git.run(["update-ref", "--no-deref", "HEAD", &hash])?,
+                    None => Vec::new(),
+                },
+            };
+        }
+    } else {
+        std::fs::write(own.join("HEAD"), head(&from.own)?)?;
+        copy_refs(from, own)?;
+        if reflogs {
+            copy_logs(from, own)?;
+        }
+    }
+    for name in OTHER_HEADS {
+        let text = git_files::line(&from.own.join(name), limits::MIDDLING_FILE)?;
+        let first = text.and_then(|t| t.split_whitespace().next().map(str::to_owned));
+        if let Some(hash) = first.filter(|hash| is_hash(hash)) {
+            std::fs::write(own.join(name), hash + "\n")?;
+        }
+    }
+    if let Some(text) = git_files::line(&from.common.join("shallow"), limits::MIDDLING_FILE)? {
+        let lines: Vec<_> = text.lines().filter(|l| is_hash(l)).collect();
+        std::fs::write(own.join("shallow"), lines.join("\n") + "\n")?;
+    }
+    Ok(Isolated {
+        git,
+        config,
+        folder,
+    })
+}
+
+/// An empty bare repository in a temporary folder.
+pub(super) fn empty(cache: &Path, sha256: bool, tables: bool) -> Result<TempDir> {
+    std::fs::create_dir_all(cache)?;
+    let folder = tempfile::Builder::new()
+        .prefix("snapshot-")
+        .tempdir_in(std::path::absolute(cache)?)?;
+    write_empty(folder.path(), sha256, tables)?;
+    Ok(folder)
+}
+
+/// Written by hand: `git init` would take templates and formats from elsewhere.
+pub(super) fn write_empty(folder: &Path, sha256: bool, tables: bool) -> Result<()> {
+    for name in ["objects", "refs/heads"] {
+        std::fs::create_dir_all(folder.join(name))?;
+    }
+    let head = if tables { ".invalid" } else { "main" };
+    std::fs::write(folder.join("HEAD"), format!("ref: refs/heads/{head}\n"))?;
+    // The last section is for those who fetch from it by a `file:` address.
+    let mut config = "[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n\
+        [uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n\
+        [extensions]\n"
+        .to_owned();
+    if sha256 {
+        config.push_str("\tobjectFormat = sha256\n");
+    }
+    if tables {
+        config.push_str("\trefStorage = reftable\n");
+    }
+    std::fs::write(folder.join("config"), config)?;
+    Ok(())
+}
+
+/// The line of an alternates file.
+fn quoted(path: &Path) -> Vec<u8> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let mut line = vec![b'"'];
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'"' | b'\\' => line.extend([b'\\', *byte]),
+            0x20..0x7f => line.push(*byte),
+            _ => line.extend(format!("\\{byte:03o}").bytes()),
+        }
+    }
+    line.extend(b"\"\n");
+    line
+}
+
+/// What `HEAD` says: a ref or a hash. Once it was a link, which git still reads.
+fn head(folder: &Path) -> Result<String> {
+    let path = folder.join("HEAD");
+    let text = match std::fs::read_link(&path) {
+        Ok(target) => format!("ref: {}", target.display()),
+        Err(_) => git_files::line(&path, limits::SMALL_FILE)?.unwrap_or_default(),
+    };
+    match text.strip_prefix("ref:").map(str::trim) {
+        Some(name) if is_ref(name) => Ok(format!("ref: {name}\n")),
+        None if is_hash(&text) => Ok(text + "\n"),
+        _ => Err(odd(&path, "names no branch and no commit")),
+    }
+}
+
+fn too_many() -> SandboxError {
+    let most = limits::REF_COUNT;
+    let text = format!("read the refs of the repository: there are more than {most}");
+    SandboxError::new(ErrorKind::Input, text)
+}
+
+/// All refs, packed; those that point to another ref as files.
+fn copy_refs(from: &GitFolder, own: &Path) -> Result<()> {
+    let mut refs = BTreeMap::new();
+    let packed = git_files::line(&from.common.join("packed-refs"), limits::REFS)?;
+    for line in packed.unwrap_or_default().lines() {
+        if let Some((hash, name)) = line.split_once(' ')
+            && is_hash(hash)
+            && is_ref(name)
+        {
+            refs.insert(name.to_owned(), hash.to_owned());
+        }
+    }
+    let mut symbolic = Vec::new();
+    let mut folders = vec![from.common.as_path()];
+    if from.own != from.common {
+        folders.push(&from.own);
+    }
+    for git_folder in folders {
+        for name in files_below(git_folder, "refs")? {
+            if !is_ref(&name) {
+                continue;
+            }
+            let path = git_folder.join(&name);
+            let text = match std::fs::read_link(&path) {
+                Ok(target) => format!("ref: {}", target.display()),
+                Err(_) => git_files::line(&path, limits::SMALL_FILE)?.unwrap_or_default(),
+            };
+            match text.strip_prefix("ref:").map(str::trim) {
+                Some(target) if is_ref(target) => symbolic.push((name, target.to_owned())),
+                None if is_hash(&text) => drop(refs.insert(name, text)),
+                // As git has it: a broken ref is none.
+                _ => {}
+            }
+        }
+    }
+    refs.retain(|name, _| !name.starts_with("refs/replace/"));
+    if refs.len() + symbolic.len() > limits::REF_COUNT {
+        return Err(too_many());
+    }
+    let mut text = "# pack-refs with: sorted \n".to_owned();
+    for (name, hash) in &refs {
+        let _ = writeln!(text, "{hash} {name}");
+    }
+    std::fs::write(own.join("packed-refs"), text)?;
+    for (name, target) in symbolic {
+        let path = own.join(name);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        std::fs::write(path, format!("ref: {target}\n"))?;
+    }
+    Ok(())
+}
+
+/// Paths of what is below a folder and is no folder; links to folders are not entered.
+fn files_below(git_folder: &Path, start: &str) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    let mut folders = vec![start.to_owned()];
+    if git_folder.join(start).is_symlink() {
+        return Err(odd(&git_folder.join(start), "is a symbolic link"));
+    }
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(git_folder.join(&folder)) else {
+            continue;
+        };
+        for entry in entries {
+            let entry = entry?;
+            let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
+            if entry.file_type()?.is_dir() {
+                folders.push(name);
+            } else {
+                found.push(name);
+            }
+            if found.len() + folders.len() > limits::REF_COUNT {
+                return Err(too_many());
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn copy_logs(from: &GitFolder, own: &Path) -> Result<()> {
+    let mut room = limits::REFS;
+    let copy = |folder: &Path, name: &str, room: &mut u64| -> Result<()> {
+        let to = own.join(name);
+        if let Some(parent) = to.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        if git_files::copy(&folder.join(name), &to, *room)? {
+            *room = room.saturating_sub(to.metadata()?.len());
+        }
+        Ok(())
+    };
+    copy(&from.own, "logs/HEAD", &mut room)?;
+    for name in files_below(&from.common, "logs")? {
+        if name.strip_prefix("logs/").is_some_and(is_ref) {
+            copy(&from.common, &name, &mut room)?;
+        }
+    }
+    Ok(())
+}
+
+fn copy_tables(from: &Path, own: &Path) -> Result<()> {
+    let (from, to) = (from.join("reftable"), own.join("reftable"));
+    if from.is_symlink() {
+        return Err(odd(&from, "is a symbolic link"));
+    }
+    std::fs::create_dir_all(&to)?;
+    let list = git_files::line(&from.join("tables.list"), limits::SMALL_FILE)?.unwrap_or_default();
+    for name in list.lines() {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if !name.ends_with(".ref") || !name.chars().all(plain) {
+            return Err(odd(
+                &from.join("tables.list"),
+                "names files that are no tables",
+            ));
+        }
+        git_files::copy(&from.join(name), &to.join(name), limits::REFS)?;
+    }
+    std::fs::write(to.join("tables.list"), list + "\n")?;
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! A folder without git: its files, written into an object store of our own, as `.gitignore` has it.
+
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
+
+use super::archive::too_large;
+use super::git::{Git, failed};
+use super::locate::folder_name;
+use super::process::{self, Bounds};
+use super::{Repository, isolated, limits};
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::Result;
+
+pub(super) fn take(
+    path: &Path,
+    cache: &Path,
+    revision: Option<&str>,
+    mut notes: Vec<String>,
+) -> Result<Repository> {
+    if let Some(revision) = revision {
+        return Err(SandboxError::new(
+            ErrorKind::Input,
+            format!(
+                "{} is not a git repository, so it has no revision `{revision}`",
+                path.display()
+            ),
+        ));
+    }
+    look_over(path)?;
+    let excludes = excludes_of_the_user();
+    let store = isolated::empty(cache, false, false)?;
+    // Bytes as they are: no line ends, no filters, no keywords.
+    std::fs::create_dir_all(store.path().join("info"))?;
+    std::fs::write(
+        store.path().join("info/attributes"),
+        "* -text -eol -filter -ident -working-tree-encoding\n",
+    )?;
+    let git = Git::at(store.path())?;
+    let run = |arguments: &[&str], input: &[u8]| -> Result<Vec<u8>> {
+        let mut command = git.command();
+        command.current_dir(path);
+        command.args(["-c", "core.bare=false", "-c", "core.autocrlf=false"]);
+        command.args(["-c", "core.safecrlf=false"]);
+        if let Some(excludes) = &excludes {
+            command.args(["-c", &format!("core.excludesFile={excludes}")]);
+        }
+        command.arg("--work-tree").arg(path).args(arguments);
+        let said = process::run(command, input, &Bounds::default())?;
+        match said.ok {
+            true => Ok(said.stdout),
+            false => Err(failed(arguments[0], &said.stderr)),
+        }
+    };
+    let listed = run(
+        &[
+            "ls-files",
+            "--others",
+            "--exclude-standard",
+            "--full-name",
+            "-z",
+        ],
+        b"",
+    )?;
+    let chosen = choose(path, &listed, &mut notes)?;
+    if !chosen.is_empty() {
+        run(&["update-index", "--add", "-z", "--stdin"], &chosen)?;
+    }
+    let tree = git.line(["write-tree"])?.unwrap_or_default();
+    Ok(Repository {
+        git,
+        cache: cache.to_owned(),
+        name: folder_name(path),
+        commit: None,
+        date: None,
+        tree,
+        notes,
+        partial: false,
+        _store: Some(store),
+    })
+}
+
+/// git opens what is named `.gitignore` and the like, and waits for a pipe of that name.
+fn look_over(path: &Path) -> Result<()> {
+    let mut folders = vec![path.to_owned()];
+    let mut count = 0;
+    while let Some(folder) = folders.pop() {
+        // What cannot be read, git says better.
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            count += 1;
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_fifo() || kind.is_char_device() || kind.is_block_device() {
+                let what = if kind.is_fifo() { "pipe" } else { "device" };
+                let text = format!("read {}: it is a {what}", entry.path().display());
+                return Err(SandboxError::new(ErrorKind::Input, text)
+                    .hint("remove it, or name a folder without it"));
+            }
+        }
+        if count > limits::FOLDER_ENTRIES {
+            let text = format!(
+                "read {}: it holds more than {} files",
+                path.display(),
+                limits::FOLDER_ENTRIES
+            );
+            return Err(SandboxError::new(ErrorKind::Input, text)
+                .hint("name the folder of the project itself"));
+        }
+    }
+    Ok(())
+}
+
+/// Of the files that git would add, those that are not too large; what is left out is noted.
+fn choose(path: &Path, listed: &[u8], notes: &mut Vec<String>) -> Result<Vec<u8>> {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    let (mut chosen, mut large, mut nested) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut count, mut bytes) = (0, 0);
+    for name in listed.split(|b| *b == 0).filter(|n| !n.is_empty()) {
+        let text = || String::from_utf8_lossy(name).into_owned();
+        if name.ends_with(b"/") {
+            nested.push(text());
+            continue;
+        }
+        let Ok(found) = path.join(OsStr::from_bytes(name)).symlink_metadata() else {
+            continue;
+        };
+        if !found.is_file() && !found.is_symlink() {
+            continue;
+        }
+        if found.len() > limits::FILE {
+            large.push(text());
+            continue;
+        }
+        count += 1;
+        bytes += found.len();
+        if count > limits::ENTRIES || bytes > limits::ARCHIVE {
+            return Err(too_large(bytes));
+        }
+        chosen.extend_from_slice(name);
+        chosen.push(0);
+    }
+    notes.extend(super::archive::left_out_for_size(&large));
+    if !nested.is_empty() {
+        let names = super::archive::few(&nested);
+        notes.push(format!("repositories in the folder are left out: {names}"));
+    }
+    Ok(chosen)
+}
+
+/// The user's own list of what is no part of any project, where it is not in its usual place. It is the user's to say.
+fn excludes_of_the_user() -> Option<String> {
+    let mut command = Git::nowhere().network();
+    command.args(["config", "--global", "--type=path", "--get"]);
+    command.arg("core.excludesFile");
+    let said = process::run(command, b"", &Bounds::default()).ok()?;
+    let path = String::from_utf8_lossy(&said.stdout).trim().to_owned();
+    (said.ok && !path.is_empty()).then_some(path)
+}

@@ -1,0 +1,237 @@
+//! Small repositories that unpack to large ones.
+
+use std::process::Stdio;
+
+use testwright_sandboxes::error::ErrorKind;
+
+use super::*;
+
+/// Writes a blob of so many zeros, without holding it in memory.
+fn zeros(work: &Path, bytes: u64) -> String {
+    let mut child = Command::new("git")
+        .current_dir(work)
+        .args(["-c", "core.bigFileThreshold=1m"])
+        .args(["hash-object", "-w", "--stdin", "--no-filters"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut zeros = std::io::Read::take(std::io::repeat(0), bytes);
+    std::io::copy(&mut zeros, &mut stdin).unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A branch `main` with one commit of a tree in `git mktree`'s words.
+fn commit_tree(work: &Path, lines: &str) {
+    let tree = git_with(work, &["mktree", "--missing"], lines);
+    let commit = git(work, &["commit-tree", "-m", "hostile", &tree]);
+    git(work, &["update-ref", "refs/heads/main", &commit]);
+}
+
+/// A tree object as it is given, which `git mktree` would refuse.
+fn raw_tree(work: &Path, entries: &[(&str, &str, &str)]) -> String {
+    let mut content = Vec::new();
+    for (mode, name, hash) in entries {
+        content.extend_from_slice(format!("{mode} {name}\0").as_bytes());
+        let digits = hash.as_bytes().chunks(2);
+        content.extend(
+            digits.map(|d| u8::from_str_radix(std::str::from_utf8(d).unwrap(), 16).unwrap()),
+        );
+    }
+    let file = work.join("tree.bin");
+    std::fs::write(&file, content).unwrap();
+    let path = file.to_str().unwrap();
+    git(
+        work,
+        &["hash-object", "-t", "tree", "-w", "--literally", path],
+    )
+}
+
+fn commit_raw(work: &Path, entries: &[(&str, &str, &str)]) {
+    let tree = raw_tree(work, entries);
+    let commit = git(work, &["commit-tree", "-m", "hostile", &tree]);
+    git(work, &["update-ref", "refs/heads/main", &commit]);
+}
+
+#[test]
+fn a_large_file_passes_in_pieces() {
+    let name = "hostile::git::sizes::a_large_file_passes_in_pieces";
+    if let Some(work) = std::env::var_os("TESTWRIGHT_TEST_WORK") {
+        let work = PathBuf::from(work);
+        let cache = work.with_file_name("cache");
+        let options = OpenOptions::default();
+        let source = open(work.to_str().unwrap(), None, &cache, &options)
+            .unwrap()
+            .source()
+            .unwrap();
+        assert!(std::fs::metadata(&source.archive).unwrap().len() > 200 << 20);
+        // Of this process and of every git that it has started, the largest.
+        let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_CHILDREN);
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let own = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+        let own = own.unwrap().trim().trim_end_matches(" kB");
+        let most = usage.unwrap().max_rss().max(own.parse().unwrap()) / 1024;
+        assert!(most < 120, "{most} MiB resident");
+        return;
+    }
+    for packed in [false, true] {
+        let scene = Scene::new();
+        let work = scene.repository();
+        let blob = zeros(&work, 200 << 20);
+        commit_tree(&work, &format!("100644 blob {blob}\tzeros.bin\n"));
+        if packed {
+            git(&work, &["-c", "core.bigFileThreshold=1m", "gc", "-q"]);
+        }
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env("TESTWRIGHT_TEST_WORK", &work)
+            .output()
+            .unwrap();
+        let said =
+            String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && said.contains("1 passed"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_is_too_large_is_left_out_and_said_so() {
+    let scene = Scene::new();
+    let work = scene.repository();
+    let blob = zeros(&work, 600 << 20);
+    let small = git(&work, &["rev-parse", "main:a.py"]);
+    commit_tree(
+        &work,
+        &format!("100644 blob {small}\ta.py\n100644 blob {blob}\tzeros.bin\n"),
+    );
+    for _ in 0..2 {
+        let source = scene.open(&work, Some("main")).unwrap();
+        assert_eq!(paths(&source), ["a.py"]);
+        assert_eq!(
+            source.notes,
+            ["files of more than 256 MiB were left out: zeros.bin"]
+        );
+        assert!(std::fs::metadata(&source.archive).unwrap().len() < 1 << 20);
+    }
+}
+
+#[test]
+fn an_archive_that_is_too_large_is_refused() {
+    let scene = Scene::new();
+    let work = scene.repository();
+    let blob = zeros(&work, 200 << 20);
+    let lines: Vec<_> = (0..6)
+        .map(|i| format!("100644 blob {blob}\t{i}.bin\n"))
+        .collect();
+    commit_tree(&work, &lines.concat());
+    let error = scene.open(&work, Some("main")).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Input);
+    assert!(error.message.contains("1 GiB"), "{}", error.message);
+    assert!(error.hint.is_some());
+    let kept = std::fs::read_dir(scene.cache().join("sources")).unwrap();
+    assert_eq!(kept.count(), 0, "something was written");
+}
+
+/// Ten names for one tree, again and again.
+#[test]
+fn a_tree_without_end_is_refused() {
+    let scene = Scene::new();
+    let work = scene.repository();
+    let mut below = git(&work, &["rev-parse", "main:a.py"]);
+    for level in 0..9 {
+        let kind = if level == 0 {
+            "100644 blob"
+        } else {
+            "040000 tree"
+        };
+        let lines: Vec<_> = (0..10)
+            .map(|i| format!("{kind} {below}\tname-{i}\n"))
+            .collect();
+        below = git_with(&work, &["mktree"], &lines.concat());
+    }
+    let commit = git(&work, &["commit-tree", "-m", "hostile", &below]);
+    git(&work, &["update-ref", "refs/heads/main", &commit]);
+    let error = scene.open(&work, Some("main")).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Input);
+    assert!(error.message.contains("files"), "{}", error.message);
+}
+
+#[test]
+fn names_that_are_no_paths_in_a_tree_are_refused() {
+    let scene = Scene::new();
+    let work = scene.repository();
+    let blob = git(&work, &["rev-parse", "main:a.py"]);
+    let link = git_with(&work, &["hash-object", "-w", "--stdin"], "/etc");
+    let inner = raw_tree(&work, &[("100644", "passwd", &blob)]);
+    let long = "n".repeat(5000);
+    let hostile: [&[(&str, &str, &str)]; 9] = [
+        &[("100644", "../evil.py", &blob)],
+        &[("100644", "..", &blob)],
+        &[("100644", "/etc/evil.py", &blob)],
+        &[("100644", "a/../../evil.py", &blob)],
+        &[("40000", ".git", &inner)],
+        &[("40000", ".GIT", &inner)],
+        &[("100644", &long, &blob)],
+        // The same name twice; a link, and a file below it.
+        &[("100644", "a.py", &blob), ("100755", "a.py", &blob)],
+        &[("120000", "etc", &link), ("40000", "etc", &inner)],
+    ];
+    for entries in hostile {
+        commit_raw(&work, entries);
+        let error = scene.open(&work, Some("main")).unwrap_err();
+        let name: String = entries[0].1.chars().take(30).collect();
+        assert_eq!(error.kind, ErrorKind::Input, "{name}: {}", error.message);
+        assert!(error.message.len() < 300, "{}", error.message);
+    }
+}
+
+#[test]
+fn a_folder_that_is_too_large_is_refused() {
+    let scene = Scene::new();
+    let folder = scene.path("plain");
+    write(&folder, "a.py", "");
+    for i in 0..6 {
+        // Holes: nothing of it is on the disk.
+        let file = std::fs::File::create(folder.join(format!("{i}.bin"))).unwrap();
+        file.set_len(200 << 20).unwrap();
+    }
+    let error = scene.open(&folder, None).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Input);
+    assert!(error.message.contains("1 GiB"), "{}", error.message);
+    for i in 1..6 {
+        std::fs::remove_file(folder.join(format!("{i}.bin"))).unwrap();
+    }
+    let file = std::fs::File::create(folder.join("0.bin")).unwrap();
+    file.set_len(1 << 40).unwrap();
+    let source = scene.open(&folder, None).unwrap();
+    assert_eq!(paths(&source), ["a.py"]);
+    assert_eq!(
+        source.notes,
+        ["files of more than 256 MiB were left out: 0.bin"]
+    );
+}
+
+#[test]
+fn notes_stay_short() {
+    let scene = Scene::new();
+    let work = scene.repository();
+    let commit = git(&work, &["rev-parse", "main"]);
+    let blob = git(&work, &["rev-parse", "main:a.py"]);
+    let lines: Vec<_> = (0..3000)
+        .map(|i| format!("160000 commit {commit}\tsub-{i}\n"))
+        .collect();
+    commit_tree(
+        &work,
+        &format!("100644 blob {blob}\ta.py\n{}", lines.concat()),
+    );
+    let source = scene.open(&work, Some("main")).unwrap();
+    let length: usize = source.notes.iter().map(String::len).sum();
+    assert!(length < 300, "{length} bytes of notes");
+    assert!(source.notes[0].contains("sub-0"), "{:?}", source.notes);
+}

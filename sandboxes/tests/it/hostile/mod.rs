@@ -1,0 +1,3 @@
+//! Attacks on what the sandboxes promise, as small hostile inputs that the tests make themselves.
+
+mod git;
