@@ -6,7 +6,7 @@
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use crate::environment::BuildSettings;
 use crate::error::{ErrorKind, SandboxError};
@@ -60,7 +60,7 @@ fn release(python: &str) -> Result<&'static str> {
 
 fn make(python: &str, settings: &BuildSettings) -> Result<Coverage> {
     let version = release(python)?;
-    let folder = settings.cache.join("coverage");
+    let folder = std::path::absolute(settings.cache.join("coverage"))?;
     std::fs::create_dir_all(&folder)?;
     let name = format!("{version}-{python}-{}", std::env::consts::ARCH);
     let whole = folder.join(&name);
@@ -91,7 +91,7 @@ fn make(python: &str, settings: &BuildSettings) -> Result<Coverage> {
 
 fn install(python: &str, version: &str, target: &Path, settings: &BuildSettings) -> Result<()> {
     let uv = uv::find(settings.uv.as_deref(), &settings.cache, !settings.offline)?;
-    let mut command = Command::new(uv);
+    let mut command = uv::outside(uv);
     // As in the sandboxes that build: what the settings say, and nothing that happens to be set.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
@@ -108,7 +108,10 @@ fn install(python: &str, version: &str, target: &Path, settings: &BuildSettings)
         .envs(&settings.proxies)
         .env("UV_NO_CONFIG", "1")
         .env("UV_NO_PROGRESS", "1")
-        .env("UV_CACHE_DIR", settings.cache.join("coverage/packages"))
+        .env(
+            "UV_CACHE_DIR",
+            std::path::absolute(settings.cache.join("coverage/packages"))?,
+        )
         // Sandboxes get a copy, so nothing is shared with uv's cache.
         .env("UV_LINK_MODE", "copy");
     if let Some(url) = &settings.index_url {
@@ -118,7 +121,7 @@ fn install(python: &str, version: &str, target: &Path, settings: &BuildSettings)
         command.env("UV_INDEX", settings.extra_index_urls.join(" "));
     }
     if let Some(bundle) = &settings.ca_bundle {
-        command.env("SSL_CERT_FILE", bundle);
+        command.env("SSL_CERT_FILE", std::path::absolute(bundle)?);
     }
     if settings.offline {
         command

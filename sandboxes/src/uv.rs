@@ -23,7 +23,10 @@ pub fn find(given: Option<&Path>, cache: &Path, may_install: bool) -> Result<Pat
         });
     }
     let mut reasons = Vec::new();
-    let installed = cache.join("uv-program");
+    // Programs are started in another folder.
+    let installed = std::path::absolute(cache)
+        .unwrap_or_else(|_| cache.to_owned())
+        .join("uv-program");
     let candidates = on_path("uv")
         .into_iter()
         .chain(from_python())
@@ -64,7 +67,7 @@ fn check(path: &Path) -> std::result::Result<PathBuf, String> {
     if magic != *b"\x7fELF" {
         return Err("a script, not the program itself".to_owned());
     }
-    let said = said(Command::new(&path).arg("--version")).ok_or("it does not run")?;
+    let said = said(outside(&path).arg("--version")).ok_or("it does not run")?;
     let numbers: Vec<u32> = said
         .split_whitespace()
         .nth(1)
@@ -81,6 +84,8 @@ fn check(path: &Path) -> std::result::Result<PathBuf, String> {
 fn on_path(name: &str) -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
+        // A relative one means the current folder.
+        .filter(|folder| folder.is_absolute())
         .map(|folder| folder.join(name))
         .filter(|p| p.is_file())
         .collect()
@@ -88,7 +93,7 @@ fn on_path(name: &str) -> Vec<PathBuf> {
 
 fn from_python() -> Option<PathBuf> {
     let code = "import uv; print(uv.find_uv_bin())";
-    said(Command::new("python3").args(["-c", code])).map(PathBuf::from)
+    said(outside("python3").args(["-c", code])).map(PathBuf::from)
 }
 
 fn said(command: &mut Command) -> Option<String> {
@@ -97,13 +102,21 @@ fn said(command: &mut Command) -> Option<String> {
     (output.status.success() && !text.is_empty()).then_some(text)
 }
 
+/// A program started away from the current folder, which may be a stranger's repository: Python imports modules
+/// from there (a `uv.py`, a `pip/`), and version managers and uv itself read files there.
+pub(crate) fn outside(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir("/").env("PYTHONSAFEPATH", "1");
+    command
+}
+
 /// pip, with whatever index and proxies the host's pip is set up for.
 fn install(folder: &Path) -> std::result::Result<PathBuf, String> {
     let parent = folder.parent().unwrap_or(folder);
     std::fs::create_dir_all(parent).map_err(|e| e.to_string())?;
     // Written aside, so that an interrupted installation is no program.
     let aside = tempfile::tempdir_in(parent).map_err(|e| e.to_string())?;
-    let output = Command::new("python3")
+    let output = outside("python3")
         .args([
             "-m",
             "pip",

@@ -1,7 +1,7 @@
 //! Finds interpreters on the host: `pyenv` and `uv` installations, the PATH, and what `uv` knows of.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use serde::{Deserialize, Serialize};
 
@@ -78,16 +78,19 @@ fn on_path(version: &str) -> Vec<PathBuf> {
     [format!("python{version}"), "python3".to_owned()]
         .iter()
         .flat_map(|name| std::env::split_paths(&path).map(move |folder| folder.join(name)))
+        // A relative one lies in the current folder.
+        .filter(|candidate| candidate.is_absolute())
         .filter(|candidate| candidate.is_file())
         .collect()
 }
 
 fn from_uv(version: &str) -> Option<PathBuf> {
-    let out = Command::new("uv")
+    let out = crate::uv::outside("uv")
         .args([
             "python",
             "find",
             "--no-project",
+            "--no-config",
             "--system",
             "--offline",
             version,
@@ -104,7 +107,7 @@ fn ask(candidate: &Path, version: &str) -> Option<Interpreter> {
     const QUESTION: &str = "import sys
 print('%d.%d' % sys.version_info[:2]); print(sys.implementation.name)
 print(getattr(sys, 'base_prefix', sys.prefix)); print(getattr(sys, '_base_executable', None) or sys.executable)";
-    let out = Command::new(candidate)
+    let out = crate::uv::outside(candidate)
         .args(["-I", "-S", "-c", QUESTION])
         .stdin(Stdio::null())
         .stderr(Stdio::null())
