@@ -115,7 +115,8 @@ impl Error {
 
     /// As it goes to stderr: two or three lines, without a line end at the end.
     pub fn render(&self) -> String {
-        let mut text = format!("error: {self}");
+        // A line end in a name must not begin a line of its own.
+        let mut text = format!("error: {self}").replace('\n', "\n       ");
         for (label, part) in [("cause", &self.cause), ("hint", &self.hint)] {
             if let Some(part) = part {
                 // What comes from engines and servers may have several lines.

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
             testwright::cli::main().await
         }),
         Err(error) => {
-            eprintln!("error: failed to start: {error}");
+            testwright::cli::output::err(format!("error: failed to start: {error}"));
             ExitCode::from(3)
         }
     }

@@ -1,10 +1,9 @@
 //! The evidence card and the patch, for people.
 
-use std::fmt::Write as _;
-
 use anstyle::{AnsiColor, Style};
 use testwright_tools::outcomes::report::Outcome as TestOutcome;
 
+use super::output::{Text, single_line};
 use crate::agent::Outcome;
 use crate::gate::{Evidence, ReviewVerdict};
 
@@ -14,21 +13,34 @@ const RED: Style = AnsiColor::Red.on_default();
 const CYAN: Style = AnsiColor::Cyan.on_default();
 const DIM: Style = Style::new().dimmed();
 
+const PLAIN: Style = Style::new();
+
 /// What is printed at the end of a run. Styles are taken out by the stream where it is no terminal.
-pub fn render(outcome: &Outcome) -> String {
+pub fn render(outcome: &Outcome) -> Text {
+    let mut text = Text::default();
     match outcome {
-        Outcome::Accepted { patch, evidence } => format!("{}\n{}", card(evidence), coloured(patch)),
-        other => format!("{RED}{}{RED:#}\n", printable(&other.summary())),
+        Outcome::Accepted { patch, evidence } => {
+            card(evidence, &mut text);
+            text.push(PLAIN, "\n");
+            coloured(patch, &mut text);
+        }
+        other => {
+            text.push(RED, single_line(&other.summary()))
+                .push(PLAIN, "\n");
+        }
     }
+    text
 }
 
-fn card(evidence: &Evidence) -> String {
-    let mut out = String::new();
+fn card(evidence: &Evidence, text: &mut Text) {
+    text.push(GREEN.bold(), "A test was accepted.")
+        .push(PLAIN, "\n");
     let mut row = |name: &str, value: &str| {
         for (i, line) in value.lines().enumerate() {
             let name = if i == 0 { name } else { "" };
-            // Writing to a string cannot fail.
-            let _ = writeln!(out, "  {DIM}{name:<10}{DIM:#} {}", printable(line));
+            text.push(PLAIN, "  ")
+                .push(DIM, format!("{name:<10}"))
+                .push(PLAIN, format!(" {}\n", single_line(line)));
         }
     };
     for test in &evidence.tests {
@@ -68,7 +80,6 @@ fn card(evidence: &Evidence) -> String {
         row("left out", dropped);
     }
     row("spent", &spent(evidence));
-    format!("{BOLD}{GREEN}A test was accepted.{GREEN:#}{BOLD:#}\n{out}")
 }
 
 fn spent(evidence: &Evidence) -> String {
@@ -87,8 +98,7 @@ fn spent(evidence: &Evidence) -> String {
     parts.join(", ")
 }
 
-fn coloured(patch: &str) -> String {
-    let mut out = String::new();
+fn coloured(patch: &str, text: &mut Text) {
     for line in patch.lines() {
         let style = match line.as_bytes().first() {
             _ if line.starts_with("+++")
@@ -100,24 +110,10 @@ fn coloured(patch: &str) -> String {
             Some(b'+') => GREEN,
             Some(b'-') => RED,
             Some(b'@') => CYAN,
-            _ => Style::new(),
+            _ => PLAIN,
         };
-        let _ = writeln!(out, "{style}{}{style:#}", printable(line));
+        text.push(style, single_line(line)).push(PLAIN, "\n");
     }
-    out
-}
-
-/// Without control characters: a test's text must not steer the terminal.
-fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| {
-            if c.is_control() && c != '\t' {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -157,7 +153,6 @@ mod tests {
                 ..Evidence::default()
             }),
         };
-        let text = anstream::adapter::strip_str(&render(&outcome)).to_string();
-        insta::assert_snapshot!(text);
+        insta::assert_snapshot!(render(&outcome).plain());
     }
 }

@@ -6,10 +6,12 @@ mod cache;
 mod checks;
 mod finding;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::output::single_line;
 use crate::error::{Error, Result};
 use crate::settings::{Flags, Settings, Sources};
 use cache::Cached;
@@ -30,6 +32,8 @@ pub struct Args {
     /// Print everything as JSON, for programs
     #[arg(long)]
     json: bool,
+    #[arg(from_global)]
+    config: Option<PathBuf>,
 }
 
 #[derive(Debug, Serialize)]
@@ -51,12 +55,13 @@ struct Setting {
 
 /// An error (exit code 3) if no run is possible here at all.
 pub async fn run(args: &Args) -> Result<()> {
-    let settings = Settings::load(&Sources::of_process(Flags::default()))?;
+    let settings =
+        super::place::load(&Sources::of_process(Flags::default()).config(args.config.clone()))?;
     let report = examine(args, Arc::new(settings)).await;
     if args.json {
-        super::print_json(&report)?;
+        super::output::json(&report)?;
     } else {
-        anstream::print!("{}", render(&report, args));
+        super::output::out(render(&report, args));
     }
     verdict(&report.findings)
 }
@@ -136,13 +141,17 @@ fn render(report: &Report, args: &Args) -> String {
     if args.settings {
         text.push_str("\nsettings in force\n");
         for Setting { key, value, origin } in &report.settings {
-            text.push_str(&format!("  {key} = {value}  ({origin})\n"));
+            text.push_str(&format!(
+                "  {key} = {}  ({})\n",
+                single_line(value),
+                single_line(origin)
+            ));
         }
     }
     if args.clean {
         text.push_str("\nremoved\n");
         for line in &report.removed {
-            text.push_str(&format!("  {line}\n"));
+            text.push_str(&format!("  {}\n", single_line(line)));
         }
         if report.removed.is_empty() {
             text.push_str("  nothing: no killed run has left anything behind\n");

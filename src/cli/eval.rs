@@ -7,7 +7,7 @@ mod verify;
 
 use std::path::PathBuf;
 
-use super::run::SandboxArgs;
+use super::place::SandboxArgs;
 use crate::error::Result;
 
 #[derive(Debug, clap::Args)]

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use rmcp::ServiceExt;
 
-use super::run::PlaceArgs;
+use super::place::PlaceArgs;
 use super::terminal::Terminal;
+use crate::agent::Progress;
 use crate::daemon::mcp::ToolServer;
 use crate::error::{Error, Result};
 use crate::issues::{self, Options};
@@ -23,6 +24,7 @@ pub struct Args {
 pub async fn run(args: &Args) -> Result<()> {
     let settings = args.place.settings(|_| {})?;
     let terminal = Arc::new(Terminal::new(false));
+    settings.notes.iter().for_each(|note| terminal.note(note));
     let issue = match &args.issue {
         Some(named) if named == "-" => {
             return Err(Error::usage("read the issue from standard input")

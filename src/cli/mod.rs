@@ -4,15 +4,17 @@ mod card;
 mod doctor;
 mod eval;
 mod mcp;
+pub mod output;
+mod place;
 mod replay;
 mod run;
 mod terminal;
 mod tools;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use serde::Serialize;
 
 use crate::approaches::{self, Approach};
 use crate::error::{Error, Result};
@@ -25,6 +27,10 @@ use crate::error::{Error, Result};
 #[derive(Debug, Parser)]
 #[command(name = "testwright", version, max_term_width = 110)]
 struct Cli {
+    /// Settings of your own, over ~/.config/testwright/testwright.toml. A testwright.toml that lies in a folder is
+    /// not read as such: it may say how the code there is built, and lower limits [env: TESTWRIGHT_CONFIG]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -47,11 +53,12 @@ enum Command {
 
 /// Runs the command line of this process.
 pub async fn main() -> ExitCode {
+    output::tell_panics();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are no errors; clap knows where each is printed.
-            let _ = error.print();
+            // Help and version are no errors.
+            output::usage(&error);
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
@@ -66,7 +73,7 @@ pub async fn main() -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            anstream::eprintln!("{}", error.render());
+            output::err(error.render());
             ExitCode::from(error.kind.exit_code())
         }
     }
@@ -82,12 +89,4 @@ fn approach(name: &str) -> Result<&'static dyn Approach> {
         Error::usage(format!("find the approach `{name}`"))
             .hint(format!("the approaches are: {}", names.join(", ")))
     })
-}
-
-/// Prints a record for programs.
-fn print_json(value: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Error::infrastructure("encode the record").cause(error.to_string()))?;
-    anstream::println!("{text}");
-    Ok(())
 }

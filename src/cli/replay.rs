@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::run::PlaceArgs;
+use super::place::PlaceArgs;
 use super::terminal::Terminal;
-use crate::agent::{Budget, Difference, Limits, Outcome, Past, Run, RunParts};
+use crate::agent::{Budget, Difference, Limits, Outcome, Past, Progress, Run, RunParts};
 use crate::approaches::Setting;
 use crate::error::{Error, Result};
 use crate::model::{Model, ModelError, Reply, Request};
@@ -75,6 +75,7 @@ pub async fn run(args: &Args) -> Result<u8> {
             flags.set(key, started.settings[name].as_str().map(str::to_owned));
         }
     })?;
+    settings.notes.iter().for_each(|note| terminal.note(note));
     let approach = super::approach(&started.approach)?;
     let preparation = Preparation::new(&settings, terminal.clone()).await?;
     let place = args.place.place_or(
@@ -122,9 +123,9 @@ pub async fn run(args: &Args) -> Result<u8> {
     };
     let same = replayed.differences.is_empty() && replayed.same_outcome;
     if args.json {
-        super::print_json(&replayed)?;
+        super::output::json(&replayed)?;
     } else {
-        anstream::print!("{}", describe(&replayed));
+        super::output::out(describe(&replayed));
     }
     Ok(u8::from(!same))
 }
@@ -142,7 +143,8 @@ fn describe(replayed: &Replayed) -> String {
         let diff = first_difference(&difference.recorded, &difference.now);
         text.push_str(&format!(
             "step {}, {}:\n{diff}",
-            difference.step, difference.tool
+            difference.step,
+            super::output::single_line(&difference.tool)
         ));
     }
     if !replayed.same_outcome {

@@ -7,13 +7,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use testwright_sandboxes::repository::Source;
 
+use super::output::{self, single_line};
+use super::place::PlaceArgs;
 use super::{card, terminal::Terminal};
 use crate::agent::{Budget, Limits, Outcome, Past, Progress, Run, RunParts, Spent};
 use crate::approaches::Setting;
 use crate::error::{Error, Result};
 use crate::issues::{self, Issue};
 use crate::preparation::{Preparation, Where};
-use crate::settings::{Flags, Settings, Sources};
+use crate::settings::Settings;
 use crate::store::event::FORMAT;
 use crate::store::{Event, RunFolder, Started};
 
@@ -59,74 +61,6 @@ pub struct Args {
     json: bool,
 }
 
-/// Where the old code is and where it runs: shared by the commands that start a sandbox.
-#[derive(Debug, clap::Args)]
-pub struct PlaceArgs {
-    /// The repository: a folder or a URL [default: the issue's repository, or the current folder]
-    #[arg(long, value_name = "PATH|URL")]
-    repo: Option<String>,
-    /// The old code: a commit, tag or branch [default: HEAD]
-    #[arg(long, value_name = "REV")]
-    commit: Option<String>,
-    #[command(flatten)]
-    sandbox: SandboxArgs,
-}
-
-/// Where code of repositories runs.
-#[derive(Debug, clap::Args)]
-pub struct SandboxArgs {
-    /// Where tools run: local or docker
-    #[arg(long, value_name = "KIND")]
-    sandbox: Option<String>,
-    /// A ready image instead of a built environment (Docker)
-    #[arg(long, value_name = "NAME")]
-    image: Option<String>,
-    /// Python version of the environment
-    #[arg(long, value_name = "X.Y")]
-    python: Option<String>,
-    /// Run code of the repository even where this machine can isolate nothing
-    #[arg(long)]
-    no_isolation: bool,
-}
-
-impl SandboxArgs {
-    pub fn flags(&self) -> Flags {
-        let mut flags = Flags::default();
-        flags.set("run.sandbox", self.sandbox.clone());
-        flags.set("run.image", self.image.clone());
-        flags.set("run.python", self.python.clone());
-        flags.set("local.no-isolation", self.no_isolation.then_some(true));
-        flags
-    }
-}
-
-impl PlaceArgs {
-    /// Where the repository is; `issue` may know it too.
-    pub fn place(&self, issue: Option<&Issue>) -> Where {
-        self.place_or(issue.and_then(|issue| issue.repository.as_deref()), None)
-    }
-
-    /// Where the repository is: as the flags say, else as given here, else the current folder.
-    pub fn place_or(&self, location: Option<&str>, revision: Option<&str>) -> Where {
-        Where {
-            location: self.repo.as_deref().or(location).unwrap_or(".").to_owned(),
-            revision: self.commit.as_deref().or(revision).map(str::to_owned),
-        }
-    }
-
-    /// The settings with these flags, and those of `more`.
-    pub fn settings(&self, more: impl FnOnce(&mut Flags)) -> Result<Settings> {
-        let mut flags = self.sandbox.flags();
-        more(&mut flags);
-        let sources = Sources::of_process(flags);
-        let sources = match &self.repo {
-            Some(repo) if Path::new(repo).is_dir() => sources.repository(repo),
-            _ => sources,
-        };
-        Settings::load(&sources)
-    }
-}
-
 /// The content of `run.json`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Record {
@@ -159,15 +93,15 @@ pub async fn run(args: &Args) -> Result<u8> {
     terminal.clear();
     let (record, folder) = record?;
     if args.json {
-        super::print_json(&record)?;
+        output::json(&record)?;
     } else {
-        anstream::print!("{}", card::render(&record.outcome));
-        anstream::eprintln!("results: {}", folder.display());
+        output::out(card::render(&record.outcome));
+        output::err(single_line(&format!("results: {}", folder.display())));
     }
     if let Some(error) = failure(&record.outcome)
         && !args.json
     {
-        anstream::eprintln!("{}", error.render());
+        output::err(error.render());
     }
     Ok(record.exit_code)
 }
@@ -280,6 +214,7 @@ impl Job {
             flags.set("run.python", resumable.python.clone());
         })?;
         settings.run.out = Some(path.to_owned());
+        let notes = settings.notes.clone();
         Ok(Job {
             settings,
             issue: started.issue.clone(),
@@ -293,7 +228,7 @@ impl Job {
             past,
             folder: Some(folder),
             record: args.record.clone(),
-            notes: Vec::new(),
+            notes,
         })
     }
 

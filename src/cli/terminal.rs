@@ -1,15 +1,12 @@
 //! Progress on stderr: a live line on a terminal, plain lines elsewhere.
 
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
-
+use super::output::{Live, single_line};
 use crate::agent::{Progress, Spent, StepView};
 
 pub struct Terminal {
-    /// The live line; `None` where stderr is no terminal.
-    bar: Option<ProgressBar>,
+    live: Live,
     started: Instant,
     quiet: bool,
 }
@@ -20,42 +17,26 @@ const WIDTH: usize = 90;
 impl Terminal {
     /// `quiet` shows nothing but notes (for `--json`).
     pub fn new(quiet: bool) -> Self {
-        let bar = (std::io::stderr().is_terminal() && !quiet).then(|| {
-            let bar = ProgressBar::new_spinner();
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
-                bar.set_style(style);
-            }
-            bar.enable_steady_tick(Duration::from_millis(120));
-            bar
-        });
         Terminal {
-            bar,
+            live: Live::new(None, "{spinner} {msg}", quiet),
             started: Instant::now(),
             quiet,
         }
     }
 
     fn line(&self, text: &str) {
-        if self.quiet {
-            return;
-        }
-        match &self.bar {
-            Some(bar) => bar.println(text),
-            None => anstream::eprintln!("{text}"),
+        if !self.quiet {
+            self.live.line(&single_line(text));
         }
     }
 
     fn status(&self, text: String) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(text);
-        }
+        self.live.status(&text);
     }
 
     /// Takes the live line away, so that results can be printed.
     pub fn clear(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+        self.live.clear();
     }
 }
 
@@ -91,10 +72,7 @@ impl Progress for Terminal {
     }
 
     fn note(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(format!("note: {text}")),
-            None => anstream::eprintln!("note: {text}"),
-        }
+        self.live.line(&single_line(&format!("note: {text}")));
     }
 }
 
@@ -129,20 +107,12 @@ fn clock(elapsed: Duration) -> String {
 }
 
 fn cut(text: &str, most: usize) -> String {
-    // Whatever a repository or a model prints must not reach the terminal as control characters.
-    let clean: String = text
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    if clean.chars().count() <= most {
-        clean
-    } else {
-        clean
-            .chars()
-            .take(most.saturating_sub(1))
-            .chain(['…'])
-            .collect()
+    let text = single_line(text);
+    if text.chars().count() <= most {
+        return text.into_owned();
     }
+    let short = text.chars().take(most.saturating_sub(1));
+    short.chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -165,7 +135,7 @@ mod tests {
 
     #[test]
     fn control_characters_never_reach_the_terminal() {
-        assert_eq!(cut("a\x1b[31mb\n", 10), "a [31mb ");
+        assert_eq!(cut("a\x1b[31mb\n", 20), "a\\u{1b}[31mb\\n");
         assert_eq!(cut("abcdef", 4), "abc…");
     }
 }

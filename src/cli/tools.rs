@@ -25,9 +25,9 @@ pub fn run(args: &Args) -> Result<()> {
             .collect(),
     };
     if args.json {
-        super::print_json(&specs)
+        super::output::json(&specs)
     } else {
-        anstream::print!("{}", specs.iter().map(describe).collect::<String>());
+        super::output::out(specs.iter().map(describe).collect::<String>());
         Ok(())
     }
 }

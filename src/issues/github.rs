@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use super::address::Address;
 use super::{Comment, Issue, Options};
 use crate::error::{Error, Result};
+use crate::settings::Redactor;
 
 /// Bytes of one answer. A page of comments may hold a hundred of the longest.
 const MOST_BYTES: usize = 32 << 20;
@@ -218,7 +219,7 @@ impl<'a> Api<'a> {
                     moved,
                 });
             }
-            let message = message(&body);
+            let message = message(&body, &self.redactor());
             return Ok(Answer::Refused(
                 status,
                 Box::new(Refusal { headers, message }),
@@ -252,9 +253,20 @@ impl<'a> Api<'a> {
         Ok(body)
     }
 
+    /// A server knows our token: what it sends is read without it.
+    fn redactor(&self) -> Redactor {
+        Redactor::new(self.options.token.iter().map(|token| token.reveal()))
+    }
+
+    fn parse<T: DeserializeOwned>(&self, body: &[u8]) -> serde_json::Result<T> {
+        let mut value = serde_json::from_slice(body)?;
+        self.redactor().json(&mut value);
+        serde_json::from_value(value)
+    }
+
     fn read<T: DeserializeOwned>(&self, answer: Answer) -> Result<(T, Url, HeaderMap)> {
         match answer {
-            Answer::Found { body, url, headers, .. } => match serde_json::from_slice(&body) {
+            Answer::Found { body, url, headers, .. } => match self.parse(&body) {
                 Ok(value) => Ok((value, url, headers)),
                 Err(e) => Err(self
                     .failed(format!("{} does not speak GitHub's API: {e}", url.host_str().unwrap_or_default()))
@@ -380,13 +392,14 @@ fn header<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 }
 
 /// What GitHub says in an error's body, in a line.
-fn message(body: &[u8]) -> String {
+fn message(body: &[u8], redactor: &Redactor) -> String {
     let parsed: Option<serde_json::Value> = serde_json::from_slice(body).ok();
     let message = parsed
         .as_ref()
         .and_then(|v| v.get("message"))
         .and_then(|m| m.as_str());
-    message.unwrap_or_default().chars().take(300).collect()
+    let message = redactor.text(message.unwrap_or_default());
+    message.chars().take(300).collect()
 }
 
 fn is_loopback(url: &Url) -> bool {

@@ -23,6 +23,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::{Model, ModelError, Reply, Request};
+use crate::settings::Redactor;
 use adapt::Habits;
 use endpoint::{Endpoint, Refusal, Service};
 pub use settings::{Azure, OPENAI_BASE_URL, OpenAiSettings};
@@ -69,7 +70,7 @@ impl OpenAi {
 
     async fn ask(&self, body: &Body<'_>, request: &Request) -> Result<Reply, OpenAIError> {
         let chat = self.client.chat();
-        let raw = if self.settings.stream {
+        let mut raw = if self.settings.stream {
             match chat.create_stream_byot::<_, Value>(body).await {
                 Ok(chunks) => stream::collect(chunks).await?,
                 // A server that does not stream answers with the whole reply.
@@ -82,7 +83,12 @@ impl OpenAi {
             let whole: Value = chat.create_byot(body).await?;
             answer::raw(&whole)?
         };
-        Ok(answer::reply(raw, body, request))
+        // Before parts of it are cut off, and after, for what was escaped in arguments.
+        let redactor = self.settings.redactor();
+        raw.redact(&redactor);
+        let mut reply = answer::reply(raw, body, request);
+        redact(&mut reply, &redactor);
+        Ok(reply)
     }
 }
 
@@ -113,6 +119,23 @@ impl Model for OpenAi {
             }
             return Err(failure::classed(&error, &self.settings));
         }
+    }
+}
+
+/// A server knows our key: what it sends is kept and shown without it.
+fn redact(reply: &mut Reply, redactor: &Redactor) {
+    redactor.clean(&mut reply.content);
+    for call in &mut reply.calls {
+        redactor.clean(&mut call.id);
+        redactor.clean(&mut call.name);
+        let mut arguments = call.arguments.value();
+        redactor.json(&mut arguments);
+        call.arguments = arguments.into();
+    }
+    for malformed in &mut reply.malformed {
+        let optional = malformed.id.iter_mut().chain(&mut malformed.name);
+        let texts = optional.chain([&mut malformed.text, &mut malformed.problem]);
+        texts.for_each(|text| redactor.clean(text));
     }
 }
 

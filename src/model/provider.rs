@@ -13,7 +13,7 @@ use super::openai::{Azure, OPENAI_BASE_URL, OpenAi, OpenAiSettings};
 use super::price::{Priced, Prices};
 use super::retry::{Retry, RetrySettings, Wait};
 use crate::error::{Error, Result};
-use crate::settings::Settings;
+use crate::settings::{AZURE_KEY, Settings};
 
 #[derive(Debug, Clone)]
 pub enum Provider {
@@ -42,7 +42,6 @@ pub struct Around {
     pub record: Option<PathBuf>,
 }
 
-const AZURE_KEY: &str = "AZURE_OPENAI_API_KEY";
 /// Azure's version where none is given: the latest one that is not a preview.
 const AZURE_VERSION: &str = "2024-10-21";
 

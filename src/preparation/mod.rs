@@ -86,7 +86,7 @@ impl<'a> Preparation<'a> {
                     ))
                     .hint("name the recorded repository and commit with --repo and --commit"));
             }
-            let environment = self.environment(&source).await?;
+            let environment = self.environment(&source, &place.location).await?;
             let session = self.session(&environment).await?;
             Ok((source, environment, session))
         };
@@ -125,14 +125,14 @@ impl<'a> Preparation<'a> {
     }
 
     /// The environment of the old code: from the cache, or built now.
-    async fn environment(&self, source: &Source) -> Result<Environment> {
+    async fn environment(&self, source: &Source, location: &str) -> Result<Environment> {
         let run = &self.settings.run;
+        let keys = self.settings.environment_of(location);
+        if keys.is_none() && self.settings.environment.is_some() {
+            self.progress.note("[environment] of the testwright.toml in the current folder is left out: it is for the code in that folder, not for this repository");
+        }
         let overrides = Overrides {
-            keys: self
-                .settings
-                .environment
-                .as_ref()
-                .map(|recipe| (given(recipe), "testwright.toml".to_owned())),
+            keys: keys.map(|recipe| (given(recipe), "testwright.toml".to_owned())),
             python: run.python.clone(),
             image: run.image.clone(),
             no_built_in: false,

@@ -20,32 +20,26 @@ pub(super) struct Layer {
 /// Whose file it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trust {
+    /// The user's own, for all repositories.
     User,
-    /// The current folder.
+    /// The user named it.
+    Named,
+    /// Found in the current folder.
     Folder,
-    /// The repository under test: somebody else's code, perhaps.
+    /// Found in the repository under test.
     Repository,
 }
 
-/// Keys that decide where keys and code of the user go, and what of the user's stays on disk. A repository under test does not set them.
-const USERS_OWN: [&str; 11] = [
-    "cache",
-    "run.out",
-    "model.base-url",
-    "model.api-key-env",
-    "github.base-url",
-    "github.token-env",
-    "docker.host",
-    "docker.user",
-    "local.no-isolation",
-    "build.ca-bundle",
-    "build.cache-size",
-];
+impl Trust {
+    fn is_found(self) -> bool {
+        matches!(self, Trust::Folder | Trust::Repository)
+    }
+}
 
 /// Paths; in a file they are relative to its folder.
 const PATHS: [&str; 3] = ["cache", "run.out", "build.ca-bundle"];
 
-/// More is no configuration.
+/// A longer file is not a configuration.
 const MOST_BYTES: u64 = 1 << 20;
 
 impl Layer {
@@ -62,21 +56,17 @@ impl Layer {
         // A file of the current folder is called by its name alone, as the user would.
         let shown = match trust {
             Trust::Folder => PathBuf::from(FILE),
-            Trust::User | Trust::Repository => path.to_owned(),
+            Trust::User | Trust::Named | Trust::Repository => path.to_owned(),
         };
         let unreadable = |cause: String| {
             Error::usage(READING)
                 .cause(format!("{}: {cause}", shown.display()))
-                .hint("mend or remove the file")
+                .hint("correct or remove the file")
         };
-        let text = match std::fs::metadata(path) {
+        let text = match read(path, trust.is_found()) {
             Err(e) if is_missing(&e) => return Ok(None),
             Err(e) => return Err(unreadable(e.to_string())),
-            Ok(m) if !m.is_file() => return Err(unreadable("is not a file".to_owned())),
-            Ok(m) if m.len() > MOST_BYTES => {
-                return Err(unreadable("has more than 1 MiB".to_owned()));
-            }
-            Ok(_) => std::fs::read(path).map_err(|e| unreadable(e.to_string()))?,
+            Ok(text) => text,
         };
         let text =
             String::from_utf8(text).map_err(|_| unreadable("is not UTF-8 text".to_owned()))?;
@@ -111,13 +101,6 @@ impl Layer {
                 );
                 let hint = format!("put it into that repository's {FILE}");
                 return Err(Error::usage(READING).cause(cause).hint(hint));
-            }
-            if trust == Trust::Repository && USERS_OWN.contains(&key.as_str()) {
-                layer.notes.push(format!(
-                    "{}:{line}: `{key}` is not taken from the repository under test; use your own {FILE} or a flag",
-                    shown.display()
-                ));
-                continue;
             }
             if let Value::String(text) = &mut value
                 && PATHS.contains(&key.as_str())
@@ -155,6 +138,11 @@ impl Layer {
         Ok(())
     }
 
+    /// Does it have a value for this key of the top level?
+    pub fn sets(&self, key: &str) -> bool {
+        self.values.iter().any(|(keys, ..)| *keys == [key])
+    }
+
     pub fn merge_into(&self, table: &mut Table, origins: &mut BTreeMap<String, Origin>) {
         for (keys, value, origin) in &self.values {
             let Some((last, sections)) = keys.split_last() else {
@@ -174,6 +162,34 @@ impl Layer {
             }
         }
     }
+}
+
+/// The whole file. What was found in a folder is a plain file there: a link could lead to any file of the user's, whose
+/// content the messages about it would quote.
+fn read(path: &Path, found: bool) -> std::io::Result<Vec<u8>> {
+    use std::io::Read;
+    use std::os::unix::fs::OpenOptionsExt;
+    let refused = std::io::Error::other;
+    let links = if found { libc::O_NOFOLLOW } else { 0 };
+    // A pipe would be waited for.
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(links | libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path)
+        .map_err(|e| match e.raw_os_error() {
+            Some(libc::ELOOP) if found => refused("is a symbolic link"),
+            Some(libc::ENXIO) => refused("is not a file"),
+            _ => e,
+        })?;
+    if !file.metadata()?.is_file() {
+        return Err(refused("is not a file"));
+    }
+    let mut text = Vec::new();
+    file.take(MOST_BYTES + 1).read_to_end(&mut text)?;
+    if text.len() as u64 > MOST_BYTES {
+        return Err(refused("has more than 1 MiB"));
+    }
+    Ok(text)
 }
 
 /// Calls `each` with every value that is set as a whole: keys of sections, a model's price, the environment.

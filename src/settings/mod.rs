@@ -1,12 +1,15 @@
-//! Settings: flags over environment over `testwright.toml` (project, then user) over defaults.
+//! Settings: flags over environment over `--config FILE` over the user's `testwright.toml` over defaults. A
+//! `testwright.toml` found in a folder says how that folder's code is built, and may lower limits ([`found`]).
 //!
 //! [`sections`] is the one definition: keys, types, defaults and their meaning; names of environment variables
 //! come from it. Every value remembers where it came from ([`Origin`]). Keys of models and tokens are never
 //! settings: a setting holds the *name* of the variable that has them, see [`secret`].
 
 pub mod choice;
+mod found;
 mod layer;
 pub mod origin;
+pub mod redactor;
 pub mod secret;
 pub mod sections;
 mod size;
@@ -17,6 +20,7 @@ mod variables;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,6 +32,7 @@ use layer::Layer;
 
 pub use choice::Choice;
 pub use origin::Origin;
+pub use redactor::Redactor;
 pub use secret::{Address, Secret};
 pub use sections::{Build, Docker, GitHub, Limits, Local, Model, Price, Pull, Run, SandboxKind};
 pub use size::Size;
@@ -39,7 +44,7 @@ pub use sources::{Flags, Sources};
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
     /// Where environments, clones and downloads are kept. Default: `$XDG_CACHE_HOME/testwright`.
-    pub cache: std::path::PathBuf,
+    pub cache: PathBuf,
     pub run: Run,
     pub model: Model,
     /// Dollars for models, by name.
@@ -49,7 +54,7 @@ pub struct Settings {
     pub limits: Limits,
     pub build: Build,
     pub github: GitHub,
-    /// How the repository's environment is built; only in a project's file.
+    /// How the repository's environment is built: from the repository's own file, or a file named with `--config`.
     #[schemars(with = "Option<serde_json::Value>")]
     pub environment: Option<Recipe>,
     /// Where each value that is not a default came from, by key (`run.max-steps`).
@@ -58,6 +63,9 @@ pub struct Settings {
     /// What the user should know, one line each.
     #[serde(skip)]
     pub notes: Vec<String>,
+    /// The folder whose file `environment` was found in; `None` where the user named the file.
+    #[serde(skip)]
+    environment_folder: Option<PathBuf>,
     #[serde(skip)]
     variables: secret::Variables,
 }
@@ -65,35 +73,57 @@ pub struct Settings {
 impl Settings {
     /// Reads every layer. The first thing that is wrong in any of them is the error (exit code 2).
     pub fn load(sources: &Sources) -> Result<Settings> {
-        let mut layers = vec![Layer::defaults(sources)];
         let mut notes = Vec::new();
-        if let Some(path) = &sources.user_file {
-            layers.extend(Layer::file(path, layer::Trust::User)?);
-        }
-        let folders = [
-            (&sources.repository, layer::Trust::Repository),
-            (&sources.folder, layer::Trust::Folder),
-        ];
-        for (folder, trust) in folders {
-            let Some(folder) = folder else { continue };
-            if trust == layer::Trust::Repository && sources::same(folder, sources.folder.as_deref())
-            {
-                continue;
-            }
-            layers.extend(Layer::file(&folder.join(FILE), trust)?);
-        }
-        layers.push(variables::layer(&sources.variables, &mut notes)?);
-        layers.push(sources.flags.layer()?);
-
         let mut table = Table::new();
         let mut origins = BTreeMap::new();
-        for layer in layers {
-            layer.merge_into(&mut table, &mut origins);
+        let mut take = |layer: Layer, table: &mut Table| {
+            layer.merge_into(table, &mut origins);
             notes.extend(layer.notes);
+        };
+        take(Layer::defaults(sources), &mut table);
+        let user_file = sources.user_file.as_deref();
+        let config = sources.named_file()?;
+        if let Some(layer) = user_file
+            .map(|path| Layer::file(path, layer::Trust::User))
+            .transpose()?
+        {
+            take(layer.unwrap_or_default(), &mut table);
         }
-        let mut settings: Settings = table
-            .try_into()
-            .map_err(|e: toml::de::Error| Error::usage(READING).cause(e.message()))?;
+        let mut environment_folder = None;
+        for (folder, trust) in sources.searched() {
+            let path = folder.join(FILE);
+            let own = [user_file, config.as_deref()];
+            if own.iter().any(|own| sources::same(&path, *own)) {
+                continue;
+            }
+            let Some(layer) = Layer::file(&path, trust)? else {
+                continue;
+            };
+            // Of the current folder alone nobody knows yet whether it is the repository.
+            let recipe = trust == layer::Trust::Repository || sources.repository.is_none();
+            let layer = found::restrict(layer, &table, recipe, &path, user_file)?;
+            if layer.sets(found::RECIPE) {
+                environment_folder = Some(folder.to_owned());
+            }
+            take(layer, &mut table);
+        }
+        if let Some(path) = &config {
+            let layer = Layer::file(path, layer::Trust::Named)?.unwrap_or_default();
+            if layer.sets(found::RECIPE) {
+                environment_folder = None;
+            }
+            take(layer, &mut table);
+        }
+        let mut unknown = Vec::new();
+        take(
+            variables::layer(&sources.variables, &mut unknown)?,
+            &mut table,
+        );
+        take(sources.flags.layer()?, &mut table);
+        notes.extend(unknown);
+
+        let mut settings = from_table(table)?;
+        settings.environment_folder = environment_folder;
         settings.origins = origins;
         settings.notes = notes;
         settings.variables = secret::Variables::new(&sources.variables);
@@ -114,6 +144,37 @@ impl Settings {
     /// The value of the variable that `github.token-env` names.
     pub fn github_token(&self) -> Option<Secret> {
         self.variables.get(&self.github.token_env)
+    }
+
+    /// Knows every secret of these settings: keys, tokens, passwords in addresses.
+    pub fn redactor(&self) -> Redactor {
+        let build = &self.build;
+        let addresses = [
+            &self.model.base_url,
+            &self.github.base_url,
+            &build.index_url,
+            &build.http_proxy,
+            &build.https_proxy,
+        ];
+        let addresses = addresses.into_iter().flatten();
+        let addresses = addresses.chain(&build.extra_index_urls);
+        let names = [&*self.model.api_key_env, &self.github.token_env, AZURE_KEY];
+        let keys: Vec<Secret> = names
+            .iter()
+            .filter_map(|name| self.variables.get(name))
+            .collect();
+        let passwords = addresses.flat_map(Address::secrets);
+        Redactor::new(keys.iter().map(Secret::reveal).chain(passwords))
+    }
+
+    /// `[environment]` for the repository at `location` (a folder or a URL): one that was found in a folder is for the
+    /// code in that folder alone.
+    pub fn environment_of(&self, location: &str) -> Option<&Recipe> {
+        let found_elsewhere = self
+            .environment_folder
+            .as_deref()
+            .is_some_and(|folder| !sources::same(Path::new(location), Some(folder)));
+        self.environment.as_ref().filter(|_| !found_elsewhere)
     }
 
     /// For the record of a run: the settings without secrets, and where each that is not a default came from.
@@ -208,5 +269,13 @@ impl Settings {
     }
 }
 
+fn from_table(table: Table) -> Result<Settings> {
+    table
+        .try_into()
+        .map_err(|e: toml::de::Error| Error::usage(READING).cause(e.message()))
+}
+
 const FILE: &str = "testwright.toml";
+/// Azure's own name for the variable that holds the key.
+pub const AZURE_KEY: &str = "AZURE_OPENAI_API_KEY";
 const READING: &str = "read the settings";

@@ -75,6 +75,23 @@ impl Address {
         })
     }
 
+    /// The parts that do not show: user name and password as written, the password alone, and values of the query.
+    pub fn secrets(&self) -> Vec<&str> {
+        let rest = self
+            .0
+            .split_once("://")
+            .map_or(self.0.as_str(), |(_, rest)| rest);
+        let rest = rest.split('#').next().unwrap_or_default();
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let authority = place.split('/').next().unwrap_or_default();
+        let login = authority.rsplit_once('@').map(|(login, _)| login);
+        let password = login.and_then(|login| Some(login.split_once(':')?.1));
+        let values = query
+            .split('&')
+            .filter_map(|pair| Some(pair.split_once('=')?.1));
+        login.into_iter().chain(password).chain(values).collect()
+    }
+
     fn shown(&self) -> Cow<'_, str> {
         let start = self.0.find("://").map_or(0, |i| i + 3);
         let rest = &self.0[start..];
@@ -171,6 +188,15 @@ mod tests {
             assert_eq!(format!("{it:?}"), format!("Address({shown})"));
             assert_eq!(it.reveal(), address);
         }
+    }
+
+    #[test]
+    fn the_secrets_of_an_address_are_known() {
+        let secrets = |address| Address::new(address).secrets().join(" ");
+        assert_eq!(secrets("https://u:p@h/a?k=v&x=y#z"), "u:p p v y");
+        assert_eq!(secrets("u:p@proxy:3128"), "u:p p");
+        assert_eq!(secrets("https://token@h/simple"), "token");
+        assert_eq!(secrets("https://h/a@b"), "");
     }
 
     #[test]

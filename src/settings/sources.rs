@@ -6,18 +6,22 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use toml::Value;
 
-use super::layer::Layer;
-use super::{FILE, Origin};
-use crate::error::Result;
+use super::layer::{Layer, Trust};
+use super::{FILE, Origin, READING};
+use crate::error::{Error, Result};
+
+/// Names a settings file of the user's, beside `~/.config/testwright/testwright.toml`.
+pub(super) const CONFIG: &str = "TESTWRIGHT_CONFIG";
 
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     /// `$XDG_CONFIG_HOME/testwright/testwright.toml`.
     pub user_file: Option<PathBuf>,
-    /// The current folder: its `testwright.toml` is the user's own.
+    /// A file that the user named (`--config`); else the variable `TESTWRIGHT_CONFIG` names one.
+    pub config: Option<PathBuf>,
+    /// The current folder. Its `testwright.toml` is not the user's own: anybody's code may lie there.
     pub folder: Option<PathBuf>,
-    /// The repository under test, where it is a folder. Its `testwright.toml` goes under that of the current
-    /// folder, and cannot say where keys are sent or that isolation is left out.
+    /// The repository under test, where it is a folder. Its `testwright.toml` is the repository's.
     pub repository: Option<PathBuf>,
     pub variables: BTreeMap<String, String>,
     pub flags: Flags,
@@ -42,9 +46,48 @@ impl Sources {
         sources
     }
 
+    /// With a settings file that the user named.
+    pub fn config(mut self, file: Option<PathBuf>) -> Self {
+        self.config = file;
+        self
+    }
+
     pub fn repository(mut self, folder: impl Into<PathBuf>) -> Self {
         self.repository = Some(folder.into());
         self
+    }
+
+    /// The file that the user named; it is there.
+    pub(super) fn named_file(&self) -> Result<Option<PathBuf>> {
+        let variable = self.variables.get(CONFIG).filter(|v| !v.is_empty());
+        let path = match (&self.config, variable) {
+            (Some(path), _) => path.clone(),
+            // It holds wherever one stands: a relative one would name a file of whatever folder that is.
+            (None, Some(path)) if Path::new(path).is_relative() => {
+                return Err(Error::usage(READING)
+                    .cause(format!("{CONFIG} is `{path}`, which is a relative path"))
+                    .hint("write the whole path of the file, or use --config"));
+            }
+            (None, Some(path)) => PathBuf::from(path),
+            (None, None) => return Ok(None),
+        };
+        if !path.exists() {
+            return Err(Error::usage(READING).cause(format!("{} does not exist", path.display())));
+        }
+        Ok(Some(path))
+    }
+
+    /// Folders in which a file is looked for.
+    pub(super) fn searched(&self) -> Vec<(&Path, Trust)> {
+        let repository = self.repository.as_deref();
+        let folder = self.folder.as_deref();
+        let folder = folder.filter(|folder| !same(folder, repository));
+        // The repository's own comes last: it is nearer to the code.
+        let folder = folder.map(|path| (path, Trust::Folder));
+        folder
+            .into_iter()
+            .chain(repository.map(|path| (path, Trust::Repository)))
+            .collect()
     }
 
     pub(super) fn cache_folder(&self) -> PathBuf {
@@ -92,7 +135,7 @@ impl Flags {
     }
 }
 
-/// Do both name the same folder?
+/// Do both name the same folder or file?
 pub(super) fn same(a: &Path, b: Option<&Path>) -> bool {
     let Some(b) = b else { return false };
     let resolved = |p: &Path| p.canonicalize().unwrap_or_else(|_| p.to_owned());

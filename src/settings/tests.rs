@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod hostile;
+
 use std::path::{Path, PathBuf};
 
 use super::*;
@@ -18,6 +20,7 @@ impl Place {
         }
         let sources = Sources {
             user_file: Some(folder.path().join("home/testwright.toml")),
+            config: None,
             folder: Some(folder.path().join("here")),
             repository: Some(folder.path().join("repository")),
             variables: [("HOME".to_owned(), "/nowhere".to_owned())].into(),
@@ -28,6 +31,14 @@ impl Place {
 
     fn file(self, name: &str, text: &str) -> Self {
         std::fs::write(self.folder.path().join(name).join(FILE), text).unwrap();
+        self
+    }
+
+    /// A file that is named with `--config`.
+    fn config(mut self, text: &str) -> Self {
+        let path = self.folder.path().join("named.toml");
+        std::fs::write(&path, text).unwrap();
+        self.sources.config = Some(path);
         self
     }
 
@@ -91,19 +102,21 @@ fn nearer_layers_win_and_each_value_knows_its_origin() {
         )
     };
     assert_eq!(steps(&place), (60, "default".to_owned()));
-    place = place.file("home", "[run]\nmax-steps = 1\nmax-dollars = 2\n");
-    assert_eq!(steps(&place), (1, "DIR/home/testwright.toml:2".to_owned()));
-    place = place.file("repository", "# ours\n\n[run]\nmax-steps = 2\n");
+    place = place.file("home", "[run]\nmax-steps = 50\nmax-dollars = 2\n");
+    assert_eq!(steps(&place), (50, "DIR/home/testwright.toml:2".to_owned()));
+    place = place.file("here", "run.max-steps = 40\n");
+    assert_eq!(steps(&place), (40, "testwright.toml:1".to_owned()));
+    place = place.file("repository", "# ours\n\n[run]\nmax-steps = 30\n");
     assert_eq!(
         steps(&place),
-        (2, "DIR/repository/testwright.toml:4".to_owned())
+        (30, "DIR/repository/testwright.toml:4".to_owned())
     );
-    place = place.file("here", "run.max-steps = 3\n");
-    assert_eq!(steps(&place), (3, "testwright.toml:1".to_owned()));
-    place = place.variable("TESTWRIGHT_MAX_STEPS", "4");
-    assert_eq!(steps(&place), (4, "TESTWRIGHT_MAX_STEPS".to_owned()));
-    place = place.flag("run.max-steps", 5);
-    assert_eq!(steps(&place), (5, "--max-steps".to_owned()));
+    place = place.config("run.max-steps = 70\n");
+    assert_eq!(steps(&place), (70, "DIR/named.toml:1".to_owned()));
+    place = place.variable("TESTWRIGHT_MAX_STEPS", "80");
+    assert_eq!(steps(&place), (80, "TESTWRIGHT_MAX_STEPS".to_owned()));
+    place = place.flag("run.max-steps", 90);
+    assert_eq!(steps(&place), (90, "--max-steps".to_owned()));
     // What only a lower layer says still counts.
     assert_eq!(place.load().run.max_dollars, Some(2.0));
 }
@@ -137,9 +150,10 @@ base-url = "https://github.example.org"
 python = "3.9"
 requirements = ["pytest<7"]
 "#;
-    let place = Place::new().file("here", text);
+    let place = Place::new().config(text);
     let settings = place.load();
-    assert_eq!(settings.cache, place.folder.path().join("here/kept"));
+    let file = place.folder.path().join("named.toml");
+    assert_eq!(settings.cache, place.folder.path().join("kept"));
     assert_eq!(settings.prices["gpt-4.1"].cached, Some(0.5));
     assert_eq!(settings.limits.sandbox().memory, 2 << 30);
     assert_eq!(settings.build.ca_bundle, Some(PathBuf::from("/etc/ca.pem")));
@@ -150,12 +164,12 @@ requirements = ["pytest<7"]
     );
     assert_eq!(
         settings.origin("prices.gpt-4.1"),
-        Origin::File(FILE.into(), 8)
+        Origin::File(file.clone(), 8)
     );
     let rows = settings.describe();
     assert!(rows.iter().any(|(k, v, o)| k == "run.sandbox"
         && v == "\"docker\""
-        && *o == Origin::File(FILE.into(), 5)));
+        && *o == Origin::File(file.clone(), 5)));
     assert!(
         rows.iter()
             .any(|(k, _, o)| k == "run.max-steps" && *o == Origin::Default)
@@ -163,7 +177,7 @@ requirements = ["pytest<7"]
     let record = settings.record();
     assert_eq!(
         (&record["run"]["sandbox"], &record["origins"]["run.sandbox"]),
-        (&"docker".into(), &"testwright.toml:5".into())
+        (&"docker".into(), &format!("{}:5", file.display()).into())
     );
     // What is serialised can be read again.
     let again: Settings = serde_json::from_str(&serde_json::to_string(&settings).unwrap()).unwrap();
@@ -244,9 +258,12 @@ fn mistakes_in_files_are_told_with_their_place() {
     error: failed to read the settings
       cause: testwright.toml:1: `gpt` in [prices]: missing field `completion`
     ");
-    insta::assert_snapshot!(refused("[model]\nbase-url = \"localhost:8000\"\n"), @r"
+    let refused = Place::new()
+        .file("home", "[model]\nbase-url = \"localhost:8000\"\n")
+        .refused();
+    insta::assert_snapshot!(refused, @r"
     error: failed to read the settings
-      cause: testwright.toml:2: `model.base-url` must begin with http:// or https://, not `localhost:8000`
+      cause: DIR/home/testwright.toml:2: `model.base-url` must begin with http:// or https://, not `localhost:8000`
     ");
 }
 
@@ -267,14 +284,14 @@ fn a_file_that_cannot_be_read_is_an_error() {
     insta::assert_snapshot!(place.refused(), @r"
     error: failed to read the settings
       cause: DIR/home/testwright.toml: is not a file
-      hint: mend or remove the file
+      hint: correct or remove the file
     ");
     let place = Place::new();
     std::fs::write(place.folder.path().join("here").join(FILE), b"run = \xff").unwrap();
     insta::assert_snapshot!(place.refused(), @r"
     error: failed to read the settings
       cause: testwright.toml: is not UTF-8 text
-      hint: mend or remove the file
+      hint: correct or remove the file
     ");
 }
 
@@ -327,7 +344,7 @@ fn variables_are_read_as_their_key_asks() {
 #[test]
 fn variables_of_other_tools_give_way_to_ours() {
     let place = Place::new()
-        .file("here", "[run]\nmodel = \"from-file\"\n")
+        .file("home", "[run]\nmodel = \"from-file\"\n")
         .variable("OPENAI_MODEL", "shared")
         .variable("PIP_INDEX_URL", "https://pip.example.org/simple")
         .variable("UV_INDEX_URL", "https://uv.example.org/simple");
@@ -342,39 +359,10 @@ fn variables_of_other_tools_give_way_to_ours() {
 }
 
 #[test]
-fn the_repository_under_test_does_not_say_where_keys_go() {
-    let text = "[run]\nmax-steps = 9\n[model]\nbase-url = \"http://evil.example.org/v1\"\n[local]\nno-isolation = true\n[build]\ncache-size = 1\n";
-    let place = Place::new().file("repository", text);
-    let settings = place.load();
-    assert_eq!(
-        (
-            settings.run.max_steps,
-            settings.model.base_url.clone(),
-            settings.local.no_isolation
-        ),
-        (9, None, false)
-    );
-    insta::assert_snapshot!(place.shown(&settings.notes.join("\n")), @r"
-    DIR/repository/testwright.toml:8: `build.cache-size` is not taken from the repository under test; use your own testwright.toml or a flag
-    DIR/repository/testwright.toml:6: `local.no-isolation` is not taken from the repository under test; use your own testwright.toml or a flag
-    DIR/repository/testwright.toml:4: `model.base-url` is not taken from the repository under test; use your own testwright.toml or a flag
-    ");
-    // In the current folder the same file is the user's own, also where that is the repository.
-    let mut place = Place::new().file("here", text);
-    place.sources.repository = Some(place.folder.path().join("here/."));
-    let settings = place.load();
-    assert!(
-        settings.local.no_isolation
-            && settings.model.base_url.is_some()
-            && settings.notes.is_empty()
-    );
-}
-
-#[test]
 fn secrets_do_not_show() {
     let place = Place::new()
         .file(
-            "here",
+            "home",
             "[build]\nindex-url = \"https://user:pa55word@index.example.org/simple\"\n",
         )
         .variable("OPENAI_API_KEY", "sk-pa55word")
@@ -398,7 +386,7 @@ fn secrets_do_not_show() {
         "api-key = \"sk-pa55word\"",
     ] {
         let refused = Place::new()
-            .file("here", &format!("[model]\n{line}\n"))
+            .file("home", &format!("[model]\n{line}\n"))
             .refused();
         assert!(!refused.contains("pa55"), "{refused}");
         assert!(refused.contains("api-key-env"), "{refused}");

@@ -277,6 +277,62 @@ fn lower_layers_do_not_use_upper_ones() {
     assert_eq!(upward_uses(&broken), ["src/model/openai.rs uses agent"]);
 }
 
+/// What prints. Foreign text reaches a terminal through `src/cli/output.rs` alone.
+const PRINTING: [&str; 9] = [
+    "print!(",
+    "println!(",
+    "dbg!(",
+    "anstream::",
+    "indicatif::",
+    "io::stdout(",
+    "io::stderr(",
+    "/dev/tty",
+    "Stdio::inherit(",
+];
+/// It speaks a protocol on stdout.
+const PROTOCOL: &str = ".serve((tokio::io::stdin(), tokio::io::stdout()))";
+
+fn prints(files: &[Source]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let own = |f: &&Source| f.path.starts_with("src/") && !f.is_test();
+    for file in files.iter().filter(own) {
+        if file.under(&["src/cli/output.rs", "src/cli/output/"]) {
+            continue;
+        }
+        for line in file.text.lines() {
+            let code = line.trim_start();
+            if code.starts_with("//") || code == PROTOCOL {
+                continue;
+            }
+            for word in PRINTING.iter().filter(|word| code.contains(**word)) {
+                wrong.push(format!("{} has {word}", file.path));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn foreign_text_reaches_a_terminal_in_one_way() {
+    assert_eq!(prints(&sources()), Vec::<String>::new());
+    let broken = [
+        Source::new("src/cli/run.rs", "    eprintln!(\"{name}\");\n"),
+        Source::new("src/cli/mcp.rs", PROTOCOL),
+        Source::new("src/cli/output.rs", "anstream::print!(\"{text}\");\n"),
+        Source::new(
+            "src/store/folder.rs",
+            "// eprintln!()\nwriteln!(std::io::stderr(), \"x\")\n",
+        ),
+    ];
+    assert_eq!(
+        prints(&broken),
+        [
+            "src/cli/run.rs has println!(",
+            "src/store/folder.rs has io::stderr("
+        ]
+    );
+}
+
 const MOST_LINES: usize = 500;
 /// Tests are lists; they may be longer.
 const MOST_TEST_LINES: usize = 800;

@@ -4,6 +4,7 @@
 
 mod architecture;
 mod eval;
+mod hostile;
 mod issues;
 mod program;
 mod runs;

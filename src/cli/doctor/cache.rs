@@ -9,6 +9,7 @@ use testwright_sandboxes::environment::Environment;
 
 use super::checks::existing;
 use super::finding::Finding;
+use crate::cli::output::single_line;
 use crate::settings::{Settings, Size};
 
 /// Less than this is too little for a build.
@@ -37,7 +38,9 @@ impl Cached {
             .map_or("in the engine".to_owned(), |b| Size::new(b).to_string());
         format!(
             "  {size:>13}  {} ({}{python}, {} packages)\n",
-            self.name, self.origin, self.packages
+            single_line(&self.name),
+            single_line(&self.origin),
+            self.packages
         )
     }
 }

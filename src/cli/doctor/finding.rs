@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::cli::output::single_line;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -64,7 +66,7 @@ impl Finding {
         let text = self.text.trim_end().replace('\n', "\n             ");
         let mut line = format!("  {state:<8} {}: {text}\n", self.what);
         if let Some(hint) = &self.hint {
-            line.push_str(&format!("           → {hint}\n"));
+            line.push_str(&format!("           → {}\n", single_line(hint)));
         }
         line
     }

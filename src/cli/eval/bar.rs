@@ -1,15 +1,12 @@
 //! Progress of an evaluation on stderr: a bar with rate and remaining time on a terminal, plain lines elsewhere.
 
-use std::io::IsTerminal;
-use std::time::Duration;
-
-use indicatif::{ProgressBar, ProgressStyle};
 use testwright_evals::Graded;
 use testwright_evals::harness::Step;
 
+use crate::cli::output::{Live, single_line};
+
 pub struct Bar {
-    /// `None` where stderr is no terminal.
-    bar: Option<ProgressBar>,
+    live: Live,
     quiet: bool,
 }
 
@@ -18,22 +15,12 @@ const STYLE: &str = "{bar:30} {pos}/{len}  {per_sec}, {eta} left  {msg}";
 impl Bar {
     /// `quiet` shows notes alone (for `--json`).
     pub fn new(all: usize, quiet: bool) -> Bar {
-        let bar = (std::io::stderr().is_terminal() && !quiet).then(|| {
-            let bar = ProgressBar::new(all as u64);
-            if let Ok(style) = ProgressStyle::with_template(STYLE) {
-                bar.set_style(style);
-            }
-            bar.enable_steady_tick(Duration::from_millis(200));
-            bar
-        });
-        Bar { bar, quiet }
+        let live = Live::new(Some(all as u64), STYLE, quiet);
+        Bar { live, quiet }
     }
 
     pub fn note(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(text),
-            None => anstream::eprintln!("{text}"),
-        }
+        self.live.line(&single_line(text));
     }
 
     pub fn step(&self, step: &Step) {
@@ -49,34 +36,22 @@ impl Bar {
                 result,
                 fresh: true,
             } => {
-                if let Some(bar) = &self.bar {
-                    bar.inc(1);
-                }
+                self.live.advance(true);
                 if !self.quiet {
                     self.note(&line(result));
                 }
             }
-            Step::Graded { fresh: false, .. } => {
-                // What was there from before says nothing of the rate.
-                if let Some(bar) = &self.bar {
-                    bar.inc(1);
-                    bar.reset_eta();
-                }
-            }
+            Step::Graded { fresh: false, .. } => self.live.advance(false),
         }
     }
 
     fn now(&self, text: &str) {
-        if let Some(bar) = &self.bar {
-            bar.set_message(text.to_owned());
-        }
+        self.live.status(text);
     }
 
     /// Takes the bar away, so that results can be printed.
     pub fn clear(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+        self.live.clear();
     }
 }
 

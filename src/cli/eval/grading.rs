@@ -12,9 +12,11 @@ use testwright_evals::{Instance, RecordsError};
 
 use super::GradeArgs;
 use super::bar::Bar;
+use crate::cli::output::{self, single_line};
+use crate::cli::place::load;
 use crate::error::{Error, Result};
 use crate::preparation::{HarnessArgs, harness, interrupted};
-use crate::settings::{Settings, Sources};
+use crate::settings::Settings;
 
 /// Bytes on disk that a worker may take while it builds an environment.
 const DISK: u64 = 4 << 30;
@@ -30,10 +32,10 @@ pub async fn run(args: &GradeArgs, files: &[PathBuf]) -> Result<u8> {
     }
     let (report, _) = work.grade(&sets, remarks).await?;
     if args.json {
-        super::super::print_json(&report)?;
+        output::json(&report)?;
     } else {
-        anstream::print!("{}", super::report::table(&report));
-        anstream::eprintln!("results: {}", work.out.display());
+        output::out(super::report::table(&report));
+        output::err(single_line(&format!("results: {}", work.out.display())));
     }
     Ok(0)
 }
@@ -60,7 +62,7 @@ impl<'a> Work<'a> {
             })?,
             None => whole.clone(),
         };
-        let settings = Settings::load(&Sources::of_process(args.sandbox.flags()))?;
+        let settings = load(&args.sandbox.sources(|_| {}))?;
         Ok(Work {
             args,
             whole,
@@ -90,7 +92,8 @@ impl<'a> Work<'a> {
         let (harness, notes) = harness(&self.settings, given).await?;
         let all = jobs.iter().map(|job| job.predictions.len()).sum();
         let bar = Bar::new(all, self.args.json);
-        notes.iter().for_each(|note| bar.note(note));
+        let told = self.settings.notes.iter().chain(&notes);
+        told.for_each(|note| bar.note(&format!("note: {note}")));
         let workers = self.workers();
         if let Some(note) = &workers.note {
             bar.note(note);

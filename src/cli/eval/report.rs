@@ -7,6 +7,7 @@ use testwright_evals::graded::stored;
 use testwright_evals::report::{self, Report, RunFacts};
 
 use super::grading::reporting;
+use crate::cli::output::{self, single_line};
 use crate::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
@@ -41,8 +42,8 @@ pub fn run(args: &Args) -> Result<u8> {
         let run = RunFacts::read(folder).map_err(reporting)?;
         let report = report::write(folder, &run).map_err(reporting)?;
         if !args.json {
-            anstream::println!("{}", folder.display());
-            anstream::print!("{}", table(&report));
+            output::out(format!("{}\n", single_line(&folder.display().to_string())));
+            output::out(table(&report));
         }
         last = Some(report);
     }
@@ -50,13 +51,13 @@ pub fn run(args: &Args) -> Result<u8> {
         let folders: Vec<&Path> = args.folders.iter().map(PathBuf::as_path).collect();
         let comparison = report::write_comparison(&folders, folders[0]).map_err(reporting)?;
         let path = folders[0].join("comparison.html");
-        anstream::eprintln!("comparison: {}", path.display());
+        output::err(single_line(&format!("comparison: {}", path.display())));
         last = Some(comparison);
     }
     if args.json
         && let Some(report) = last
     {
-        super::super::print_json(&report)?;
+        output::json(&report)?;
     }
     Ok(0)
 }
@@ -73,7 +74,9 @@ pub fn table(report: &Report) -> String {
         "tddScore",
         "ΔC",
     ];
-    let width = report.summary.keys().map(|name| name.chars().count()).max();
+    // The names of prediction sets are foreign: they have one line, as wide as it is shown.
+    let names = report.summary.keys().map(|name| single_line(name));
+    let width = names.map(|name| name.chars().count()).max();
     let width = width.unwrap_or_default().max(10);
     let _ = write!(text, "{:width$}", "prediction");
     for name in head {
@@ -104,7 +107,7 @@ pub fn table(report: &Report) -> String {
             mean(&s.tdd_score),
             mean(&s.coverage_delta_all),
         ];
-        let _ = write!(text, "{name:width$}");
+        let _ = write!(text, "{:width$}", single_line(name));
         for cell in cells {
             let _ = write!(text, "  {cell:>14}");
         }
@@ -113,8 +116,10 @@ pub fn table(report: &Report) -> String {
     for (name, s) in report.summary.iter().filter(|(_, s)| s.not_graded > 0) {
         let _ = writeln!(
             text,
-            "{name}: {} of {} instances are not graded yet, and are in no rate",
-            s.not_graded, s.instances
+            "{}: {} of {} instances are not graded yet, and are in no rate",
+            single_line(name),
+            s.not_graded,
+            s.instances
         );
     }
     if report.summary.values().any(|s| s.infrastructure > 0) {

@@ -8,6 +8,7 @@ use testwright_evals::{Graded, Instance, verify};
 
 use super::GradeArgs;
 use super::grading::Work;
+use crate::cli::output::{self, single_line};
 use crate::error::{Error, Result};
 
 #[derive(Debug, clap::Args)]
@@ -43,11 +44,11 @@ pub async fn run(args: &Args) -> Result<u8> {
     let (report, results) = work.grade(&[golden], Vec::new()).await?;
     let verified = verify::verify(&work.dataset, &results, &work.out);
     if args.grade.json {
-        super::super::print_json(&verified)?;
+        output::json(&verified)?;
     } else {
-        anstream::print!("{}", super::report::table(&report));
-        anstream::print!("{verified}");
-        anstream::eprintln!("results: {}", work.out.display());
+        output::out(super::report::table(&report));
+        output::out(verified.to_string());
+        output::err(single_line(&format!("results: {}", work.out.display())));
     }
     let blocked = |result: &Graded| result.infrastructure.is_some();
     Ok(if results.iter().any(blocked) {

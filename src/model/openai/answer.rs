@@ -10,6 +10,7 @@ use super::wire::Body;
 use crate::model::text_calls::shape::{self, Shape};
 use crate::model::text_calls::{self, cut};
 use crate::model::{Finish, Malformed, Message, Reply, Request, ToolCall, Usage};
+use crate::settings::Redactor;
 
 /// A reply as it came, from a stream or whole.
 #[derive(Debug, Default, PartialEq)]
@@ -25,6 +26,16 @@ pub(super) struct RawCall {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) arguments: String,
+}
+
+impl Raw {
+    pub(super) fn redact(&mut self, redactor: &Redactor) {
+        redactor.clean(&mut self.content);
+        for call in &mut self.calls {
+            let texts = [&mut call.id, &mut call.name, &mut call.arguments];
+            texts.into_iter().for_each(|text| redactor.clean(text));
+        }
+    }
 }
 
 /// Reads a whole reply.
@@ -79,8 +90,9 @@ pub(super) fn error_in(body: &Value) -> Result<(), OpenAIError> {
     Err(fault(code.unwrap_or(500), body.to_string()))
 }
 
+/// Enough for a message, which is cut once the key was taken out.
 fn excerpt(body: &Value) -> String {
-    body.to_string().chars().take(300).collect()
+    body.to_string().chars().take(16 << 10).collect()
 }
 
 fn text(value: &Value, key: &str) -> Option<String> {

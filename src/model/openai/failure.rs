@@ -3,7 +3,6 @@
 use std::error::Error;
 
 use async_openai::error::OpenAIError;
-use secrecy::ExposeSecret;
 use serde_json::Value;
 
 use super::OpenAiSettings;
@@ -71,7 +70,7 @@ pub(super) fn classed(error: &OpenAIError, settings: &OpenAiSettings) -> ModelEr
         OpenAIError::Reqwest(e) => transport(e, settings),
         OpenAIError::JSONDeserialize(e, text) => transient(format!(
             "{from} answered with something that is not JSON ({e}): {}",
-            excerpt(text)
+            excerpt(&clean(text, settings))
         )),
         OpenAIError::StreamError(e) => {
             transient(format!("the connection to {from} broke in mid-reply: {e}"))
@@ -144,8 +143,10 @@ fn causes(error: &reqwest::Error) -> String {
 
 fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
     let status = refusal.status;
-    let all = refusal.body.to_lowercase();
-    let said = message_in(&refusal.body);
+    // Before anything is cut off: a part of a key is not found.
+    let body = clean(&refusal.body, settings);
+    let all = body.to_lowercase();
+    let said = message_in(&body);
     let message = clean(
         &format!("{} answered {status}: {said}", place(settings)),
         settings,
@@ -253,10 +254,5 @@ fn excerpt(text: &str) -> String {
 
 /// Without the key, should a server repeat it.
 fn clean(text: &str, settings: &OpenAiSettings) -> String {
-    match &settings.api_key {
-        Some(key) if key.expose_secret().trim().len() >= 8 => {
-            text.replace(key.expose_secret().trim(), "***")
-        }
-        _ => text.to_owned(),
-    }
+    settings.redactor().text(text).into_owned()
 }

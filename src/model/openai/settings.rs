@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
+
+use crate::settings::{Address, Redactor};
 
 pub const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
 
@@ -46,6 +48,14 @@ pub struct Azure {
 }
 
 impl OpenAiSettings {
+    /// Knows the key, and what else of the address and the headers is not to be shown.
+    pub fn redactor(&self) -> Redactor {
+        let address = Address::new(self.base_url.clone());
+        let key = self.api_key.as_ref().map(ExposeSecret::expose_secret);
+        let headers = self.headers.values().map(String::as_str);
+        Redactor::new(key.into_iter().chain(address.secrets()).chain(headers))
+    }
+
     /// `model` at OpenAI's own address, without a key.
     pub fn new(model: impl Into<String>) -> Self {
         OpenAiSettings {

@@ -1,0 +1,116 @@
+//! What a `testwright.toml` that was found in a folder may say. The folder may be somebody else's code, whether it is
+//! the repository under test or merely the current folder, so such a file is never taken for the user's own.
+//!
+//! This is a list of what is allowed: a key that is not on it is left out, a new one too.
+
+use std::path::Path;
+
+use toml::Table;
+
+use super::layer::Layer;
+use super::{FILE, Origin, Settings};
+use crate::error::Result;
+
+/// Says how the repository is built and tested; all of it happens in the sandbox.
+pub(super) const RECIPE: &str = "environment";
+
+type Limit = fn(&Settings) -> Option<f64>;
+
+/// Limits, which a found file may lower. `None`: there is no limit.
+pub(super) const LIMITS: [(&str, Limit); 9] = [
+    ("run.max-steps", |s| Some(s.run.max_steps as f64)),
+    ("run.max-dollars", |s| s.run.max_dollars),
+    ("run.max-tokens", |s| s.run.max_tokens.map(|n| n as f64)),
+    ("run.max-minutes", |s| Some(s.run.max_minutes)),
+    ("limits.memory", |s| Some(s.limits.memory.bytes() as f64)),
+    ("limits.processes", |s| Some(s.limits.processes as f64)),
+    ("limits.cpus", |s| Some(s.limits.cpus)),
+    ("limits.file-size", |s| {
+        Some(s.limits.file_size.bytes() as f64)
+    }),
+    ("limits.test-seconds", |s| {
+        Some(s.limits.test_seconds as f64)
+    }),
+];
+
+/// Keys that a note names; of more it gives the number.
+const NAMED: usize = 8;
+
+/// What may be kept of a found file. `below` is what the layers below it say; `recipe` whether the folder is the
+/// repository under test, so that its recipe counts.
+pub(super) fn restrict(
+    layer: Layer,
+    below: &Table,
+    recipe: bool,
+    file: &Path,
+    user_file: Option<&Path>,
+) -> Result<Layer> {
+    let mut kept = Layer::default();
+    let mut refused = Vec::new();
+    for (keys, value, origin) in layer.values {
+        let key = keys.join(".");
+        if key == RECIPE && recipe {
+            kept.values.push((keys, value, origin));
+            continue;
+        }
+        let Some((_, limit)) = LIMITS.iter().find(|(name, _)| *name == key) else {
+            refused.push((key, origin));
+            continue;
+        };
+        let one = Layer {
+            values: vec![(keys, value, origin)],
+            notes: Vec::new(),
+        };
+        let before = settings(below)?;
+        let mut with = below.clone();
+        one.merge_into(&mut with, &mut Default::default());
+        let (before, after) = (limit(&before), limit(&settings(&with)?));
+        let lower = match (before, after) {
+            (Some(before), Some(after)) => after < before,
+            (None, Some(after)) => after.is_finite(),
+            (_, None) => false,
+        };
+        for (keys, value, origin) in one.values {
+            if lower {
+                kept.values.push((keys, value, origin));
+            } else if after != before {
+                kept.notes.push(format!(
+                    "{origin}: `{key}` = {value} is left out: a file found in a folder may lower a limit, not raise it"
+                ));
+            }
+        }
+    }
+    if !refused.is_empty() {
+        kept.notes.push(note(&refused, file, user_file));
+    }
+    Ok(kept)
+}
+
+fn settings(table: &Table) -> Result<Settings> {
+    super::from_table(table.clone())
+}
+
+fn note(refused: &[(String, Origin)], file: &Path, user_file: Option<&Path>) -> String {
+    let named: Vec<String> = refused
+        .iter()
+        .take(NAMED)
+        .map(|(key, _)| format!("`{key}`"))
+        .collect();
+    let more = match refused.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let place = match refused.first() {
+        Some((_, Origin::File(path, _))) => path.display().to_string(),
+        _ => FILE.to_owned(),
+    };
+    let own = user_file.map_or_else(
+        || "your own settings".to_owned(),
+        |path| path.display().to_string(),
+    );
+    format!(
+        "{place}: left out {}{more}: a file found in a folder may only say how its own repository is built ([environment]) and lower limits; put such keys into {own}, or trust the whole file with --config {}",
+        named.join(", "),
+        file.display()
+    )
+}
