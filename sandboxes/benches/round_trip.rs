@@ -29,6 +29,7 @@ async fn main() -> Result<(), SandboxError> {
     let spec = Spec {
         start: Start::Python("3.11".to_owned()),
         network: false,
+        host_port: None,
         root: false,
         limits: Limits::default(),
         env: BTreeMap::new(),

@@ -204,6 +204,7 @@ fn tools(environment: &Environment) -> Spec {
     Spec {
         start: Start::Saved(environment.saved.clone()),
         network: false,
+        host_port: None,
         root: false,
         limits: Limits::default(),
         env: environment.env.clone(),

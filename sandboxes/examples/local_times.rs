@@ -28,6 +28,7 @@ async fn main() {
         let mut spec = Spec {
             start: Start::Python(version.clone()),
             network: false,
+            host_port: None,
             root: true,
             limits: Default::default(),
             env: Default::default(),

@@ -58,7 +58,7 @@ impl Backend for Docker {
         let settings = &self.engine.settings;
         let base = settings.base.as_deref().unwrap_or("default");
         format!(
-            "docker-1 {} base={base} user={}",
+            "docker-2 {} base={base} user={}",
             self.engine.architecture, settings.user
         )
     }

@@ -107,7 +107,7 @@ pub const CACHE_SIZE: u64 = 50 << 30;
 /// Where and how environments are built.
 #[derive(Debug, Clone)]
 pub struct BuildSettings {
-    /// Folder for records, logs and packages.
+    /// Folder for records, logs and downloads.
     pub cache: PathBuf,
     /// The `uv` program; default: see [`crate::uv::find`].
     pub uv: Option<PathBuf>,
@@ -115,12 +115,14 @@ pub struct BuildSettings {
     pub index_url: Option<String>,
     /// More package indexes.
     pub extra_index_urls: Vec<String>,
-    /// `http_proxy` and the like, for builds alone.
+    /// `http_proxy` and the like, on the way to package indexes. Sandboxes never see them, nor any credentials.
     pub proxies: BTreeMap<String, String>,
     /// Certificates to trust, for builds alone.
     pub ca_bundle: Option<PathBuf>,
     /// Only packages that are in the cache.
     pub offline: bool,
+    /// Hosts that a build may reach beside the package indexes, such as `github.com` or `*.example.org`.
+    pub allowed_hosts: Vec<String>,
     /// Requirements of a detected recipe that cannot be installed are left out with a note instead of failing.
     pub keep_going: bool,
     /// Bytes that environments of one backend may take in all. Those that were used longest ago are removed for a new
@@ -155,6 +157,7 @@ impl BuildSettings {
             proxies,
             ca_bundle,
             offline: false,
+            allowed_hosts: Vec::new(),
             keep_going: true,
             cache_size: CACHE_SIZE,
             rebuild: false,

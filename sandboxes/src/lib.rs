@@ -8,6 +8,7 @@
 
 pub mod coverage;
 pub mod docker;
+pub mod egress;
 pub mod environment;
 pub mod error;
 pub mod local;

@@ -19,6 +19,11 @@ pub trait Backend: Send + Sync {
     /// `docker` or `local`.
     fn name(&self) -> &'static str;
 
+    /// Has each sandbox a loopback of its own, apart from the host's and from those of other sandboxes?
+    fn own_loopback(&self) -> bool {
+        true
+    }
+
     /// Everything about this backend that a saved state depends on and that is not in a [`Spec`]
     /// (engine architecture, isolation layout): part of the key under which environments are cached.
     fn layout(&self) -> String;
@@ -56,8 +61,12 @@ pub trait Backend: Send + Sync {
 #[derive(Debug, Clone)]
 pub struct Spec {
     pub start: Start,
-    /// Network while it runs: on for building environments, off for tools.
+    /// Network while it runs. Off for tools, and for building too: what a build may reach comes by a relay (see
+    /// [`crate::egress`]).
     pub network: bool,
+    /// A TCP port of the host's loopback that may be connected to, where [`Backend::own_loopback`] says no; others
+    /// ignore it.
+    pub host_port: Option<u16>,
     /// Run processes as root where the image has it (for building environments).
     pub root: bool,
     pub limits: Limits,

@@ -124,6 +124,8 @@ fn install(folder: &Path) -> std::result::Result<PathBuf, String> {
             "--quiet",
             "--disable-pip-version-check",
             "--no-deps",
+            // A source distribution would run its code here.
+            "--only-binary=:all:",
             "--target",
         ])
         .arg(aside.path())

@@ -226,6 +226,7 @@ fn build_settings(settings: &Settings) -> BuildSettings {
         proxies: proxies(settings),
         ca_bundle: ca_bundle(settings),
         offline: build.offline,
+        allowed_hosts: build.allowed_hosts.clone(),
         cache_size: build.cache_size.bytes(),
         ..BuildSettings::new(&settings.cache)
     }

@@ -59,6 +59,7 @@ impl Session {
             .start(&Spec {
                 start: Start::Saved(environment.saved.clone()),
                 network: false,
+                host_port: None,
                 root: false,
                 limits: settings.limits.clone(),
                 env: BTreeMap::new(),

@@ -217,6 +217,9 @@ pub struct Build {
     pub ca_bundle: Option<PathBuf>,
     /// Build from the caches alone.
     pub offline: bool,
+    /// Hosts that a build may reach beside the package indexes, such as `github.com`, `*.example.org` or
+    /// `git.example.org:8443`. Code of the repository and of its packages can send there what it likes.
+    pub allowed_hosts: Vec<String>,
     /// What environments may take on disk, those of `local` and those of `docker` each, e.g. `50 GiB`. Those that were
     /// used longest ago are removed for a new one; none that is in use.
     pub cache_size: Size,
@@ -232,6 +235,7 @@ impl Default for Build {
             no_proxy: None,
             ca_bundle: None,
             offline: false,
+            allowed_hosts: Vec::new(),
             cache_size: Size::new(testwright_sandboxes::environment::CACHE_SIZE),
         }
     }

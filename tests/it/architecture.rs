@@ -169,7 +169,16 @@ const CONFINED: [(&str, &[&str]); 4] = [
         &["sandboxes/src/docker/", "sandboxes/src/docker.rs"],
     ),
     ("async_openai", &["src/model/"]),
-    ("reqwest", &["src/issues/", "src/model/", "src/cli/doctor/"]),
+    (
+        "reqwest",
+        &[
+            "src/issues/",
+            "src/model/",
+            "src/cli/doctor/",
+            "sandboxes/src/egress/",
+            "sandboxes/src/egress.rs",
+        ],
+    ),
     ("tree_sitter", &["tools/src/"]),
 ];
 

@@ -212,6 +212,7 @@ impl Harness {
             .start(&Spec {
                 start: Start::Saved(saved.to_owned()),
                 network: false,
+                host_port: None,
                 root: false,
                 limits: self.limits.clone(),
                 env: Default::default(),

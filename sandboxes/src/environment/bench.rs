@@ -1,4 +1,5 @@
-//! A sandbox made ready for building: uv and its cache of packages, certificates, indexes, proxies.
+//! A sandbox made ready for building: uv, certificates, and the way out to package indexes. Nothing that outlasts it
+//! can be written in it: what is fetched is kept by the host (see [`crate::egress`]), uv's own cache goes with it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,11 +7,9 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use super::layers::Build;
 use super::steps::text;
+use crate::egress::{Gateway, HostPort};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Mount, Paths, Result, Sandbox, Spec, Start, output};
-
-/// Where uv's cache of packages is mounted in sandboxes that build.
-const PACKAGES: &str = "/opt/testwright-packages";
 
 /// Where uv itself is mounted.
 const PROGRAM: &str = "/opt/testwright-uv";
@@ -27,6 +26,8 @@ pub(super) struct Bench {
     pub tools: PathBuf,
     pub uv: String,
     pub python: String,
+    _gateway: Gateway,
+    _port: Option<HostPort>,
 }
 
 /// What was found out about a sandbox.
@@ -36,34 +37,34 @@ struct Found {
     tools: PathBuf,
     uv: String,
     python: String,
+    gateway: Gateway,
 }
 
 impl Build<'_> {
     pub async fn bench(&self, start: Start) -> Result<Bench> {
-        let packages = self.settings.cache.join("packages");
-        tokio::fs::create_dir_all(&packages).await?;
         let program = self.program().await?;
-        let mount = |host: PathBuf, inside: &str, read_only| Mount {
-            host,
-            inside: PathBuf::from(inside),
-            read_only,
+        let port = match self.backend.own_loopback() {
+            true => None,
+            false => Some(self.egress.listen().await?),
         };
         let spec = Spec {
             start,
-            network: !self.settings.offline,
+            network: false,
+            host_port: port.as_ref().map(|port| port.port),
             root: true,
             limits: self.settings.limits.clone(),
             env: self.recipe.env.clone(),
-            mounts: vec![
-                mount(packages, PACKAGES, false),
-                mount(program, PROGRAM, true),
-            ],
+            mounts: vec![Mount {
+                host: program,
+                inside: PathBuf::from(PROGRAM),
+                read_only: true,
+            }],
             purpose: "build".to_owned(),
         };
         let sandbox = self
             .timed("start a sandbox", self.backend.start(&spec))
             .await?;
-        match self.equip(sandbox.as_ref()).await {
+        match self.equip(sandbox.as_ref(), port.as_ref()).await {
             Ok(found) => Ok(Bench {
                 sandbox,
                 paths: found.paths,
@@ -71,6 +72,8 @@ impl Build<'_> {
                 tools: found.tools,
                 uv: found.uv,
                 python: found.python,
+                _gateway: found.gateway,
+                _port: port,
             }),
             Err(error) => {
                 let _ = sandbox.stop().await;
@@ -103,7 +106,7 @@ impl Build<'_> {
     }
 
     /// Finds out where things are, and puts there what is missing.
-    async fn equip(&self, sandbox: &dyn Sandbox) -> Result<Found> {
+    async fn equip(&self, sandbox: &dyn Sandbox, port: Option<&HostPort>) -> Result<Found> {
         let paths = sandbox.facts().paths.clone();
         let tools = paths.store.join("build");
         let requirements = &self.plan.requirements;
@@ -118,7 +121,7 @@ impl Build<'_> {
                     .await?;
             }
         }
-        let mut env = self.settings.proxies.clone();
+        let mut env = BTreeMap::new();
         if let Some(bundle) = &self.settings.ca_bundle {
             let inside = tools.join("ca.pem");
             sandbox
@@ -129,17 +132,20 @@ impl Build<'_> {
                 "PIP_CERT",
                 "REQUESTS_CA_BUNDLE",
                 "CURL_CA_BUNDLE",
+                "GIT_SSL_CAINFO",
             ] {
                 env.insert(name.to_owned(), text(&inside));
             }
         }
         let mut probe = Command::shell(
-            "echo \"$PATH\"; [ -w \"$PACKAGES\" ] && echo \"$PACKAGES\" || echo; \
-             [ -x \"$PROGRAM\" ] && echo \"$PROGRAM\" || echo; \
+            "echo \"$PATH\"; [ -x \"$PROGRAM\" ] && echo \"$PROGRAM\" || echo; \
+             { [ -n \"$VERSION\" ] && command -v \"python$VERSION\"; } || command -v python3 || \
+             { [ -x \"$PUBLISHED\" ] && echo \"$PUBLISHED\"; } || command -v python || echo; \
              [ -x \"$PUBLISHED\" ] && echo \"$PUBLISHED\" || command -v python || echo",
         );
         // As variables, because a backend may have mounts elsewhere, and says so in them.
-        probe.env.insert("PACKAGES".to_owned(), PACKAGES.to_owned());
+        let version = self.recipe.python.clone().unwrap_or_default();
+        probe.env.insert("VERSION".to_owned(), version);
         probe
             .env
             .insert("PROGRAM".to_owned(), format!("{PROGRAM}/uv"));
@@ -152,7 +158,6 @@ impl Build<'_> {
         let path = lines.next().unwrap_or_default();
         let mut mounted = || lines.next().filter(|l| !l.is_empty());
         // A remote engine has no mounts.
-        let packages = mounted().unwrap_or_else(|| text(&tools.join("packages")));
         let uv = match mounted() {
             Some(uv) => uv,
             None => {
@@ -163,6 +168,7 @@ impl Build<'_> {
                 text(&uv)
             }
         };
+        let any_python = mounted().or_else(|| self.recipe.interpreter.clone());
         let python = match (&self.recipe.image, &self.recipe.interpreter) {
             (None, _) => text(&paths.environment.join("bin/python")),
             (Some(_), Some(interpreter)) => interpreter.clone(),
@@ -174,6 +180,15 @@ impl Build<'_> {
                 .hint("name it with interpreter = \"/path/to/python\" in [environment]")
             })?,
         };
+        let gateway = match port {
+            Some(port) => self.egress.by_host(port),
+            None => {
+                let python = any_python.as_ref().unwrap_or(&python);
+                self.egress.attach(sandbox, python).await?
+            }
+        };
+        env.extend(self.egress.variables(&gateway));
+        let packages = text(&tools.join("packages"));
         let bin = Path::new(&python).parent().map(text).unwrap_or_default();
         let path = if path.split(':').any(|p| p == bin) {
             path
@@ -188,12 +203,11 @@ impl Build<'_> {
         let fixed = [
             ("PATH", path.as_str()),
             ("UV_CACHE_DIR", packages.as_str()),
-            ("UV_LINK_MODE", "copy"),
+            // Its cache is this sandbox's own.
+            ("UV_LINK_MODE", "hardlink"),
             ("UV_NO_CONFIG", "1"),
             ("UV_NO_PROGRESS", "1"),
             ("UV_PYTHON_DOWNLOADS", "never"),
-            // Every workspace has the same path: two builds at a time wait for each other there.
-            ("UV_LOCK_TIMEOUT", "3600"),
             ("UV_CONCURRENT_BUILDS", "2"),
             ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
             ("PYTHONDONTWRITEBYTECODE", "1"),
@@ -206,16 +220,6 @@ impl Build<'_> {
         if self.recipe.image.is_none() {
             env.insert("VIRTUAL_ENV".to_owned(), text(&paths.environment));
         }
-        if let Some(url) = &self.settings.index_url {
-            env.insert("UV_DEFAULT_INDEX".to_owned(), url.clone());
-            env.insert("PIP_INDEX_URL".to_owned(), url.clone());
-        }
-        if !self.settings.extra_index_urls.is_empty() {
-            env.insert(
-                "UV_INDEX".to_owned(),
-                self.settings.extra_index_urls.join(" "),
-            );
-        }
         env.extend(self.recipe.env.clone());
         Ok(Found {
             paths,
@@ -223,6 +227,7 @@ impl Build<'_> {
             tools,
             uv,
             python,
+            gateway,
         })
     }
 }

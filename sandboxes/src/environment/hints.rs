@@ -1,7 +1,16 @@
 //! What the user can do about a step that failed, from the words of its output.
 
 /// Words, and what helps where they turn up. The first that fits counts.
-const KNOWN: [(&[&str], &str); 17] = [
+const KNOWN: [(&[&str], &str); 19] = [
+    (
+        &["what build.allowed-hosts names"],
+        "a build reaches the package index alone: if you trust the code with more, name the host in build.allowed-hosts of \
+         your own settings (TESTWRIGHT_BUILD_ALLOWED_HOSTS)",
+    ),
+    (
+        &["is not in the cache, and the build is offline"],
+        "a package is not in the cache: build once without --offline",
+    ),
     (
         &["missing an upload date"],
         "the package index tells no upload dates: set exclude-newer = \"never\" in the recipe",
@@ -71,6 +80,7 @@ const KNOWN: [(&[&str], &str); 17] = [
             "Temporary failure in name resolution",
             "Connection refused",
             "tunnel error",
+            "502 Bad Gateway",
         ],
         "the package index cannot be reached: check the network, the proxy variables (https_proxy) or the index in the settings",
     ),

@@ -132,9 +132,6 @@ impl Build<'_> {
                 text(&bench.tools.join("constraints.txt"))
             ));
         }
-        if self.settings.offline {
-            arguments.push("--offline".to_owned());
-        }
         arguments.extend(what.iter().cloned());
         bench.uv(arguments)
     }

@@ -10,6 +10,7 @@ use super::lease::Lease;
 use super::records::{self, Layer};
 use super::steps::{Log, Steps, secret, text};
 use super::{BuildSettings, Environment, Progress, lock, verify};
+use crate::egress::{Egress, EgressSettings, Host};
 use crate::error::{ErrorKind, SandboxError};
 use crate::recipe::Recipe;
 use crate::repository::Source;
@@ -26,6 +27,7 @@ pub(super) struct Build<'a> {
     pub progress: Progress<'a>,
     pub log: &'a Log,
     pub uv: PathBuf,
+    pub egress: &'a Egress,
 }
 
 /// What was built, not yet recorded.
@@ -66,6 +68,15 @@ pub(super) async fn build(
     let uv = tokio::task::spawn_blocking(move || uv::find(given.as_deref(), &cache, may_install))
         .await
         .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))??;
+    let egress = Egress::new(&EgressSettings {
+        cache: settings.cache.clone(),
+        index_url: settings.index_url.clone(),
+        extra_index_urls: settings.extra_index_urls.clone(),
+        proxies: settings.proxies.clone(),
+        ca_bundle: settings.ca_bundle.clone(),
+        offline: settings.offline,
+        allowed_hosts: settings.allowed_hosts.clone(),
+    })?;
     let build = Build {
         backend,
         source,
@@ -75,6 +86,7 @@ pub(super) async fn build(
         progress,
         log: &log,
         uv,
+        egress: &egress,
     };
     let (mut notes, layer) = build.dependencies().await?;
     let mut environment = build.environment(origin).await?;
@@ -98,6 +110,9 @@ pub(super) async fn build(
         return Err(error);
     }
     environment.bytes = Some(backend.saved_bytes(&plan.environment).await?);
+    let most = settings.cache_size / 10;
+    let evicted = tokio::task::spawn_blocking(move || egress.evict(most)).await;
+    evicted.map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?;
     Ok(Built {
         environment,
         layer,
@@ -214,9 +229,14 @@ impl<'a> Build<'a> {
             .collect::<Vec<_>>()
             .join(" ");
         if bench.sandbox.facts().backend != "local" {
+            // What Debian's own servers are, the image says; no code of the repository or of packages ran in it yet.
+            let sources = "cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null; true";
+            let sources = output(bench.sandbox.as_ref(), &Command::shell(sources), QUICK).await?;
+            let sources = String::from_utf8_lossy(&sources.stdout).into_owned();
+            let _open = self.egress.open_for_now(Host::in_apt_sources(&sources));
             let script = format!(
-                "export DEBIAN_FRONTEND=noninteractive; apt-get update -qq && \
-                 apt-get install -y -qq --no-install-recommends {names} && rm -rf /var/lib/apt/lists/*"
+                "export DEBIAN_FRONTEND=noninteractive; apt='apt-get -qq -o APT::Sandbox::User=root'; $apt update && \
+                 $apt install -y --no-install-recommends {names} && rm -rf /var/lib/apt/lists/*"
             );
             steps.shell("install system packages", &script).await?;
             return Ok(Vec::new());
@@ -396,6 +416,7 @@ impl<'a> Build<'a> {
             progress: self.progress,
             env: bench.env.clone(),
             deadline: self.settings.step_deadline,
+            egress: Some(self.egress),
         }
     }
 
@@ -434,6 +455,9 @@ impl<'a> Build<'a> {
         Ok(value)
     }
 }
+
+/// How long a question may take.
+const QUICK: Duration = Duration::from_secs(60);
 
 /// For `sh`.
 fn quote(text: &str) -> String {

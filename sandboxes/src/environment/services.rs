@@ -61,9 +61,6 @@ impl Build<'_> {
             if let (Some(_), Some(date)) = (&self.recipe.exclude_newer, &self.plan.date) {
                 arguments.push(format!("--exclude-newer={date}"));
             }
-            if self.settings.offline {
-                arguments.push("--offline".to_owned());
-            }
             if self.uv_compiles() {
                 arguments.push("--compile-bytecode".to_owned());
             }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::{Event, Progress, hints};
+use crate::egress::Egress;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Process, Result, Sandbox};
 
@@ -57,6 +58,8 @@ pub(super) struct Steps<'a> {
     pub progress: Progress<'a>,
     pub env: BTreeMap<String, String>,
     pub deadline: Duration,
+    /// What has refused something says so in the log, and in the error of the step.
+    pub egress: Option<&'a Egress>,
 }
 
 impl Steps<'_> {
@@ -88,7 +91,7 @@ impl Steps<'_> {
                 .or_insert_with(|| value.clone());
         }
         let work = self.stream(&command);
-        let printed = match tokio::time::timeout(self.deadline, work).await {
+        let mut printed = match tokio::time::timeout(self.deadline, work).await {
             Ok(printed) => printed.map_err(|e| self.broken_off(step, e))?,
             Err(_) => {
                 let seconds = self.deadline.as_secs();
@@ -97,6 +100,10 @@ impl Steps<'_> {
                 return Err(self.error(format!("`{step}` did not end within {seconds} s"), ""));
             }
         };
+        for notice in self.egress.map(Egress::take_notices).unwrap_or_default() {
+            self.log.line(&notice);
+            printed.text.push_str(&format!("\n{notice}\n"));
+        }
         let seconds = begun.elapsed().as_secs_f64();
         self.log.line(&format!(
             "== {step}: exit code {}, {seconds:.1} s\n",

@@ -27,6 +27,7 @@ pub(super) async fn verify(
     let spec = Spec {
         start: Start::Saved(environment.saved.clone()),
         network: false,
+        host_port: None,
         root: false,
         limits: Limits::default(),
         env: environment.env.clone(),
@@ -67,6 +68,7 @@ async fn look(
         progress: logged.progress,
         env: environment.env.clone(),
         deadline: settings.collect_deadline,
+        egress: None,
     };
     let step = "collect the tests";
     // Plain asserts, so that the bytecode that is there is used.

@@ -235,12 +235,13 @@ pub fn describe(inner: &Inner, spec: &Spec, lacking: &[String]) -> String {
             )
         }
         Isolation::Landlock => {
-            let loopback = if spec.network {
-                ""
-            } else {
-                " (loopback neither)"
+            let network = match (spec.network, spec.host_port) {
+                (true, _) => network.to_owned(),
+                (false, None) => format!("{network} (loopback neither)"),
+                // Landlock knows ports, not addresses.
+                (false, Some(port)) => format!("no network but TCP to port {port} (of any host)"),
             };
-            format!("landlock + seccomp in place, no capabilities, {network}{loopback}")
+            format!("landlock + seccomp in place, no capabilities, {network}")
         }
         Isolation::None => "none".to_owned(),
     };

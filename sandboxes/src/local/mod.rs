@@ -105,9 +105,13 @@ impl Backend for Local {
         "local"
     }
 
+    fn own_loopback(&self) -> bool {
+        self.inner.isolation == Isolation::Namespaces
+    }
+
     fn layout(&self) -> String {
         format!(
-            "local-{:?}-{}",
+            "local-2-{:?}-{}",
             self.inner.isolation,
             std::env::consts::ARCH
         )

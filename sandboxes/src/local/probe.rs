@@ -64,6 +64,7 @@ fn set_up(
     let setup = Setup {
         isolation,
         network: false,
+        host_port: None,
         root: here("root"),
         binds: Vec::new(),
         overlay: overlay.then(|| Overlay {

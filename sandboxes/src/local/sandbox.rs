@@ -40,6 +40,7 @@ async fn enter(inner: Arc<Inner>, spec: Spec, ground: Ground) -> Result<LocalSan
     let setup = Setup {
         isolation: inner.isolation,
         network: spec.network,
+        host_port: spec.host_port,
         root: folder.join("root"),
         binds: layout.binds,
         overlay: layout.overlay,

@@ -27,6 +27,8 @@ pub enum Isolation {
 pub struct Setup {
     pub isolation: Isolation,
     pub network: bool,
+    /// Without a network namespace: the one TCP port that may be connected to.
+    pub host_port: Option<u16>,
     /// Where the own root is mounted (an empty folder, `Namespaces` only).
     pub root: PathBuf,
     pub binds: Vec<Bind>,

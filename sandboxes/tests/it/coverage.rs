@@ -30,6 +30,7 @@ async fn measures(backend: &dyn Backend, python: &str) {
     let spec = Spec {
         start: Start::Python(python.to_owned()),
         network: false,
+        host_port: None,
         root: false,
         limits: Limits::default(),
         env: Default::default(),

@@ -38,6 +38,7 @@ fn spec() -> Spec {
     Spec {
         start: Start::Python("3.11".to_owned()),
         network: false,
+        host_port: None,
         root: false,
         limits: Limits::default(),
         env: BTreeMap::new(),

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use testwright_sandboxes::Backend;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::recipe::{Recipe, Service};
 

@@ -170,6 +170,7 @@ fn spec(start: Start) -> Spec {
     Spec {
         start,
         network: false,
+        host_port: None,
         root: false,
         limits: Default::default(),
         env: Default::default(),

@@ -10,6 +10,8 @@ mod environment;
 #[cfg(target_os = "linux")]
 mod hostile;
 #[cfg(target_os = "linux")]
+mod index_server;
+#[cfg(target_os = "linux")]
 mod local;
 #[cfg(target_os = "linux")]
 mod place;

@@ -1,19 +1,20 @@
 //! A repository, the packages that it needs and a local backend, in a folder of their own: environments can be built
-//! there without network.
+//! there without the internet.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use crate::index_server::Server;
 use testwright_sandboxes::environment::{BuildSettings, Environment, Event, prepare};
-use testwright_sandboxes::local::{Local, LocalSettings};
+use testwright_sandboxes::local::{Isolation, Local, LocalSettings};
 use testwright_sandboxes::recipe::Recipe;
 use testwright_sandboxes::repository::{OpenOptions, Source, open};
 use testwright_sandboxes::sandbox::output;
 use testwright_sandboxes::{Backend, Command, Limits, Sandbox, SandboxError, Spec, Start};
 
 /// A backend that finds editable installs without any package: it lies in the repository itself.
-const BUILD_BACKEND: &str = r#"
+pub const BUILD_BACKEND: &str = r#"
 import os, pathlib, zipfile
 def _wheel(folder, version):
     name = f"thing-{version}-py3-none-any.whl"
@@ -58,9 +59,14 @@ print("\n".join(good + bad))
 sys.exit(2 if bad else 0 if good else 5)
 "#;
 
+/// User and password of the index.
+pub const LOGIN: &str = "reader:hunter2-secret";
+
 pub struct Place {
     pub folder: tempfile::TempDir,
-    pub backend: Local,
+    pub backend: Box<dyn Backend>,
+    /// Of the packages in [`Place::wheels`].
+    pub index: Server,
     /// Bytes that environments may take.
     pub cache_size: u64,
 }
@@ -68,24 +74,34 @@ pub struct Place {
 impl Place {
     /// `None` where this machine has no isolation, or no uv.
     pub fn new() -> Option<Place> {
+        Place::within(None)
+    }
+
+    /// The same with this isolation and no other.
+    pub fn within(force: Option<Isolation>) -> Option<Place> {
         let folder = tempfile::tempdir().unwrap();
+        let backend = Local::new(LocalSettings {
+            cache: folder.path().join("local"),
+            launcher: vec![env!("CARGO_BIN_EXE_testwright-jail").into()],
+            force,
+            ..LocalSettings::default()
+        });
+        match backend {
+            Ok(backend) => Place::on(Box::new(backend), folder),
+            Err(e) => {
+                eprintln!("skipped: {e}");
+                None
+            }
+        }
+    }
+
+    pub fn on(backend: Box<dyn Backend>, folder: tempfile::TempDir) -> Option<Place> {
         if let Err(e) = testwright_sandboxes::uv::find(None, folder.path(), false) {
             eprintln!("skipped: {e}");
             return None;
         }
-        let backend = Local::new(LocalSettings {
-            cache: folder.path().join("local"),
-            launcher: vec![env!("CARGO_BIN_EXE_testwright-jail").into()],
-            ..LocalSettings::default()
-        });
-        let backend = match backend {
-            Ok(backend) => backend,
-            Err(e) => {
-                eprintln!("skipped: {e}");
-                return None;
-            }
-        };
         let place = Place {
+            index: Server::index(folder.path().join("wheels"), Some(LOGIN)),
             folder,
             backend,
             cache_size: 50 << 30,
@@ -116,7 +132,7 @@ impl Place {
     }
 
     pub fn wheels(&self) -> PathBuf {
-        self.folder.path().join("cache/packages/wheels")
+        self.folder.path().join("wheels")
     }
 
     /// A package of one module that can be run with `-m`.
@@ -169,7 +185,10 @@ impl Place {
 
     pub fn settings(&self) -> BuildSettings {
         BuildSettings {
-            offline: true,
+            index_url: Some(format!(
+                "http://{LOGIN}@127.0.0.1:{}/simple",
+                self.index.port
+            )),
             cache_size: self.cache_size,
             step_deadline: Duration::from_secs(120),
             ..BuildSettings::new(self.folder.path().join("cache"))
@@ -198,7 +217,7 @@ impl Place {
             }
         };
         let result = prepare(
-            &self.backend,
+            self.backend.as_ref(),
             source,
             recipe,
             origin,
@@ -213,6 +232,7 @@ impl Place {
         let spec = Spec {
             start: Start::Saved(environment.saved.clone()),
             network: false,
+            host_port: None,
             root: false,
             limits: Limits::default(),
             env: environment.env.clone(),
@@ -249,14 +269,6 @@ pub fn recipe() -> Recipe {
             "wheel; python_version < '3'".into(),
         ],
         exclude_newer: Some("never".to_owned()),
-        env: [
-            (
-                "UV_FIND_LINKS".to_owned(),
-                "/opt/testwright-packages/wheels".to_owned(),
-            ),
-            ("UV_NO_INDEX".to_owned(), "1".to_owned()),
-        ]
-        .into(),
         ..Recipe::default()
     }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use testwright_sandboxes::Backend;
+
 use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::recipe::Recipe;
 

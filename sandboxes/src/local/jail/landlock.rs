@@ -4,8 +4,8 @@
 //! and times of files of the same user it does not protect, which the sandbox's facts say.
 
 use landlock::{
-    ABI, Access, AccessFs, CompatLevel, Compatible, LandlockStatus, Ruleset, RulesetAttr,
-    RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, NetPort, Ruleset,
+    RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
 };
 
 use super::super::wire::Setup;
@@ -38,11 +38,20 @@ pub fn apply(setup: &Setup) -> Result<Vec<String>, String> {
     let (writable, readable): (Vec<_>, Vec<_>) = setup.binds.iter().partition(|bind| bind.writable);
     let read = AccessFs::from_read(abi);
     let all = AccessFs::from_all(abi);
+    let port = setup.host_port.filter(|_| !setup.network);
     let status = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(all)
+        .and_then(|set| match port {
+            Some(_) => set.handle_access(AccessNet::from_all(abi)),
+            None => Ok(set),
+        })
         .and_then(|set| set.scope(Scope::from_all(abi)))
         .and_then(|set| set.create())
+        .and_then(|set| match port {
+            Some(port) => set.add_rule(NetPort::new(port, AccessNet::ConnectTcp)),
+            None => Ok(set),
+        })
         .and_then(|set| set.add_rules(path_beneath_rules(SYSTEM.iter().chain(ETC_READ_ONLY), read)))
         .and_then(|set| set.add_rules(path_beneath_rules(READABLE.iter().chain(network), read)))
         .and_then(|set| {
@@ -66,6 +75,9 @@ pub fn apply(setup: &Setup) -> Result<Vec<String>, String> {
     let mut lacking =
         vec!["modes and times of the user's files outside are not protected".to_owned()];
     if let LandlockStatus::Available { effective_abi, .. } = status.landlock {
+        if port.is_some() && effective_abi < ABI::V4 {
+            lacking.push("TCP while building is not limited".to_owned());
+        }
         if effective_abi < ABI::V6 {
             lacking.push("signals to processes outside are not refused".to_owned());
         }

@@ -7,7 +7,7 @@ use seccompiler::{
     SeccompCondition as Condition, SeccompFilter, SeccompRule as Rule, apply_filter,
 };
 
-use super::super::wire::Isolation;
+use super::super::wire::{Isolation, Setup};
 
 const REFUSED: &[i64] = &[
     libc::SYS_mount,
@@ -70,10 +70,14 @@ const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541c];
 
 type Rules = BTreeMap<i64, Vec<Rule>>;
 
-pub fn apply(isolation: Isolation, network: bool) -> Result<(), String> {
+pub fn apply(setup: &Setup) -> Result<(), String> {
     let build = || -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
+        let mut rules = rules(setup.isolation, setup.network)?;
+        if setup.isolation == Isolation::Landlock && !setup.network && setup.host_port.is_some() {
+            one_port(&mut rules)?;
+        }
         Ok(vec![
-            program(rules(isolation, network)?, libc::EPERM)?,
+            program(rules, libc::EPERM)?,
             // Its flags lie in memory, out of a filter's sight: "not there" makes libc fall back to clone.
             program(BTreeMap::from([(libc::SYS_clone3, vec![])]), libc::ENOSYS)?,
         ])
@@ -130,6 +134,35 @@ fn rules(isolation: Isolation, network: bool) -> Result<Rules, seccompiler::Back
         }
     }
     Ok(rules)
+}
+
+/// Landlock keeps TCP to one port; nothing else may pass beside it. Its rules know neither MPTCP nor a connection that
+/// is made by sending (TCP Fast Open).
+fn one_port(rules: &mut Rules) -> Result<(), seccompiler::BackendError> {
+    let is_not = |index, value: i32| Condition::new(index, Length::Dword, Op::Ne, value as u64);
+    let masked = |index, mask: u64, value: i32| {
+        Condition::new(index, Length::Dword, Op::MaskedEq(mask), value as u64)
+    };
+    let mut socket = vec![Rule::new(vec![is_not(0, libc::AF_INET)?])?];
+    for kind in [0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15] {
+        socket.push(Rule::new(vec![masked(1, 0xf, kind)?])?);
+    }
+    let other = vec![is_not(2, 0)?, is_not(2, libc::IPPROTO_TCP)?];
+    socket.push(Rule::new(other)?);
+    rules.insert(libc::SYS_socket, socket);
+    rules.remove(&libc::SYS_connect);
+    for number in [libc::SYS_bind, libc::SYS_listen] {
+        rules.insert(number, vec![]);
+    }
+    for (number, flags) in [
+        (libc::SYS_sendto, 3),
+        (libc::SYS_sendmsg, 2),
+        (libc::SYS_sendmmsg, 3),
+    ] {
+        let fast_open = masked(flags, libc::MSG_FASTOPEN as u64, libc::MSG_FASTOPEN)?;
+        rules.insert(number, vec![Rule::new(vec![fast_open])?]);
+    }
+    Ok(())
 }
 
 fn program(rules: Rules, error: i32) -> Result<BpfProgram, seccompiler::BackendError> {

@@ -46,13 +46,13 @@ fn confine(setup: &Setup) -> Result<Vec<String>, String> {
         Isolation::Namespaces => {
             let lacking = namespaces::enter(setup)?;
             ids::drop_privileges(setup.owner.map(|_| ids::INSIDE))?;
-            seccomp::apply(setup.isolation, setup.network)?;
+            seccomp::apply(setup)?;
             lacking
         }
         Isolation::Landlock => {
             ids::drop_privileges(setup.owner)?;
             let lacking = landlock::apply(setup)?;
-            seccomp::apply(setup.isolation, setup.network)?;
+            seccomp::apply(setup)?;
             lacking
         }
         Isolation::None => Vec::new(),

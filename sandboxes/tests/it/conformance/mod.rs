@@ -69,6 +69,7 @@ impl Ground<'_> {
         Spec {
             start: self.start.clone(),
             network: false,
+            host_port: None,
             root: false,
             limits: Limits {
                 memory: 512 << 20,

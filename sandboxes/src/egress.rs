@@ -1,0 +1,297 @@
+//! The way out of a sandbox in which an environment is built: to the package indexes of the settings, and to hosts
+//! that the user allowed.
+//!
+//! Such a sandbox has no network. What listens on its loopback is a relay ([`relay`]), which carries connections to
+//! this process; here they are answered as HTTP by a package index ([`index`]), which asks the real ones with their
+//! credentials and proxies and keeps files for later builds, or by a proxy for allowed hosts ([`forward`]). Where
+//! sandboxes share the host's loopback (Landlock), a listener there takes the relay's place. All that comes from a
+//! sandbox is foreign, and so is what an index says: it cannot make the host ask for private addresses.
+
+mod downloads;
+mod forward;
+mod hosts;
+mod index;
+mod page;
+mod relay;
+mod serve;
+mod transfer;
+mod upstream;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use reqwest::Url;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::{Result, Sandbox};
+use downloads::{Downloads, Page};
+pub use hosts::Host;
+use relay::{Relay, Task};
+use upstream::{Trusted, Upstream};
+
+/// What a build may reach, and how.
+#[derive(Debug, Clone, Default)]
+pub struct EgressSettings {
+    /// Folder that keeps what was fetched.
+    pub cache: PathBuf,
+    /// With credentials; `None` for PyPI. As uv has it, `NAME=` may come before an address.
+    pub index_url: Option<String>,
+    pub extra_index_urls: Vec<String>,
+    pub proxies: BTreeMap<String, String>,
+    pub ca_bundle: Option<PathBuf>,
+    /// Serve what is kept, and ask for nothing.
+    pub offline: bool,
+    pub allowed_hosts: Vec<String>,
+}
+
+const PYPI: &str = "https://pypi.org/simple/";
+
+/// Files and pages that are fetched at one time.
+const AT_ONCE: usize = 64;
+
+/// Lines of notices between two steps.
+const NOTICES: usize = 40;
+
+/// Serves any number of sandboxes, one after the other, until it is dropped.
+pub struct Egress {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// Part of every address: the loopback of a machine is open to all its users.
+    token: String,
+    indexes: Vec<Index>,
+    hosts: Vec<Host>,
+    /// Open for one step.
+    for_now: Mutex<Vec<Host>>,
+    offline: bool,
+    upstream: Upstream,
+    downloads: Downloads,
+    pages: Mutex<HashMap<String, Arc<Page>>>,
+    /// Kept files whose digest is right.
+    checked: Mutex<HashSet<PathBuf>>,
+    at_once: Semaphore,
+    notices: Mutex<Vec<String>>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+struct Index {
+    /// In the addresses that sandboxes see; tells nothing of the credentials.
+    id: String,
+    /// As uv names it.
+    name: Option<String>,
+    trusted: Trusted,
+}
+
+/// The way out of one sandbox, closed when dropped.
+pub struct Gateway {
+    port: u16,
+    _relay: Option<Relay>,
+}
+
+/// A listener on the host's loopback, for sandboxes that share it.
+pub struct HostPort {
+    pub port: u16,
+    _task: Task,
+}
+
+impl Egress {
+    pub fn new(settings: &EgressSettings) -> Result<Egress> {
+        let mut indexes = Vec::new();
+        let urls = settings.extra_index_urls.iter().map(String::as_str);
+        for text in urls.chain([settings.index_url.as_deref().unwrap_or(PYPI)]) {
+            indexes.push(Index::parse(text)?);
+        }
+        let hosts = settings.allowed_hosts.iter().map(|text| Host::parse(text));
+        Ok(Egress {
+            inner: Arc::new(Inner {
+                token: token()?,
+                indexes,
+                hosts: hosts.collect::<Result<_>>()?,
+                for_now: Mutex::default(),
+                offline: settings.offline,
+                upstream: Upstream::new(&settings.proxies, settings.ca_bundle.as_deref())?,
+                downloads: Downloads::open(&settings.cache)?,
+                pages: Mutex::default(),
+                checked: Mutex::default(),
+                at_once: Semaphore::new(AT_ONCE),
+                notices: Mutex::default(),
+                tasks: Mutex::default(),
+            }),
+        })
+    }
+
+    /// Starts the relay in a sandbox that has a loopback of its own. `python`: an interpreter there.
+    pub async fn attach(&self, sandbox: &dyn Sandbox, python: &str) -> Result<Gateway> {
+        let inner = self.inner.clone();
+        let relay = Relay::start(sandbox, python, move |stream| {
+            let serving = serve::connection(inner.clone(), stream);
+            inner.spawn(serving);
+        })
+        .await?;
+        Ok(Gateway {
+            port: relay.port,
+            _relay: Some(relay),
+        })
+    }
+
+    /// The same for sandboxes that share the host's loopback.
+    pub async fn listen(&self) -> Result<HostPort> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let port = listener.local_addr()?.port();
+        let inner = self.inner.clone();
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let _ = stream.set_nodelay(true);
+                inner.spawn(serve::connection(inner.clone(), stream));
+            }
+        });
+        Ok(HostPort {
+            port,
+            _task: Task(task),
+        })
+    }
+
+    /// The way out by a port of the host.
+    pub fn by_host(&self, host: &HostPort) -> Gateway {
+        Gateway {
+            port: host.port,
+            _relay: None,
+        }
+    }
+
+    /// What uv, pip and others have to be told.
+    pub fn variables(&self, gateway: &Gateway) -> BTreeMap<String, String> {
+        let (inner, port) = (&self.inner, gateway.port);
+        let proxy = format!("http://testwright:{}@127.0.0.1:{port}", inner.token);
+        let address = |index: &Index| {
+            format!(
+                "http://127.0.0.1:{port}/{}/index/{}/simple/",
+                inner.token, index.id
+            )
+        };
+        let named = |index: &Index| match &index.name {
+            Some(name) => format!("{name}={}", address(index)),
+            None => address(index),
+        };
+        let mut variables = BTreeMap::new();
+        let mut set = |names: &[&str], value: &str| {
+            for name in names {
+                variables.insert((*name).to_owned(), value.to_owned());
+            }
+        };
+        set(
+            &["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"],
+            &proxy,
+        );
+        set(&["all_proxy", "ALL_PROXY"], &proxy);
+        set(&["no_proxy", "NO_PROXY"], "127.0.0.1,localhost,::1");
+        if let Some((last, extra)) = inner.indexes.split_last() {
+            set(&["UV_DEFAULT_INDEX"], &named(last));
+            set(&["PIP_INDEX_URL"], &address(last));
+            if !extra.is_empty() {
+                let list = |of: &dyn Fn(&Index) -> String| {
+                    extra.iter().map(of).collect::<Vec<_>>().join(" ")
+                };
+                set(&["UV_INDEX"], &list(&named));
+                set(&["PIP_EXTRA_INDEX_URL"], &list(&address));
+            }
+        }
+        variables
+    }
+
+    /// Allows hosts until the guard is dropped: public ones only.
+    pub fn open_for_now(&self, hosts: Vec<Host>) -> OpenForNow<'_> {
+        *lock(&self.inner.for_now) = hosts;
+        OpenForNow(self)
+    }
+
+    /// What was refused, and what could not be had, since it was asked last; a line each.
+    pub fn take_notices(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.inner.notices))
+    }
+
+    /// Removes what was used longest ago beyond this many bytes. Blocks.
+    pub fn evict(&self, most: u64) {
+        if let Err(error) = self.inner.downloads.evict(most) {
+            tracing::warn!(%error, "old downloads were not removed");
+        }
+    }
+}
+
+impl Drop for Egress {
+    fn drop(&mut self) {
+        lock(&self.inner.tasks).abort_all();
+    }
+}
+
+pub struct OpenForNow<'a>(&'a Egress);
+
+impl Drop for OpenForNow<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.inner.for_now).clear();
+    }
+}
+
+impl Inner {
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = lock(&self.tasks);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(work);
+    }
+
+    fn note(&self, line: String) {
+        let mut notices = lock(&self.notices);
+        if notices.len() < NOTICES && !notices.contains(&line) {
+            notices.push(line);
+        }
+    }
+
+    fn refused(&self, host: &str) {
+        self.note(format!(
+            "network: {host} was refused: a build reaches the package index alone, and what build.allowed-hosts names"
+        ));
+    }
+}
+
+impl Index {
+    fn parse(text: &str) -> Result<Index> {
+        let (name, address) = match text.split_once('=') {
+            Some((name, rest)) if !name.contains([':', '/']) => (Some(name.to_owned()), rest),
+            _ => (None, text),
+        };
+        let url = Url::parse(address)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let Some(mut url) = url else {
+            let hidden = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
+            let text = format!("use the package index {hidden}");
+            return Err(SandboxError::new(ErrorKind::Input, text)
+                .hint("write its address as https://host/path/simple"));
+        };
+        url.set_fragment(None);
+        if !url.path().ends_with('/') {
+            url.set_path(&format!("{}/", url.path()));
+        }
+        Ok(Index {
+            id: downloads::key(&[&upstream::shown(&url)])[..16].to_owned(),
+            name,
+            trusted: Trusted { url },
+        })
+    }
+}
+
+fn token() -> Result<String> {
+    let mut bytes = [0; 16];
+    std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(downloads::hex(&bytes))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

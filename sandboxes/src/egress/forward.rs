@@ -1,0 +1,157 @@
+//! A proxy for hosts that the user allowed, and nothing else. TLS goes through it unread.
+
+use std::sync::Arc;
+
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderMap, HeaderName};
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use reqwest::Url;
+
+use super::serve::{Body, text};
+use super::upstream::Refusal;
+use super::{Inner, lock};
+
+/// What is passed on of a request without TLS, and of its answer.
+const ASKED: [HeaderName; 7] = [
+    header::ACCEPT,
+    header::RANGE,
+    header::IF_RANGE,
+    header::IF_MODIFIED_SINCE,
+    header::IF_NONE_MATCH,
+    header::CACHE_CONTROL,
+    header::USER_AGENT,
+];
+pub const ANSWERED: [HeaderName; 9] = [
+    header::CONTENT_TYPE,
+    header::CONTENT_LENGTH,
+    header::CONTENT_RANGE,
+    header::CONTENT_ENCODING,
+    header::ACCEPT_RANGES,
+    header::LAST_MODIFIED,
+    header::ETAG,
+    header::LOCATION,
+    header::DATE,
+];
+
+enum Allowed {
+    /// By the user: wherever it is.
+    Named,
+    /// For this step: if it is public.
+    ForNow,
+}
+
+fn allowed(inner: &Inner, host: &str, port: u16) -> Option<Allowed> {
+    if inner.offline {
+        return None;
+    }
+    if inner.hosts.iter().any(|known| known.matches(host, port)) {
+        return Some(Allowed::Named);
+    }
+    let for_now = lock(&inner.for_now);
+    let open = for_now.iter().any(|known| known.matches(host, port));
+    open.then_some(Allowed::ForNow)
+}
+
+fn refuse(inner: &Inner, host: &str) -> Response<Body> {
+    inner.refused(host);
+    text(
+        StatusCode::FORBIDDEN,
+        &format!("{host}: not allowed while an environment is built (build.allowed-hosts)"),
+    )
+}
+
+fn answer(inner: &Inner, refusal: &Refusal) -> Response<Body> {
+    match refusal {
+        Refusal::Forbidden(host) => refuse(inner, host),
+        Refusal::Failed(why) => {
+            inner.note(format!("network: {why}"));
+            text(StatusCode::BAD_GATEWAY, why)
+        }
+    }
+}
+
+/// `CONNECT host:port`.
+pub async fn tunnel(inner: Arc<Inner>, request: Request<Incoming>) -> Response<Body> {
+    let target = request.uri().authority().cloned();
+    let Some((host, port)) = target.and_then(|t| Some((t.host().to_owned(), t.port_u16()?))) else {
+        return text(StatusCode::BAD_REQUEST, "CONNECT wants host:port");
+    };
+    let Some(allowed) = allowed(&inner, &host, port) else {
+        return refuse(&inner, &format!("{host}:{port}"));
+    };
+    let named = matches!(allowed, Allowed::Named);
+    let mut out = match inner.upstream.dial(&host, port, named).await {
+        Ok(stream) => stream,
+        Err(refusal) => return answer(&inner, &refusal),
+    };
+    inner.clone().spawn(async move {
+        let Ok(upgraded) = hyper::upgrade::on(request).await else {
+            return;
+        };
+        let mut stream = TokioIo::new(upgraded);
+        let _ = tokio::io::copy_bidirectional(&mut stream, &mut out).await;
+    });
+    let mut response = text(StatusCode::OK, "");
+    *response.body_mut() = http_body_util::Empty::new()
+        .map_err(|never| match never {})
+        .boxed_unsync();
+    response.headers_mut().clear();
+    response
+}
+
+/// `GET http://host/path`.
+pub async fn request(inner: &Arc<Inner>, request: &Request<Incoming>) -> Response<Body> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return text(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "only GET and HEAD without TLS",
+        );
+    }
+    let url = Url::parse(&request.uri().to_string());
+    let Some(url) = url
+        .ok()
+        .filter(|url| url.scheme() == "http" && url.has_host())
+    else {
+        return text(StatusCode::BAD_REQUEST, "not an address");
+    };
+    let host = url.host_str().unwrap_or_default().to_owned();
+    let port = url.port_or_known_default().unwrap_or(80);
+    let Some(allowed) = allowed(inner, &host, port) else {
+        return refuse(inner, &format!("{host}:{port}"));
+    };
+    let named = match allowed {
+        Allowed::Named => inner.hosts.as_slice(),
+        Allowed::ForNow => &[],
+    };
+    let headers = pick(request.headers(), &ASKED);
+    let got = inner
+        .upstream
+        .get(request.method(), url, &headers, None, named, false)
+        .await;
+    match got {
+        Ok(response) => pass(response),
+        Err(refusal) => answer(inner, &refusal),
+    }
+}
+
+pub fn pick(headers: &HeaderMap, names: &[HeaderName]) -> HeaderMap {
+    let mut picked = HeaderMap::new();
+    for name in names {
+        if let Some(value) = headers.get(name) {
+            picked.insert(name.clone(), value.clone());
+        }
+    }
+    picked
+}
+
+/// An answer as it came.
+pub fn pass(response: reqwest::Response) -> Response<Body> {
+    let (status, headers) = (response.status(), pick(response.headers(), &ANSWERED));
+    let body: reqwest::Body = response.into();
+    let mut passed = Response::new(body.map_err(std::io::Error::other).boxed_unsync());
+    *passed.status_mut() = status;
+    *passed.headers_mut() = headers;
+    passed
+}

@@ -1,0 +1,194 @@
+//! Which hosts may be reached: by name where the user named them, else only those that are public.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::Result;
+
+/// A host that may be reached: `github.com`, `*.example.org`, `build.example.org:8443`. Without a port: 80 and 443.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host {
+    /// In lower case, without the `*.`.
+    name: String,
+    below: bool,
+    port: Option<u16>,
+}
+
+impl Host {
+    pub fn parse(text: &str) -> Result<Host> {
+        let refused = || {
+            SandboxError::new(ErrorKind::Input, format!("allow the host `{text}`"))
+                .hint("write a host name, such as github.com, *.example.org or example.org:8443")
+        };
+        let (name, port) = match text.rsplit_once(':') {
+            Some((name, port)) if !name.ends_with(':') && !name.contains(':') => {
+                (name, Some(port.parse().map_err(|_| refused())?))
+            }
+            _ => (text, None),
+        };
+        let (below, name) = match name.strip_prefix("*.") {
+            Some(name) => (true, name),
+            None => (false, name),
+        };
+        let name = name.trim_start_matches('[').trim_end_matches(']');
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
+        if name.is_empty() || !name.chars().all(fits) {
+            return Err(refused());
+        }
+        Ok(Host {
+            name: name.to_lowercase(),
+            below,
+            port,
+        })
+    }
+
+    /// The servers that the text of apt's lists names, in both of their forms.
+    pub fn in_apt_sources(text: &str) -> Vec<Host> {
+        let lines = text.lines().map(str::trim);
+        let words = lines
+            .filter(|line| !line.starts_with('#'))
+            .flat_map(str::split_whitespace);
+        let mut hosts: Vec<Host> = words
+            .filter_map(|word| {
+                let url = reqwest::Url::parse(word).ok()?;
+                let fits = matches!(url.scheme(), "http" | "https");
+                Host::parse(url.host_str().filter(|_| fits)?).ok()
+            })
+            .collect();
+        hosts.dedup();
+        hosts.truncate(32);
+        hosts
+    }
+
+    pub fn matches(&self, host: &str, port: u16) -> bool {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let host = host.trim_end_matches('.').to_lowercase();
+        let name = if self.below {
+            host.strip_suffix(&self.name)
+                .is_some_and(|rest| rest.ends_with('.'))
+        } else {
+            host == self.name
+        };
+        name && match self.port {
+            Some(own) => own == port,
+            None => port == 80 || port == 443,
+        }
+    }
+}
+
+/// The address in a host's name, if it is one.
+pub fn literal(host: &str) -> Option<IpAddr> {
+    host.trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse()
+        .ok()
+}
+
+/// An address of the internet: not of this machine, its network, or a cloud's own services.
+pub fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    !(a == 0
+        || address.is_loopback()
+        || address.is_private()
+        || address.is_link_local()
+        || (a == 100 && (64..128).contains(&b))
+        || (a == 192 && b == 0 && c == 0)
+        || (a == 198 && (18..20).contains(&b))
+        || a >= 224)
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let parts = address.segments();
+    // Addresses of IPv4 in several disguises: mapped, compatible, translated (two prefixes), 6to4.
+    let inner = match parts {
+        [0, 0, 0, 0, 0, 0xffff, high, low]
+        | [0, 0, 0, 0, 0, 0, high, low]
+        | [0, 0, 0, 0, 0xffff, 0, high, low]
+        | [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..] => Some((high, low)),
+        _ => None,
+    };
+    if let Some((high, low)) = inner {
+        return is_public_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
+    }
+    // What is given out to the internet; of it not Teredo, which hides an address of IPv4.
+    (parts[0] & 0xe000) == 0x2000 && !(parts[0] == 0x2001 && parts[1] == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn private_addresses_in_every_disguise() {
+        for address in [
+            "127.0.0.1",
+            "127.8.8.8",
+            "0.0.0.0",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "192.0.0.192",
+            "198.18.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+            "::10.0.0.1",
+            "64:ff9b::a9fe:a9fe",
+            "64:ff9b:1::a9fe:a9fe",
+            "2002:7f00:1::",
+            "2001:0:1::1",
+            "fd00:ec2::254",
+            "fe80::1",
+            "ff02::1",
+        ] {
+            assert!(!is_public(address.parse().unwrap()), "{address}");
+        }
+        for address in ["151.101.0.223", "2a04:4e42::223", "64:ff9b::9765:df"] {
+            assert!(is_public(address.parse().unwrap()), "{address}");
+        }
+    }
+
+    #[test]
+    fn servers_of_debian_in_both_forms() {
+        let text = "# deb http://old.example.org/debian x main\ndeb [signed-by=/k] http://deb.debian.org/debian bookworm main\n\
+                    Types: deb\nURIs: https://security.debian.org/debian-security\nSigned-By: /usr/share/keyrings/x.gpg\n";
+        let wanted = ["deb.debian.org", "security.debian.org"];
+        let wanted: Vec<Host> = wanted.iter().map(|h| Host::parse(h).unwrap()).collect();
+        assert_eq!(Host::in_apt_sources(text), wanted);
+    }
+
+    #[test]
+    fn hosts_match_by_name_and_port() {
+        let matches =
+            |pattern: &str, host: &str, port| Host::parse(pattern).unwrap().matches(host, port);
+        assert!(matches("github.com", "GitHub.com.", 443));
+        assert!(!matches("github.com", "github.com", 22));
+        assert!(!matches("github.com", "evilgithub.com", 443));
+        assert!(matches("*.example.org", "a.b.example.org", 80));
+        assert!(!matches("*.example.org", "example.org", 80));
+        assert!(!matches("*.example.org", "evilexample.org", 80));
+        assert!(matches("git.example.org:8443", "git.example.org", 8443));
+        assert!(!matches("git.example.org:8443", "git.example.org", 443));
+        for wrong in ["", "https://github.com", "a b", "*", "a/b", "host:port"] {
+            assert_eq!(
+                Host::parse(wrong).unwrap_err().kind,
+                ErrorKind::Input,
+                "{wrong}"
+            );
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! A package index for sandboxes: pages and files of the real ones. Only a file that a page names is served.
+
+use std::sync::Arc;
+
+use hyper::body::Incoming;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use reqwest::Url;
+
+use super::downloads::{Page, key};
+use super::page::{self, HTML, JSON};
+use super::serve::{Body, text, whole};
+use super::transfer::{self, Wanted};
+use super::upstream::{Refusal, percent_decoded, shown};
+use super::{Index, Inner, forward, lock};
+
+/// Bytes of the longest page.
+const LONGEST_PAGE: u64 = 256 << 20;
+
+/// For those that read JSON. Others, such as an old pip, get HTML.
+const ACCEPT: &str = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01";
+const ACCEPT_HTML: &str = "application/vnd.pypi.simple.v1+html, text/html;q=0.9";
+
+/// Why there is no page.
+struct Failure {
+    status: StatusCode,
+    why: String,
+}
+
+impl Failure {
+    fn new(status: StatusCode, why: impl Into<String>) -> Failure {
+        Failure {
+            status,
+            why: why.into(),
+        }
+    }
+}
+
+/// `GET …/index/ID/simple/PROJECT/`.
+pub async fn page(inner: &Inner, id: &str, project: &str, headers: &HeaderMap) -> Response<Body> {
+    let accepts = headers.get(header::ACCEPT);
+    let json = accepts.is_some_and(|accept| {
+        let accept = String::from_utf8_lossy(accept.as_bytes()).to_lowercase();
+        accept.contains("vnd.pypi.simple.v1+json") || accept.contains("simple.latest+json")
+    });
+    match find(inner, id, project, json).await {
+        Ok(page) => {
+            let mut response = whole(page.body.clone().into());
+            let kind = if page.head.json { JSON } else { HTML };
+            let headers = response.headers_mut();
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+            let fresh = HeaderValue::from_static("max-age=600");
+            headers.insert(header::CACHE_CONTROL, fresh);
+            response
+        }
+        Err(failure) => text(failure.status, &failure.why),
+    }
+}
+
+async fn find(inner: &Inner, id: &str, project: &str, json: bool) -> Result<Arc<Page>, Failure> {
+    let nothing = || Failure::new(StatusCode::NOT_FOUND, "there is no such project");
+    let Some(index) = inner.indexes.iter().find(|index| index.id == id) else {
+        return Err(nothing());
+    };
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if project.is_empty() || project.starts_with('.') || !project.chars().all(fits) {
+        return Err(nothing());
+    }
+    let kind = if json { "j" } else { "h" };
+    let name = key(&[&shown(&index.trusted.url), project, kind]);
+    if let Some(page) = lock(&inner.pages).get(&name) {
+        return Ok(page.clone());
+    }
+    let (downloads, of) = (inner.downloads.clone(), name.clone());
+    let kept = tokio::task::spawn_blocking(move || downloads.page(&of)).await;
+    let kept = kept.ok().flatten();
+    let (page, new) = match kept {
+        Some(page) if inner.offline || page.is_fresh() => (page, false),
+        None if inner.offline => {
+            inner.note(format!(
+                "package index: {project} is not in the cache, and the build is offline"
+            ));
+            return Err(nothing());
+        }
+        kept => (fetch(inner, index, project, json, kept).await?, true),
+    };
+    let page = Arc::new(page);
+    if new {
+        let (downloads, page, name) = (inner.downloads.clone(), page.clone(), name.clone());
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = downloads.keep_page(&name, &page) {
+                tracing::warn!(%error, "a page of a package index was not kept");
+            }
+        });
+    }
+    lock(&inner.pages).insert(name, page.clone());
+    Ok(page)
+}
+
+async fn fetch(
+    inner: &Inner,
+    index: &Index,
+    project: &str,
+    json: bool,
+    kept: Option<Page>,
+) -> Result<Page, Failure> {
+    let bad = |why: String| {
+        inner.note(format!("package index: {why}"));
+        Failure::new(StatusCode::BAD_GATEWAY, why)
+    };
+    let _turn = inner.at_once.acquire().await;
+    let url = index.trusted.url.join(&format!("{project}/"));
+    let url = url.map_err(|e| bad(e.to_string()))?;
+    let mut headers = HeaderMap::new();
+    let accept = if json { ACCEPT } else { ACCEPT_HTML };
+    headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
+    let etag = kept.as_ref().and_then(|page| page.head.etag.as_deref());
+    if let Some(etag) = etag.and_then(|etag| HeaderValue::from_str(etag).ok()) {
+        headers.insert(header::IF_NONE_MATCH, etag);
+    }
+    let mut response = inner
+        .upstream
+        .get(
+            &Method::GET,
+            url.clone(),
+            &headers,
+            Some(&index.trusted),
+            &inner.hosts,
+            true,
+        )
+        .await
+        .map_err(|refusal| failed(inner, &refusal))?;
+    let status = response.status();
+    if let (StatusCode::NOT_MODIFIED, Some(mut page)) = (status, kept) {
+        page.renew();
+        return Ok(page);
+    }
+    if status == StatusCode::NOT_FOUND || status == StatusCode::GONE {
+        return Err(Failure::new(
+            StatusCode::NOT_FOUND,
+            "there is no such project",
+        ));
+    }
+    if !status.is_success() {
+        let why = format!("{} answers {status}", shown(&url));
+        inner.note(format!("package index: {why}"));
+        return Err(Failure::new(status, why));
+    }
+    let (etag, kind) = {
+        let text = |name: HeaderName| Some(response.headers().get(name)?.to_str().ok()?.to_owned());
+        (text(header::ETAG), text(header::CONTENT_TYPE))
+    };
+    let is_json = kind.is_some_and(|kind| kind.contains("json"));
+    // Where redirects have led to: relative addresses begin there.
+    let base = response.url().clone();
+    let mut body = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) if body.len() as u64 + chunk.len() as u64 <= LONGEST_PAGE => {
+                body.extend_from_slice(&chunk);
+            }
+            Ok(Some(_)) => return Err(bad(format!("{} is too long", shown(&url)))),
+            Ok(None) => break,
+            Err(error) => return Err(bad(format!("{} breaks off: {error}", shown(&url)))),
+        }
+    }
+    let place = format!(
+        "../../../../files/{}/{}/{project}/",
+        if json { "j" } else { "h" },
+        index.id
+    );
+    let read = tokio::task::spawn_blocking(move || page::rewrite(&body, is_json, &base, &place));
+    let read = read.await.map_err(|e| bad(e.to_string()))?;
+    let (body, files) = read.map_err(|why| bad(format!("{}: {why}", shown(&url))))?;
+    Ok(Page::new(etag, is_json, files, body))
+}
+
+fn failed(inner: &Inner, refusal: &Refusal) -> Failure {
+    match refusal {
+        Refusal::Forbidden(host) => {
+            inner.refused(host);
+            Failure::new(StatusCode::FORBIDDEN, refusal.text())
+        }
+        Refusal::Failed(why) => {
+            inner.note(format!("package index: {why}"));
+            Failure::new(StatusCode::BAD_GATEWAY, why)
+        }
+    }
+}
+
+/// `GET …/files/KIND/ID/PROJECT/FILE`, where FILE may end in `.metadata`.
+pub async fn file(
+    inner: Arc<Inner>,
+    kind: &str,
+    id: &str,
+    project: &str,
+    file: &str,
+    request: &Request<Incoming>,
+) -> Response<Body> {
+    let page = match find(&inner, id, project, kind == "j").await {
+        Ok(page) => page,
+        Err(failure) => return text(failure.status, &failure.why),
+    };
+    let Some(index) = inner.indexes.iter().find(|index| index.id == id) else {
+        return text(StatusCode::NOT_FOUND, "there is no such index");
+    };
+    let trusted = index.trusted.clone();
+    let name = percent_decoded(file);
+    let files = &page.head.files;
+    let metadata = || {
+        let found = files.get(name.strip_suffix(".metadata")?)?;
+        let digest = found.metadata.clone()?;
+        let mut url = Url::parse(&found.url).ok()?;
+        url.set_path(&format!("{}.metadata", url.path()));
+        Some((url, digest))
+    };
+    let plain = files.get(&name);
+    let plain = plain.and_then(|found| Some((Url::parse(&found.url).ok()?, found.sha256.clone())));
+    let Some((url, sha256)) = plain.or_else(metadata) else {
+        return text(StatusCode::NOT_FOUND, "the index names no such file");
+    };
+    let wanted = Wanted {
+        name,
+        path: sha256
+            .as_deref()
+            .map(|sha256| inner.downloads.file(url.as_str(), sha256)),
+        url,
+        sha256,
+    };
+    let range = request.headers().get(header::RANGE);
+    let head = *request.method() == Method::HEAD;
+    if let Some(response) = transfer::kept(&inner, &wanted, range, head).await {
+        return response;
+    }
+    if inner.offline {
+        let name = &wanted.name;
+        inner.note(format!(
+            "package index: {name} is not in the cache, and the build is offline"
+        ));
+        return text(
+            StatusCode::NOT_FOUND,
+            "not in the cache, and the build is offline",
+        );
+    }
+    let asked = forward::pick(request.headers(), &[header::RANGE, header::IF_RANGE]);
+    let method = if head { Method::HEAD } else { Method::GET };
+    let got = inner
+        .upstream
+        .get(
+            &method,
+            wanted.url.clone(),
+            &asked,
+            Some(&trusted),
+            &inner.hosts,
+            true,
+        )
+        .await;
+    match got {
+        Ok(response) if head || range.is_some() || !response.status().is_success() => {
+            let status = response.status();
+            if !status.is_success() && status != StatusCode::RANGE_NOT_SATISFIABLE {
+                inner.note(format!(
+                    "package index: {} answers {status}",
+                    shown(&wanted.url)
+                ));
+            }
+            let mut response = forward::pass(response);
+            // Addresses of others are for the host to follow.
+            response.headers_mut().remove(header::LOCATION);
+            response
+        }
+        Ok(response) => transfer::fetched(inner, wanted, response),
+        Err(refusal) => {
+            let failure = failed(&inner, &refusal);
+            text(failure.status, &failure.why)
+        }
+    }
+}

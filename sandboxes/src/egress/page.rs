@@ -1,0 +1,282 @@
+//! A project's page in a package index (PEP 503 as HTML, PEP 691 as JSON), with all addresses leading to the host's
+//! end of the relay. What a page says is foreign: only what is known is kept of HTML.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub const JSON: &str = "application/vnd.pypi.simple.v1+json";
+pub const HTML: &str = "text/html; charset=utf-8";
+
+/// Where a file of the page lies.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct File {
+    pub url: String,
+    pub sha256: Option<String>,
+    /// Its metadata lies beside it (PEP 658); the digest where the page tells it.
+    pub metadata: Option<Option<String>>,
+}
+
+pub type Files = BTreeMap<String, File>;
+
+/// The page for the sandbox, and the files that it names. `place` is what leads from the page to its files, such as
+/// `../../files/`.
+pub fn rewrite(
+    body: &[u8],
+    json: bool,
+    url: &Url,
+    place: &str,
+) -> Result<(Vec<u8>, Files), String> {
+    if json {
+        rewrite_json(body, url, place)
+    } else {
+        Ok(rewrite_html(&String::from_utf8_lossy(body), url, place))
+    }
+}
+
+fn rewrite_json(body: &[u8], url: &Url, place: &str) -> Result<(Vec<u8>, Files), String> {
+    let mut page: Value = serde_json::from_slice(body).map_err(|e| e.to_string())?;
+    let mut files = Files::new();
+    let Some(list) = page.get_mut("files").and_then(Value::as_array_mut) else {
+        return Err("it has no list of files".to_owned());
+    };
+    list.retain_mut(|entry| {
+        let Some(entry) = entry.as_object_mut() else {
+            return false;
+        };
+        let text = |key: &str| entry.get(key).and_then(Value::as_str);
+        let Some(name) = text("filename")
+            .filter(|name| is_name(name))
+            .map(str::to_owned)
+        else {
+            return false;
+        };
+        let Some(file) = text("url").and_then(|address| url.join(address).ok()) else {
+            return false;
+        };
+        let sha256 = entry
+            .get("hashes")
+            .and_then(|hashes| digest(hashes.get("sha256")?.as_str()?));
+        let metadata = [
+            "core-metadata",
+            "dist-info-metadata",
+            "data-dist-info-metadata",
+        ]
+        .iter()
+        .find_map(|key| match entry.get(*key)? {
+            Value::Bool(true) => Some(None),
+            Value::Object(hashes) => Some(digest(
+                hashes
+                    .get("sha256")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default(),
+            )),
+            _ => None,
+        });
+        entry.insert(
+            "url".to_owned(),
+            format!("{place}{}", encoded(&name)).into(),
+        );
+        let file = File {
+            url: file.into(),
+            sha256,
+            metadata,
+        };
+        files.insert(name, file);
+        true
+    });
+    let body = serde_json::to_vec(&page).map_err(|e| e.to_string())?;
+    Ok((body, files))
+}
+
+fn rewrite_html(text: &str, url: &Url, place: &str) -> (Vec<u8>, Files) {
+    let mut page = "<!DOCTYPE html>\n<html><body>\n".to_owned();
+    let mut files = Files::new();
+    let (Ok(tags), Ok(attributes)) = (
+        Regex::new(r#"(?is)<(a|base)\s((?:[^>"']|"[^"]*"|'[^']*')*)>"#),
+        Regex::new(r#"(?is)([a-z0-9-]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?"#),
+    ) else {
+        return (page.into_bytes(), files);
+    };
+    let mut base = url.clone();
+    for tag in tags.captures_iter(text) {
+        let found: BTreeMap<String, String> = attributes
+            .captures_iter(&tag[2])
+            .map(|one| {
+                let value = (2..5).find_map(|group| one.get(group));
+                let value = value.map(|value| unescaped(value.as_str()));
+                (one[1].to_lowercase(), value.unwrap_or_default())
+            })
+            .collect();
+        let Some(target) = found
+            .get("href")
+            .and_then(|href| base.join(href.trim()).ok())
+        else {
+            continue;
+        };
+        if tag[1].eq_ignore_ascii_case("base") {
+            base = target;
+            continue;
+        }
+        let last = target.path().rsplit('/').next().unwrap_or_default();
+        let name = super::upstream::percent_decoded(last);
+        if !is_name(&name) || !is_distribution(&name) {
+            continue;
+        }
+        let fragment = target.fragment().unwrap_or_default();
+        let sha256 = fragment.strip_prefix("sha256=").and_then(digest);
+        let metadata = ["data-core-metadata", "data-dist-info-metadata"]
+            .iter()
+            .find_map(|key| {
+                let value = found.get(*key)?;
+                Some(value.strip_prefix("sha256=").and_then(digest))
+            });
+        page.push_str(&format!("<a href=\"{place}{}", encoded(&name)));
+        if let Some(sha256) = &sha256 {
+            page.push_str(&format!("#sha256={sha256}"));
+        }
+        page.push('"');
+        for key in [
+            "data-requires-python",
+            "data-yanked",
+            "data-core-metadata",
+            "data-dist-info-metadata",
+        ] {
+            if let Some(value) = found.get(key) {
+                page.push_str(&format!(" {key}=\"{}\"", escaped(value)));
+            }
+        }
+        page.push_str(&format!(">{}</a><br>\n", escaped(&name)));
+        let mut target = target;
+        target.set_fragment(None);
+        let file = File {
+            url: target.into(),
+            sha256,
+            metadata,
+        };
+        files.insert(name, file);
+    }
+    page.push_str("</body></html>\n");
+    (page.into_bytes(), files)
+}
+
+/// A plain file name.
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= 255
+        && !name.starts_with('.')
+        && !name.chars().any(|c| c.is_control() || "/\\?#".contains(c))
+}
+
+fn is_distribution(name: &str) -> bool {
+    [".whl", ".gz", ".zip", ".bz2", ".xz", ".tgz", ".egg", ".zst"]
+        .iter()
+        .any(|end| name.ends_with(end))
+}
+
+fn digest(text: &str) -> Option<String> {
+    let fits = text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    fits.then(|| text.to_lowercase())
+}
+
+/// For a path of an address.
+fn encoded(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~!+".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    text
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}
+
+fn unescaped(text: &str) -> String {
+    if !text.contains('&') {
+        return text.to_owned();
+    }
+    text.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&#39;", "'")
+        .replace("&#x27;", "'")
+        .replace("&#62;", ">")
+        .replace("&#60;", "<")
+        .replace("&amp;", "&")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const DIGEST: &str = "2ce1b7d9d8ba9d6bba1e8b7e6c0fd2b8d28f24ce6f0b4ea5a2f36b3a9c8d7e6f";
+
+    fn page(body: &str, json: bool) -> (String, Files) {
+        let url = Url::parse("https://index.example.org/simple/thing/").unwrap();
+        let (body, files) = rewrite(body.as_bytes(), json, &url, "../files/").unwrap();
+        (String::from_utf8(body).unwrap(), files)
+    }
+
+    #[test]
+    fn addresses_lead_to_the_relay_and_the_rest_stays() {
+        let body = format!(
+            r#"{{"meta":{{"api-version":"1.1"}},"name":"thing","files":[
+            {{"filename":"thing-1.0+a-py3-none-any.whl","url":"../../f/thing-1.0+a-py3-none-any.whl","hashes":{{"sha256":"{DIGEST}"}},
+             "upload-time":"2020-01-01T00:00:00Z","core-metadata":{{"sha256":"{DIGEST}"}},"requires-python":">=3.6","yanked":false}},
+            {{"filename":"../../etc/passwd","url":"x"}},{{"filename":"a.whl"}},3]}}"#
+        );
+        let (text, files) = page(&body, true);
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["files"].as_array().unwrap().len(), 1);
+        let entry = &value["files"][0];
+        assert_eq!(entry["url"], "../files/thing-1.0+a-py3-none-any.whl");
+        assert_eq!(entry["upload-time"], "2020-01-01T00:00:00Z");
+        assert_eq!(entry["core-metadata"]["sha256"], DIGEST);
+        let file = &files["thing-1.0+a-py3-none-any.whl"];
+        assert_eq!(
+            file.url,
+            "https://index.example.org/f/thing-1.0+a-py3-none-any.whl"
+        );
+        assert_eq!(file.sha256.as_deref(), Some(DIGEST));
+        assert_eq!(file.metadata, Some(Some(DIGEST.to_owned())));
+    }
+
+    #[test]
+    fn html_is_written_anew() {
+        let body = format!(
+            "<html><base href='https://files.example.org/a/'><script>x</script>\n\
+             <A class=x HREF=\"b/thing-1.0.tar.gz#sha256={DIGEST}\" data-requires-python='&gt;=3.6' data-yanked onclick=\"x\">t</A>\n\
+             <a href='thing%2B1.whl?x=1&amp;y=2' data-core-metadata=true>u</a><a href='/other/'>v</a></html>"
+        );
+        let (text, files) = page(&body, false);
+        assert_eq!(
+            text,
+            format!(
+                "<!DOCTYPE html>\n<html><body>\n\
+                 <a href=\"../files/thing-1.0.tar.gz#sha256={DIGEST}\" data-requires-python=\"&gt;=3.6\" data-yanked=\"\">thing-1.0.tar.gz</a><br>\n\
+                 <a href=\"../files/thing+1.whl\" data-core-metadata=\"true\">thing+1.whl</a><br>\n</body></html>\n"
+            )
+        );
+        assert_eq!(
+            files["thing-1.0.tar.gz"].url,
+            "https://files.example.org/a/b/thing-1.0.tar.gz"
+        );
+        assert_eq!(
+            files["thing+1.whl"].url,
+            "https://files.example.org/a/thing%2B1.whl?x=1&y=2"
+        );
+        assert_eq!(files["thing+1.whl"].metadata, Some(None));
+    }
+}

@@ -1,0 +1,294 @@
+//! The host's end of the relay (`relay.py`), which carries connections out of a sandbox that has no network.
+//!
+//! What the relay says is foreign: code in the sandbox can take its place. A frame that breaks the rules ends it, and
+//! what it may have in memory here is bounded.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{
+    AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf,
+};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::{Command, Process, Result, Sandbox};
+
+const RELAY: &str = include_str!("relay.py");
+
+const READY: u8 = 0;
+const OPEN: u8 = 1;
+const DATA: u8 = 2;
+const CREDIT: u8 = 3;
+const END: u8 = 4;
+const RESET: u8 = 5;
+
+/// Bytes of content of one frame, and those of one connection on their way, as in `relay.py`.
+const CHUNK: usize = 1 << 16;
+const WINDOW: usize = 1 << 18;
+
+/// Connections at one time. The relay accepts fewer.
+const MOST: usize = 160;
+
+/// How long the relay may take to start.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+type Outgoing = mpsc::Sender<(u8, u32, Bytes)>;
+
+/// A relay that runs; it is let go of when this is dropped.
+pub struct Relay {
+    /// Where it listens on the sandbox's own loopback.
+    pub port: u16,
+    _task: Task,
+}
+
+/// Ends with its owner.
+pub struct Task(pub tokio::task::JoinHandle<()>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Relay {
+    /// Starts it in a sandbox; `accept` gets each connection.
+    pub async fn start(
+        sandbox: &dyn Sandbox,
+        python: &str,
+        accept: impl Fn(DuplexStream) + Send + Sync + 'static,
+    ) -> Result<Relay> {
+        let Process {
+            stdin,
+            mut stdout,
+            mut stderr,
+            exit,
+        } = sandbox
+            .spawn(&Command {
+                directory: Some("/".into()),
+                ..Command::new([python, "-I", "-S", "-c", RELAY])
+            })
+            .await?;
+        let mut said = Vec::new();
+        let hello = async {
+            match read(&mut stdout).await {
+                Ok((READY, port, _)) => u16::try_from(port).ok(),
+                _ => None,
+            }
+        };
+        let port = match tokio::time::timeout(PATIENCE, hello).await {
+            Ok(Some(port)) => port,
+            told => {
+                if told.is_ok() {
+                    let _ = stderr.take(4096).read_to_end(&mut said).await;
+                }
+                let said = String::from_utf8_lossy(&said);
+                let last = said.trim().lines().last().unwrap_or("it does not answer");
+                let text = format!("start the relay for packages with {python}: {last}");
+                return Err(SandboxError::new(ErrorKind::Build, text)
+                    .hint("building needs a CPython 3.6 or later in the sandbox"));
+            }
+        };
+        let task = tokio::spawn(async move {
+            let drain = async {
+                let _ = tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await;
+            };
+            if let (Err(error), ()) = tokio::join!(carry(stdin, stdout, accept), drain) {
+                tracing::debug!(%error, "the relay of a sandbox ended");
+            }
+            let _ = exit.await;
+        });
+        Ok(Relay {
+            port,
+            _task: Task(task),
+        })
+    }
+}
+
+async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<(u8, u32, Bytes)> {
+    let mut header = [0; 9];
+    stream.read_exact(&mut header).await?;
+    let [kind, n0, n1, n2, n3, l0, l1, l2, l3] = header;
+    let number = u32::from_be_bytes([n0, n1, n2, n3]);
+    let length = u32::from_be_bytes([l0, l1, l2, l3]) as usize;
+    if length > CHUNK {
+        return Err(broken("a frame is too long"));
+    }
+    let mut content = vec![0; length];
+    stream.read_exact(&mut content).await?;
+    Ok((kind, number, content.into()))
+}
+
+fn broken(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+/// One connection, as the host sees it.
+struct Connection {
+    /// To the task that writes to it; closed after `END`.
+    incoming: Option<mpsc::UnboundedSender<Bytes>>,
+    /// What of the window is free, both ways.
+    may_come: Arc<Semaphore>,
+    may_go: Arc<Semaphore>,
+}
+
+async fn carry(
+    stdin: impl AsyncWrite + Send + Unpin + 'static,
+    stdout: impl AsyncRead + Send + Unpin,
+    accept: impl Fn(DuplexStream),
+) -> io::Result<()> {
+    let (outgoing, frames) = mpsc::channel(64);
+    // All of them end with this call.
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let _ = write(stdin, frames).await;
+        None
+    });
+    let mut stdout = tokio::io::BufReader::with_capacity(CHUNK, stdout);
+    let mut connections: HashMap<u32, Connection> = HashMap::new();
+    loop {
+        let frame = {
+            // A frame is read whole before anything else is looked at.
+            let next = read(&mut stdout);
+            tokio::pin!(next);
+            loop {
+                tokio::select! {
+                    frame = &mut next => break frame,
+                    Some(done) = tasks.join_next() => {
+                        if let Ok(Some(number)) = done {
+                            connections.remove(&number);
+                        }
+                    }
+                }
+            }
+        };
+        let (kind, number, content) = frame?;
+        match kind {
+            OPEN => {
+                if connections.len() >= MOST || connections.contains_key(&number) {
+                    return Err(broken("a connection too many"));
+                }
+                let (ours, theirs) = tokio::io::duplex(CHUNK);
+                let (from, to) = tokio::io::split(ours);
+                let (incoming, coming) = mpsc::unbounded_channel();
+                let connection = Connection {
+                    incoming: Some(incoming),
+                    may_come: Arc::new(Semaphore::new(WINDOW)),
+                    may_go: Arc::new(Semaphore::new(WINDOW)),
+                };
+                let (back, may_come) = (outgoing.clone(), connection.may_come.clone());
+                let (forth, may_go) = (outgoing.clone(), connection.may_go.clone());
+                tasks.spawn(async move {
+                    // Each way ends for itself: an answer that is whole must arrive though nobody reads the rest of
+                    // what was asked.
+                    let _ = tokio::join!(
+                        take(number, coming, to, back, may_come),
+                        give(number, from, forth, may_go)
+                    );
+                    Some(number)
+                });
+                connections.insert(number, connection);
+                accept(theirs);
+            }
+            // What comes for a connection that has ended meanwhile is no fault.
+            DATA => {
+                if let Some(connection) = connections.get(&number) {
+                    let Ok(permits) = connection.may_come.try_acquire_many(content.len() as u32)
+                    else {
+                        return Err(broken("more than the window"));
+                    };
+                    permits.forget();
+                    if let Some(incoming) = &connection.incoming {
+                        let _ = incoming.send(content);
+                    }
+                }
+            }
+            CREDIT => {
+                let Ok(amount) = <[u8; 4]>::try_from(content.as_ref()) else {
+                    return Err(broken("credit without an amount"));
+                };
+                let amount = u32::from_be_bytes(amount) as usize;
+                if let Some(connection) = connections.get(&number) {
+                    if amount > WINDOW - connection.may_go.available_permits().min(WINDOW) {
+                        return Err(broken("more credit than the window"));
+                    }
+                    connection.may_go.add_permits(amount);
+                }
+            }
+            END => {
+                if let Some(connection) = connections.get_mut(&number) {
+                    connection.incoming = None;
+                }
+            }
+            RESET => {
+                if let Some(connection) = connections.remove(&number) {
+                    connection.may_go.close();
+                }
+            }
+            _ => return Err(broken("a frame of an unknown kind")),
+        }
+    }
+}
+
+/// From the sandbox.
+async fn take(
+    number: u32,
+    mut coming: mpsc::UnboundedReceiver<Bytes>,
+    mut to: WriteHalf<DuplexStream>,
+    outgoing: Outgoing,
+    may_come: Arc<Semaphore>,
+) -> io::Result<()> {
+    while let Some(content) = coming.recv().await {
+        to.write_all(&content).await?;
+        may_come.add_permits(content.len());
+        let amount = (content.len() as u32).to_be_bytes();
+        let credit = (CREDIT, number, Bytes::copy_from_slice(&amount));
+        outgoing.send(credit).await.map_err(|_| gone())?;
+    }
+    to.shutdown().await
+}
+
+/// To the sandbox.
+async fn give(
+    number: u32,
+    mut from: ReadHalf<DuplexStream>,
+    outgoing: Outgoing,
+    may_go: Arc<Semaphore>,
+) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let count = from.read(&mut buffer).await?;
+        if count == 0 {
+            let end = (END, number, Bytes::new());
+            return outgoing.send(end).await.map_err(|_| gone());
+        }
+        let permits = may_go.acquire_many(count as u32).await;
+        permits.map_err(|_| gone())?.forget();
+        let data = (DATA, number, Bytes::copy_from_slice(&buffer[..count]));
+        outgoing.send(data).await.map_err(|_| gone())?;
+    }
+}
+
+fn gone() -> io::Error {
+    io::ErrorKind::ConnectionReset.into()
+}
+
+async fn write(
+    mut stdin: impl AsyncWrite + Unpin,
+    mut frames: mpsc::Receiver<(u8, u32, Bytes)>,
+) -> io::Result<()> {
+    while let Some((kind, number, content)) = frames.recv().await {
+        let mut frame = Vec::with_capacity(9 + content.len());
+        frame.push(kind);
+        frame.extend_from_slice(&number.to_be_bytes());
+        frame.extend_from_slice(&(content.len() as u32).to_be_bytes());
+        frame.extend_from_slice(&content);
+        stdin.write_all(&frame).await?;
+        stdin.flush().await?;
+    }
+    Ok(())
+}

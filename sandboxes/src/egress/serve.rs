@@ -1,0 +1,98 @@
+//! HTTP for sandboxes: which request is for whom.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::{Inner, forward, index, upstream};
+
+pub type Body = UnsyncBoxBody<Bytes, std::io::Error>;
+
+/// How long a client may take to say what it wants.
+const HEADERS: Duration = Duration::from_secs(120);
+
+/// One connection of a sandbox.
+pub async fn connection(
+    inner: Arc<Inner>,
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+) {
+    let service = service_fn(move |request| {
+        let inner = inner.clone();
+        async move { Ok::<_, Infallible>(answer(inner, request).await) }
+    });
+    let served = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS)
+        .max_buf_size(1 << 16)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades()
+        .await;
+    if let Err(error) = served {
+        tracing::trace!(%error, "a connection of a sandbox ended");
+    }
+}
+
+async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Response<Body> {
+    let proxied = request.uri().scheme().is_some();
+    if request.method() == Method::CONNECT || proxied {
+        let login = upstream::basic("testwright", &inner.token);
+        let given = request.headers().get(PROXY_AUTHORIZATION);
+        if given.map(HeaderValue::as_bytes) != Some(login.as_bytes()) {
+            let mut response = text(
+                StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+                "the proxy's address has a user and a password",
+            );
+            let basic = HeaderValue::from_static("Basic realm=\"testwright\"");
+            response.headers_mut().insert(PROXY_AUTHENTICATE, basic);
+            return response;
+        }
+        return if proxied {
+            forward::request(&inner, &request).await
+        } else {
+            forward::tunnel(inner, request).await
+        };
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD");
+    }
+    let path = request.uri().path().to_owned();
+    let parts: Vec<&str> = path.split('/').skip(1).collect();
+    if parts.first() != Some(&inner.token.as_str()) {
+        return text(StatusCode::NOT_FOUND, "there is nothing here");
+    }
+    match parts.as_slice() {
+        [_, "index", id, "simple", project, ""] => {
+            index::page(&inner, id, project, request.headers()).await
+        }
+        [_, "files", kind, id, project, file] => {
+            index::file(inner.clone(), kind, id, project, file, &request).await
+        }
+        _ => text(StatusCode::NOT_FOUND, "there is nothing here"),
+    }
+}
+
+pub fn text(status: StatusCode, content: &str) -> Response<Body> {
+    let mut response = whole(format!("{content}\n").into());
+    *response.status_mut() = status;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, plain);
+    response
+}
+
+pub fn whole(content: Bytes) -> Response<Body> {
+    Response::new(
+        Full::new(content)
+            .map_err(|never| match never {})
+            .boxed_unsync(),
+    )
+}

@@ -1,0 +1,398 @@
+//! What the host asks for on the internet in the name of a sandbox: through the user's proxies, with the user's
+//! certificates, and only where a build may go.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine;
+use hyper_util::client::proxy::matcher::Matcher;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{HeaderMap, LOCATION};
+use reqwest::{Client, Method, NoProxy, Proxy, Response, Url};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::hosts::{Host, is_public, literal};
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::Result;
+
+/// Redirects that are followed.
+const REDIRECTS: usize = 6;
+
+const CONNECT: Duration = Duration::from_secs(30);
+/// How long an answer may be silent.
+const SILENCE: Duration = Duration::from_secs(120);
+
+/// A service of the user's choice: it is asked wherever it is, with what it wants to know.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trusted {
+    /// With user and password.
+    pub url: Url,
+}
+
+impl Trusted {
+    /// The same scheme, host and port.
+    pub fn has(&self, url: &Url) -> bool {
+        self.url.origin() == url.origin()
+    }
+
+    fn login(&self) -> Option<(String, Option<String>)> {
+        let decoded = |text: &str| percent_decoded(text);
+        let user = decoded(self.url.username());
+        let password = self.url.password().map(decoded);
+        (!user.is_empty() || password.is_some()).then_some((user, password))
+    }
+}
+
+pub fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, more)) = rest.split_first() {
+        let digit = |at: usize| more.get(at).and_then(|b| char::from(*b).to_digit(16));
+        if let (b'%', Some(high), Some(low)) = (first, digit(0), digit(1)) {
+            bytes.push((high * 16 + low) as u8);
+            rest = &more[2..];
+        } else {
+            bytes.push(*first);
+            rest = more;
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+pub struct Upstream {
+    /// For everybody: private addresses are refused.
+    public: Client,
+    /// For what the user named.
+    named: Client,
+    matcher: Matcher,
+    proxies: Vec<Url>,
+}
+
+/// Why something was not had, fit for a log.
+#[derive(Debug)]
+pub enum Refusal {
+    /// A build may not go there; the host for the hint.
+    Forbidden(String),
+    Failed(String),
+}
+
+impl Refusal {
+    pub fn text(&self) -> String {
+        match self {
+            Refusal::Forbidden(host) => format!("a build may not reach {host}"),
+            Refusal::Failed(why) => why.clone(),
+        }
+    }
+}
+
+impl Upstream {
+    pub fn new(proxies: &BTreeMap<String, String>, ca_bundle: Option<&Path>) -> Result<Upstream> {
+        let input = |text: String| SandboxError::new(ErrorKind::Input, text);
+        let get = |name: &str| {
+            let text = proxies
+                .get(name)
+                .or_else(|| proxies.get(&name.to_uppercase()));
+            text.map(String::as_str).filter(|text| !text.is_empty())
+        };
+        let (http, https, all) = (get("http_proxy"), get("https_proxy"), get("all_proxy"));
+        let no = get("no_proxy").unwrap_or_default();
+        let address = |text: &str| -> Result<Url> {
+            let whole = if text.contains("://") {
+                text.to_owned()
+            } else {
+                format!("http://{text}")
+            };
+            let url = Url::parse(&whole).ok().filter(|url| url.scheme() == "http");
+            url.ok_or_else(|| {
+                input("use the proxy in https_proxy or http_proxy".to_owned())
+                    .hint("write it as http://host:port; other kinds of proxies are not known")
+            })
+        };
+        let mut list = Vec::new();
+        let mut builder = Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .connect_timeout(CONNECT)
+            .read_timeout(SILENCE);
+        let mut named = Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .connect_timeout(CONNECT)
+            .read_timeout(SILENCE);
+        for (scheme, text) in [("http", http.or(all)), ("https", https.or(all))] {
+            let Some(text) = text else { continue };
+            let url = address(text)?;
+            let proxy = || -> Result<Proxy> {
+                let proxy = match scheme {
+                    "http" => Proxy::http(url.clone()),
+                    _ => Proxy::https(url.clone()),
+                };
+                let proxy = proxy.map_err(|_| input(format!("use the proxy in {scheme}_proxy")))?;
+                Ok(proxy.no_proxy(NoProxy::from_string(no)))
+            };
+            builder = builder.proxy(proxy()?);
+            named = named.proxy(proxy()?);
+            list.push(url);
+        }
+        if let Some(path) = ca_bundle {
+            let unusable = |e: &dyn std::fmt::Display| {
+                input(format!("read the certificates in {}: {e}", path.display()))
+            };
+            let pem = std::fs::read(path).map_err(|e| unusable(&e))?;
+            let certificates =
+                reqwest::Certificate::from_pem_bundle(&pem).map_err(|e| unusable(&e))?;
+            builder = builder.tls_certs_merge(certificates.clone());
+            named = named.tls_certs_merge(certificates);
+        }
+        let except = list
+            .iter()
+            .filter_map(|url| Some(url.host_str()?.to_lowercase()))
+            .collect();
+        let client = |builder: reqwest::ClientBuilder| {
+            let built = builder.build();
+            built.map_err(|e| input(format!("make a client for package indexes: {e}")))
+        };
+        Ok(Upstream {
+            public: client(builder.dns_resolver(PublicOnly { except }))?,
+            named: client(named)?,
+            matcher: Matcher::builder()
+                .http(http.unwrap_or_default())
+                .https(https.unwrap_or_default())
+                .all(all.unwrap_or_default())
+                .no(no)
+                .build(),
+            proxies: list,
+        })
+    }
+
+    /// Asks; redirects are followed, each one looked at as the first was. The login goes to `index` alone.
+    pub async fn get(
+        &self,
+        method: &Method,
+        url: Url,
+        headers: &HeaderMap,
+        index: Option<&Trusted>,
+        hosts: &[Host],
+        redirects: bool,
+    ) -> std::result::Result<Response, Refusal> {
+        let mut url = url;
+        for _ in 0..REDIRECTS {
+            let own = index.filter(|index| index.has(&url));
+            let named = own.is_some()
+                || matches!((url.host_str(), url.port_or_known_default()),
+                    (Some(host), Some(port)) if hosts.iter().any(|h| h.matches(host, port)));
+            if !named {
+                self.permitted(&url)?;
+            }
+            let client = if named { &self.named } else { &self.public };
+            let mut request = client
+                .request(method.clone(), url.clone())
+                .headers(headers.clone());
+            if let Some((user, password)) = own.and_then(Trusted::login) {
+                request = request.basic_auth(user, password);
+            }
+            let response = request.send().await.map_err(|e| explain(&url, e))?;
+            if !(redirects && response.status().is_redirection()) {
+                return Ok(response);
+            }
+            let next = response
+                .headers()
+                .get(LOCATION)
+                .and_then(|location| url.join(location.to_str().ok()?).ok());
+            let Some(next) = next else {
+                return Ok(response);
+            };
+            if !matches!(next.scheme(), "http" | "https") {
+                return Err(Refusal::Failed(format!(
+                    "{} redirects to what is no address",
+                    shown(&url)
+                )));
+            }
+            url = next;
+        }
+        Err(Refusal::Failed(format!(
+            "{} redirects too often",
+            shown(&url)
+        )))
+    }
+
+    /// A server that nobody named: it must be a public one, and none of the user's own proxies.
+    fn permitted(&self, url: &Url) -> std::result::Result<(), Refusal> {
+        let host = url.host_str().unwrap_or_default();
+        let forbidden = || {
+            let port = url.port().map(|port| format!(":{port}"));
+            Refusal::Forbidden(format!("{host}{}", port.unwrap_or_default()))
+        };
+        if !matches!(url.scheme(), "http" | "https") || host.is_empty() {
+            return Err(Refusal::Failed(format!(
+                "{} is no address of a file",
+                shown(url)
+            )));
+        }
+        let private = literal(host).is_some_and(|address| !is_public(address));
+        let local = host == "localhost" || host.ends_with(".localhost");
+        let proxy = self
+            .proxies
+            .iter()
+            .any(|proxy| proxy.host_str() == Some(host));
+        if private || local || proxy {
+            return Err(forbidden());
+        }
+        Ok(())
+    }
+
+    /// A connection to a host and port, through the user's proxy where there is one. `named`: the user named it.
+    pub async fn dial(
+        &self,
+        host: &str,
+        port: u16,
+        named: bool,
+    ) -> std::result::Result<TcpStream, Refusal> {
+        let failed =
+            |e: &dyn std::fmt::Display| Refusal::Failed(format!("reach {host}:{port}: {e}"));
+        let url = Url::parse(&format!("https://{host}:{port}/")).map_err(|e| failed(&e))?;
+        if !named {
+            self.permitted(&url)?;
+        }
+        let uri = url.as_str().parse().map_err(|e| failed(&e))?;
+        let work = async {
+            let Some(proxy) = self.matcher.intercept(&uri) else {
+                return self.dial_directly(host, port, named).await;
+            };
+            let at = proxy.uri();
+            let authority = (at.host().unwrap_or_default(), at.port_u16().unwrap_or(80));
+            let mut stream = TcpStream::connect(authority)
+                .await
+                .map_err(|e| failed(&e))?;
+            let login = proxy.basic_auth().and_then(|value| value.to_str().ok());
+            tunnel(&mut stream, host, port, login)
+                .await
+                .map_err(|e| failed(&e))?;
+            Ok(stream)
+        };
+        match tokio::time::timeout(CONNECT, work).await {
+            Ok(done) => done,
+            Err(_) => Err(failed(&"it does not answer")),
+        }
+    }
+
+    async fn dial_directly(
+        &self,
+        host: &str,
+        port: u16,
+        named: bool,
+    ) -> std::result::Result<TcpStream, Refusal> {
+        let failed =
+            |e: &dyn std::fmt::Display| Refusal::Failed(format!("reach {host}:{port}: {e}"));
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        let found: Vec<SocketAddr> = tokio::net::lookup_host((bare, port))
+            .await
+            .map_err(|e| failed(&e))?
+            .collect();
+        let wanted: Vec<SocketAddr> = found
+            .into_iter()
+            .filter(|address| named || is_public(address.ip()))
+            .collect();
+        if wanted.is_empty() {
+            return Err(Refusal::Forbidden(format!("{host}:{port}")));
+        }
+        TcpStream::connect(wanted.as_slice())
+            .await
+            .map_err(|e| failed(&e))
+    }
+}
+
+async fn tunnel(
+    stream: &mut TcpStream,
+    host: &str,
+    port: u16,
+    login: Option<&str>,
+) -> io::Result<()> {
+    let mut request = format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n");
+    if let Some(login) = login {
+        request.push_str(&format!("Proxy-Authorization: {login}\r\n"));
+    }
+    request.push_str("\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        if answer.len() > 1 << 14 {
+            return Err(io::Error::other("the proxy says too much"));
+        }
+        answer.push(stream.read_u8().await?);
+    }
+    let first = String::from_utf8_lossy(&answer);
+    let code = first
+        .split_whitespace()
+        .nth(1)
+        .unwrap_or_default()
+        .to_owned();
+    match code.as_str() {
+        "200" => Ok(()),
+        _ => Err(io::Error::other(format!("the proxy answered {code}"))),
+    }
+}
+
+/// Names that lead to private addresses are as good as unknown. A name is looked up again for each connection, so it
+/// is this answer that counts and no earlier one.
+struct PublicOnly {
+    /// The user's proxies.
+    except: Vec<String>,
+}
+
+impl Resolve for PublicOnly {
+    fn resolve(&self, name: Name) -> Resolving {
+        let name = name.as_str().to_lowercase();
+        let any = self.except.contains(&name);
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0))
+                .await?
+                .filter(|address| any || is_public(address.ip()))
+                .collect();
+            if found.is_empty() {
+                return Err(Box::new(Private) as Box<dyn std::error::Error + Send + Sync>);
+            }
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("all its addresses are private")]
+struct Private;
+
+fn explain(url: &Url, error: reqwest::Error) -> Refusal {
+    let mut causes = vec![error.to_string()];
+    let mut next: Option<&dyn std::error::Error> = std::error::Error::source(&error);
+    while let Some(cause) = next {
+        if cause.is::<Private>() {
+            return Refusal::Forbidden(url.host_str().unwrap_or_default().to_owned());
+        }
+        causes.push(cause.to_string());
+        next = cause.source();
+    }
+    let why = causes.pop().unwrap_or_default();
+    Refusal::Failed(format!("error sending request for {}: {why}", shown(url)))
+}
+
+/// Without user and password, query and fragment.
+pub fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_query(None);
+    url.set_fragment(None);
+    url.to_string()
+}
+
+/// A login as `Authorization` has it.
+pub fn basic(user: &str, password: &str) -> String {
+    let text = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{password}"));
+    format!("Basic {text}")
+}

@@ -1,0 +1,199 @@
+//! Package indexes that lie: what they name makes the host ask for nothing private, and what was tampered with arrives
+//! nowhere.
+
+use std::sync::{Arc, Mutex};
+
+use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::environment::{BuildSettings, Environment, prepare};
+
+use super::network::recipe_here;
+use crate::index_server::{Answer, Server, wheels};
+use crate::place::{Place, shell};
+
+/// With this index before the place's own.
+async fn build(place: &Place, index: &Server) -> Result<Environment, SandboxError> {
+    let settings = BuildSettings {
+        index_url: Some(format!("http://127.0.0.1:{}/simple", index.port)),
+        ..place.settings()
+    };
+    let (source, recipe) = (place.source(), recipe_here());
+    let backend = place.backend.as_ref();
+    prepare(backend, &source, &recipe, "a test", &settings, &|_| ()).await
+}
+
+/// A file that the page of `extra` names lies elsewhere, or a redirect leads there.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_cannot_make_the_host_ask_for_private_addresses() {
+    let Some(place) = Place::new() else { return };
+    let secret = Server::start(|_| Answer::text("the host's secret"));
+    let port = secret.port;
+    for (file, redirect) in [
+        (
+            format!("http://127.0.0.1:{port}/extra-1.0-py3-none-any.whl"),
+            None,
+        ),
+        (
+            format!("http://localhost:{port}/extra-1.0-py3-none-any.whl"),
+            None,
+        ),
+        (
+            format!("http://[::ffff:127.0.0.1]:{port}/extra-1.0-py3-none-any.whl"),
+            None,
+        ),
+        (
+            format!("http://2130706433:{port}/extra-1.0-py3-none-any.whl"),
+            None,
+        ),
+        ("http://169.254.169.254/latest/meta-data".to_owned(), None),
+        ("file:///etc/passwd".to_owned(), None),
+        (
+            "../../files/moved".to_owned(),
+            Some(format!(
+                "http://127.0.0.1:{port}/extra-1.0-py3-none-any.whl"
+            )),
+        ),
+    ] {
+        let wheels_folder = place.wheels();
+        let (named, to) = (file.clone(), redirect.clone());
+        let index = Server::start(move |asked| {
+            if asked.path == "/files/moved" {
+                return Answer::to(to.as_deref().unwrap_or_default());
+            }
+            if asked.path != "/simple/extra/" {
+                return wheels(&wheels_folder, asked);
+            }
+            let page = serde_json::json!({"meta": {"api-version": "1.1"}, "name": "extra", "files": [
+                {"filename": "extra-1.0-py3-none-any.whl", "url": named, "hashes": {}}]});
+            Answer::new(
+                "200 OK",
+                "application/vnd.pypi.simple.v1+json",
+                page.to_string(),
+            )
+        });
+        let error = build(&place, &index).await.unwrap_err();
+        assert_eq!(secret.asked(), [], "{file} {redirect:?}");
+        let refused = error.message.contains("was refused")
+            || error.message.contains("is no address of a file");
+        assert!(refused, "{file} {redirect:?}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_with_another_digest_arrives_nowhere() {
+    let Some(place) = Place::new() else { return };
+    let folder = place.wheels();
+    let index = Server::start(move |asked| {
+        let mut answer = wheels(&folder, asked);
+        if asked.path.starts_with("/files/extra-1.0") {
+            // A wheel may have anything behind its end.
+            answer.body.extend_from_slice(b"tampered");
+        }
+        answer
+    });
+    let error = build(&place, &index).await.unwrap_err();
+    assert!(error.message.contains("its sha256 is"), "{error}");
+    let kept = std::fs::read_dir(place.folder.path().join("cache/downloads/files")).unwrap();
+    for entry in kept {
+        let content = std::fs::read(entry.unwrap().path()).unwrap();
+        assert!(!content.ends_with(b"tampered"));
+    }
+}
+
+/// Builds offline need neither the index nor its password; what was changed on the disk is not served.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_fetched_is_served_offline_and_checked() {
+    let Some(place) = Place::new() else { return };
+    let first = place.build(&place.source(), &recipe_here()).await.unwrap();
+    assert!(first.packages.contains(&"extra==1.0".to_owned()));
+    let before = place.index.asked().len();
+    let offline = BuildSettings {
+        offline: true,
+        rebuild: true,
+        ..place.settings()
+    };
+    let source = place.source();
+    let recipe = recipe_here();
+    let backend = place.backend.as_ref();
+    let again = prepare(backend, &source, &recipe, "a test", &offline, &|_| ()).await;
+    assert!(!again.unwrap().cached);
+    assert_eq!(place.index.asked().len(), before);
+
+    let files = place.folder.path().join("cache/downloads/files");
+    for entry in std::fs::read_dir(files).unwrap() {
+        let path = entry.unwrap().path();
+        let mut content = std::fs::read(&path).unwrap();
+        content.extend_from_slice(b"changed");
+        std::fs::write(path, content).unwrap();
+    }
+    let error = prepare(backend, &source, &recipe, "a test", &offline, &|_| ())
+        .await
+        .unwrap_err();
+    assert!(
+        error.message.contains("install the requirements"),
+        "{error}"
+    );
+    // What is not right was removed, so that the next build gets it from the index.
+    let online = BuildSettings {
+        rebuild: true,
+        ..place.settings()
+    };
+    let mended = prepare(backend, &source, &recipe, "a test", &online, &|_| ()).await;
+    assert!(mended.unwrap().packages.contains(&"extra==1.0".to_owned()));
+
+    let mut missing = recipe_here();
+    missing.requirements.push("nowhere".to_owned());
+    let error = prepare(backend, &source, &missing, "a test", &offline, &|_| ())
+        .await
+        .unwrap_err();
+    assert!(
+        error.hint.unwrap().contains("without --offline"),
+        "{}",
+        error.message
+    );
+}
+
+/// An index of plain HTML, with addresses that are relative to a base and a login of its own, for an old pip as for uv.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_of_html_works() {
+    let Some(place) = Place::new() else { return };
+    let (folder, logins) = (place.wheels(), Arc::new(Mutex::new(Vec::new())));
+    let seen = logins.clone();
+    let index = Server::start(move |asked| {
+        seen.lock().unwrap().push(asked.authorization.clone());
+        let parts: Vec<&str> = asked.path.trim_matches('/').split('/').collect();
+        let ["simple", project] = parts.as_slice() else {
+            return wheels(&folder, asked);
+        };
+        let names = std::fs::read_dir(&folder)
+            .unwrap()
+            .map(|e| e.unwrap().file_name());
+        let links: String = names
+            .map(|name| name.into_string().unwrap())
+            .filter(|name| name.starts_with(&format!("{project}-")))
+            .map(|name| format!("<a href='{name}'>{name}</a>"))
+            .collect();
+        if links.is_empty() {
+            return Answer::nothing();
+        }
+        Answer::new(
+            "200 OK",
+            "text/html",
+            format!("<base href='/files/'>{links}"),
+        )
+    });
+    let built = build(&place, &index).await.unwrap();
+    assert!(built.packages.contains(&"extra==1.0".to_owned()));
+    let sandbox = place.sandbox(&built).await;
+    let python = built
+        .python_in(&sandbox.facts().paths)
+        .display()
+        .to_string();
+    let said = shell(
+        sandbox.as_ref(),
+        &format!("{python} -c 'import extra; print(1)'"),
+    )
+    .await;
+    assert_eq!(said, "1\n");
+    sandbox.stop().await.unwrap();
+    assert!(!logins.lock().unwrap().is_empty());
+}

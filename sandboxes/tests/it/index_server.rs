@@ -1,0 +1,169 @@
+//! A package index on the host's loopback: serves the wheels of a folder, or whatever a test says.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use sha2::{Digest, Sha256};
+
+/// A request as it came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    pub method: String,
+    pub path: String,
+    pub authorization: Option<String>,
+}
+
+pub struct Answer {
+    pub status: &'static str,
+    /// Whole lines, such as `Content-Type: text/html`.
+    pub headers: Vec<String>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn new(status: &'static str, kind: &str, body: impl Into<Vec<u8>>) -> Answer {
+        Answer {
+            status,
+            headers: vec![format!("Content-Type: {kind}")],
+            body: body.into(),
+        }
+    }
+
+    pub fn text(body: &str) -> Answer {
+        Answer::new("200 OK", "text/plain", body)
+    }
+
+    pub fn nothing() -> Answer {
+        Answer::new("404 Not Found", "text/plain", "")
+    }
+
+    pub fn to(address: &str) -> Answer {
+        let mut answer = Answer::new("302 Found", "text/plain", "");
+        answer.headers.push(format!("Location: {address}"));
+        answer
+    }
+}
+
+pub struct Server {
+    pub port: u16,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Server {
+    /// Answers for as long as the test lives.
+    pub fn start(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let (answer, all) = (Arc::new(answer), asked.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (answer, all) = (answer.clone(), all.clone());
+                std::thread::spawn(move || serve(stream, answer.as_ref(), &all));
+            }
+        });
+        Server { port, asked }
+    }
+
+    /// An index of the wheels in a folder; asks for this login if there is one.
+    pub fn index(folder: PathBuf, login: Option<&'static str>) -> Server {
+        Server::start(move |asked| {
+            let wanted = login.map(|login| {
+                use base64::Engine;
+                let text = base64::engine::general_purpose::STANDARD.encode(login);
+                format!("Basic {text}")
+            });
+            if wanted.is_some() && asked.authorization != wanted {
+                return Answer::new("401 Unauthorized", "text/plain", "");
+            }
+            wheels(&folder, asked)
+        })
+    }
+
+    pub fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+/// `/simple/NAME/` and `/files/NAME`.
+pub fn wheels(folder: &std::path::Path, asked: &Asked) -> Answer {
+    let parts: Vec<&str> = asked.path.trim_matches('/').split('/').collect();
+    match parts.as_slice() {
+        ["simple", project] => {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            let files: Vec<_> = entries
+                .filter_map(|entry| {
+                    let name = entry.file_name().into_string().ok()?;
+                    let own = name.split('-').next()?.replace('_', "-") == *project;
+                    let content = own.then(|| std::fs::read(entry.path()).unwrap())?;
+                    let digest: String = Sha256::digest(&content)
+                        .iter()
+                        .map(|byte| format!("{byte:02x}"))
+                        .collect();
+                    Some(serde_json::json!({
+                        "filename": name,
+                        "url": format!("../../files/{name}"),
+                        "hashes": {"sha256": digest},
+                        "upload-time": "2020-01-01T00:00:00Z",
+                    }))
+                })
+                .collect();
+            if files.is_empty() {
+                return Answer::nothing();
+            }
+            let page = serde_json::json!({
+                "meta": {"api-version": "1.1"}, "name": project, "versions": [], "files": files,
+            });
+            Answer::new(
+                "200 OK",
+                "application/vnd.pypi.simple.v1+json",
+                page.to_string(),
+            )
+        }
+        ["files", name] => match std::fs::read(folder.join(name)) {
+            Ok(content) => Answer::new("200 OK", "application/octet-stream", content),
+            Err(_) => Answer::nothing(),
+        },
+        _ => Answer::nothing(),
+    }
+}
+
+fn serve(mut stream: TcpStream, answer: &dyn Fn(&Asked) -> Answer, all: &Mutex<Vec<Asked>>) {
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    let Some(Ok(first)) = lines.next() else {
+        return;
+    };
+    let mut words = first.split(' ').map(str::to_owned);
+    let mut asked = Asked {
+        method: words.next().unwrap_or_default(),
+        path: words.next().unwrap_or_default(),
+        authorization: None,
+    };
+    for line in lines
+        .map_while(Result::ok)
+        .take_while(|line| !line.is_empty())
+    {
+        if let Some((name, value)) = line.split_once(": ")
+            && name.eq_ignore_ascii_case("authorization")
+        {
+            asked.authorization = Some(value.to_owned());
+        }
+    }
+    all.lock().unwrap().push(asked.clone());
+    let Answer {
+        status,
+        headers,
+        body,
+    } = answer(&asked);
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n{}\r\n\r\n",
+        body.len(),
+        headers.join("\r\n")
+    );
+    let _ = stream.write_all(head.as_bytes());
+    if asked.method != "HEAD" {
+        let _ = stream.write_all(&body);
+    }
+}
