@@ -195,6 +195,11 @@ pub trait Sandbox: Send + Sync {
     /// Writes a file (parents are made), readable by the user that tools run as; `mode` as in chmod.
     async fn upload(&self, path: &Path, content: &[u8], mode: u32) -> Result<()>;
 
+    /// The same for the content of a file of the host, which may be large.
+    async fn upload_file(&self, path: &Path, from: &Path, mode: u32) -> Result<()> {
+        self.upload(path, &tokio::fs::read(from).await?, mode).await
+    }
+
     /// Unpacks a tar archive into a folder (made if needed), owned by the user that tools run as.
     async fn unpack(&self, folder: &Path, archive: &Path) -> Result<()>;
 

@@ -53,13 +53,26 @@ pub(super) fn folders(list: &[(&Path, Ids)]) -> io::Result<Vec<u8>> {
 
 /// A file, and the folders above it as far as `path` names them.
 pub(super) fn file(path: &Path, content: &[u8], mode: u32, ids: Ids) -> io::Result<Vec<u8>> {
+    let mut archive = Vec::new();
+    write_file(path, content, content.len() as u64, mode, ids, &mut archive)?;
+    Ok(archive)
+}
+
+fn write_file(
+    path: &Path,
+    content: impl io::Read,
+    size: u64,
+    mode: u32,
+    ids: Ids,
+    out: impl Write,
+) -> io::Result<()> {
     let above: Vec<&Path> = path
         .ancestors()
         .skip(1)
         .filter(|p| !p.as_os_str().is_empty())
         .collect();
     let list: Vec<(&Path, Ids)> = above.into_iter().rev().map(|p| (p, ids)).collect();
-    let mut archive = tar::Builder::new(Vec::new());
+    let mut archive = tar::Builder::new(out);
     for (path, ids) in list {
         archive.append_data(
             &mut header(tar::EntryType::Directory, 0o755, ids),
@@ -68,9 +81,24 @@ pub(super) fn file(path: &Path, content: &[u8], mode: u32, ids: Ids) -> io::Resu
         )?;
     }
     let mut header = header(tar::EntryType::Regular, mode, ids);
-    header.set_size(content.len() as u64);
+    header.set_size(size);
     archive.append_data(&mut header, path, content)?;
-    archive.into_inner()
+    archive.into_inner()?.flush()
+}
+
+/// The same for a file on the host, as a stream.
+pub(super) fn file_on_host(
+    from: &Path,
+    path: PathBuf,
+    mode: u32,
+    ids: Ids,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
+    let from = from.to_owned();
+    streamed(move |out| {
+        let file = std::fs::File::open(from)?;
+        let size = file.metadata()?.len();
+        write_file(&path, io::Read::take(file, size), size, mode, ids, out)
+    })
 }
 
 /// The archive in a file, as a stream, each entry below `folder` and owned by `ids`.
@@ -79,11 +107,18 @@ pub(super) fn owned(
     folder: PathBuf,
     ids: Ids,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + use<> {
-    let (sender, receiver) = mpsc::channel(8);
     let archive = archive.to_owned();
+    streamed(move |out| rewrite(&archive, &folder, ids, out))
+}
+
+/// What a thread writes, as a stream.
+fn streamed(
+    write: impl FnOnce(io::BufWriter<Channel>) -> io::Result<()> + Send + 'static,
+) -> impl Stream<Item = io::Result<Bytes>> + Send {
+    let (sender, receiver) = mpsc::channel(8);
     tokio::task::spawn_blocking(move || {
         let out = io::BufWriter::with_capacity(1 << 16, Channel(sender.clone()));
-        if let Err(error) = rewrite(&archive, &folder, ids, out) {
+        if let Err(error) = write(out) {
             // Nobody listens any more if this fails.
             let _ = sender.blocking_send(Err(error));
         }

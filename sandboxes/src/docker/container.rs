@@ -371,6 +371,19 @@ impl Sandbox for Container {
         self.put(&folder, Tar::Whole(tar)).await
     }
 
+    async fn upload_file(&self, path: &Path, from: &Path, mode: u32) -> Result<()> {
+        let parent = path.parent().unwrap_or(Path::new("/"));
+        let (folder, rest) = self.existing(parent).await?;
+        let name = path.file_name().ok_or_else(|| {
+            SandboxError::new(
+                ErrorKind::Input,
+                format!("write {}: it names no file", path.display()),
+            )
+        })?;
+        let tar = archive::file_on_host(from, rest.join(name), mode, self.owner_of(path));
+        self.put(&folder, Tar::Stream(Box::pin(tar))).await
+    }
+
     async fn unpack(&self, folder: &Path, archive: &Path) -> Result<()> {
         tokio::fs::metadata(archive).await.map_err(|e| {
             SandboxError::new(ErrorKind::Input, format!("read {}: {e}", archive.display()))

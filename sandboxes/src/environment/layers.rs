@@ -279,9 +279,10 @@ impl<'a> Build<'a> {
         )
         .await?;
         let base_archive = bench.paths.store.join("base.tar");
-        let content = tokio::fs::read(&self.source.archive).await?;
-        bench.sandbox.upload(&base_archive, &content, 0o644).await?;
-        drop(content);
+        bench
+            .sandbox
+            .upload_file(&base_archive, &self.source.archive, 0o644)
+            .await?;
         if self.recipe.git {
             self.make_git(&steps).await?;
         }

@@ -272,6 +272,22 @@ impl Sandbox for LocalSandbox {
             .map(drop)
     }
 
+    async fn upload_file(&self, path: &Path, from: &Path, mode: u32) -> Result<()> {
+        if !self.spec.root && path.starts_with(&self.facts.paths.store) {
+            return self.upload(path, &tokio::fs::read(from).await?, mode).await;
+        }
+        let file = tokio::fs::File::open(from)
+            .await
+            .map_err(about("open", from))?;
+        let task = Task::Upload {
+            path: path.to_owned(),
+            mode,
+        };
+        self.file_task(task, path, Input::File(file))
+            .await
+            .map(drop)
+    }
+
     async fn unpack(&self, folder: &Path, archive: &Path) -> Result<()> {
         if !self.spec.root
             && let Ok(relative) = folder.strip_prefix(&self.facts.paths.store)

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -92,11 +93,33 @@ pub(super) fn isolate(from: &GitFolder, cache: &Path, reflogs: bool) -> Result<I
 /// An empty bare repository in a temporary folder.
 pub(super) fn empty(cache: &Path, sha256: bool, tables: bool) -> Result<TempDir> {
     std::fs::create_dir_all(cache)?;
+    remove_leftovers(cache)?;
     let folder = tempfile::Builder::new()
         .prefix("snapshot-")
         .tempdir_in(std::path::absolute(cache)?)?;
     write_empty(folder.path(), sha256, tables)?;
     Ok(folder)
+}
+
+/// Killed runs leave theirs; none is used for a day.
+fn remove_leftovers(cache: &Path) -> Result<()> {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    for entry in std::fs::read_dir(cache)? {
+        let entry = entry?;
+        if !entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(b"snapshot-")
+        {
+            continue;
+        }
+        let age = entry.metadata().and_then(|found| found.modified());
+        if age.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > DAY)) {
+            // Another process may be doing the same.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+    Ok(())
 }
 
 /// Written by hand: `git init` would take templates and formats from elsewhere.

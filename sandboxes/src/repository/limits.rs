@@ -6,6 +6,8 @@ use std::time::Duration;
 pub(super) const FILE: u64 = 256 << 20;
 /// Bytes of the whole archive.
 pub(super) const ARCHIVE: u64 = 1 << 30;
+/// Bytes of a file that is read as text.
+pub(super) const TEXT: u64 = 8 << 20;
 /// Files, links and submodules of one commit.
 pub(super) const ENTRIES: usize = 500_000;
 /// Bytes of their names, as git lists them.
@@ -42,7 +44,7 @@ pub(super) const TIME: Duration = Duration::from_secs(300);
 /// The same for writing an archive.
 pub(super) const ARCHIVE_TIME: Duration = Duration::from_secs(900);
 /// The same for what is only good to know.
-pub(super) const SHORT_TIME: Duration = Duration::from_secs(30);
+pub(super) const SHORT_TIME: Duration = Duration::from_secs(10);
 
 /// For messages: `256 MiB`, `1 GiB`.
 pub(super) fn shown(bytes: u64) -> String {

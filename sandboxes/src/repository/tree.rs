@@ -6,6 +6,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::kept::{self, Held};
+use super::limits;
 use crate::sandbox::Result;
 
 /// An index of an archive of a [`super::Source`].
@@ -74,8 +75,13 @@ impl Tree {
         Ok(Some(content))
     }
 
-    /// Content as text, bytes that are no UTF-8 replaced.
+    /// Content as text, bytes that are no UTF-8 replaced. `None` also for what is too long to be a configuration or a
+    /// script.
     pub fn text(&self, path: &str) -> Result<Option<String>> {
+        let long = |place: &Place| place.size > limits::TEXT;
+        if self.entries.get(path).is_some_and(long) {
+            return Ok(None);
+        }
         Ok(self
             .read(path)?
             .map(|c| String::from_utf8_lossy(&c).into_owned()))

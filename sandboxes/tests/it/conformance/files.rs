@@ -21,6 +21,11 @@ pub fn checks() -> Vec<Check> {
             fault: Fault::CutFiles,
         },
         Check {
+            name: "a big file of the host is uploaded byte for byte",
+            what: What::Running(|s| from_host(s).boxed()),
+            fault: Fault::CutFiles,
+        },
+        Check {
             name: "an uploaded file has its mode, and tools can read it",
             what: What::Running(|s| mode(s).boxed()),
             fault: Fault::ForgetModes,
@@ -51,6 +56,25 @@ pub fn checks() -> Vec<Check> {
             fault: Fault::UploadReadOnly,
         },
     ]
+}
+
+async fn from_host(sandbox: &dyn Sandbox) -> Verdict {
+    let content = noise(5 << 20);
+    let file = tempfile::NamedTempFile::new().map_err(|e| e.to_string())?;
+    std::fs::write(file.path(), &content).map_err(|e| e.to_string())?;
+    let paths = &sandbox.facts().paths;
+    for path in [
+        paths.workspace.join("new/big.bin"),
+        paths.store.join("big.bin"),
+    ] {
+        let done = sandbox.upload_file(&path, file.path(), 0o644).await;
+        done.map_err(|e| e.to_string())?;
+        ensure(
+            download(sandbox, &path).await? == content,
+            "other content came back",
+        )?;
+    }
+    Ok(())
 }
 
 async fn round_trip(sandbox: &dyn Sandbox) -> Verdict {

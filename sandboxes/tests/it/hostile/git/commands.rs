@@ -363,6 +363,44 @@ fn an_embedded_bare_repository_runs_nothing() {
     assert_eq!(scene.marks(), [""; 0]);
 }
 
+/// What runs programs, leads elsewhere or sends logins, once more as an ordinary user.
+#[test]
+fn an_ordinary_user_is_as_safe() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: these tests are run by an ordinary user as it is");
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let program = place.path().join("it");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    set_mode(&program, 0o755);
+    let home = place.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    set_mode(place.path(), 0o755);
+    set_mode(&home, 0o777);
+    let output = Command::new("setpriv")
+        .args(["--reuid=12345", "--regid=12345", "--clear-groups"])
+        .arg(&program)
+        .args(["hostile::git::commands", "hostile::git::layout"])
+        .args([
+            "hostile::git::clones",
+            "--skip",
+            "an_ordinary_user",
+            "--skip",
+            "pipes",
+        ])
+        .current_dir(&home)
+        .env("HOME", &home)
+        .env("TMPDIR", &home)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && said.contains("a_filter_does_not_see_changed_files ... ok"),
+        "{said}"
+    );
+}
+
 /// A current folder inside a hostile repository must not matter either.
 #[test]
 fn the_repository_around_the_current_folder_runs_nothing() {

@@ -217,6 +217,17 @@ fn a_folder_that_is_too_large_is_refused() {
     );
 }
 
+/// A large file of a name that is read is not parsed.
+#[test]
+fn a_configuration_of_many_megabytes_is_none() {
+    let scene = Scene::new();
+    let work = scene.repository();
+    let blob = zeros(&work, 100 << 20);
+    commit_tree(&work, &format!("100644 blob {blob}\tpyproject.toml\n"));
+    let tree = scene.open(&work, Some("main")).unwrap().tree().unwrap();
+    assert_eq!(tree.text("pyproject.toml").unwrap(), None);
+}
+
 #[test]
 fn notes_stay_short() {
     let scene = Scene::new();
