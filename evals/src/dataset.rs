@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use crate::foreign_text;
 use crate::records::{Content, File, Problem, RecordsError};
 
 pub use selection::SelectionError;
@@ -148,7 +149,67 @@ fn instance(value: Value) -> Result<Instance, String> {
         };
         return Err(format!("{id}lacks {}", missing.join(", ")));
     }
-    serde_json::from_value(Value::Object(fields)).map_err(|e| e.to_string())
+    let instance: Instance =
+        serde_json::from_value(Value::Object(fields)).map_err(|e| e.to_string())?;
+    instance.check().map_err(|why| match why {
+        // Its own id is not fit to be quoted.
+        why if why.starts_with("`instance_id`") => why,
+        why => format!("`{}`: {why}", instance.instance_id),
+    })?;
+    Ok(instance)
+}
+
+/// Names of tests in a list, and bytes of one.
+const TESTS: usize = 100_000;
+const TEST: usize = 64 << 10;
+
+impl Instance {
+    /// Is it an instance, and nothing but that? Its fields become paths, addresses, names of images and arguments of git.
+    fn check(&self) -> Result<(), String> {
+        foreign_text::name(&self.instance_id).map_err(|why| format!("`instance_id` {why}"))?;
+        if !is_repository(&self.repo) {
+            return Err("`repo` is not OWNER/NAME".to_owned());
+        }
+        if !is_hash(&self.base_commit) {
+            return Err("`base_commit` is not the hash of a commit".to_owned());
+        }
+        for (name, list) in [
+            ("FAIL_TO_PASS", &self.fail_to_pass),
+            ("PASS_TO_PASS", &self.pass_to_pass),
+        ] {
+            let list = list.as_deref().unwrap_or_default();
+            if list.len() > TESTS {
+                return Err(format!("`{name}` has more than {TESTS} tests"));
+            }
+            if list.iter().any(|test| test.len() > TEST) {
+                return Err(format!(
+                    "`{name}` has a name that is longer than {} KiB",
+                    TEST >> 10
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `owner/name` with the letters that forges allow, each a folder of its own, and no option.
+fn is_repository(repo: &str) -> bool {
+    let is_fit = |part: &str| {
+        !part.is_empty()
+            && part.len() <= 100
+            && !matches!(part, "." | "..")
+            && !part.starts_with('-')
+            && part
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    };
+    repo.split_once('/')
+        .is_some_and(|(owner, name)| is_fit(owner) && is_fit(name))
+}
+
+/// Of SHA-1 or SHA-256, whole or the begin of it: names of branches move, and revisions may ask git for more.
+fn is_hash(commit: &str) -> bool {
+    (4..=64).contains(&commit.len()) && commit.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {

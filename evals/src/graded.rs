@@ -3,10 +3,12 @@
 pub mod stored;
 
 use std::collections::BTreeMap;
+use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
 use crate::verdict::{OldClass, Pair, Strict, Swt, Tdd};
+use crate::{folder, foreign_text};
 
 /// A line of `results.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,6 +65,54 @@ pub struct Graded {
 }
 
 impl Graded {
+    /// Could grading have written it? Reports take its names, figures and paths as they stand.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let names = [
+            ("instance_id", &self.instance_id),
+            ("prediction", &self.prediction),
+            ("repo", &self.repo),
+            ("key", &self.key),
+        ];
+        for (field, text) in names {
+            foreign_text::name(text).map_err(|why| format!("`{field}` {why}"))?;
+        }
+        let shares = [
+            ("coverage_delta", self.coverage_delta),
+            ("adequacy", self.tdd.adequacy),
+            ("score", Some(self.tdd.score)),
+        ];
+        for (field, share) in shares {
+            if share.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
+                return Err(format!("`{field}` is not a share"));
+            }
+        }
+        let Seconds {
+            build,
+            old,
+            new,
+            base,
+            total,
+        } = self.seconds;
+        if [build, old, new, base, total].iter().any(|s| !is_time(*s)) {
+            return Err("`seconds` has what is not a time".to_owned());
+        }
+        for (name, path) in &self.logs {
+            foreign_text::name(name).map_err(|why| format!("the name of a log {why}"))?;
+            if !folder::is_below(path) {
+                return Err("a log is not below the folder of results".to_owned());
+            }
+        }
+        let failed = self.infrastructure.as_ref();
+        if let Some(log) = failed.and_then(|failed| failed.log.as_deref())
+            && Path::new(log)
+                .components()
+                .any(|part| part == Component::ParentDir)
+        {
+            return Err("a log is not below the folder of results".to_owned());
+        }
+        Ok(())
+    }
+
     /// Nothing is said of the prediction then.
     pub fn could_not(&mut self, infrastructure: Infrastructure) {
         self.strict = Strict {
@@ -71,6 +121,11 @@ impl Graded {
         };
         self.infrastructure = Some(infrastructure);
     }
+}
+
+/// Seconds, of no more than a hundred years.
+pub(crate) fn is_time(seconds: f64) -> bool {
+    (0.0..=4e9).contains(&seconds)
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -7,6 +7,8 @@
 extern crate self as testwright_evals;
 
 pub mod dataset;
+mod folder;
+pub mod foreign_text;
 pub mod graded;
 pub mod harness;
 pub mod predictions;

@@ -3,7 +3,7 @@
 //!
 //! Nothing is dropped in silence: what cannot be graded is a [`Remark`], and stands in the report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::dataset::Dataset;
+use crate::foreign_text;
 use crate::records::{Content, File, Problem, RecordsError};
 
 /// What one model said about one instance.
@@ -65,17 +66,51 @@ impl RemarkKind {
     }
 }
 
+/// Each model is graded on every instance, and compared with every other.
+const MODELS: usize = 500;
+
 /// Reads predictions of one or several models, in the order in which the models first occur. Those for instances that the
-/// dataset has and that are not among the `chosen` ones are left out: they were not asked for.
+/// dataset has and that are not among the `chosen` ones are left out: they were not asked for. No file may replace what
+/// another one predicts.
 pub fn read(
     files: &[&Path],
     dataset: &Dataset,
     chosen: &Dataset,
 ) -> Result<(Vec<Predictions>, Vec<Remark>), RecordsError> {
     let mut all = Vec::new();
+    let mut models = BTreeSet::new();
+    let mut known: BTreeMap<(String, String), &Path> = BTreeMap::new();
     for path in files {
         let (file, content) = File::read(path)?;
-        all.extend(parse(content, &stem(path)).map_err(|problems| file.wrong(problems))?);
+        let found = parse(content, &stem(path)).map_err(|problems| file.wrong(problems))?;
+        for (prediction, _) in &found {
+            let name = (
+                prediction.model_name_or_path.clone(),
+                prediction.instance_id.clone(),
+            );
+            models.insert(name.0.clone());
+            let first = known.get(&name).copied().filter(|first| first != path);
+            let message = match first {
+                Some(first) => format!(
+                    "`{}` predicts `{}` in {} already: no file may replace what another one predicts",
+                    name.0,
+                    name.1,
+                    first.display()
+                ),
+                None if models.len() > MODELS => {
+                    format!("there are more than {MODELS} models: grade them one after the other")
+                }
+                None => {
+                    known.insert(name, path);
+                    continue;
+                }
+            };
+            return Err(RecordsError::Predictions {
+                path: path.to_path_buf(),
+                message,
+            });
+        }
+        all.extend(found);
     }
     Ok(sort(all, dataset, chosen))
 }
@@ -174,6 +209,11 @@ fn prediction(value: &Value, name: &str) -> Result<(Prediction, Option<RemarkKin
         .map(str::trim)
         .filter(|id| !id.is_empty())
         .ok_or("it lacks instance_id")?;
+    foreign_text::name(instance_id).map_err(|why| format!("`instance_id` {why}"))?;
+    let model = text("model_name_or_path")?
+        .filter(|model| !model.trim().is_empty())
+        .unwrap_or(name);
+    foreign_text::name(model).map_err(|why| format!("`model_name_or_path` {why}"))?;
     let patch = text("model_patch")?;
     let remark = match patch {
         None => Some(RemarkKind::Null),
@@ -182,10 +222,7 @@ fn prediction(value: &Value, name: &str) -> Result<(Prediction, Option<RemarkKin
     };
     let prediction = Prediction {
         instance_id: instance_id.to_owned(),
-        model_name_or_path: text("model_name_or_path")?
-            .filter(|model| !model.trim().is_empty())
-            .unwrap_or(name)
-            .to_owned(),
+        model_name_or_path: model.to_owned(),
         model_patch: patch.filter(|_| remark.is_none()).map(str::to_owned),
     };
     Ok((prediction, remark))

@@ -33,6 +33,7 @@ pub use measure::Measure;
 pub use run_facts::RunFacts;
 pub use summary::{Power, Summary};
 
+use crate::folder;
 use crate::graded::Graded;
 use crate::graded::stored::{self, Stored};
 use crate::predictions::Remark;
@@ -83,7 +84,7 @@ pub fn write(folder: &Path, run: &RunFacts) -> Result<Report, ReportError> {
 /// The results of a folder, and what was odd in them.
 fn results(folder: &Path) -> Result<(Vec<Graded>, Vec<String>), ReportError> {
     let path = folder.join(stored::FILE);
-    let bytes = std::fs::read(&path).map_err(|source| ReportError::Read { path, source })?;
+    let bytes = folder::read(&path).map_err(|source| ReportError::Read { path, source })?;
     let Stored { by_name, remarks } = Stored::parse(&bytes);
     let results = by_name.into_values().map(|line| line.graded).collect();
     Ok((results, remarks))
@@ -190,16 +191,20 @@ fn json(value: &impl Serialize) -> Result<Vec<u8>, ReportError> {
     Ok(bytes)
 }
 
-/// Writes a file aside and renames it: it is never half there.
+/// Writes a file aside and renames it: it is never half there, and nothing is written through a link.
 fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), ReportError> {
     let path = folder.join(name);
-    let aside = folder.join(format!(".{name}.{}", std::process::id()));
-    let written = std::fs::File::create(&aside)
-        .and_then(|mut file| file.write_all(bytes))
-        .and_then(|()| std::fs::rename(&aside, &path));
-    written.map_err(|source| {
-        // What could not be renamed is of no use to anyone.
-        let _ = std::fs::remove_file(&aside);
-        ReportError::Write { path, source }
-    })
+    let prefix = format!(".{name}.");
+    let written = tempfile::Builder::new()
+        .prefix(&prefix)
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
+        .tempfile_in(folder)
+        .and_then(|mut aside| {
+            aside.write_all(bytes)?;
+            aside.persist(&path).map_err(|error| error.error)
+        });
+    match written {
+        Ok(_) => Ok(()),
+        Err(source) => Err(ReportError::Write { path, source }),
+    }
 }

@@ -9,6 +9,8 @@ use serde::Serialize;
 use testwright_tools::outcomes::report::Outcome;
 
 use crate::dataset::{Dataset, Instance};
+use crate::folder;
+use crate::foreign_text::shown;
 use crate::graded::Graded;
 use crate::harness::TESTS;
 use crate::verdict::{Pair, Pairs};
@@ -41,6 +43,9 @@ pub struct Agreement {
     pub otherwise: Vec<String>,
 }
 
+/// Characters of a reason, or of a test's name, that are shown.
+const SHOWN: usize = 300;
+
 /// `results` are those of the golden tests, in the folder `out`.
 pub fn verify(dataset: &Dataset, results: &[Graded], out: &Path) -> Verified {
     let by_id: BTreeMap<&str, &Graded> = results
@@ -60,7 +65,7 @@ fn checked(instance: &Instance, result: &Graded, out: &Path) -> Checked {
     let pairs = result
         .logs
         .get(TESTS)
-        .and_then(|path| std::fs::read(out.join(path)).ok())
+        .and_then(|path| folder::read_below(out, path).ok())
         .and_then(|bytes| serde_json::from_slice::<Pairs>(&bytes).ok());
     let agreement = |list: &Option<Vec<String>>, old: &dyn Fn(Outcome) -> bool| {
         let (list, pairs) = (list.as_ref()?, pairs.as_ref()?);
@@ -142,7 +147,7 @@ impl fmt::Display for Verified {
         )?;
         for checked in self.instances.iter().filter(|c| !c.fail_to_pass) {
             let why = checked.infrastructure.as_ref().unwrap_or(&checked.reason);
-            writeln!(f, "  {}: {why}", checked.instance_id)?;
+            writeln!(f, "  {}: {}", checked.instance_id, shown(why, SHOWN))?;
         }
         for (what, list) in [
             (
@@ -168,7 +173,7 @@ impl fmt::Display for Verified {
             )?;
             for (checked, list) in &lists {
                 for line in list.otherwise.iter().take(5) {
-                    writeln!(f, "  {}: {line}", checked.instance_id)?;
+                    writeln!(f, "  {}: {}", checked.instance_id, shown(line, SHOWN))?;
                 }
                 if list.otherwise.len() > 5 {
                     let more = list.otherwise.len() - 5;

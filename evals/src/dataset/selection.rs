@@ -3,9 +3,10 @@
 use globset::{GlobBuilder, GlobMatcher};
 
 use super::Dataset;
+use crate::foreign_text::shown;
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("choose instances: {}", .problems.join("; "))]
+#[error("choose instances: {}", shown(&.problems.join("; "), 2_000))]
 pub struct SelectionError {
     /// Everything that is wrong, one sentence each.
     pub problems: Vec<String>,
@@ -111,7 +112,7 @@ mod tests {
         ];
         let instances = ids.map(|id| {
             serde_json::from_value(json!({
-                "instance_id": id, "repo": "a/b", "base_commit": "0", "problem_statement": "It"
+                "instance_id": id, "repo": "a/b", "base_commit": "0123abc", "problem_statement": "It"
             }))
             .unwrap()
         });

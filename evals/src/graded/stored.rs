@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::Graded;
+use crate::foreign_text::shown;
 
 /// Name of the file of results in their folder.
 pub const FILE: &str = "results.jsonl";
@@ -24,26 +25,47 @@ pub struct Stored {
     pub remarks: Vec<String>,
 }
 
+/// Lines that remarks name; the rest is counted.
+const REMARKS: usize = 100;
+
+/// A line as grading writes it, or why it is none.
+fn result(line: &[u8]) -> Result<Graded, String> {
+    let graded: Graded = serde_json::from_slice(line).map_err(|e| e.to_string())?;
+    graded.check()?;
+    Ok(graded)
+}
+
 impl Stored {
     pub fn parse(bytes: &[u8]) -> Stored {
         let mut stored = Stored::default();
-        let mut again = 0;
+        let (mut again, mut left_out) = (0, 0);
         let ends = bytes.last().is_none_or(|b| *b == b'\n');
         let lines: Vec<&[u8]> = bytes.split(|b| *b == b'\n').collect();
         for (at, line) in lines.iter().enumerate() {
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
-            match serde_json::from_slice::<Graded>(line) {
+            match result(line) {
                 Ok(graded) => again += usize::from(stored.put(graded, line.to_vec())),
                 Err(_) if at + 1 == lines.len() && !ends => stored.remarks.push(format!(
                     "the last line of {FILE} is cut short: it is left out"
                 )),
-                Err(e) => stored.remarks.push(format!(
-                    "line {} of {FILE} is no result and is left out: {e}",
-                    at + 1
-                )),
+                Err(why) => {
+                    if stored.remarks.len() < REMARKS {
+                        stored.remarks.push(format!(
+                            "line {} of {FILE} is no result and is left out: {}",
+                            at + 1,
+                            shown(&why, 300)
+                        ));
+                    }
+                    left_out += 1;
+                }
             }
+        }
+        if left_out > REMARKS {
+            stored.remarks.push(format!(
+                "{left_out} lines of {FILE} are no results and are left out"
+            ));
         }
         if again > 0 {
             stored.remarks.push(format!(

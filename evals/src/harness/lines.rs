@@ -67,7 +67,7 @@ impl Reader {
             _ => &[0, 1],
         };
         for &side in sides {
-            self.at[side] += 1;
+            self.at[side] = self.at[side].saturating_add(1);
             self.left[side] = self.left[side].saturating_sub(1);
         }
     }

@@ -1,9 +1,13 @@
 //! The results of a folder, open for more: one line a prediction and instance, appended when it is graded.
 
 use std::fs::File;
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
+
+use crate::folder;
 use crate::graded::Graded;
 use crate::graded::stored::{FILE, Line, Stored};
 
@@ -26,8 +30,8 @@ pub struct Results {
 
 impl Results {
     /// Opens the results of a folder, which is made if need be. What is there stays as it is until a result is added.
-    pub fn open(folder: &Path) -> Result<Results, ResultsError> {
-        let path = folder.join(FILE);
+    pub fn open(place: &Path) -> Result<Results, ResultsError> {
+        let path = place.join(FILE);
         let failed = |doing| {
             let path = path.clone();
             move |source| ResultsError {
@@ -36,12 +40,16 @@ impl Results {
                 source,
             }
         };
-        std::fs::create_dir_all(folder).map_err(failed("make the folder of"))?;
+        std::fs::create_dir_all(place).map_err(failed("make the folder of"))?;
+        // What is appended to is a file of this folder.
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mut file = File::options()
             .read(true)
             .append(true)
             .create(true)
+            .custom_flags(flags.bits().cast_signed())
             .open(&path)
+            .and_then(folder::regular)
             .map_err(failed("open"))?;
         file.try_lock().map_err(|error| match error {
             std::fs::TryLockError::Error(source) => failed("lock")(source),
@@ -50,9 +58,8 @@ impl Results {
                 "another process grades into this folder",
             )),
         })?;
-        let mut bytes = Vec::new();
         file.seek(SeekFrom::Start(0)).map_err(failed("read"))?;
-        file.read_to_end(&mut bytes).map_err(failed("read"))?;
+        let bytes = folder::whole(&mut file).map_err(failed("read"))?;
         let whole = bytes
             .iter()
             .rposition(|b| *b == b'\n')

@@ -1,7 +1,9 @@
 //! `report.md`: short tables, readable on a forge. Long lists are cut; `report.json` has them whole.
 
 use super::Report;
+use super::page::LONGEST;
 use super::sections::{Labels, Table, facts, sections};
+use crate::foreign_text::shown;
 
 /// Rows of a table that are shown.
 const ROWS: usize = 25;
@@ -49,6 +51,7 @@ fn table(table: &Table) -> String {
 
 /// Nothing in it is a sign of Markdown or HTML, or ends the cell or the line.
 fn escape(text: &str) -> String {
+    let text = shown(text, LONGEST);
     let mut escaped = String::with_capacity(text.len());
     let mut before = ' ';
     let mut chars = text.chars().peekable();
@@ -58,7 +61,6 @@ fn escape(text: &str) -> String {
         match c {
             // Underscores inside of words are only that.
             '_' if in_word(before) && in_word(after) => escaped.push('_'),
-            '\n' | '\r' | '\t' => escaped.push(' '),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '&' => escaped.push_str("&amp;"),
@@ -66,7 +68,6 @@ fn escape(text: &str) -> String {
                 escaped.push('\\');
                 escaped.push(c);
             }
-            c if c.is_control() => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }
         before = c;
@@ -82,7 +83,7 @@ mod tests {
     fn signs_of_markdown_are_words() {
         assert_eq!(
             escape("<b>a|b_c\n`d`\u{1b}[1m @x"),
-            "&lt;b&gt;a\\|b_c \\`d\\`\u{fffd}\\[1m \\@x"
+            "&lt;b&gt;a\\|b_c \\`d\\`\\\\u{1b}\\[1m \\@x"
         );
         assert_eq!(escape("a__b __c__"), "a__b \\__c_\\_");
     }

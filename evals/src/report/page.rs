@@ -15,7 +15,11 @@ use super::plots::{Plot, plots};
 use super::sections::{Cell, Column, Labels, Section, Table, facts, sections};
 use super::sets::Set;
 use super::{Report, ReportError};
+use crate::foreign_text;
 use crate::graded::Graded;
+
+/// Characters of a text; `results.jsonl` has it whole.
+pub(super) const LONGEST: usize = 4_000;
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -129,6 +133,15 @@ pub(super) fn page(report: &Report, sets: &[Set]) -> Result<String, ReportError>
     };
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_formatter(|out, state, value| match value.as_str() {
+        // Style, script and pictures are ours.
+        Some(text) if !value.is_safe() => minijinja::escape_formatter(
+            out,
+            state,
+            &Value::from(foreign_text::shown(text, LONGEST)),
+        ),
+        _ => minijinja::escape_formatter(out, state, value),
+    });
     environment
         .render_named_str("page.html", TEMPLATE, Value::from(Serde(&page)))
         .map_err(|e| ReportError::Render(format!("{e:#}")))

@@ -6,9 +6,14 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{ReportError, put};
+use crate::folder;
+use crate::foreign_text;
+use crate::graded::is_time;
 use crate::predictions::Remark;
 
 const FILE: &str = "run.json";
+/// More than any dataset has.
+const INSTANCES: u64 = 100_000_000;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -52,12 +57,41 @@ impl RunFacts {
     /// Nothing is known where the folder has no `run.json`.
     pub fn read(folder: &Path) -> Result<RunFacts, ReportError> {
         let path = folder.join(FILE);
-        let text = match std::fs::read(&path) {
+        let text = match folder::read(&path) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(RunFacts::default()),
             Err(source) => return Err(ReportError::Read { path, source }),
         };
-        serde_json::from_slice(&text).map_err(|source| ReportError::Json { path, source })
+        let mut run: RunFacts =
+            serde_json::from_slice(&text).map_err(|source| ReportError::Json { path, source })?;
+        run.check();
+        Ok(run)
+    }
+
+    /// Leaves out what no run of the harness writes, and says so.
+    fn check(&mut self) {
+        let is_fit = |name: &str| foreign_text::name(name).is_ok();
+        let before = (
+            self.sets.len(),
+            self.predictions.len(),
+            self.seconds,
+            self.instances,
+        );
+        self.sets.retain(|name| is_fit(name));
+        self.predictions
+            .retain(|remark| is_fit(&remark.model_name_or_path) && is_fit(&remark.instance_id));
+        self.seconds = self.seconds.filter(|seconds| is_time(*seconds));
+        self.instances = self.instances.filter(|instances| *instances <= INSTANCES);
+        let after = (
+            self.sets.len(),
+            self.predictions.len(),
+            self.seconds,
+            self.instances,
+        );
+        if before != after {
+            let remark = format!("some of {FILE} is not as the harness writes it, and is left out");
+            self.remarks.push(remark);
+        }
     }
 
     pub fn write(&self, folder: &Path) -> Result<(), ReportError> {

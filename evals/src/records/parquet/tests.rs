@@ -177,7 +177,7 @@ fn predictions_may_be_parquet_too() {
 const SCRIPT: &str = r#"
 import datetime, json, sys
 import pyarrow as pa, pyarrow.parquet as pq
-row = {"instance_id": "a__b-1", "repo": "a/b", "base_commit": "0", "problem_statement": "It", "version": "0.3",
+row = {"instance_id": "a__b-1", "repo": "a/b", "base_commit": "0123abc", "problem_statement": "It", "version": "0.3",
        "created_at": datetime.datetime(2022, 3, 3, 15, 14, 54), "FAIL_TO_PASS": json.dumps(["t.py::x"]),
        "PASS_TO_PASS": ["t.py::y", "t.py::z"], "difficulty": 3, "hints_text": None}
 other = dict(row, instance_id="a__b-2", created_at=None, PASS_TO_PASS=None, difficulty=4)

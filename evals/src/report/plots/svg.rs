@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 
+use super::super::page::LONGEST;
+use crate::foreign_text::shown;
+
 /// Where a text stands about its point.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
@@ -110,6 +113,7 @@ pub(super) fn cut(text: &str, most: usize) -> String {
 }
 
 fn escape(text: &str) -> String {
+    let text = shown(text, LONGEST);
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -118,7 +122,6 @@ fn escape(text: &str) -> String {
             '&' => escaped.push_str("&amp;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            c if c.is_control() => escaped.push(' '),
             c => escaped.push(c),
         }
     }
@@ -135,7 +138,10 @@ mod tests {
         svg.text("t", Anchor::Start, (0.0, 0.0), "</text><script>\u{0}");
         svg.dot("d", (1.0, 1.0), "</title>");
         let svg = svg.finish(5.0, "\" onload=\"x");
-        assert!(svg.contains("&lt;/text&gt;&lt;script&gt; </text>"), "{svg}");
+        assert!(
+            svg.contains("&lt;/text&gt;&lt;script&gt;\\u{0}</text>"),
+            "{svg}"
+        );
         assert!(svg.contains("<title>&lt;/title&gt;</title>"), "{svg}");
         assert!(
             svg.contains("aria-label=\"&quot; onload=&quot;x\""),

@@ -1,0 +1,126 @@
+//! The folder of results: its files are reached without following links below it, for somebody else may have filled it.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, open, openat, unlinkat};
+use rustix::io::Errno;
+
+/// Bytes of one file that are read.
+pub const LARGEST: u64 = 4 << 30;
+
+/// A path that stays below the folder.
+pub fn is_below(path: &str) -> bool {
+    let mut components = Path::new(path).components();
+    !path.is_empty() && components.all(|part| matches!(part, Component::Normal(_)))
+}
+
+fn outside() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "it is not below the folder of results",
+    )
+}
+
+/// A regular file; of pipes and devices nothing is known, least of all their end.
+pub fn regular(file: File) -> io::Result<File> {
+    if file.metadata()?.is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidData,
+        "it is not a regular file",
+    ))
+}
+
+/// All of a regular file, up to [`LARGEST`].
+pub fn whole(file: &mut File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        let message = format!("it is larger than {} GiB", LARGEST >> 30);
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
+    Ok(bytes)
+}
+
+/// The content of a file, which may itself be a link to one.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    // A pipe must not keep it waiting.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    whole(&mut regular(open(path, flags, Mode::empty())?.into())?)
+}
+
+/// The folder of a path below `root`, and the last name; `make` makes folders that are not there.
+fn parent<'a>(root: &Path, path: &'a str, make: bool) -> io::Result<(OwnedFd, &'a str)> {
+    if !is_below(path) {
+        return Err(outside());
+    }
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut folder = openat(CWD, root, flags, Mode::empty())?;
+    for part in folders.split('/').filter(|part| !part.is_empty()) {
+        if make {
+            match mkdirat(&folder, part, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        folder = openat(&folder, part, flags | OFlags::NOFOLLOW, Mode::empty())?;
+    }
+    Ok((folder, name))
+}
+
+/// Reads a file below the folder.
+pub fn read_below(root: &Path, path: &str) -> io::Result<Vec<u8>> {
+    let (folder, name) = parent(root, path, false)?;
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    whole(&mut regular(
+        openat(&folder, name, flags, Mode::empty())?.into(),
+    )?)
+}
+
+/// Writes a file below the folder anew; what was there under its name goes.
+pub fn write_below(root: &Path, path: &str, content: &[u8]) -> io::Result<()> {
+    std::fs::create_dir_all(root)?;
+    let (folder, name) = parent(root, path, true)?;
+    match unlinkat(&folder, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let file = openat(&folder, name, flags, Mode::from_raw_mode(0o666))?;
+    File::from(file).write_all(content)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_lead_nowhere() {
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let root = folder.path();
+        write_below(root, "logs/a/b.log", b"one").unwrap();
+        write_below(root, "logs/a/b.log", b"two").unwrap();
+        assert_eq!(read_below(root, "logs/a/b.log").unwrap(), b"two");
+        symlink(other.path(), root.join("logs/out")).unwrap();
+        assert!(write_below(root, "logs/out/x", b"x").is_err());
+        assert!(!other.path().join("x").exists());
+        std::fs::write(other.path().join("secret"), "secret").unwrap();
+        assert!(read_below(root, "logs/out/secret").is_err());
+        symlink(other.path().join("secret"), root.join("logs/secret")).unwrap();
+        assert!(read_below(root, "logs/secret").is_err());
+        write_below(root, "logs/secret", b"log").unwrap();
+        let secret = std::fs::read(other.path().join("secret")).unwrap();
+        assert_eq!(secret, b"secret");
+        for path in ["", "/etc/passwd", "../x", "logs/../../x", "./x"] {
+            assert!(write_below(root, path, b"x").is_err(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Text of strangers (names in datasets and predictions, what tests and programs print): what may stand in a name, and how
+//! the rest is shown.
+
+use std::fmt::Write as _;
+
+/// Characters that a name may have: with its folder it has to fit into a path, and with others into a table.
+pub const NAME: usize = 200;
+
+/// It is not to be seen, or changes how what is about it is seen: controls of a terminal, signs that turn the reading
+/// direction, spaces without width, tags.
+fn is_unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Why a text is not fit to be a name, to follow "`field` ".
+pub fn name(text: &str) -> Result<(), String> {
+    if let Some(c) = text.chars().find(|c| is_unseen(*c)) {
+        return Err(format!(
+            "has a character that cannot be seen (U+{:04X})",
+            u32::from(c)
+        ));
+    }
+    if text.chars().nth(NAME).is_some() {
+        return Err(format!("is longer than {NAME} characters"));
+    }
+    Ok(())
+}
+
+/// On one line, with what cannot be seen written out; cut after so many characters.
+pub fn shown(text: &str, most: usize) -> String {
+    let mut shown = visible(text.chars().take(most), |_| false);
+    if text.chars().nth(most).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// The same on several lines, and uncut.
+pub fn lines(text: &str) -> String {
+    visible(text.chars(), |c| matches!(c, '\n' | '\t'))
+}
+
+fn visible(text: impl Iterator<Item = char>, kept: fn(char) -> bool) -> String {
+    let mut shown = String::new();
+    for c in text {
+        match c {
+            '\n' | '\t' if !kept(c) => shown.push(' '),
+            c if is_unseen(c) && !kept(c) => {
+                // Writing to a string does not fail.
+                let _ = write!(shown, "\\u{{{:x}}}", u32::from(c));
+            }
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_seen_is_written_out() {
+        assert_eq!(shown("a\u{1b}[1m\nb\u{202e}", 99), "a\\u{1b}[1m b\\u{202e}");
+        assert_eq!(shown("äbcd", 2), "äb…");
+        assert_eq!(lines("a\n\tb\r\u{9b}"), "a\n\tb\\u{d}\\u{9b}");
+    }
+
+    #[test]
+    fn names_are_short_and_can_be_seen() {
+        assert_eq!(name("Ωtter (run 2) 日本 é"), Ok(()));
+        assert!(name("a\u{200d}b").is_err_and(|e| e.contains("U+200D")));
+        assert!(name(&"ä".repeat(NAME)).is_ok());
+        assert!(name(&"ä".repeat(NAME + 1)).is_err());
+    }
+}

@@ -1,0 +1,67 @@
+//! Files that are made to fill memory, or to take for ever.
+
+use std::time::{Duration, Instant};
+
+use super::*;
+
+fn message(folder: &Folder, content: impl AsRef<[u8]>) -> String {
+    let path = folder.file("dataset.jsonl", content);
+    let message = Dataset::read(&path).unwrap_err().to_string();
+    is_fit_to_be_shown(&message);
+    message
+}
+
+#[test]
+fn depth_is_refused() {
+    let folder = Folder::new();
+    for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
+        let deep = open.repeat(200_000) + &close.repeat(200_000);
+        for text in [deep.clone(), format!("[{deep}]"), open.repeat(200_000)] {
+            assert!(message(&folder, text).contains("not JSON"));
+        }
+    }
+}
+
+#[test]
+fn a_record_has_a_size() {
+    let folder = Folder::new();
+    let long = format!("{{\"hints_text\": \"{}\"}}", "x".repeat(65 << 20));
+    for text in [long.clone(), format!("[{long}]")] {
+        let message = message(&folder, text);
+        assert!(message.contains("line 1: "), "{message}");
+        assert!(message.contains("64 MiB"), "{message}");
+    }
+}
+
+/// Many small values: what each of them costs does not depend on how many come before it.
+#[test]
+fn many_values_take_time_in_proportion() {
+    let folder = Folder::new();
+    let took = |values: usize| {
+        let text = format!("[{}0]", "0,".repeat(values));
+        let path = folder.file("dataset.jsonl", text);
+        let time = || {
+            let begun = Instant::now();
+            assert!(Dataset::read(&path).is_err());
+            begun.elapsed()
+        };
+        (0..3).map(|_| time()).min().unwrap_or(Duration::MAX)
+    };
+    let (some, more) = (took(5_000), took(40_000));
+    assert!(more < some * 24, "{some:?}, then {more:?}");
+}
+
+#[test]
+fn messages_quote_a_little_of_a_file() {
+    let folder = Folder::new();
+    for text in [
+        format!("{{\"{}\": ", "\u{1b}[2J".repeat(100_000)),
+        "[0 \u{202e}".to_owned(),
+        "[0 \u{9b}".to_owned(),
+        with("FAIL_TO_PASS", format!("['{}", "\u{1b}".repeat(100_000))).to_string(),
+        with("version", json!([["\u{202e}"]])).to_string(),
+        format!("{{\"{}\": 1}}", "instance_id\u{202e}"),
+    ] {
+        message(&folder, text);
+    }
+}

@@ -1,0 +1,95 @@
+//! Predictions whose names are meant for a terminal, a path or a page, and files that speak for others.
+
+use testwright_evals::predictions::{self, Predictions};
+
+use super::*;
+
+fn prediction(model: &str) -> Value {
+    json!({"instance_id": "acme__slugs-1", "model_name_or_path": model, "model_patch": "diff"})
+}
+
+fn read(folder: &Folder, files: &[&[Value]]) -> Result<Vec<Predictions>, String> {
+    let dataset = folder.dataset(&[instance("acme__slugs-1")]).unwrap();
+    let paths: Vec<PathBuf> = (0..)
+        .zip(files)
+        .map(|(at, records)| {
+            let lines: Vec<String> = records.iter().map(Value::to_string).collect();
+            folder.file(&format!("predictions-{at}.jsonl"), lines.join("\n"))
+        })
+        .collect();
+    let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    let read = predictions::read(&paths, &dataset, &dataset);
+    read.map(|(sets, _)| sets)
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn names_are_seen_as_they_are() {
+    let folder = Folder::new();
+    let long = "x".repeat(70_000);
+    for name in UNSEEN
+        .map(|unseen| format!("a{unseen}b"))
+        .iter()
+        .chain([&long])
+    {
+        let message = read(&folder, &[&[prediction(name)]]).unwrap_err();
+        assert!(message.contains("`model_name_or_path`"), "{message}");
+        is_fit_to_be_shown(&message);
+        let mut other = prediction("a");
+        other["instance_id"] = json!(name);
+        let message = read(&folder, &[&[other]]).unwrap_err();
+        assert!(message.contains("`instance_id`"), "{message}");
+        is_fit_to_be_shown(&message);
+    }
+    for name in [
+        "gpt-4o (run 2)",
+        "/home/me/models/otter",
+        "../otter",
+        "Ωtter",
+        "<b>otter</b>",
+    ] {
+        assert_eq!(
+            read(&folder, &[&[prediction(name)]]).unwrap()[0].model,
+            name
+        );
+    }
+}
+
+/// Each model stands for every instance: a few lines would make millions of results.
+#[test]
+fn models_are_bounded() {
+    let folder = Folder::new();
+    let many: Vec<Value> = (0..2_000)
+        .map(|n| prediction(&format!("model {n}")))
+        .collect();
+    let message = read(&folder, &[&many]).unwrap_err();
+    assert!(message.contains("models"), "{message}");
+    is_fit_to_be_shown(&message);
+    assert_eq!(read(&folder, &[&many[..200]]).unwrap().len(), 200);
+}
+
+/// Within a file the last one counts, as in the public harnesses. Another's file is another matter.
+#[test]
+fn a_file_does_not_replace_what_another_file_predicts() {
+    let folder = Folder::new();
+    let other = json!({"instance_id": "acme__slugs-1", "model_name_or_path": "mine", "model_patch": "broken"});
+    let message = read(
+        &folder,
+        &[
+            &[prediction("mine")],
+            &[prediction("theirs"), other.clone()],
+        ],
+    )
+    .unwrap_err();
+    assert!(
+        message.contains("predictions-0.jsonl") && message.contains("predictions-1.jsonl"),
+        "{message}"
+    );
+    assert!(
+        message.contains("mine") && message.contains("acme__slugs-1"),
+        "{message}"
+    );
+    let one = read(&folder, &[&[prediction("mine"), other]]).unwrap();
+    let patch = one[0].by_instance["acme__slugs-1"].model_patch.as_deref();
+    assert_eq!(patch, Some("broken"));
+}
