@@ -11,6 +11,7 @@ mod figures;
 mod grade;
 mod instance;
 mod lines;
+mod logs;
 mod observe;
 mod peeking;
 mod results;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use testwright_sandboxes::environment::BuildSettings;
+use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::recipe::Overrides;
 use testwright_sandboxes::repository::OpenOptions;
 use testwright_sandboxes::{Backend, Limits, SandboxError};
@@ -32,9 +34,9 @@ pub use results::{Results, ResultsError};
 pub use schedule::{Job, Progress, Step, Workers, grade_all, workers};
 
 /// Changes when the same runs would be judged otherwise.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/6");
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/7");
 /// Changes when the same runs would be made otherwise.
-const RUNS: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
+const RUNS: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
 
 /// What the harness works with.
 pub struct Harness {
@@ -78,23 +80,27 @@ impl Harness {
             .replace("{name}", name)
     }
 
-    fn overrides(&self, instance_id: &str) -> Overrides {
+    fn overrides(&self, instance_id: &str) -> Result<Overrides, SandboxError> {
         // Names of images are lower-case, and two underscores are not allowed in a row: as SWE-bench publishes them.
+        let id = instance_id.to_lowercase();
         let image = self.image.as_ref().map(|template| {
             template
-                .replace("{instance_id}", &instance_id.to_lowercase())
-                .replace(
-                    "{instance_id_1776}",
-                    &instance_id.to_lowercase().replace("__", "_1776_"),
-                )
+                .replace("{instance_id}", &id)
+                .replace("{instance_id_1776}", &id.replace("__", "_1776_"))
         });
-        Overrides {
+        // Anything else may name another registry, another image or another tag.
+        let is_fit = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
+        if image != self.image && (!id.bytes().all(is_fit) || id.contains("..")) {
+            let message = format!("the id `{instance_id}` cannot be part of an image's name");
+            return Err(SandboxError::new(ErrorKind::Input, message));
+        }
+        Ok(Overrides {
             keys: None,
             python: self.python.clone(),
             image,
             no_built_in: false,
             pythons: self.pythons.clone(),
-        }
+        })
     }
 }
 

@@ -48,6 +48,12 @@ pub struct Observed {
     /// Files that both the prediction and the golden code patch change: there the prediction decides itself what is old
     /// and new.
     pub edits: Vec<String>,
+    /// Files of the prediction that Python runs before any test, in the place of what runs and records the tests.
+    #[serde(default)]
+    pub startup: Vec<String>,
+    /// What in the outcomes contradicts itself, in words: tests have written them.
+    #[serde(default)]
+    pub forged: Vec<String>,
 }
 
 impl Observed {

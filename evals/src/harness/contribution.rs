@@ -1,9 +1,7 @@
 //! What a patch contributes: tests, and the files that hold them.
 
-use std::path::Path;
-
-use sha2::{Digest, Sha256};
 use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::{Applied, Tree};
 use testwright_tools::python;
 use testwright_tools::tools::submission::Change;
@@ -29,6 +27,9 @@ pub fn layout(tree: &Tree) -> Result<Layout, SandboxError> {
     Ok(Layout::read(folder.path()))
 }
 
+/// Bytes of stack for reading code.
+const STACK: usize = 64 << 20;
+
 /// Tests of a patch.
 #[derive(Debug, Clone, Default)]
 pub struct Contribution {
@@ -42,14 +43,63 @@ pub struct Contribution {
     pub modified: Vec<String>,
     /// Python files of the code under test that it changes.
     pub sources: Vec<String>,
+    /// Files that it brings and that run before any test does.
+    pub startup: Vec<String>,
     /// Deleted tests, for a note.
     pub deleted: Vec<String>,
 }
 
+/// Modules of those that run and record tests.
+const RUNNERS: [&str; 5] = ["pytest", "_pytest", "pluggy", "coverage", "unittest"];
+
+/// Python loads it by itself, or in the place of a module that runs and records the tests: it comes first wherever one of
+/// its folders is a place for modules (the repository, `src`, …).
+fn is_of_startup(path: &str, tree: &Tree) -> bool {
+    let mut above = String::new();
+    let mut parts = path.split('/').peekable();
+    while let Some(part) = parts.next() {
+        let is_file = parts.peek().is_none();
+        let module = part.strip_suffix(".py").unwrap_or(part);
+        if !is_file || module.len() < part.len() {
+            let is_own = matches!(module, "sitecustomize" | "usercustomize")
+                || module.starts_with("testwright_");
+            let is_runner = RUNNERS.contains(&module) && !is_test_folder(&above);
+            above.push_str(part);
+            // pytest itself may be the code under test.
+            if (is_own || is_runner) && !tree.contains(&above) && !tree.has_folder(&above) {
+                return true;
+            }
+        }
+        above.push('/');
+    }
+    false
+}
+
+/// Below such a folder a package may be called after what it tests.
+fn is_test_folder(above: &str) -> bool {
+    above.split('/').any(|part| part.starts_with("test"))
+}
+
 impl Contribution {
+    /// In a thread of its own: code may be nested deeply, and a stack is soon exhausted.
     pub fn of(applied: &Applied, tree: &Tree, layout: &Layout) -> Result<Self, SandboxError> {
+        let work = || Contribution::read(applied, tree, layout);
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(STACK);
+            let read = thread.spawn_scoped(scope, work)?.join();
+            read.unwrap_or_else(|_| {
+                let message = "read the tests of a patch";
+                Err(SandboxError::new(ErrorKind::System, message))
+            })
+        })
+    }
+
+    fn read(applied: &Applied, tree: &Tree, layout: &Layout) -> Result<Self, SandboxError> {
         let mut all = Contribution::default();
         for (path, file) in &applied.files {
+            if file.is_some() && is_of_startup(path, tree) {
+                all.startup.push(path.clone());
+            }
             let before = tree.read(path)?;
             let now = file.as_ref().map(|file| file.content.as_slice());
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -86,39 +136,4 @@ impl Contribution {
     pub fn has_company(&self) -> bool {
         !self.modified.is_empty()
     }
-}
-
-/// The name of a prediction as a part of a path.
-pub fn file_name(text: &str) -> String {
-    let safe = |c: char| {
-        if c.is_ascii_alphanumeric() || "-_.".contains(c) {
-            c
-        } else {
-            '_'
-        }
-    };
-    let name: String = text.chars().map(safe).take(80).collect();
-    if name == text && !matches!(text, "" | "." | "..") {
-        return name;
-    }
-    // Two names must not become one.
-    let digest = Sha256::digest(text.as_bytes());
-    let digits: String = digest.iter().take(4).map(|b| format!("{b:02x}")).collect();
-    format!("{name}-{digits}")
-}
-
-/// Writes a log below the folder of results; its path relative to that.
-pub fn log(out: &Path, parts: [&str; 3], text: &str) -> Result<String, SandboxError> {
-    let [instance, prediction, name] = parts;
-    let relative = format!(
-        "logs/{}/{}/{name}.log",
-        file_name(instance),
-        file_name(prediction)
-    );
-    let path = out.join(&relative);
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    std::fs::write(path, text)?;
-    Ok(relative)
 }

@@ -8,14 +8,25 @@ use testwright_sandboxes::repository::{self, Applied, Files};
 use testwright_tools::outcomes::text::text;
 
 use super::blank::blank;
-use super::contribution::{Contribution, log};
+use super::contribution::Contribution;
 use super::instance::{Ready, State};
+use super::logs::{Owner, log};
 use super::runs::{Ran, Run};
 use super::{Harness, Stopped, TESTS, observe, stopped};
 use crate::dataset::Instance;
+use crate::foreign_text::shown;
 use crate::graded::{Graded, Infrastructure, Peeking, Seconds, TestPair};
 use crate::predictions::Prediction;
 use crate::verdict::{Observed, Pairs};
+
+/// Bytes of a patch, files that it changes, and bytes that they may take: what is more is no patch for review, and takes
+/// time and room from all others.
+const PATCH: usize = 32 << 20;
+const FILES: usize = 5_000;
+const BYTES: usize = 256 << 20;
+/// Notes of a result, and characters of one.
+const NOTES: usize = 100;
+const NOTE: usize = 2_000;
 
 /// `PYTHONHASHSEED` of the runs in company and alone.
 const SEEDS: [u32; 2] = [0, 1];
@@ -84,8 +95,8 @@ impl Harness {
         let name = |part: &str| format!("golden-{part}");
         for (runs, part) in [(&golden, ["old", "new"]), (&base, ["base-old", "base-new"])] {
             for (ran, part) in runs.iter().zip(part) {
-                let parts = [instance.instance_id.as_str(), "instance", &name(part)];
-                log(&self.out, parts, &text(&ran.answer.report)).map_err(stopped("old"))?;
+                let (id, text) = (&instance.instance_id, text(&ran.answer.report));
+                log(&self.out, id, Owner::Instance, &name(part), &text).map_err(stopped("old"))?;
             }
         }
         shared.golden = golden.try_into().ok();
@@ -116,8 +127,14 @@ impl Harness {
     /// Puts the log of a build beside the others. What is lost of it is no reason not to grade.
     pub(super) fn keep_build_log(&self, instance: &Instance, path: &Path) -> Option<String> {
         let text = std::fs::read_to_string(path).ok()?;
-        let parts = [instance.instance_id.as_str(), "instance", "build"];
-        log(&self.out, parts, &text).ok()
+        log(
+            &self.out,
+            &instance.instance_id,
+            Owner::Instance,
+            "build",
+            &text,
+        )
+        .ok()
     }
 
     /// Grades one prediction.
@@ -141,6 +158,10 @@ impl Harness {
             graded.could_not(*stopped);
         }
         graded.seconds.total = begun.elapsed().as_secs_f64();
+        graded.strict.reason = shown(&graded.strict.reason, NOTE);
+        for notes in [&mut graded.notes, &mut graded.differs] {
+            bound(notes);
+        }
         graded
     }
 
@@ -173,6 +194,11 @@ impl Harness {
         for path in &tests.sources {
             graded.notes.push(format!("edits code under test: {path}"));
         }
+        for path in &tests.startup {
+            graded
+                .notes
+                .push(format!("brings {path}, which runs before its tests run"));
+        }
         for id in &tests.deleted {
             graded.notes.push(format!("deletes {id}"));
         }
@@ -195,10 +221,14 @@ impl Harness {
         graded.differs = verdict.differs;
         graded.tests = contributed_pairs(&seen);
         let runs = [&old, &new].into_iter().flat_map(Runs::all);
-        if runs.clone().any(Ran::was_ended) {
-            graded
-                .notes
-                .push("its tests end the program that runs them".to_owned());
+        if let Some(why) = runs.clone().find_map(|ran| ran.ended.as_deref()) {
+            let note =
+                format!("its tests end the program that runs them, or keep it from running: {why}");
+            graded.notes.push(note);
+        }
+        for why in &seen.forged {
+            let note = format!("the outcomes of the run contradict each other: {why}");
+            graded.notes.push(note);
         }
         graded.tdd = verdict.tdd;
         graded.cover(instance, ready, shared, [&old, &new]);
@@ -206,8 +236,9 @@ impl Harness {
             self.keep_logs(graded, side, runs).map_err(stopped(side))?;
         }
         let all = serde_json::to_string(&seen.with).unwrap_or_default();
-        let words = [graded.instance_id.as_str(), &graded.prediction, TESTS];
-        let path = log(&self.out, words, &all).map_err(stopped("new"))?;
+        let owner = Owner::Prediction(&graded.prediction);
+        let path = log(&self.out, &graded.instance_id, owner, TESTS, &all);
+        let path = path.map_err(stopped("new"))?;
         graded.logs.insert(TESTS.to_owned(), path);
         graded.seconds = seconds(&old, &new);
         graded.cached = cached(&old, &new);
@@ -313,8 +344,8 @@ impl Harness {
             else {
                 continue;
             };
-            let words = [graded.instance_id.as_str(), &graded.prediction, &name];
-            let path = log(Path::new(&self.out), words, &written(ran))?;
+            let owner = Owner::Prediction(&graded.prediction);
+            let path = log(&self.out, &graded.instance_id, owner, &name, &written(ran))?;
             graded.logs.insert(name, path);
         }
         Ok(())
@@ -324,7 +355,21 @@ impl Harness {
 impl Ready {
     /// A prediction on the old code.
     fn apply(&self, patch: &str) -> Result<Result<Applied, String>, SandboxError> {
-        repository::apply(&self.tree, &Files::new(), patch)
+        if patch.len() > PATCH {
+            return Ok(Err(format!("it is larger than {} MiB", PATCH >> 20)));
+        }
+        let applied = repository::apply(&self.tree, &Files::new(), patch)?;
+        Ok(applied.and_then(|applied| {
+            let files = applied.files.values().flatten();
+            let bytes: usize = files.map(|file| file.content.len()).sum();
+            if applied.files.len() > FILES {
+                return Err(format!("it changes more than {FILES} files"));
+            }
+            if bytes > BYTES {
+                return Err(format!("its files take more than {} MiB", BYTES >> 20));
+            }
+            Ok(applied)
+        }))
     }
 
     /// A prediction on the new code. Where it changes what the fix changes too, and no longer applies, its own files win.
@@ -334,6 +379,18 @@ impl Ready {
         }
         let again = repository::apply(&self.tree, &self.fix, patch)?;
         Ok(again.unwrap_or_else(|_| old.clone()))
+    }
+}
+
+/// Notes quote what a prediction names and prints.
+fn bound(notes: &mut Vec<String>) {
+    let more = notes.len().saturating_sub(NOTES);
+    notes.truncate(NOTES);
+    for note in notes.iter_mut() {
+        *note = shown(note, NOTE);
+    }
+    if more > 0 {
+        notes.push(format!("and {more} more"));
     }
 }
 
@@ -376,7 +433,28 @@ fn observed(
             .filter(|path| ready.fix.contains_key(*path) && !is_prose(path))
             .cloned()
             .collect(),
+        startup: tests.startup.clone(),
+        forged: forged(ready, old, new),
     }
+}
+
+/// Contradictions in the runs with the prediction that the runs without it do not have: a repository may decide how its
+/// own runs end.
+fn forged(ready: &Ready, old: &Runs, new: &Runs) -> Vec<String> {
+    if ready.old.environment.recipe.runner.kind != "pytest" {
+        return Vec::new();
+    }
+    let sides = [("old", old), ("new", new)];
+    let found = sides.into_iter().filter_map(|(side, runs)| {
+        if observe::contradiction(&runs.base.answer.report).is_some() {
+            return None;
+        }
+        let why = runs
+            .all()
+            .find_map(|ran| observe::contradiction(&ran.answer.report))?;
+        Some(format!("on the {side} code {why}"))
+    });
+    found.collect()
 }
 
 fn contributed_pairs(seen: &Observed) -> Vec<TestPair> {

@@ -2,6 +2,7 @@
 
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::environment::{self, Environment, Event};
+use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::recipe;
 use testwright_sandboxes::repository::{self, Applied, Files, How, Source, Tree};
 use testwright_tools::workspace::Layout;
@@ -116,6 +117,13 @@ impl Harness {
         let repo = instance.repo.clone();
         let opened = tokio::task::spawn_blocking(move || {
             let mut source = repository::open(&location, Some(&commit), &cache, &open)?.source()?;
+            // A branch or tag may be called like the begin of a hash.
+            let found = source.commit.as_deref().unwrap_or_default();
+            if !found.starts_with(&commit.to_ascii_lowercase()) {
+                let message =
+                    format!("`{commit}` is not the commit that it is the name of, but {found}");
+                return Err(SandboxError::new(ErrorKind::Input, message));
+            }
             // A mirror's folder may be called anything; recipes are found by the name.
             source.name = repo;
             Ok(source)
@@ -165,6 +173,7 @@ impl Harness {
         progress: &(dyn Fn(Step) + Send + Sync),
     ) -> Result<Environment, Stopped> {
         let overrides = self.overrides(&instance.instance_id);
+        let overrides = overrides.map_err(stopped("build"))?;
         let (recipe, origin) = recipe::find(source, &overrides).map_err(stopped("build"))?;
         let told = |event: Event| {
             let step = match event {

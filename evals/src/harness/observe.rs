@@ -84,6 +84,32 @@ pub fn elsewhere(old: &Report, new: &Report) -> BTreeSet<String> {
     found
 }
 
+/// What pytest's exit status says against the outcomes: it is 0 where nothing failed, and 1 where something did.
+pub fn contradiction(report: &Report) -> Option<&'static str> {
+    let is_bad = |outcome| {
+        !matches!(
+            outcome,
+            Outcome::Passed | Outcome::Skipped | Outcome::Xfailed
+        )
+    };
+    let ran = report.tests.iter().map(|test| test.outcome);
+    let has_errors = !report.collection_errors.is_empty();
+    match report.exit_code {
+        Some(0)
+            if has_errors
+                || ran
+                    .clone()
+                    .any(|o| matches!(o, Outcome::Failed | Outcome::Error)) =>
+        {
+            Some("tests failed and pytest ended as if none had")
+        }
+        Some(1) if !has_errors && !report.timed_out && !ran.clone().any(is_bad) => {
+            Some("no test failed and pytest ended as if one had")
+        }
+        _ => None,
+    }
+}
+
 /// Of an id with parameters, the test.
 fn test_of(id: &str) -> Option<&str> {
     id.split_once('[').map(|(test, _)| test)
@@ -200,6 +226,27 @@ mod tests {
         let seen = pairs(&broken, &broken, &expected);
         assert_eq!(seen["t/test_a.py::test"].new, Outcome::Error);
         assert!(pairs(&Report::default(), &Report::default(), &expected).is_empty());
+    }
+
+    #[test]
+    fn outcomes_that_the_exit_status_contradicts_are_noticed() {
+        let of = |exit_code, outcomes: &[Outcome]| {
+            let tests: Vec<_> = outcomes.iter().map(|o| ("t/test_a.py::test", *o)).collect();
+            let report = Report {
+                exit_code,
+                ..report(&tests)
+            };
+            contradiction(&report).is_some()
+        };
+        let (passed, failed) = (Outcome::Passed, Outcome::Failed);
+        assert!(of(Some(0), &[passed, failed]));
+        assert!(of(Some(1), &[passed, Outcome::Xfailed]));
+        assert!(!of(Some(1), &[passed, failed]) && !of(Some(0), &[passed]) && !of(None, &[failed]));
+        // A strict mark that did not come true, a run that was cut short, and one that could not be collected.
+        assert!(!of(Some(1), &[Outcome::Xpassed]) && !of(Some(1), &[Outcome::Absent]));
+        let mut broken = not_collected("t/test_a.py", None);
+        broken.exit_code = Some(1);
+        assert_eq!(contradiction(&broken), None);
     }
 
     #[test]

@@ -9,22 +9,27 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use testwright_sandboxes::error::ErrorKind;
-use testwright_sandboxes::repository::{FileKind, Files};
+use testwright_sandboxes::repository::{File, FileKind, Files};
 use testwright_sandboxes::{Command, Process, Sandbox, SandboxError, Spec, Start, coverage};
 use testwright_tools::config::{Config, Runner, RunnerKind};
 use testwright_tools::outcomes::report::Report;
 use testwright_tools::test_run::{Answer, Measure, Request};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::Harness;
 use super::instance::State;
 
 /// How long after the run's own deadline an answer may still come.
 const GRACE: Duration = Duration::from_secs(60);
-/// How what is printed begins where the toolbox was ended.
-const ENDED: &str = "the tests ended the program that runs them";
 /// Bytes of what a broken toolbox says that are kept.
 const SAID: usize = 2_000;
+/// Bytes of an answer, and of what comes beside it. Thousands of tests that all fail take a small part of it; the sandbox
+/// may be made to say anything, and this is our memory.
+const ANSWER: u64 = 128 << 20;
+/// Paths that one command is given: together they must fit into its arguments.
+const AT_ONCE: usize = 200;
+/// A test of ours, where those of a prediction do not run.
+const CONTROL: &str = "test_testwright_control.py";
 
 /// What is to be run.
 pub struct Run<'a> {
@@ -50,35 +55,26 @@ impl Ended {
         let message = format!("run the toolbox in the sandbox: {}", self.0);
         SandboxError::new(ErrorKind::Dead, message)
     }
+}
 
-    /// What is known of the tests then: nothing.
-    fn answer(self) -> Answer {
-        let report = Report {
-            printed: format!("{ENDED}: {}", self.0),
-            ..Report::default()
-        };
-        Answer {
-            report,
-            coverage: None,
-        }
-    }
+/// What a run came to.
+enum End {
+    Answer(Answer),
+    /// Nothing is known of the tests.
+    Ended(String),
 }
 
 /// A run, made now or before.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Ran {
     pub answer: Answer,
+    /// Why nothing is known of the tests: they kept the program that runs them from saying anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
     /// Wall time of the whole, the sandbox's start included.
     pub seconds: f64,
     #[serde(skip)]
     pub cached: bool,
-}
-
-impl Ran {
-    /// See [`Ended`].
-    pub fn was_ended(&self) -> bool {
-        self.answer.report.printed.starts_with(ENDED)
-    }
 }
 
 /// The name of a record, from all that it depends on.
@@ -138,13 +134,14 @@ impl Harness {
                     report: Default::default(),
                     coverage: Some(Default::default()),
                 },
+                ended: None,
                 seconds: 0.0,
                 cached: true,
             });
         }
         let record = self.record(run);
         if let Some(ran) = read::<Ran>(&record).await
-            && (!ran.answer.report.timed_out && !ran.was_ended() || self.is_ours(&record))
+            && (!ran.answer.report.timed_out && ran.ended.is_none() || self.is_ours(&record))
         {
             return Ok(Ran {
                 cached: true,
@@ -152,9 +149,20 @@ impl Harness {
             });
         }
         let begun = Instant::now();
-        let answer = self.make(run).await?;
+        let (answer, ended) = match self.make(run).await? {
+            End::Answer(answer) => (answer, None),
+            End::Ended(why) => {
+                let report = Report {
+                    printed: why.clone(),
+                    ..Report::default()
+                };
+                let coverage = None;
+                (Answer { report, coverage }, Some(why))
+            }
+        };
         let ran = Ran {
             answer,
+            ended,
             seconds: begun.elapsed().as_secs_f64(),
             cached: false,
         };
@@ -190,21 +198,53 @@ impl Harness {
         written.is_ok_and(|at| at >= self.begun)
     }
 
-    async fn make(&self, run: &Run<'_>) -> Result<Answer, SandboxError> {
+    /// A prediction whose tests cannot be run, time and again, where a test of ours can, is to blame for it: otherwise
+    /// whoever would be found wrong could choose not to be counted.
+    async fn make(&self, run: &Run<'_>) -> Result<End, SandboxError> {
+        let first = match self.once(run).await? {
+            Ok(end) => return Ok(end),
+            Err(error) => error,
+        };
+        if !run.of_prediction || !matches!(first.kind, ErrorKind::Dead | ErrorKind::System) {
+            return Err(first);
+        }
+        let again = match self.once(run).await? {
+            Ok(end) => return Ok(end),
+            Err(error) => error,
+        };
+        let test = File {
+            content: b"def test_runs():\n    pass\n".to_vec(),
+            kind: FileKind::Plain,
+        };
+        let control = Run {
+            state: run.state,
+            files: &Files::from([(CONTROL.to_owned(), Some(test))]),
+            ids: vec![CONTROL.to_owned()],
+            measure: Vec::new(),
+            counted: false,
+            of_prediction: false,
+            hash_seed: run.hash_seed,
+        };
+        match self.once(&control).await {
+            Ok(Ok(_)) => Ok(End::Ended(again.to_string())),
+            _ => Err(first),
+        }
+    }
+
+    /// In a sandbox of its own. The outer error is of its start: nothing of the run had a part in it.
+    async fn once(&self, run: &Run<'_>) -> Result<Result<End, SandboxError>, SandboxError> {
         let sandbox = self.start(&run.state.environment.saved).await?;
-        let answer = match self.in_sandbox(run, sandbox.as_ref()).await {
-            Ok(Ok(answer)) => Ok(answer),
+        let end = match self.in_sandbox(run, sandbox.as_ref()).await {
+            Ok(Ok(answer)) => Ok(End::Answer(answer)),
             // Tests run as the same user as the toolbox. Those of the repository do not end it.
             Ok(Err(ended)) if run.of_prediction && sandbox.health().await.is_ok() => {
-                Ok(ended.answer())
+                Ok(End::Ended(ended.0))
             }
             Ok(Err(ended)) => Err(ended.error()),
             Err(error) => Err(error),
         };
         let stopped = sandbox.stop().await;
-        let answer = answer?;
-        stopped?;
-        Ok(answer)
+        Ok(end.and_then(|end| stopped.map(|()| end)))
     }
 
     pub(super) async fn start(&self, saved: &str) -> Result<Box<dyn Sandbox>, SandboxError> {
@@ -297,16 +337,26 @@ impl Harness {
         } = sandbox.spawn(&Command::new(argv)).await?;
         let work = async {
             let (mut out, mut err) = (Vec::new(), Vec::new());
-            let (written, read, errors) = tokio::join!(
+            let all = tokio::try_join!(
                 async {
-                    stdin.write_all(request).await?;
-                    stdin.shutdown().await?;
+                    let written = async {
+                        stdin.write_all(request).await?;
+                        stdin.shutdown().await
+                    };
+                    let written = written.await;
                     drop(stdin);
-                    std::io::Result::Ok(())
+                    Ok(written)
                 },
-                stdout.read_to_end(&mut out),
-                stderr.read_to_end(&mut err),
+                bounded(&mut stdout, &mut out),
+                bounded(&mut stderr, &mut err),
             );
+            let (written, read, errors) = match all {
+                Ok(all) => all,
+                Err(TooMuch) => {
+                    let most = ANSWER >> 20;
+                    return Ok(Err(Ended(format!("it said more than {most} MiB"))));
+                }
+            };
             let code = exit.await?;
             if code == 0 {
                 written?;
@@ -332,6 +382,20 @@ impl Harness {
             }
         }
     }
+}
+
+/// More than [`ANSWER`].
+struct TooMuch;
+
+async fn bounded(
+    from: &mut (impl AsyncRead + Unpin),
+    into: &mut Vec<u8>,
+) -> Result<std::io::Result<()>, TooMuch> {
+    let read = from.take(ANSWER + 1).read_to_end(into).await;
+    if into.len() as u64 > ANSWER {
+        return Err(TooMuch);
+    }
+    Ok(read.map(drop))
 }
 
 fn runner(
@@ -360,13 +424,17 @@ pub(super) async fn put(sandbox: &dyn Sandbox, files: &Files) -> Result<(), Sand
     let gone = files.iter().filter(|(_, file)| file.is_none());
     let gone: Vec<&str> = gone.map(|(path, _)| path.as_str()).collect();
     if !gone.is_empty() {
+        for gone in gone.chunks(AT_ONCE) {
+            done(sandbox, "rm -f -- \"$@\"", gone).await?;
+        }
         // As git has it, a folder without files is none: something else may come in its place.
-        done(sandbox, "rm -f -- \"$@\"", &gone).await?;
         let folders = gone.iter().filter_map(|path| path.rsplit_once('/'));
         let folders: BTreeSet<&str> = folders.map(|(folder, _)| folder).collect();
         let folders: Vec<&str> = folders.into_iter().collect();
         let script = "for f in \"$@\"; do rmdir -p -- \"$f\" 2>/dev/null; done; true";
-        done(sandbox, script, &folders).await?;
+        for folders in folders.chunks(AT_ONCE) {
+            done(sandbox, script, folders).await?;
+        }
     }
     for (path, file) in files {
         let Some(file) = file else { continue };
@@ -375,17 +443,27 @@ pub(super) async fn put(sandbox: &dyn Sandbox, files: &Files) -> Result<(), Sand
             FileKind::Executable => 0o755,
             FileKind::Link => {
                 let target = String::from_utf8_lossy(&file.content).into_owned();
-                let script = "mkdir -p -- \"$(dirname -- \"$2\")\" && ln -sfn -- \"$1\" \"$2\"";
-                done(sandbox, script, &[&target, path]).await?;
+                let link = "mkdir -p -- \"$(dirname -- \"$2\")\" && ln -sfn -- \"$1\" \"$2\"";
+                let script = format!("set -- \"$2\" \"$1\"; {CLEAR}; set -- \"$2\" \"$1\"; {link}");
+                done(sandbox, &script, &[&target, path]).await?;
                 continue;
             }
         };
-        sandbox
-            .upload(&workspace.join(path), &file.content, mode)
-            .await?;
+        let target = workspace.join(path);
+        if sandbox.upload(&target, &file.content, mode).await.is_err() {
+            // A build may have left a folder where the file is to be, or a file where its folder is.
+            done(sandbox, CLEAR, &[path]).await?;
+            sandbox.upload(&target, &file.content, mode).await?;
+        }
     }
     Ok(())
 }
+
+/// Takes away what is in the way of a file of this path (the first argument): a folder in its place, or files in the place of
+/// its folders.
+const CLEAR: &str = "p=; f=$1; while :; do case $f in */*) p=$p${f%%/*}; f=${f#*/}; \
+    if [ ! -d \"$p\" ] && { [ -e \"$p\" ] || [ -L \"$p\" ]; }; then rm -f -- \"$p\"; fi; p=$p/;; *) break;; esac; done; \
+    if [ -d \"$1\" ] && [ ! -L \"$1\" ]; then rm -rf -- \"$1\"; fi";
 
 /// Runs a script that has to succeed.
 async fn done(sandbox: &dyn Sandbox, script: &str, words: &[&str]) -> Result<(), SandboxError> {

@@ -41,6 +41,16 @@ pub(super) fn strict(seen: &Observed) -> Strict {
             "the patch edits {path}, which the code patch changes too"
         ));
     }
+    if let Some(path) = seen.startup.first() {
+        return Strict::no(format!(
+            "the patch brings {path}, which runs before its tests run"
+        ));
+    }
+    if let Some(why) = seen.forged.first() {
+        return Strict::no(format!(
+            "the outcomes of the run contradict each other: {why}"
+        ));
+    }
     // What the code patch itself breaks, or what is broken without the prediction, is not the prediction's doing.
     let broken = seen.others().find(|(id, pair)| {
         pair.old == Outcome::Passed

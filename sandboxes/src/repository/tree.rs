@@ -63,6 +63,11 @@ impl Tree {
         self.entries.contains_key(path)
     }
 
+    /// There are files or links below it.
+    pub fn has_folder(&self, path: &str) -> bool {
+        self.below(path).next().is_some()
+    }
+
     /// Content of a regular file; `None` if there is none of that path.
     pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>> {
         let Some(place) = self.entries.get(path).filter(|p| p.link.is_none()) else {

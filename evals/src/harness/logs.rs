@@ -1,0 +1,95 @@
+//! Logs of runs, below the folder of results: one folder an instance, and in it one a prediction.
+
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use testwright_sandboxes::SandboxError;
+
+use crate::folder;
+
+/// Whose logs they are.
+#[derive(Clone, Copy)]
+pub enum Owner<'a> {
+    /// Those that all predictions of an instance share.
+    Instance,
+    Prediction(&'a str),
+}
+
+/// The folder of what all predictions of an instance share.
+const SHARED: &str = "instance";
+
+/// A name as a part of a path. Two names never become one: what is not taken as it is ends in digits of its digest, and
+/// what ends so is not taken as it is.
+pub fn file_name(text: &str) -> String {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let is_taken = text.len() <= 80
+        && text.chars().all(is_safe)
+        && !text.starts_with('.')
+        && !ends_as_others(text)
+        && !matches!(text, "" | SHARED);
+    if is_taken {
+        return text.to_owned();
+    }
+    let safe = |c: char| if is_safe(c) { c } else { '_' };
+    let name: String = text.chars().map(safe).take(80).collect();
+    let digest = Sha256::digest(text.as_bytes());
+    let digits: String = digest
+        .iter()
+        .take(DIGITS / 2)
+        .map(|b| format!("{b:02x}"))
+        .collect();
+    format!("_{name}-{digits}")
+}
+
+const DIGITS: usize = 16;
+
+fn ends_as_others(text: &str) -> bool {
+    text.starts_with('_')
+        && text.rsplit_once('-').is_some_and(|(_, digits)| {
+            digits.len() == DIGITS && digits.bytes().all(|b| b.is_ascii_hexdigit())
+        })
+}
+
+/// Writes a log; its path relative to the folder of results.
+pub fn log(
+    out: &Path,
+    instance: &str,
+    owner: Owner<'_>,
+    name: &str,
+    text: &str,
+) -> Result<String, SandboxError> {
+    let owner = match owner {
+        Owner::Instance => SHARED.to_owned(),
+        Owner::Prediction(name) => file_name(name),
+    };
+    let path = format!("logs/{}/{owner}/{name}.log", file_name(instance));
+    folder::write_below(out, &path, text.as_bytes())?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::file_name;
+
+    #[test]
+    fn two_names_never_become_one() {
+        assert_eq!(file_name("otter-1.0_b"), "otter-1.0_b");
+        let names = [
+            "a/b", "a_b", "a b", "..", ".", "", "instance", ".hidden", "../a",
+        ];
+        let mut names: std::collections::BTreeSet<String> =
+            names.iter().map(|name| (*name).to_owned()).collect();
+        names.extend(["x", "y"].map(|end| "x".repeat(90) + end));
+        // What another's becomes is a name that one may take, too.
+        for name in names.clone() {
+            names.insert(file_name(&name));
+        }
+        let all: Vec<String> = names.iter().map(|name| file_name(name)).collect();
+        let set: std::collections::BTreeSet<&String> = all.iter().collect();
+        assert_eq!(set.len(), all.len(), "{all:?}");
+        for name in &all {
+            assert!(!name.is_empty() && !name.starts_with('.') && !name.contains('/'));
+            assert!(name != "instance" && name.len() < 120);
+        }
+    }
+}
