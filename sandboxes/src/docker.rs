@@ -22,6 +22,7 @@ mod size;
 
 use async_trait::async_trait;
 
+pub use connect::EngineSecurity;
 pub use settings::DockerSettings;
 
 use crate::error::SandboxError;
@@ -45,6 +46,11 @@ impl Docker {
     /// For people: the engine, its version and where it listens.
     pub fn describe(&self) -> &str {
         &self.engine.description
+    }
+
+    /// What isolation the engine can give.
+    pub async fn security(&self) -> Result<EngineSecurity> {
+        self.engine.security().await
     }
 }
 

@@ -5,6 +5,7 @@
 mod cache;
 mod checks;
 mod finding;
+mod promises;
 
 use std::path::PathBuf;
 use std::sync::Arc;

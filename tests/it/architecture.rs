@@ -7,13 +7,13 @@ use std::process::Command;
 use serde_json::Value;
 
 /// A source file: its path from the root of the workspace, and its text.
-struct Source {
-    path: String,
-    text: String,
+pub struct Source {
+    pub path: String,
+    pub text: String,
 }
 
 impl Source {
-    fn new(path: &str, text: &str) -> Self {
+    pub fn new(path: &str, text: &str) -> Self {
         Source {
             path: path.to_owned(),
             text: text.to_owned(),
@@ -24,19 +24,19 @@ impl Source {
         folders.iter().any(|f| self.path.starts_with(f))
     }
 
-    fn is_test(&self) -> bool {
+    pub fn is_test(&self) -> bool {
         self.path.ends_with("/tests.rs")
             || self.path.contains("/tests/")
             || self.path.starts_with("tests/")
     }
 }
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// All Rust sources of the workspace.
-fn sources() -> Vec<Source> {
+pub fn sources() -> Vec<Source> {
     let mut files = Vec::new();
     let mut folders: Vec<PathBuf> = [
         "src",

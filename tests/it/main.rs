@@ -9,3 +9,4 @@ mod issues;
 mod program;
 mod runs;
 mod server;
+mod supply_chain;

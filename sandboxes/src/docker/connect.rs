@@ -22,6 +22,19 @@ pub(super) struct Engine {
     pub podman: bool,
 }
 
+/// What an engine says of the isolation that it can give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EngineSecurity {
+    /// It can filter system calls.
+    pub seccomp: bool,
+    /// Root in a container is not root outside (rootless, or user namespaces).
+    pub own_users: bool,
+    /// It can limit memory.
+    pub memory: bool,
+    /// It can limit processes.
+    pub processes: bool,
+}
+
 /// How long an engine may take to say that it is there.
 const GREETING: Duration = Duration::from_secs(20);
 
@@ -58,6 +71,30 @@ impl Engine {
             .await
             .map_err(|e| explain("ask the engine about its storage", e))?;
         Ok(info.driver.as_deref() == Some("fuse-overlayfs"))
+    }
+
+    pub async fn security(&self) -> Result<EngineSecurity> {
+        let info = self
+            .api
+            .info()
+            .await
+            .map_err(|e| explain("ask the engine about its isolation", e))?;
+        let options = info.security_options.unwrap_or_default();
+        // `name=seccomp,profile=builtin`
+        let has = |name: &str| {
+            let named = |option: &String| {
+                option
+                    .split(',')
+                    .any(|o| o.trim_start_matches("name=") == name)
+            };
+            options.iter().any(named)
+        };
+        Ok(EngineSecurity {
+            seccomp: has("seccomp"),
+            own_users: has("rootless") || has("userns"),
+            memory: info.memory_limit == Some(true),
+            processes: info.pids_limit == Some(true),
+        })
     }
 
     /// The same engine for requests that last: a commit, a big upload.

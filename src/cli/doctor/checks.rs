@@ -7,6 +7,7 @@ use std::time::Duration;
 use testwright_sandboxes::{Backend, recipe, uv};
 
 use super::finding::Finding;
+use super::promises;
 use crate::error::{Error, Result};
 use crate::preparation;
 use crate::settings::{Origin, Settings};
@@ -112,7 +113,7 @@ pub async fn backend(
 ) -> (Vec<Finding>, Vec<String>) {
     let area = place.area();
     let started = tokio::time::timeout(PATIENCE, start(settings, place)).await;
-    let (backend, described) = match started {
+    let (backend, described, promises) = match started {
         Ok(Ok(started)) => started,
         Ok(Err(error)) => {
             let text = error.cause.unwrap_or(error.message);
@@ -139,6 +140,7 @@ pub async fn backend(
         }
         some => Finding::ok(area, "Python", some.join(", ")),
     });
+    findings.extend(promises);
     let mut removed = Vec::new();
     if clean {
         match backend.clean().await {
@@ -156,7 +158,10 @@ pub async fn backend(
     (findings, removed)
 }
 
-async fn start(settings: &Settings, place: Place) -> Result<(Box<dyn Backend>, String)> {
+/// The backend, in a word, and which of its promises hold.
+type Started = (Box<dyn Backend>, String, Vec<Finding>);
+
+async fn start(settings: &Settings, place: Place) -> Result<Started> {
     match place {
         Place::Local => {
             let settings = settings.clone();
@@ -164,12 +169,14 @@ async fn start(settings: &Settings, place: Place) -> Result<(Box<dyn Backend>, S
                 .await
                 .map_err(|e| Error::infrastructure("look for isolation").cause(e))??;
             let described = format!("{:?}", local.isolation()).to_lowercase();
-            Ok((Box::new(local), described))
+            let promises = promises::of_local(local.isolation());
+            Ok((Box::new(local), described, promises))
         }
         Place::Docker => {
             let docker = preparation::docker(settings).await?;
             let described = docker.describe().to_owned();
-            Ok((Box::new(docker), described))
+            let promises = promises::of_engine(&docker.security().await?);
+            Ok((Box::new(docker), described, promises))
         }
     }
 }
