@@ -226,6 +226,7 @@ pub async fn prepare(
         });
     }
     make_room_for_archives(settings).await;
+    remove_shared_packages(settings).await;
     let begun = Instant::now();
     let built = layers::build(backend, source, recipe, origin, settings, &plan, progress).await?;
     let mut environment = Environment {
@@ -259,6 +260,18 @@ async fn make_room_for_archives(settings: &BuildSettings) {
     let made = tokio::task::spawn_blocking(move || repository::make_room(&cache, most)).await;
     if let Ok(Err(error)) = made {
         tracing::warn!(%error, "old archives were not removed");
+    }
+}
+
+/// Earlier versions let every build write to one cache of packages: what lies there cannot be trusted.
+async fn remove_shared_packages(settings: &BuildSettings) {
+    let (old, gone) = ("packages", format!("packages-gone-{}", std::process::id()));
+    let (old, gone) = (settings.cache.join(old), settings.cache.join(gone));
+    // Under another name first: what is half removed is not there.
+    if tokio::fs::rename(&old, &gone).await.is_ok()
+        && let Err(error) = tokio::fs::remove_dir_all(&gone).await
+    {
+        tracing::warn!(%error, "{} was not removed", gone.display());
     }
 }
 

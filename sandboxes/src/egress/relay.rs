@@ -292,3 +292,6 @@ async fn write(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! A relay that code of the sandbox has taken over: what it sends ends the relay, and no more.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Mutex;
+
+use super::*;
+
+fn frame(kind: u8, number: u32, content: &[u8]) -> Vec<u8> {
+    let mut frame = vec![kind];
+    frame.extend_from_slice(&number.to_be_bytes());
+    frame.extend_from_slice(&(content.len() as u32).to_be_bytes());
+    frame.extend_from_slice(content);
+    frame
+}
+
+/// What comes of these frames, with connections that nobody reads.
+async fn said(frames: Vec<u8>) -> (String, usize) {
+    let (mut relay, stdout) = tokio::io::duplex(1 << 20);
+    let (stdin, mut answers) = tokio::io::duplex(1 << 20);
+    let streams = Mutex::new(Vec::new());
+    let carried = carry(stdin, stdout, |stream| streams.lock().unwrap().push(stream));
+    let feed = async {
+        let _ = relay.write_all(&frames).await;
+        drop(relay);
+    };
+    let drain = async {
+        let _ = tokio::io::copy(&mut answers, &mut tokio::io::sink()).await;
+    };
+    let error = tokio::select! {
+        (ended, ()) = async { tokio::join!(carried, feed) } => ended.unwrap_err(),
+        () = async { drain.await; std::future::pending().await } => unreachable!(),
+    };
+    let opened = streams.lock().unwrap().len();
+    (error.to_string(), opened)
+}
+
+#[tokio::test]
+async fn frames_that_break_the_rules_end_the_relay() {
+    let open = frame(OPEN, 1, b"");
+    let with = |more: Vec<u8>| [open.clone(), more].concat();
+    let mut long = frame(DATA, 1, b"");
+    long[5..9].copy_from_slice(&u32::MAX.to_be_bytes());
+    let full = frame(DATA, 1, &vec![0; CHUNK]);
+    let many: Vec<u8> = (0..10_000).flat_map(|n| frame(OPEN, n, b"")).collect();
+    for (frames, wanted, opened) in [
+        (with(long), "a frame is too long", 1),
+        (with(full.repeat(64)), "more than the window", 1),
+        (with(open.clone()), "a connection too many", 1),
+        (many, "a connection too many", MOST),
+        (
+            with(frame(CREDIT, 1, &1u32.to_be_bytes())),
+            "more credit than the window",
+            1,
+        ),
+        (
+            with(frame(CREDIT, 1, &u32::MAX.to_be_bytes())),
+            "more credit than the window",
+            1,
+        ),
+        (
+            with(frame(CREDIT, 1, b"abc")),
+            "credit without an amount",
+            1,
+        ),
+        (with(frame(77, 1, b"")), "a frame of an unknown kind", 1),
+        (frame(READY, 80, b""), "a frame of an unknown kind", 0),
+    ] {
+        let (text, count) = said(frames).await;
+        assert_eq!((text.as_str(), count), (wanted, opened));
+    }
+    // For connections that are not there, or no more, nothing happens.
+    let stray = [
+        frame(DATA, 5, b"x"),
+        frame(CREDIT, 5, &1u32.to_be_bytes()),
+        frame(END, 5, b""),
+        frame(RESET, 5, b""),
+        frame(OPEN, 5, b""),
+        frame(RESET, 5, b""),
+        frame(DATA, 5, &vec![0; CHUNK]),
+    ];
+    let (text, count) = said(stray.concat()).await;
+    assert_eq!((text.contains("eof"), count), (true, 1), "{text}");
+}
