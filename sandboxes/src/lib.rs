@@ -15,6 +15,7 @@ pub mod local;
 pub mod recipe;
 pub mod repository;
 pub mod sandbox;
+pub mod system_calls;
 pub mod uv;
 
 pub use error::SandboxError;

@@ -99,7 +99,7 @@ pub struct Mount {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Bytes of memory for all processes together (for `local` without cgroups: for each process).
+    /// Bytes of memory for all processes together.
     pub memory: u64,
     /// Processes and threads at one time.
     pub processes: u64,
@@ -107,6 +107,11 @@ pub struct Limits {
     pub cpus: f64,
     /// Bytes that one file may reach.
     pub file_size: u64,
+    /// Bytes on disk for all that is written, wherever it can be written; four times as many while an environment is
+    /// built. Beyond it the sandbox is ended.
+    pub disk: u64,
+    /// Files and folders that may be made, likewise.
+    pub files: u64,
 }
 
 impl Default for Limits {
@@ -116,6 +121,8 @@ impl Default for Limits {
             processes: 512,
             cpus: 2.0,
             file_size: 2 << 30,
+            disk: 8 << 30,
+            files: 1_000_000,
         }
     }
 }

@@ -197,6 +197,7 @@ impl Limits {
             processes: self.processes,
             cpus: self.cpus,
             file_size: self.file_size.bytes(),
+            ..testwright_sandboxes::Limits::default()
         }
     }
 }

@@ -10,6 +10,10 @@ use super::images::Image;
 use super::{owner, seccomp};
 use crate::sandbox::{Result, Spec};
 
+/// What installing packages as root takes, on top of nothing: giving files away and reaching those that were. Not there:
+/// device nodes, raw sockets, changing the root, other users for processes, capabilities of files.
+const CAPABILITIES_OF_BUILDS: [&str; 5] = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL"];
+
 pub(super) fn configuration(
     engine: &Engine,
     spec: &Spec,
@@ -24,7 +28,8 @@ pub(super) fn configuration(
     // Engines give a million open files or more, over which old Pythons loop at each start of a process.
     let mut ulimits = vec![
         ulimit("fsize", whole(limits.file_size)),
-        ulimit("core", 0),
+        // Not 0: a collector behind a pipe would be started on the host all the same.
+        ulimit("core", 1),
         ulimit("nofile", 16384),
     ];
     if engine.podman {
@@ -38,10 +43,13 @@ pub(super) fn configuration(
         pids_limit: Some(whole(limits.processes)),
         nano_cpus: Some((limits.cpus * 1e9) as i64),
         ulimits: Some(ulimits),
-        cap_drop: (!spec.root).then(|| vec!["ALL".to_owned()]),
+        cap_drop: Some(vec!["ALL".to_owned()]),
+        cap_add: spec
+            .root
+            .then(|| CAPABILITIES_OF_BUILDS.map(str::to_owned).to_vec()),
         security_opt: Some(
             std::iter::once("no-new-privileges".to_owned())
-                .chain(seccomp::option(engine, spec))
+                .chain(seccomp::option(engine))
                 .collect(),
         ),
         init: Some(true),

@@ -16,6 +16,7 @@ use futures::stream::BoxStream;
 use super::archive::{self, First, Ids};
 use super::configuration::configuration;
 use super::connect::Engine;
+use super::disk::DiskWatch;
 use super::error::explain;
 use super::exec::{self, Exec};
 use super::images::Image;
@@ -44,6 +45,7 @@ pub(super) struct Container {
     facts: Facts,
     user: Ids,
     remains: Remains,
+    disk: std::sync::Arc<DiskWatch>,
 }
 
 impl Container {
@@ -101,6 +103,7 @@ impl Container {
             uploads: Mutex::default(),
             user,
             remains,
+            disk: std::sync::Arc::default(),
         };
         container.furnish().await?;
         let api = engine.patient();
@@ -116,6 +119,7 @@ impl Container {
         container.image.foreign |= labels.contains_key(owner::FOREIGN);
         container.image_id = state.image.unwrap_or_default();
         container.started = state.state.and_then(|s| s.started_at).unwrap_or_default();
+        container.disk = DiskWatch::start(engine, container.id(), &container.spec);
         Ok(container)
     }
 
@@ -324,7 +328,7 @@ fn isolation(spec: &Spec, user: Ids) -> String {
         "no network"
     };
     let capabilities = if spec.root {
-        "default capabilities"
+        "capabilities of an installer"
     } else {
         "capabilities dropped"
     };
@@ -432,10 +436,13 @@ impl Sandbox for Container {
         if state.running == Some(true) {
             return Ok(());
         }
-        let why = if state.oom_killed == Some(true) {
-            "it ran out of memory"
-        } else {
-            "it was ended"
+        let why = match self.disk.why() {
+            Some(why) => format!("it was ended: {why}"),
+            None if state.oom_killed == Some(true) => format!(
+                "it ran out of memory: the limit is {} MiB (limits.memory)",
+                self.spec.limits.memory >> 20
+            ),
+            None => "it was ended".to_owned(),
         };
         Err(SandboxError::new(
             ErrorKind::Dead,

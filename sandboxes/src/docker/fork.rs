@@ -12,12 +12,14 @@ use super::container::{Container, WRITABLE};
 use super::error::explain;
 use super::images::{self, Image};
 use super::owner;
+use super::quiet;
 use super::size;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Result, Sandbox, output};
 
 /// Keeps the state as an image. It gets its name last, so a save that is cut short leaves no state.
 pub(super) async fn save(container: &Container, name: &str) -> Result<()> {
+    quiet::end_processes(container).await?;
     hand_over(container).await?;
     let engine = &container.engine;
     let tag = images::state_tag(name);
@@ -89,7 +91,8 @@ async fn commit(
         container: Some(container.id().to_owned()),
         repo: Some(repo.to_owned()),
         tag: Some(tag.to_owned()),
-        pause: false,
+        // Nothing is to change while it is read.
+        pause: true,
         ..CommitContainerOptions::default()
     };
     let config = ContainerConfig {

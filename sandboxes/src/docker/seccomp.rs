@@ -1,7 +1,7 @@
-//! A filter of system calls for engines whose own allows what tools must not do.
+//! The filter of system calls as engines take it: what sandboxes have is in [`crate::system_calls`], as for the local
+//! backend. The defaults of engines allow more (tracing, new namespaces inside Podman's containers).
 //!
-//! Docker's default refuses new namespaces to processes without capabilities; Podman's allows them, so that containers
-//! can hold containers. Podman reads a filter from a file on its machine only (its version of Docker's API takes the
+//! Docker takes its text. Podman reads a filter from a file on its machine only (its version of Docker's API takes the
 //! text of a filter for a path), so it is written where Podman reaches it: into the user's cache folder.
 
 use std::os::unix::fs::DirBuilderExt;
@@ -11,93 +11,17 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::connect::Engine;
-use crate::sandbox::Spec;
+use crate::system_calls::{self, NEW_NAMESPACES, PERSONALITIES, SOCKET_FAMILIES, SystemCall};
 
 const EPERM: u32 = 1;
 const ENOSYS: u32 = 38;
 
-/// System calls that no test needs and that kernels have been broken with, and what only root may do. What a runtime's
-/// libseccomp does not know by name it leaves out.
-const REFUSED: &[&str] = &[
-    "_sysctl",
-    "acct",
-    "add_key",
-    "adjtimex",
-    "bpf",
-    "chroot",
-    "clock_adjtime",
-    "clock_adjtime64",
-    "clock_settime",
-    "clock_settime64",
-    "create_module",
-    "delete_module",
-    "fanotify_init",
-    "finit_module",
-    "fsconfig",
-    "fsmount",
-    "fsopen",
-    "fspick",
-    "get_kernel_syms",
-    "init_module",
-    "io_uring_enter",
-    "io_uring_register",
-    "io_uring_setup",
-    "ioperm",
-    "iopl",
-    "kcmp",
-    "kexec_file_load",
-    "kexec_load",
-    "keyctl",
-    "lookup_dcookie",
-    "mount",
-    "mount_setattr",
-    "move_mount",
-    "nfsservctl",
-    "open_by_handle_at",
-    "open_tree",
-    "open_tree_attr",
-    "perf_event_open",
-    "pidfd_getfd",
-    "pivot_root",
-    "process_madvise",
-    "process_vm_readv",
-    "process_vm_writev",
-    "ptrace",
-    "query_module",
-    "quotactl",
-    "quotactl_fd",
-    "reboot",
-    "request_key",
-    "setns",
-    "settimeofday",
-    "stime",
-    "swapoff",
-    "swapon",
-    "syslog",
-    "umount",
-    "umount2",
-    "unshare",
-    "uselib",
-    "userfaultfd",
-    "vhangup",
-    "vm86",
-    "vm86old",
-];
-
-/// Mounts, control groups, names, messages, users, processes, network: `CLONE_NEW…`.
-const NEW_NAMESPACES: [u32; 7] = [
-    0x0002_0000,
-    0x0200_0000,
-    0x0400_0000,
-    0x0800_0000,
-    0x1000_0000,
-    0x2000_0000,
-    0x4000_0000,
-];
-
-/// The security option that hands in the filter; `None` where the engine's own is as good, or ours cannot reach it.
-pub(super) fn option(engine: &Engine, spec: &Spec) -> Option<String> {
-    if !engine.podman || !engine.local || spec.root {
+/// The security option that hands in the filter; `None` where ours cannot reach the engine, whose own it is then.
+pub(super) fn option(engine: &Engine) -> Option<String> {
+    if !engine.podman {
+        return Some(format!("seccomp={}", profile()));
+    }
+    if !engine.local {
         return None;
     }
     let written = folder().ok_or_else(|| "there is no home folder".to_owned());
@@ -138,25 +62,34 @@ fn write(folder: &Path) -> std::io::Result<PathBuf> {
 }
 
 fn profile() -> Value {
-    let refuse = |names: &[&str], error: u32, arguments: Value| {
-        json!({
-            "names": names,
-            "action": "SCMP_ACT_ERRNO",
-            "errnoRet": error,
-            "args": arguments,
-        })
+    let names = |calls: &mut dyn Iterator<Item = SystemCall>| -> Vec<&str> {
+        calls.map(|call| call.name()).collect()
     };
+    let refuse = |names: Vec<&str>, error: u32| json!({"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": error});
+    let allow = |names: Vec<&str>, arguments: Value| json!({"names": names, "action": "SCMP_ACT_ALLOW", "args": arguments});
+    let equal = |value: u32| json!([{"index": 0, "value": value, "op": "SCMP_CMP_EQ"}]);
+    let new_namespaces = NEW_NAMESPACES.iter().fold(0, |all, flag| all | flag);
     let mut rules = vec![
-        refuse(REFUSED, EPERM, json!([])),
-        // Its flags lie in memory, out of a filter's sight: "not there" makes libc fall back to clone.
-        refuse(&["clone3"], ENOSYS, json!([])),
+        allow(names(&mut system_calls::allowed()), json!([])),
+        refuse(names(&mut system_calls::refused()), EPERM),
+        refuse(vec!["clone3"], ENOSYS),
+        allow(
+            vec!["clone"],
+            json!([{"index": 0, "value": new_namespaces, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}]),
+        ),
     ];
-    for flag in NEW_NAMESPACES {
-        let set =
-            json!([{"index": 0, "value": flag, "valueTwo": flag, "op": "SCMP_CMP_MASKED_EQ"}]);
-        rules.push(refuse(&["clone"], EPERM, set));
-    }
-    json!({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": rules})
+    rules.extend(SOCKET_FAMILIES.map(|family| allow(vec!["socket"], equal(family))));
+    rules.extend(PERSONALITIES.map(|persona| allow(vec!["personality"], equal(persona))));
+    json!({
+        "defaultAction": "SCMP_ACT_ERRNO",
+        "defaultErrnoRet": ENOSYS,
+        // One calling convention each: 32-bit programs and x32 are not there.
+        "archMap": [
+            {"architecture": "SCMP_ARCH_X86_64", "subArchitectures": []},
+            {"architecture": "SCMP_ARCH_AARCH64", "subArchitectures": []},
+        ],
+        "syscalls": rules,
+    })
 }
 
 #[cfg(test)]

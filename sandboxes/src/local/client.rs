@@ -39,6 +39,8 @@ pub struct Jail {
 #[derive(Default)]
 struct Shared {
     dead: AtomicBool,
+    /// Why the keeper ended it.
+    why: Mutex<Option<String>>,
     waiting: Mutex<HashMap<u64, oneshot::Sender<i32>>>,
 }
 
@@ -47,13 +49,18 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn dead(&self) -> SandboxError {
+        let why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = match why.as_deref() {
+            Some(why) => format!("reach the sandbox: it was ended: {why}"),
+            None => "reach the sandbox: it has ended".to_owned(),
+        };
+        SandboxError::new(ErrorKind::Dead, text)
+    }
+
     fn is_dead(&self) -> bool {
         self.dead.load(Ordering::Acquire)
     }
-}
-
-fn dead() -> SandboxError {
-    SandboxError::new(ErrorKind::Dead, "reach the sandbox: it has ended")
 }
 
 /// Starts the launcher and waits until the jail is set up. `log` gets what the launcher has to say.
@@ -118,6 +125,10 @@ async fn read_replies(mut socket: OwnedReadHalf, shared: Arc<Shared>) {
         let (id, code) = match reply {
             Reply::Exited { id, code } => (id, code),
             Reply::Pong { id } => (id, 0),
+            Reply::Ended { why } => {
+                *shared.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+                break;
+            }
             Reply::Ready { .. } | Reply::Failed { .. } => continue,
         };
         if let Some(waiting) = shared.waiting().remove(&id) {
@@ -140,11 +151,12 @@ impl Jail {
             stderr_inside.into_blocking_fd()?,
         ];
         let ended = self.request(task, &streams).await?;
+        let shared = self.shared.clone();
         Ok(Process {
             stdin: Box::new(Stdin(Some(stdin))),
             stdout: Box::new(stdout),
             stderr: Box::new(stderr),
-            exit: Box::pin(async move { ended.await.map_err(|_| dead()) }),
+            exit: Box::pin(async move { ended.await.map_err(|_| shared.dead()) }),
         })
     }
 
@@ -154,12 +166,12 @@ impl Jail {
         let (tell, ended) = oneshot::channel();
         let mut socket = self.socket.lock().await;
         let Some(socket) = socket.as_mut() else {
-            return Err(dead());
+            return Err(self.shared.dead());
         };
         self.shared.waiting().insert(id, tell);
         if self.shared.is_dead() {
             self.shared.waiting().clear();
-            return Err(dead());
+            return Err(self.shared.dead());
         }
         let sent = async {
             let stream: &UnixStream = socket.as_ref();
@@ -175,18 +187,32 @@ impl Jail {
             Ok(()) => Ok(ended),
             Err(_) => {
                 self.shared.waiting().remove(&id);
-                Err(dead())
+                Err(self.shared.dead())
             }
         }
     }
 
     pub async fn health(&self) -> Result<()> {
+        self.answer(Task::Ping, Duration::from_secs(1)).await
+    }
+
+    /// Has the supervisor do what needs no process of its own.
+    pub async fn ask(&self, task: Task) -> Result<()> {
+        self.answer(task, PATIENCE).await
+    }
+
+    async fn answer(&self, task: Task, patience: Duration) -> Result<()> {
         let answered = async {
-            let answer = self.request(Task::Ping, &[]).await?;
-            answer.await.map(|_| ()).map_err(|_| dead())
+            let answer = self.request(task, &[]).await?;
+            answer.await.map_err(|_| self.shared.dead())
         };
-        match tokio::time::timeout(Duration::from_secs(1), answered).await {
-            Ok(result) => result,
+        match tokio::time::timeout(patience, answered).await {
+            Ok(Ok(0)) => Ok(()),
+            Ok(Ok(_)) => {
+                let text = "end the sandbox's processes: they could not all be reached";
+                Err(SandboxError::new(ErrorKind::System, text))
+            }
+            Ok(Err(e)) => Err(e),
             Err(_) => Err(SandboxError::new(
                 ErrorKind::Dead,
                 "reach the sandbox: it does not answer",

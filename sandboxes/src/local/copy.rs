@@ -4,9 +4,8 @@
 use std::collections::VecDeque;
 use std::ffi::CStr;
 use std::fs::{self, File};
-use std::io::{self, Seek};
+use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -17,9 +16,12 @@ use nix::sys::stat::{
     utimensat,
 };
 use nix::sys::time::TimeSpec;
-use nix::unistd::{Gid, Uid, fchown, fchownat, getegid, geteuid, linkat, symlinkat};
+use nix::unistd::{Gid, Uid, Whence, fchown, fchownat, getegid, geteuid, linkat, lseek, symlinkat};
 
 use super::same;
+
+/// The bits that lend a file's user and group to who runs it: no copy has them.
+pub const LENDING: u32 = 0o6000;
 
 /// What becomes of plain files.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -39,7 +41,7 @@ pub fn copy_tree(from: &Path, to: &Path, files: Files<'_>, owner: Option<u32>) -
         openat(
             AT_FDCWD,
             path,
-            OFlag::O_DIRECTORY | OFlag::O_CLOEXEC,
+            OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC,
             Mode::empty(),
         )
     };
@@ -116,7 +118,7 @@ impl TreeCopy {
             match result {
                 Ok(found) => state.waiting.extend(found),
                 Err(e) => {
-                    let text = format!("copy {}: {e}", folder.display());
+                    let text = format!("copy {}: {e}", shortened(&folder));
                     state.failure.get_or_insert(io::Error::new(e.kind(), text));
                 }
             }
@@ -202,7 +204,7 @@ impl TreeCopy {
         source.rewind()?;
         let write = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
         let mut target = File::from(openat(to, name, write, Mode::S_IRUSR | Mode::S_IWUSR)?);
-        io::copy(&mut source, &mut target).map_err(|e| named(name, e))?;
+        copy_parts(&mut source, &mut target, found.st_size).map_err(|e| named(name, e))?;
         self.finish(&target, &found)
     }
 
@@ -240,11 +242,38 @@ impl TreeCopy {
                 Some(Gid::from_raw(owner)),
             )?;
         }
-        fchmod(target, Mode::from_bits_truncate(like.st_mode & 0o7777))?;
+        fchmod(
+            target,
+            Mode::from_bits_truncate(like.st_mode & 0o7777 & !LENDING),
+        )?;
         let (access, change) = times(like);
         futimens(target, &access, &change)?;
         Ok(())
     }
+}
+
+/// Copies what was written; holes stay holes.
+fn copy_parts(source: &mut File, target: &mut File, size: i64) -> io::Result<()> {
+    let mut at = 0;
+    while at < size {
+        let (start, end) = match lseek(&*source, at, Whence::SeekData) {
+            Ok(start) => (start, lseek(&*source, start, Whence::SeekHole)?.min(size)),
+            // Nothing but a hole from here on.
+            Err(nix::Error::ENXIO) => break,
+            // This file system does not tell.
+            Err(_) => (at, size),
+        };
+        lseek(&*source, start, Whence::SeekSet)?;
+        lseek(&*target, start, Whence::SeekSet)?;
+        let length = u64::try_from(end - start).unwrap_or(0);
+        let copied = io::copy(&mut source.by_ref().take(length), target)?;
+        if copied < length {
+            // It was cut meanwhile.
+            break;
+        }
+        at = end;
+    }
+    target.set_len(u64::try_from(size).unwrap_or(0))
 }
 
 /// An overlay's mark that a folder hides the one below it.
@@ -280,6 +309,15 @@ fn copy_opaque(from: &OwnedFd, to: &OwnedFd) -> io::Result<()> {
     }
 }
 
+/// For messages: paths can be longer than anybody reads.
+fn shortened(path: &Path) -> String {
+    let text = path.display().to_string();
+    match text.char_indices().nth(200) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text,
+    }
+}
+
 fn named(name: &CStr, e: io::Error) -> io::Error {
     io::Error::new(e.kind(), format!("{}: {e}", name.to_string_lossy()))
 }
@@ -302,29 +340,6 @@ fn times(found: &FileStat) -> (TimeSpec, TimeSpec) {
         TimeSpec::new(found.st_atime, found.st_atime_nsec),
         TimeSpec::new(found.st_mtime, found.st_mtime_nsec),
     )
-}
-
-/// Removes a folder, also one in which folders were made unwritable; absent is no error.
-pub fn remove_tree(folder: &Path) -> io::Result<()> {
-    let mut last = None;
-    for _ in 0..3 {
-        match fs::remove_dir_all(folder) {
-            Ok(()) => return Ok(()),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(e) => last = Some(e),
-        }
-        open_up(folder);
-    }
-    Err(last.unwrap_or_else(|| io::ErrorKind::Other.into()))
-}
-
-fn open_up(folder: &Path) {
-    let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            open_up(&entry.path());
-        }
-    }
 }
 
 #[cfg(test)]

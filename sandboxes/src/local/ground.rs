@@ -15,6 +15,8 @@ use crate::sandbox::{Result, Spec, Start};
 /// What a sandbox stands on, apart from its processes.
 pub struct Ground {
     pub owned: Owned,
+    /// The host's user that owns what is written inside.
+    pub owner: Option<u32>,
     /// The state that it started from: its environment is shared.
     pub state: Option<InUse>,
     pub python: Option<Interpreter>,
@@ -24,16 +26,19 @@ impl Ground {
     /// The environment of the state in use is shared and not a copy.
     pub fn shares_environment(&self, spec: &Spec) -> Option<PathBuf> {
         let shared = self.state.as_ref()?.folder.join("store/env");
-        (!spec.root && shared.is_dir()).then_some(shared)
+        (!spec.root && is_real_folder(&shared)).then_some(shared)
     }
-}
 
-impl Ground {
     /// The saved workspace below the changes, where it is overlaid and not copied.
     pub fn overlaid(&self, inner: &Inner, spec: &Spec) -> Option<PathBuf> {
         let lower = self.state.as_ref()?.folder.join("workspace");
         (inner.overlay && !spec.root).then_some(lower)
     }
+}
+
+/// A folder, and not a link to one: what code inside wrote may lead anywhere on the host.
+pub fn is_real_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
 pub fn lay_ground(inner: &Inner, spec: &Spec) -> Result<Ground> {
@@ -57,8 +62,10 @@ pub fn lay_ground(inner: &Inner, spec: &Spec) -> Result<Ground> {
     }
     let owned = inner.cache.new_sandbox(&spec.purpose)?;
     let folder = owned.folder.clone();
+    let owner = inner.owner(&owned.id);
     let ground = Ground {
         owned,
+        owner,
         state,
         python,
     };
@@ -83,7 +90,7 @@ pub fn fill(
     folder: &Path,
     from: Option<&Path>,
 ) -> Result<()> {
-    let owner = inner.owner;
+    let owner = ground.owner;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
     fs::create_dir(folder.join("root"))?;
     let overlaid = ground.overlaid(inner, spec);
@@ -95,7 +102,7 @@ pub fn fill(
             continue;
         }
         let (source, target) = (from.map(|from| from.join(name)), folder.join(name));
-        match source.filter(|source| source.is_dir()) {
+        match source.filter(|source| is_real_folder(source)) {
             Some(source) => {
                 copy_tree(&source, &target, Files::Copy, owner).map_err(about("copy", &source))?
             }
@@ -106,16 +113,17 @@ pub fn fill(
             }
         }
     }
-    let store = folder.join("store");
+    let (source, store) = (from.map(|from| from.join("store")), folder.join("store"));
+    if let (true, Some(source)) = (spec.root, &source) {
+        return copy_tree(source, &store, Files::Copy, owner).map_err(about("copy", source));
+    }
     fs::create_dir(&store)?;
     if spec.root {
         chown(&store, owner, owner)?;
     }
     let shared = ground.shares_environment(spec);
-    let entries = from
-        .map(|from| fs::read_dir(from.join("store")))
-        .transpose()?;
-    for entry in entries.into_iter().flatten() {
+    // Tools cannot write there, so what a state has can be shared with it.
+    for entry in source.map(fs::read_dir).transpose()?.into_iter().flatten() {
         let entry = entry?;
         let (name, source, kind) = (entry.file_name(), entry.path(), entry.file_type()?);
         let target = store.join(&name);
@@ -123,14 +131,10 @@ pub fn fill(
             continue;
         }
         if kind.is_dir() {
-            let files = if spec.root { Files::Copy } else { Files::Link };
-            let owner = owner.filter(|_| spec.root);
-            copy_tree(&source, &target, files, owner).map_err(about("copy", &source))?;
+            copy_tree(&source, &target, Files::Link, None).map_err(about("copy", &source))?;
         } else if kind.is_symlink() {
             std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
-        } else if spec.root {
-            copy_file(&source, &target, owner)?;
-        } else {
+        } else if kind.is_file() {
             fs::hard_link(&source, &target)?;
         }
     }
@@ -155,7 +159,7 @@ fn fill_overlay(
     let (upper, work) = (folder.join("upper"), folder.join("work"));
     match from
         .map(|from| from.join("upper"))
-        .filter(|changes| changes.is_dir())
+        .filter(|changes| is_real_folder(changes))
     {
         Some(changes) => {
             copy_tree(&changes, &upper, Files::Copy, owner).map_err(about("copy", &changes))?

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Inner;
 use super::ground::Ground;
 use super::wire::{Bind, Isolation, Overlay};
+use super::{Inner, beneath};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Paths, Result, Spec};
 
@@ -17,6 +17,9 @@ pub struct Layout {
     pub home: PathBuf,
     pub env: BTreeMap<String, String>,
 }
+
+/// As many bytes of a file that says where an editable install is are read.
+const LONGEST_HOOK: u64 = 1 << 20;
 
 const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -76,7 +79,7 @@ pub fn layout(inner: &Inner, spec: &Spec, ground: &Ground) -> Result<Layout> {
             SandboxError::new(ErrorKind::Input, text)
         })?;
         if !mount.read_only {
-            hand_over(&host, inner.owner)?;
+            hand_over(&host, ground.owner)?;
         }
         binds.push(bind(&host, &mount.inside, !mount.read_only));
     }
@@ -147,6 +150,31 @@ fn environment(
     env
 }
 
+/// Names and texts of the files that say where editable installs are.
+fn importable(environment: &Path) -> Vec<(String, String)> {
+    let says = |name: &str| {
+        let hook = name.starts_with("__editable__") && name.ends_with(".py");
+        hook || name.ends_with(".pth") || name.ends_with(".egg-link")
+    };
+    let Ok(tree) = beneath::Folder::open(environment) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for version in tree.names(Path::new("lib")) {
+        let folder = Path::new("lib").join(version).join("site-packages");
+        for name in tree.names(&folder) {
+            let path = folder.join(&name);
+            let name = name.to_string_lossy().into_owned();
+            if says(&name)
+                && let Some(content) = tree.text(&path, LONGEST_HOOK)
+            {
+                found.push((name, content));
+            }
+        }
+    }
+    found
+}
+
 /// Editable installs name the folder that the environment was built in; without an own root, the copy's
 /// folders must come before it.
 fn import_roots(environment: &Path, built: &Path, copy: &Path) -> Vec<String> {
@@ -163,22 +191,7 @@ fn import_roots(environment: &Path, built: &Path, copy: &Path) -> Vec<String> {
             }
         }
     };
-    let versions = fs::read_dir(environment.join("lib"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    for entry in versions
-        .flat_map(|e| {
-            fs::read_dir(e.path().join("site-packages"))
-                .into_iter()
-                .flatten()
-        })
-        .flatten()
-    {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let Ok(content) = fs::read_to_string(entry.path()) else {
-            continue;
-        };
+    for (name, content) in importable(environment) {
         if name.ends_with(".pth") || name.ends_with(".egg-link") {
             content.lines().for_each(&mut add);
         } else if name.starts_with("__editable__") && name.ends_with(".py") {
@@ -241,11 +254,11 @@ pub fn describe(inner: &Inner, spec: &Spec, lacking: &[String]) -> String {
                 // Landlock knows ports, not addresses.
                 (false, Some(port)) => format!("no network but TCP to port {port} (of any host)"),
             };
-            format!("landlock + seccomp in place, no capabilities, {network}")
+            format!("landlock + seccomp in place, {network}")
         }
         Isolation::None => "none".to_owned(),
     };
-    let mut text = format!("{kept}; limits for each process");
+    let mut text = kept;
     for lack in lacking {
         text.push_str("; ");
         text.push_str(lack);

@@ -4,6 +4,7 @@
 //! the host's process: a launcher (this program again, with [`jail_main`] as its entry) makes the jail.
 //! What it does not do: system packages, images, CPU shares.
 
+mod beneath;
 mod client;
 mod copy;
 mod ground;
@@ -11,6 +12,7 @@ mod jail;
 mod layout;
 mod probe;
 mod python;
+mod removal;
 mod same;
 mod sandbox;
 mod size;
@@ -26,14 +28,18 @@ use async_trait::async_trait;
 
 pub use jail::jail_main;
 pub use python::Interpreter;
+pub(crate) use size::taken;
 pub use wire::Isolation;
 
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Backend, Result, Sandbox, Spec};
 use states::Cache;
 
-/// Under root, the host's user that tools run as: one that nobody has.
+/// Under root, the host's user that tools run as in namespaces: one that nobody has.
 const NOBODY_ELSE: u32 = 777_001_000;
+
+/// Under root and in place, each sandbox gets a user of its own from here on: files of other sandboxes are in its sight.
+const NOBODY_ELSE_IN_PLACE: u32 = 777_010_000;
 
 #[derive(Debug, Clone, Default)]
 pub struct LocalSettings {
@@ -56,11 +62,30 @@ pub struct Inner {
     launcher: Vec<OsString>,
     isolation: Isolation,
     overlay: bool,
-    owner: Option<u32>,
+    root: bool,
     interpreters: Mutex<HashMap<String, Interpreter>>,
 }
 
 impl Inner {
+    /// The host's user that owns what a sandbox writes; none but under root.
+    fn owner(&self, sandbox: &str) -> Option<u32> {
+        match self.isolation {
+            Isolation::Namespaces => self.root.then_some(NOBODY_ELSE),
+            Isolation::Landlock => self.root.then(|| {
+                let hash = sandbox.bytes().fold(5381u32, |hash, byte| {
+                    hash.wrapping_mul(33) ^ u32::from(byte)
+                });
+                NOBODY_ELSE_IN_PLACE + hash % 900_000
+            }),
+            Isolation::None => None,
+        }
+    }
+
+    /// The user that owns the workspace of a saved state: it is seen through an overlay in namespaces, and else copied.
+    fn owner_of_states(&self) -> Option<u32> {
+        (self.root && self.isolation == Isolation::Namespaces).then_some(NOBODY_ELSE)
+    }
+
     fn interpreter(&self, version: &str) -> Result<Interpreter> {
         let lock = || {
             self.interpreters
@@ -88,7 +113,7 @@ impl Local {
                 launcher: settings.launcher,
                 isolation,
                 overlay,
-                owner: (root && isolation == Isolation::Namespaces).then_some(NOBODY_ELSE),
+                root,
                 interpreters: Mutex::default(),
             }),
         })

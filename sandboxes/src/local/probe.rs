@@ -79,7 +79,8 @@ fn set_up(
             temporary: here("root"),
         },
         home: here("root"),
-        owner: (root && isolation == Isolation::Namespaces).then_some(NOBODY_ELSE),
+        owner: (root && isolation != Isolation::None).then_some(NOBODY_ELSE),
+        building: false,
         limits: Limits::default(),
         env: Default::default(),
     };

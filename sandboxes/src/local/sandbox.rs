@@ -46,7 +46,8 @@ async fn enter(inner: Arc<Inner>, spec: Spec, ground: Ground) -> Result<LocalSan
         overlay: layout.overlay,
         paths: layout.paths.clone(),
         home: layout.home,
-        owner: inner.owner,
+        owner: ground.owner,
+        building: spec.root,
         limits: spec.limits.clone(),
         env: layout.env,
     };
@@ -162,7 +163,7 @@ impl LocalSandbox {
         aside
             .as_file()
             .set_permissions(fs::Permissions::from_mode(mode & 0o7777))?;
-        chown(aside.path(), self.inner.owner, self.inner.owner)?;
+        chown(aside.path(), self.ground.owner, self.ground.owner)?;
         aside.persist(folder.join(last)).map_err(|e| e.error)?;
         Ok(())
     }
@@ -170,7 +171,7 @@ impl LocalSandbox {
     /// The same for an archive.
     async fn unpack_to_store(&self, relative: &Path, archive: &Path) -> Result<()> {
         let folder = self.store_folder(relative, relative)?;
-        let (owner, archive) = (self.inner.owner, archive.to_owned());
+        let (owner, archive) = (self.ground.owner, archive.to_owned());
         let keeper = self.ground.clone();
         blocking(move || {
             let file = fs::File::open(&archive).map_err(about("open", &archive))?;
@@ -185,7 +186,7 @@ impl LocalSandbox {
                 let (source, target) = (entry.path(), folder.join(entry.file_name()));
                 let kind = entry.file_type()?;
                 if fs::symlink_metadata(&target).is_ok_and(|found| found.is_dir()) {
-                    super::copy::remove_tree(&target)?;
+                    super::removal::remove_tree(&target)?;
                 } else if fs::symlink_metadata(&target).is_ok() {
                     fs::remove_file(&target)?;
                 }
@@ -234,6 +235,22 @@ impl LocalSandbox {
     }
 }
 
+/// What stands for the environment is mounted when a sandbox starts from the state, and would be looked up on the host.
+fn no_link(environment: &Path) -> Result<()> {
+    match fs::symlink_metadata(environment) {
+        Ok(found) if !found.is_dir() => {
+            let kind = if found.is_symlink() {
+                "a link"
+            } else {
+                "no folder"
+            };
+            let text = format!("save the environment: what was built left {kind} in its place");
+            Err(SandboxError::new(ErrorKind::Build, text))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The archive was made inside, so its paths and links are not trusted: the crate keeps them in the folder.
 fn unpack_saved(mut archive: fs::File, folder: &Path, owner: Option<u32>) -> Result<()> {
     std::io::Seek::rewind(&mut archive)?;
@@ -241,9 +258,11 @@ fn unpack_saved(mut archive: fs::File, folder: &Path, owner: Option<u32>) -> Res
     fs::create_dir(&aside)?;
     let mut archive = tar::Archive::new(std::io::BufReader::new(archive));
     archive.set_preserve_permissions(true);
+    // Neither for a moment: what is unpacked belongs to whom this process runs as.
+    archive.set_mask(super::copy::LENDING);
     archive.unpack(&aside)?;
     copy_tree(&aside, folder, Files::Copy, owner)?;
-    Ok(super::copy::remove_tree(&aside)?)
+    Ok(super::removal::remove_tree(&aside)?)
 }
 
 enum Input<'a> {
@@ -333,7 +352,8 @@ impl Sandbox for LocalSandbox {
     }
 
     async fn fork(&self) -> Result<Box<dyn Sandbox>> {
-        self.jail.health().await?;
+        // Nothing is to change, or to become a link, while it is copied.
+        self.jail.ask(Task::Freeze).await?;
         let (inner, spec, ground) = (self.inner.clone(), self.spec.clone(), self.ground.clone());
         let copied = blocking(move || {
             let owned = inner.cache.new_sandbox(&spec.purpose)?;
@@ -342,6 +362,7 @@ impl Sandbox for LocalSandbox {
                 _ => None,
             };
             let copy = Ground {
+                owner: inner.owner(&owned.id),
                 owned,
                 state,
                 python: ground.python.clone(),
@@ -358,14 +379,16 @@ impl Sandbox for LocalSandbox {
             }
             filled.map(|()| copy)
         });
-        let copy = copied.await?;
+        let copied = copied.await;
+        self.jail.ask(Task::Thaw).await?;
+        let copy = copied?;
         Ok(Box::new(
             enter(self.inner.clone(), self.spec.clone(), copy).await?,
         ))
     }
 
     async fn save(&self, name: &str) -> Result<()> {
-        self.jail.health().await?;
+        self.jail.ask(Task::EndProcesses).await?;
         let (inner, ground, name) = (self.inner.clone(), self.ground.clone(), name.to_owned());
         let state = State {
             python: ground.python.clone(),
@@ -390,16 +413,19 @@ impl Sandbox for LocalSandbox {
                 };
                 let workspace = folder.join("workspace");
                 match packed {
-                    Some(archive) => unpack_saved(archive, &workspace, inner.owner)?,
+                    Some(archive) => unpack_saved(archive, &workspace, inner.owner_of_states())?,
                     None => copy_tree(
                         &from.join("workspace"),
                         &workspace,
                         Files::Copy,
-                        inner.owner,
+                        inner.owner_of_states(),
                     )
                     .map_err(about("copy", from))?,
                 }
                 let (source, store) = (from.join("store"), folder.join("store"));
+                if shared.is_none() {
+                    no_link(&source.join("env"))?;
+                }
                 if spec.root {
                     // Without isolation nothing keeps a test from writing to what it can see.
                     let made_from = made_from.filter(|_| inner.isolation != Isolation::None);

@@ -1,33 +1,140 @@
-//! What a folder takes on disk.
+//! What a folder takes on disk, without following links, however deep it is and whoever is writing there.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use nix::dir::Dir;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstatat};
+
+/// A path that is longer is looked up from a folder on the way: the kernel takes no more than 4096 bytes.
+const LONG: usize = 2000;
+
+/// What is taken on disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub bytes: u64,
+    /// Files, folders, links.
+    pub files: u64,
+}
+
+/// All below a folder; what cannot be looked at, or went away meanwhile, is not counted.
+pub(crate) fn taken(folder: &Path) -> Taken {
+    let (mut sum, mut seen) = (Taken::default(), BTreeSet::new());
+    // Nothing is lost by going on after an error.
+    let _ = walk(
+        folder,
+        |_, found| {
+            if found.st_nlink <= 1 || is_folder(found) || seen.insert((found.st_dev, found.st_ino))
+            {
+                sum.bytes += bytes(found);
+            }
+            sum.files += 1;
+            Ok(())
+        },
+        |_| Ok(()),
+    );
+    sum
+}
 
 /// Bytes of the files and folders, without those that `shared` has at the same place: the same file, not a copy. A
 /// file with several names counts once.
 pub(super) fn own_bytes(folder: &Path, shared: Option<&Path>) -> io::Result<u64> {
-    let mut seen = BTreeSet::new();
-    let mut bytes = 0;
-    let mut waiting = vec![PathBuf::new()];
-    while let Some(relative) = waiting.pop() {
-        for entry in fs::read_dir(folder.join(&relative))? {
-            let entry = entry?;
-            let (found, path) = (entry.metadata()?, relative.join(entry.file_name()));
-            let file = (found.dev(), found.ino());
-            if found.is_dir() {
-                waiting.push(path);
-            } else if found.nlink() > 1 {
-                let there = shared.and_then(|shared| fs::symlink_metadata(shared.join(&path)).ok());
-                let is_shared = there.is_some_and(|there| (there.dev(), there.ino()) == file);
-                if is_shared || !seen.insert(file) {
-                    continue;
-                }
+    let (mut sum, mut seen) = (0, BTreeSet::new());
+    let count = |path: &Path, found: &FileStat| {
+        if found.st_nlink > 1 && !is_folder(found) {
+            let file = (found.st_dev, found.st_ino);
+            let there = shared.and_then(|shared| fs::symlink_metadata(shared.join(path)).ok());
+            let is_shared = there.is_some_and(|there| (there.dev(), there.ino()) == file);
+            if is_shared || !seen.insert(file) {
+                return Ok(());
             }
-            bytes += found.blocks() * 512;
+        }
+        sum += bytes(found);
+        Ok(())
+    };
+    walk(folder, count, Err)?;
+    Ok(sum)
+}
+
+fn bytes(found: &FileStat) -> u64 {
+    u64::try_from(found.st_blocks).unwrap_or(0) * 512
+}
+
+fn is_folder(found: &FileStat) -> bool {
+    found.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFDIR.bits()
+}
+
+/// A folder that is to be looked through: its place from an open one, and the whole path where that is short.
+struct Waiting {
+    from: Rc<OwnedFd>,
+    place: PathBuf,
+    path: PathBuf,
+}
+
+fn walk(
+    folder: &Path,
+    mut visit: impl FnMut(&Path, &FileStat) -> io::Result<()>,
+    mut failed: impl FnMut(io::Error) -> io::Result<()>,
+) -> io::Result<()> {
+    let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let top = Rc::new(openat(AT_FDCWD, folder, flags, Mode::empty())?);
+    let mut waiting = vec![Waiting {
+        from: top,
+        place: PathBuf::from("."),
+        path: PathBuf::new(),
+    }];
+    while let Some(next) = waiting.pop() {
+        if let Err(e) = look_through(next, &mut waiting, &mut visit) {
+            failed(e)?;
         }
     }
-    Ok(bytes)
+    Ok(())
+}
+
+fn look_through(
+    next: Waiting,
+    waiting: &mut Vec<Waiting>,
+    visit: &mut impl FnMut(&Path, &FileStat) -> io::Result<()>,
+) -> io::Result<()> {
+    let how = OpenHow::new()
+        .flags(OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
+    let here = Rc::new(openat2(&*next.from, &next.place, how)?);
+    let far = next.place.as_os_str().len() > LONG;
+    for entry in Dir::from_fd(here.try_clone()?)?.iter() {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let Ok(found) = fstatat(&*here, name, AtFlags::AT_SYMLINK_NOFOLLOW) else {
+            continue;
+        };
+        let name = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
+        // Beyond what a path may be nothing is shared, so nobody asks for it.
+        let path = match next.path.as_os_str().len() > LONG {
+            true => PathBuf::from(std::ffi::OsString::from_vec(b"/".to_vec())),
+            false => next.path.join(name),
+        };
+        visit(&path, &found)?;
+        if is_folder(&found) {
+            waiting.push(Waiting {
+                from: if far { here.clone() } else { next.from.clone() },
+                place: if far {
+                    name.to_owned()
+                } else {
+                    next.place.join(name)
+                },
+                path,
+            });
+        }
+    }
+    Ok(())
 }

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use super::copy::remove_tree;
 use super::python::Interpreter;
+use super::removal::remove_tree;
 use super::size::own_bytes;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Paths, Result};
@@ -53,7 +53,8 @@ pub struct InUse {
 impl Cache {
     pub fn open(root: &Path) -> Result<Cache> {
         for name in ["sandboxes", "states"] {
-            fs::create_dir_all(root.join(name)).map_err(about("make the cache folder", root))?;
+            let folder = root.join(name);
+            closed_to_others(&folder).map_err(about("make the cache folder", &folder))?;
         }
         let root = fs::canonicalize(root)?;
         Ok(Cache { root })
@@ -210,6 +211,20 @@ impl Owned {
 
 fn remove_unused(folder: &Path) -> bool {
     is_free(&folder.join("lock")) && remove_tree(folder).is_ok()
+}
+
+/// Strangers' files lie there, under a user's ids: nobody else is to get at them, nor to put some there.
+fn closed_to_others(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
+    let found = fs::metadata(folder)?;
+    if found.mode() & 0o077 != 0 && found.uid() == nix::unistd::geteuid().as_raw() {
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
 }
 
 /// Nobody holds the lock, or there is none.

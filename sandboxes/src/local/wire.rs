@@ -38,6 +38,8 @@ pub struct Setup {
     pub home: PathBuf,
     /// The host's user and group that own what is written inside.
     pub owner: Option<u32>,
+    /// An environment is built: it may take more room than tools may.
+    pub building: bool,
     pub limits: Limits,
     /// Environment of every process.
     pub env: BTreeMap<String, String>,
@@ -65,10 +67,16 @@ pub struct Request {
     pub task: Task,
 }
 
-/// All but `Ping` run as a process of the jail on the three streams that come with the request.
+/// `Run` and what follows it run as a process of the jail on the three streams that come with the request.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Task {
     Ping,
+    /// Ends every process but those that keep the jail. Answered as `Ping` is.
+    EndProcesses,
+    /// Stops every process.
+    Freeze,
+    /// Lets them go on.
+    Thaw,
     Run {
         argv: Vec<String>,
         directory: PathBuf,
@@ -112,6 +120,10 @@ pub enum Reply {
     Exited {
         id: u64,
         code: i32,
+    },
+    /// The keeper ends the sandbox, because it went beyond a limit.
+    Ended {
+        why: String,
     },
 }
 

@@ -339,6 +339,7 @@ async fn docker_limits_hold() {
         processes: 40,
         cpus: 1.0,
         file_size: 1 << 20,
+        ..Limits::default()
     };
     let sandbox = docker.start(&Spec { limits, ..spec() }).await.unwrap();
     let file = run(&*sandbox, "head -c 2000000 /dev/zero > /tmp/big").await;

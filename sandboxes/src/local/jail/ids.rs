@@ -27,31 +27,62 @@ pub fn write_maps(supervisor: Pid, owner: Option<u32>) -> Result<(), String> {
     }
 }
 
-/// Gives up every privilege for good. `switch`: become that user first (it takes root).
-pub fn drop_privileges(switch: Option<u32>) -> Result<(), String> {
+/// What is left of root's privileges.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    Nothing,
+    /// After a change of user: to enter folders on the way to what Landlock allows, such as root's home.
+    Search,
+}
+
+const CAP_DAC_READ_SEARCH: u32 = 2;
+
+/// Gives up every privilege for good, but for what is kept. `switch`: become that user first (it takes root).
+pub fn drop_privileges(switch: Option<u32>, keep: Keep) -> Result<(), String> {
     let failed = |what: &'static str| move |e: nix::Error| format!("{what}: {e}");
-    for capability in 0..64 {
+    let search = switch.is_some() && keep == Keep::Search;
+    for capability in (0..64).filter(|capability| !(search && *capability == CAP_DAC_READ_SEARCH)) {
         // SAFETY: plain numbers; EINVAL for capabilities that the kernel does not have.
         unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) };
     }
     if let Some(id) = switch {
+        // SAFETY: plain numbers. Without it the change of user would clear what is to be kept.
+        unsafe { libc::prctl(libc::PR_SET_KEEPCAPS, libc::c_ulong::from(search), 0, 0, 0) };
         setgroups(&[]).map_err(failed("drop groups"))?;
         let group = Gid::from_raw(id);
         setresgid(group, group, group).map_err(failed("change group"))?;
         let user = Uid::from_raw(id);
         setresuid(user, user, user).map_err(failed("change user"))?;
     }
-    clear_capabilities().map_err(|e| format!("drop capabilities: {e}"))?;
+    let kept = if search { 1 << CAP_DAC_READ_SEARCH } else { 0 };
+    set_capabilities(kept).map_err(|e| format!("drop capabilities: {e}"))?;
+    if search {
+        // SAFETY: plain numbers. It has programs that are started have it, too.
+        let raised = unsafe {
+            libc::prctl(
+                libc::PR_CAP_AMBIENT,
+                libc::PR_CAP_AMBIENT_RAISE,
+                libc::c_ulong::from(CAP_DAC_READ_SEARCH),
+                0,
+                0,
+            )
+        };
+        if raised != 0 {
+            let error = std::io::Error::last_os_error();
+            return Err(format!("keep the right to enter folders: {error}"));
+        }
+    }
     prctl::set_no_new_privs().map_err(failed("set no_new_privs"))?;
     prctl::set_dumpable(false).map_err(failed("hide the supervisor"))
 }
 
-fn clear_capabilities() -> std::io::Result<()> {
+/// Exactly these of the first 32.
+fn set_capabilities(kept: u32) -> std::io::Result<()> {
     // _LINUX_CAPABILITY_VERSION_3, this process; effective, permitted and inheritable, twice 32 bits.
     let header: [u32; 2] = [0x2008_0522, 0];
-    let none = [0u32; 6];
+    let sets = [kept, kept, kept, 0, 0, 0];
     // SAFETY: both arrays have the layout and size that version 3 asks for and outlive the call.
-    let result = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()) };
+    let result = unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), sets.as_ptr()) };
     if result == 0 {
         Ok(())
     } else {

@@ -1,7 +1,8 @@
 //! Confinement in place, where user namespaces are forbidden: files by Landlock, the network by seccomp.
 //!
-//! Landlock does not hide that a path exists (stat works); it refuses to open, list, write or run it. Modes
-//! and times of files of the same user it does not protect, which the sandbox's facts say.
+//! Landlock does not hide that a path exists (stat works); it refuses to open, list, write or run it. Modes, times and
+//! attributes of files of the same user it does not protect: under root the sandbox is a user of its own, and else the
+//! sandbox's facts say so.
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, NetPort, Ruleset,
@@ -30,8 +31,18 @@ const READABLE: &[&str] = &[
 ];
 const WRITABLE: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
 
-/// Confines this process and all that it starts. Returns what the kernel cannot do.
-pub fn apply(setup: &Setup) -> Result<Vec<String>, String> {
+/// What calls that Landlock leaves alone do to files that belong to the user.
+pub const OWN_FILES_OUTSIDE: &str =
+    "modes, times and extended attributes of the user's files outside are not protected";
+
+pub struct Applied {
+    /// What the kernel cannot do, for people.
+    pub lacking: Vec<String>,
+    pub signals_stay_inside: bool,
+}
+
+/// Confines this process and all that it starts.
+pub fn apply(setup: &Setup) -> Result<Applied, String> {
     let failed = |e: landlock::RulesetError| format!("apply Landlock: {e}");
     let abi = ABI::V9;
     let network: &[&str] = if setup.network { ETC_NETWORK } else { &[] };
@@ -72,18 +83,22 @@ pub fn apply(setup: &Setup) -> Result<Vec<String>, String> {
     if status.ruleset == RulesetStatus::NotEnforced {
         return Err("apply Landlock: the kernel does not have it or it is switched off".to_owned());
     }
-    let mut lacking =
-        vec!["modes and times of the user's files outside are not protected".to_owned()];
+    let mut lacking = Vec::new();
+    let mut signals_stay_inside = false;
     if let LandlockStatus::Available { effective_abi, .. } = status.landlock {
         if port.is_some() && effective_abi < ABI::V4 {
             lacking.push("TCP while building is not limited".to_owned());
         }
-        if effective_abi < ABI::V6 {
+        signals_stay_inside = effective_abi >= ABI::V6;
+        if !signals_stay_inside {
             lacking.push("signals to processes outside are not refused".to_owned());
         }
         if effective_abi < ABI::V3 {
             lacking.push("truncation of files outside is not refused".to_owned());
         }
     }
-    Ok(lacking)
+    Ok(Applied {
+        lacking,
+        signals_stay_inside,
+    })
 }

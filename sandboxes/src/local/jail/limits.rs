@@ -1,5 +1,5 @@
-//! Limits that each process carries. Memory is counted for each process: writable private memory up to the
-//! limit, address space up to four times that (shared memory is counted there only).
+//! Limits that each process carries: so that a greedy one fails by itself, with an error that it can tell. What all
+//! together may take is for [`super::cgroup`] and [`super::watch`].
 
 use std::fs;
 
@@ -53,6 +53,8 @@ pub fn apply(setup: &Setup, present: u64) -> nix::Result<()> {
         limits.processes.saturating_add(present),
     )?;
     set(Resource::RLIMIT_FSIZE, limits.file_size)?;
-    set(Resource::RLIMIT_CORE, 0)?;
+    // Not 0: for that a collector behind a pipe would be started all the same, outside, with what is in memory here.
+    set(Resource::RLIMIT_CORE, 1)?;
+    set(Resource::RLIMIT_NOFILE, 16384)?;
     set(Resource::RLIMIT_MEMLOCK, 64 << 20)
 }

@@ -5,21 +5,25 @@
 //! request. The supervisor ends when the host's end of the socket closes, however the host died; with it
 //! ends its pid namespace. Without one, the keeper hunts down what is left (it is their reaper).
 
+mod cgroup;
+mod disk;
 mod files;
 mod ids;
 mod landlock;
 mod limits;
+mod memory;
 mod namespaces;
+mod processes;
 mod remains;
 mod seccomp;
 mod supervisor;
+mod watch;
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use nix::sys::prctl;
-use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::wire::{self, Isolation, Reply, Setup};
@@ -43,7 +47,11 @@ fn keep() -> Result<i32, String> {
         wire::read(&mut socket).map_err(|e| format!("no setup from the host: {e}"))?;
     // SAFETY: no arguments, no memory involved.
     unsafe { libc::setsid() };
-    let told = prepare(&setup).and_then(|()| start_supervisor(&setup, &socket));
+    let cgroup = match setup.isolation {
+        Isolation::None => None,
+        Isolation::Namespaces | Isolation::Landlock => cgroup::Cgroup::new(&setup.limits),
+    };
+    let told = prepare(&setup).and_then(|()| start_supervisor(&setup, &socket, cgroup.as_ref()));
     let supervisor = match told {
         Ok(pid) => pid,
         Err(message) => {
@@ -56,17 +64,13 @@ fn keep() -> Result<i32, String> {
             return Err(message);
         }
     };
-    drop(socket);
-    let code = loop {
-        match waitpid(supervisor, None) {
-            Ok(WaitStatus::Exited(_, code)) => break code,
-            Ok(WaitStatus::Signaled(_, signal, _)) => break 128 + signal as i32,
-            Ok(_) | Err(nix::Error::EINTR) => {}
-            Err(e) => return Err(format!("waiting for the supervisor: {e}")),
-        }
-    };
+    let ended = watch::until_the_end(&setup, supervisor, cgroup.as_ref())?;
     remains::end_all();
-    Ok(code)
+    if let Some(why) = ended.why {
+        // The host may be gone.
+        let _ = wire::write(&mut socket, &Reply::Ended { why });
+    }
+    Ok(ended.code)
 }
 
 fn prepare(setup: &Setup) -> Result<(), String> {
@@ -93,13 +97,20 @@ fn take_socket() -> Result<UnixStream, String> {
     }
 }
 
-fn start_supervisor(setup: &Setup, socket: &UnixStream) -> Result<Pid, String> {
+fn start_supervisor(
+    setup: &Setup,
+    socket: &UnixStream,
+    cgroup: Option<&cgroup::Cgroup>,
+) -> Result<Pid, String> {
     let flags = match setup.isolation {
         Isolation::Namespaces => namespaces::flags(setup.network),
         Isolation::Landlock | Isolation::None => 0,
     };
     let (mapped, map_done) = std::io::pipe().map_err(|e| format!("make a pipe: {e}"))?;
-    let present = limits::present_processes(setup);
+    let known = supervisor::Known {
+        present: limits::present_processes(setup),
+        memory_is_counted: cgroup.is_some(),
+    };
     // SAFETY: this process has one thread, so the child may do anything a fresh process may.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags | libc::SIGCHLD, 0, 0, 0, 0) };
     match pid {
@@ -109,12 +120,17 @@ fn start_supervisor(setup: &Setup, socket: &UnixStream) -> Result<Pid, String> {
         )),
         0 => {
             drop(map_done);
-            supervisor::main(setup, socket, mapped, present)
+            supervisor::main(setup, socket, mapped, known)
         }
         pid => {
             let pid = Pid::from_raw(pid as i32);
             if setup.isolation == Isolation::Namespaces {
                 ids::write_maps(pid, setup.owner)?;
+            }
+            if let Some(cgroup) = cgroup {
+                cgroup
+                    .add(pid)
+                    .map_err(|e| format!("limit the memory of the sandbox: {e}"))?;
             }
             use std::io::Write;
             let mut map_done = map_done;

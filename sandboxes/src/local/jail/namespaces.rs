@@ -89,7 +89,7 @@ pub fn enter(setup: &Setup) -> Result<Vec<String>, String> {
     pivot_root(".", ".").map_err(|e| format!("change the root: {e}"))?;
     umount2(".", MntFlags::MNT_DETACH).map_err(|e| format!("detach the old root: {e}"))?;
     chdir("/").map_err(|e| format!("enter the new root: {e}"))?;
-    set_read_only(Path::new("/"), false)?;
+    set_attributes(Path::new("/"), Attributes::READ_ONLY, false)?;
     sethostname("testwright").map_err(|e| format!("set the host name: {e}"))?;
     if !setup.network && loopback().is_err() {
         lacking.push("no loopback".to_owned());
@@ -230,6 +230,11 @@ fn processes(root: &Path) -> Result<bool, String> {
 
 fn bind(root: &Path, entry: &Bind) -> Result<(), String> {
     let inside = below(root, &entry.inside);
+    // Paths are handed over without links, so one that is there now was put there by somebody else.
+    let is_link = fs::symlink_metadata(&entry.host).is_ok_and(|found| found.is_symlink());
+    if is_link {
+        return Err(format!("mount {}: it is a link", entry.host.display()));
+    }
     if entry.host.is_dir() {
         make_folder(&inside)?;
     } else {
@@ -240,11 +245,12 @@ fn bind(root: &Path, entry: &Bind) -> Result<(), String> {
         Some(&entry.host),
         MsFlags::MS_BIND | MsFlags::MS_REC,
     )?;
-    if entry.writable {
-        Ok(())
+    let access = if entry.writable {
+        Attributes::LENDS_NO_RIGHTS
     } else {
-        set_read_only(&inside, true)
-    }
+        Attributes::READ_ONLY | Attributes::LENDS_NO_RIGHTS
+    };
+    set_attributes(&inside, access, true)
 }
 
 fn overlay_workspace(inside: &Path, overlay: &Overlay) -> Result<(), String> {
@@ -282,14 +288,17 @@ struct MountAttr {
     userns: u64,
 }
 
-fn set_read_only(path: &Path, recursive: bool) -> Result<(), String> {
-    const READ_ONLY_NO_SUID_NO_DEV: u64 = 1 | 2 | 4;
+struct Attributes;
+
+impl Attributes {
+    const READ_ONLY: u64 = 1;
+    /// Neither bits that lend rights nor device nodes count.
+    const LENDS_NO_RIGHTS: u64 = 2 | 4;
+}
+
+fn set_attributes(path: &Path, set: u64, recursive: bool) -> Result<(), String> {
     let attributes = MountAttr {
-        set: if recursive {
-            READ_ONLY_NO_SUID_NO_DEV
-        } else {
-            1
-        },
+        set,
         clear: 0,
         propagation: 0,
         userns: 0,
@@ -311,7 +320,7 @@ fn set_read_only(path: &Path, recursive: bool) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!(
-            "make {} read-only: {}",
+            "change the mount {}: {}",
             path.display(),
             std::io::Error::last_os_error()
         ))

@@ -1,4 +1,4 @@
-//! System calls that no test needs and that kernels have been broken with; they fail with EPERM.
+//! The filter of system calls: what sandboxes have is in [`crate::system_calls`], what depends on the isolation is here.
 
 use std::collections::BTreeMap;
 
@@ -7,79 +7,37 @@ use seccompiler::{
     SeccompCondition as Condition, SeccompFilter, SeccompRule as Rule, apply_filter,
 };
 
-use super::super::wire::{Isolation, Setup};
-
-const REFUSED: &[i64] = &[
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_pivot_root,
-    libc::SYS_chroot,
-    libc::SYS_mount_setattr,
-    libc::SYS_move_mount,
-    libc::SYS_open_tree,
-    libc::SYS_fsopen,
-    libc::SYS_fspick,
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_setns,
-    libc::SYS_unshare,
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_kcmp,
-    libc::SYS_pidfd_getfd,
-    libc::SYS_keyctl,
-    libc::SYS_add_key,
-    libc::SYS_request_key,
-    libc::SYS_bpf,
-    libc::SYS_perf_event_open,
-    libc::SYS_userfaultfd,
-    libc::SYS_io_uring_setup,
-    libc::SYS_io_uring_enter,
-    libc::SYS_io_uring_register,
-    libc::SYS_kexec_load,
-    libc::SYS_init_module,
-    libc::SYS_finit_module,
-    libc::SYS_delete_module,
-    libc::SYS_open_by_handle_at,
-    libc::SYS_fanotify_init,
-    libc::SYS_swapon,
-    libc::SYS_swapoff,
-    libc::SYS_reboot,
-    libc::SYS_acct,
-    libc::SYS_quotactl,
-    libc::SYS_syslog,
-    libc::SYS_settimeofday,
-    libc::SYS_clock_settime,
-    libc::SYS_clock_adjtime,
-    libc::SYS_adjtimex,
-];
-
-const NEW_NAMESPACES: &[i32] = &[
-    libc::CLONE_NEWNS,
-    libc::CLONE_NEWCGROUP,
-    libc::CLONE_NEWUTS,
-    libc::CLONE_NEWIPC,
-    libc::CLONE_NEWUSER,
-    libc::CLONE_NEWPID,
-    libc::CLONE_NEWNET,
-];
+use super::super::wire::Isolation;
+use crate::system_calls::{self, NEW_NAMESPACES, PERSONALITIES, SOCKET_FAMILIES, SystemCall};
 
 /// The ioctls that put characters into a terminal's input: TIOCSTI, TIOCLINUX.
 const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541c];
 
 type Rules = BTreeMap<i64, Vec<Rule>>;
 
-pub fn apply(setup: &Setup) -> Result<(), String> {
+/// What the filter depends on.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings {
+    pub isolation: Isolation,
+    pub network: bool,
+    /// The one port that may be connected to, in place.
+    pub host_port: Option<u16>,
+    /// The kernel counts the memory of all processes together, also what no process has mapped.
+    pub memory_is_counted: bool,
+}
+
+pub fn apply(around: Surroundings) -> Result<(), String> {
     let build = || -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
-        let mut rules = rules(setup.isolation, setup.network)?;
-        if setup.isolation == Isolation::Landlock && !setup.network && setup.host_port.is_some() {
+        let (allow, refuse) = (SeccompAction::Allow, error(libc::EPERM));
+        let mut rules = rules(around)?;
+        if around.isolation == Isolation::Landlock && !around.network && around.host_port.is_some()
+        {
             one_port(&mut rules)?;
         }
         Ok(vec![
-            program(rules, libc::EPERM)?,
-            // Its flags lie in memory, out of a filter's sight: "not there" makes libc fall back to clone.
-            program(BTreeMap::from([(libc::SYS_clone3, vec![])]), libc::ENOSYS)?,
+            program(known(), error(libc::ENOSYS), allow.clone())?,
+            // The filter that is added last says which error it is.
+            program(rules, allow, refuse)?,
         ])
     };
     for filter in build().map_err(|e| format!("build the system call filter: {e}"))? {
@@ -88,19 +46,41 @@ pub fn apply(setup: &Setup) -> Result<(), String> {
     Ok(())
 }
 
-fn rules(isolation: Isolation, network: bool) -> Result<Rules, seccompiler::BackendError> {
+fn error(number: i32) -> SeccompAction {
+    SeccompAction::Errno(number as u32)
+}
+
+fn numbers(calls: impl Iterator<Item = SystemCall>) -> impl Iterator<Item = i64> {
+    calls.filter_map(|call| call.number)
+}
+
+/// All that exists inside: the rest does not, `clone3` included.
+fn known() -> Rules {
+    let by_arguments = [libc::SYS_clone, libc::SYS_socket, libc::SYS_personality];
+    numbers(system_calls::allowed().chain(system_calls::refused()))
+        .chain(by_arguments)
+        .map(|number| (number, vec![]))
+        .collect()
+}
+
+/// What is refused.
+fn rules(around: Surroundings) -> Result<Rules, seccompiler::BackendError> {
+    let Surroundings {
+        isolation, network, ..
+    } = around;
     let is = |index, value: u64| Condition::new(index, Length::Dword, Op::Eq, value);
-    let is_not = |index, value: i32| Condition::new(index, Length::Dword, Op::Ne, value as u64);
-    let mut rules: Rules = REFUSED.iter().map(|number| (*number, vec![])).collect();
+    let is_not = |index, value: u32| Condition::new(index, Length::Dword, Op::Ne, value.into());
+    let none_of = |index, values: &[u32]| {
+        let conditions: Result<_, _> = values.iter().map(|value| is_not(index, *value)).collect();
+        Rule::new(conditions?)
+    };
+    let mut rules: Rules = numbers(system_calls::refused())
+        .map(|number| (number, vec![]))
+        .collect();
     let mut clone = Vec::new();
-    for flag in NEW_NAMESPACES {
-        let bit = *flag as u32 as u64;
-        clone.push(Rule::new(vec![Condition::new(
-            0,
-            Length::Dword,
-            Op::MaskedEq(bit),
-            bit,
-        )?])?);
+    for bit in NEW_NAMESPACES.map(u64::from) {
+        let set = Condition::new(0, Length::Dword, Op::MaskedEq(bit), bit)?;
+        clone.push(Rule::new(vec![set])?);
     }
     rules.insert(libc::SYS_clone, clone);
     let ioctl = TERMINAL_INPUT
@@ -108,30 +88,47 @@ fn rules(isolation: Isolation, network: bool) -> Result<Rules, seccompiler::Back
         .map(|number| Rule::new(vec![is(1, *number)?]))
         .collect::<Result<_, _>>()?;
     rules.insert(libc::SYS_ioctl, ioctl);
-    let inet = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+    rules.insert(libc::SYS_personality, vec![none_of(0, &PERSONALITIES)?]);
     let families = match (isolation, network) {
-        // The network namespace keeps them in; other families (vsock, packet …) it would not.
-        (Isolation::Namespaces, _) => vec![libc::AF_UNIX, inet[0], inet[1], inet[2]],
+        (Isolation::Namespaces, _) => SOCKET_FAMILIES.to_vec(),
         // A socket of the host's services (an agent, an engine) is a path that Landlock lets one connect to.
-        (_, true) => inet.to_vec(),
+        (_, true) => SOCKET_FAMILIES
+            .into_iter()
+            .filter(|family| *family != libc::AF_UNIX as u32)
+            .collect(),
         (_, false) => Vec::new(),
     };
-    let mut socket = Vec::new();
-    if !families.is_empty() {
-        let conditions = families
-            .iter()
-            .map(|f| is_not(0, *f))
-            .collect::<Result<_, _>>()?;
-        socket.push(Rule::new(conditions)?);
-    }
+    let socket = match families.is_empty() {
+        true => Vec::new(),
+        false => vec![none_of(0, &families)?],
+    };
     rules.insert(libc::SYS_socket, socket);
+    if !around.memory_is_counted {
+        rules.insert(libc::SYS_memfd_create, vec![]);
+    }
     if isolation != Isolation::Namespaces {
-        // A datagram pair could be pointed at another address later; a stream pair cannot.
-        let kind = Condition::new(1, Length::Dword, Op::MaskedEq(0xf), libc::SOCK_DGRAM as u64)?;
-        rules.insert(libc::SYS_socketpair, vec![Rule::new(vec![kind])?]);
+        // A datagram pair (also one that is asked for as a raw one) could be pointed at another address later; these
+        // two cannot.
+        let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(|kind| kind as u64);
+        let mut other = Vec::new();
+        for kind in (0..=0xf).filter(|kind| !connected.contains(kind)) {
+            let condition = Condition::new(1, Length::Dword, Op::MaskedEq(0xf), kind)?;
+            other.push(Rule::new(vec![condition])?);
+        }
+        rules.insert(libc::SYS_socketpair, other);
         if !network {
             rules.insert(libc::SYS_connect, vec![]);
         }
+        // Kept by the host's kernel under names and numbers that all see.
+        for number in [
+            libc::SYS_shmget,
+            libc::SYS_semget,
+            libc::SYS_msgget,
+            libc::SYS_mq_open,
+        ] {
+            rules.insert(number, vec![]);
+        }
+        reaching_others(&mut rules)?;
     }
     Ok(rules)
 }
@@ -165,12 +162,34 @@ fn one_port(rules: &mut Rules) -> Result<(), seccompiler::BackendError> {
     Ok(())
 }
 
-fn program(rules: Rules, error: i32) -> Result<BpfProgram, seccompiler::BackendError> {
-    SeccompFilter::new(
-        rules,
-        SeccompAction::Allow,
-        SeccompAction::Errno(error as u32),
-        std::env::consts::ARCH.try_into()?,
-    )?
-    .try_into()
+/// Calls that take a process or a user by number, whose processes outside may be: for oneself (0) only.
+fn reaching_others(rules: &mut Rules) -> Result<(), seccompiler::BackendError> {
+    let other = |index| Condition::new(index, Length::Dword, Op::Ne, 0);
+    for number in [
+        libc::SYS_prlimit64,
+        libc::SYS_sched_setaffinity,
+        libc::SYS_sched_setattr,
+        libc::SYS_sched_setparam,
+        libc::SYS_sched_setscheduler,
+    ] {
+        rules.insert(number, vec![Rule::new(vec![other(0)?])?]);
+    }
+    for (number, users) in [
+        (libc::SYS_setpriority, libc::PRIO_USER as u64),
+        (libc::SYS_ioprio_set, 3),
+    ] {
+        let all_of_a_user = Condition::new(0, Length::Dword, Op::Eq, users)?;
+        let refused = vec![Rule::new(vec![other(1)?])?, Rule::new(vec![all_of_a_user])?];
+        rules.insert(number, refused);
+    }
+    Ok(())
+}
+
+fn program(
+    rules: Rules,
+    otherwise: SeccompAction,
+    matched: SeccompAction,
+) -> Result<BpfProgram, seccompiler::BackendError> {
+    let arch = std::env::consts::ARCH.try_into()?;
+    SeccompFilter::new(rules, otherwise, matched, arch)?.try_into()
 }

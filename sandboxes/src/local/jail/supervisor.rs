@@ -9,64 +9,156 @@ use std::path::Path;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, geteuid};
 
 use super::super::wire::{self, Isolation, Reply, Request, Setup, Task};
-use super::{files, ids, landlock, limits, namespaces, seccomp};
+use super::{files, ids, landlock, limits, memory, namespaces, seccomp};
 
-pub fn main(setup: &Setup, socket: &UnixStream, mut mapped: PipeReader, present: u64) -> ! {
+/// What the keeper found out before it started the supervisor.
+#[derive(Debug, Clone, Copy)]
+pub struct Known {
+    /// Processes that count against the limit and are there already.
+    pub present: u64,
+    /// The kernel counts the memory of all processes together.
+    pub memory_is_counted: bool,
+}
+
+pub fn main(setup: &Setup, socket: &UnixStream, mut mapped: PipeReader, known: Known) -> ! {
     // The keeper has the write end; without a byte it died.
     let go = mapped.read_exact(&mut [0]);
     drop(mapped);
     let confined = go
         .map_err(|e| format!("hear from the keeper: {e}"))
-        .and_then(|()| confine(setup));
+        .and_then(|()| confine(setup, known));
     let reply = match &confined {
-        Ok(lacking) => Reply::Ready {
-            lacking: lacking.clone(),
+        Ok(confined) => Reply::Ready {
+            lacking: confined.lacking.clone(),
         },
         Err(message) => Reply::Failed {
             message: message.clone(),
         },
     };
     let told = wire::write(&mut &*socket, &reply);
-    if confined.is_err() || told.is_err() {
+    let (Ok(confined), Ok(())) = (confined, told) else {
         std::process::exit(125);
-    }
-    let result = serve(setup, socket, present);
+    };
+    let result = serve(setup, socket, known, confined.reach);
     std::process::exit(i32::from(result.is_err()));
 }
 
-fn confine(setup: &Setup) -> Result<Vec<String>, String> {
-    let mut lacking = match setup.isolation {
+/// What came of the confinement.
+struct Confined {
+    /// What is not in force, for people.
+    lacking: Vec<String>,
+    reach: Reach,
+}
+
+/// Whom a signal to everybody reaches.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// The sandbox's processes and no other.
+    Inside,
+    /// Also others: such a signal must not be sent.
+    Outside,
+}
+
+fn confine(setup: &Setup, known: Known) -> Result<Confined, String> {
+    let around = seccomp::Surroundings {
+        isolation: setup.isolation,
+        network: setup.network,
+        host_port: setup.host_port,
+        memory_is_counted: known.memory_is_counted,
+    };
+    let confined = match setup.isolation {
         Isolation::Namespaces => {
             let lacking = namespaces::enter(setup)?;
-            ids::drop_privileges(setup.owner.map(|_| ids::INSIDE))?;
-            seccomp::apply(setup)?;
-            lacking
+            ids::drop_privileges(setup.owner.map(|_| ids::INSIDE), ids::Keep::Nothing)?;
+            seccomp::apply(around)?;
+            Confined {
+                lacking,
+                reach: Reach::Inside,
+            }
         }
         Isolation::Landlock => {
-            ids::drop_privileges(setup.owner)?;
-            let lacking = landlock::apply(setup)?;
-            seccomp::apply(setup)?;
-            lacking
+            // Orphans come here, so that what was killed can be waited for.
+            prctl::set_child_subreaper(true).map_err(|e| format!("become the reaper: {e}"))?;
+            ids::drop_privileges(setup.owner, ids::Keep::Search)?;
+            let landlock::Applied {
+                mut lacking,
+                signals_stay_inside,
+            } = landlock::apply(setup)?;
+            seccomp::apply(around)?;
+            if setup.owner.is_none() {
+                lacking.push(landlock::OWN_FILES_OUTSIDE.to_owned());
+            }
+            Confined {
+                lacking,
+                // Nobody else has that user.
+                reach: match signals_stay_inside || setup.owner.is_some() {
+                    true => Reach::Inside,
+                    false => Reach::Outside,
+                },
+            }
         }
-        Isolation::None => Vec::new(),
+        Isolation::None => Confined {
+            lacking: Vec::new(),
+            reach: Reach::Outside,
+        },
     };
+    let mut confined = confined;
     if geteuid().is_root() {
-        lacking.push("no limit on processes, as the user is root".to_owned());
+        confined
+            .lacking
+            .push("no limit on processes, as the user is root".to_owned());
     }
     // After the change of user, which clears it.
     prctl::set_pdeathsig(Signal::SIGKILL)
         .map_err(|e| format!("tie the supervisor to the keeper: {e}"))?;
-    Ok(lacking)
+    Ok(confined)
 }
 
-fn serve(setup: &Setup, socket: &UnixStream, present: u64) -> std::io::Result<()> {
+/// A signal to every process of the sandbox. True if none was left out.
+fn to_all(reach: Reach, isolation: Isolation, signal: Signal) -> bool {
+    match reach {
+        // No process at all is as good.
+        Reach::Inside => matches!(
+            kill(Pid::from_raw(-1), signal),
+            Ok(()) | Err(nix::Error::ESRCH | nix::Error::EPERM)
+        ),
+        // Without isolation nothing is promised.
+        Reach::Outside => isolation == Isolation::None,
+    }
+}
+
+/// Waits until what was killed is gone; it is all of it, since orphans come to the supervisor or end with it.
+fn wait_for_all(running: &mut HashMap<Pid, u64>, socket: &UnixStream) -> std::io::Result<()> {
+    loop {
+        match waitpid(None, None) {
+            Ok(status) => {
+                let (Some(pid), Some(code)) = (status.pid(), code(status)) else {
+                    continue;
+                };
+                if let Some(id) = running.remove(&pid) {
+                    wire::write(&mut &*socket, &Reply::Exited { id, code })?;
+                }
+            }
+            Err(nix::Error::EINTR) => {}
+            Err(_) => return Ok(()),
+        }
+    }
+}
+
+fn serve(setup: &Setup, socket: &UnixStream, known: Known, reach: Reach) -> std::io::Result<()> {
+    // Nobody outside sees this namespace's segments.
+    let watch_segments = setup.isolation == Isolation::Namespaces && !known.memory_is_counted;
+    let timeout = match watch_segments {
+        true => PollTimeout::from(500u16),
+        false => PollTimeout::NONE,
+    };
     let mut child_ended = SigSet::empty();
     child_ended.add(Signal::SIGCHLD);
     child_ended.thread_block()?;
@@ -78,9 +170,13 @@ fn serve(setup: &Setup, socket: &UnixStream, present: u64) -> std::io::Result<()
             PollFd::new(socket.as_fd(), PollFlags::POLLIN),
             PollFd::new(signals.as_fd(), PollFlags::POLLIN),
         ];
-        match poll(&mut ready, PollTimeout::NONE) {
+        match poll(&mut ready, timeout) {
             Ok(_) | Err(nix::Error::EINTR) => {}
             Err(e) => return Err(e.into()),
+        }
+        if watch_segments && memory::system_v() > setup.limits.memory {
+            let why = memory::beyond(setup.limits.memory);
+            return wire::write(&mut &*socket, &Reply::Ended { why });
         }
         let [request, ended] = ready.map(|fd| fd.any().unwrap_or(false));
         if ended {
@@ -93,11 +189,26 @@ fn serve(setup: &Setup, socket: &UnixStream, present: u64) -> std::io::Result<()
         }
         if request {
             let (request, streams) = receive(socket)?;
-            if let Task::Ping = request.task {
-                wire::write(&mut &*socket, &Reply::Pong { id: request.id })?;
+            let signal = match request.task {
+                Task::Ping => {
+                    wire::write(&mut &*socket, &Reply::Pong { id: request.id })?;
+                    continue;
+                }
+                Task::EndProcesses => Some(Signal::SIGKILL),
+                Task::Freeze => Some(Signal::SIGSTOP),
+                Task::Thaw => Some(Signal::SIGCONT),
+                _ => None,
+            };
+            if let Some(signal) = signal {
+                let reached = to_all(reach, setup.isolation, signal);
+                if reached && signal == Signal::SIGKILL && reach == Reach::Inside {
+                    wait_for_all(&mut running, socket)?;
+                }
+                let (id, code) = (request.id, i32::from(!reached));
+                wire::write(&mut &*socket, &Reply::Exited { id, code })?;
                 continue;
             }
-            match start(setup, &request.task, streams, present) {
+            match start(setup, &request.task, streams, known.present) {
                 Ok(pid) => {
                     running.insert(pid, request.id);
                 }
@@ -112,9 +223,15 @@ fn serve(setup: &Setup, socket: &UnixStream, present: u64) -> std::io::Result<()
 }
 
 fn reap() -> Option<(Pid, i32)> {
-    match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-        Ok(WaitStatus::Exited(pid, code)) => Some((pid, code)),
-        Ok(WaitStatus::Signaled(pid, signal, _)) => Some((pid, 128 + signal as i32)),
+    let status = waitpid(None, Some(WaitPidFlag::WNOHANG)).ok()?;
+    Some((status.pid()?, code(status)?))
+}
+
+/// As shells have it.
+fn code(status: WaitStatus) -> Option<i32> {
+    match status {
+        WaitStatus::Exited(_, code) => Some(code),
+        WaitStatus::Signaled(_, signal, _) => Some(128 + signal as i32),
         _ => None,
     }
 }
@@ -192,7 +309,7 @@ fn become_task(setup: &Setup, task: &Task, present: u64) -> Result<i32, Ending> 
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(|e| failed(&e))?;
     limits::apply(setup, present).map_err(|e| failed(&e))?;
     match task {
-        Task::Ping => Ok(0),
+        Task::Ping | Task::EndProcesses | Task::Freeze | Task::Thaw => Ok(0),
         Task::Run {
             argv,
             directory,

@@ -1,0 +1,194 @@
+//! Watches what a container takes on disk, since most engines bound it on few file systems only.
+//!
+//! Asking the file system of an engine on this machine is cheap; the engine is asked for the container's own size only when
+//! that moved enough to matter, and now and then.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use bollard::query_parameters::{InspectContainerOptions, KillContainerOptions};
+
+use super::connect::Engine;
+use crate::sandbox::Spec;
+
+const STEP: Duration = Duration::from_millis(500);
+const NOW_AND_THEN: Duration = Duration::from_secs(60);
+
+/// While an environment is built it may take more.
+const WHILE_BUILDING: u64 = 4;
+
+/// Lives as long as the container; says why it was ended.
+#[derive(Debug, Default)]
+pub(super) struct DiskWatch {
+    why: Mutex<Option<String>>,
+}
+
+impl DiskWatch {
+    pub fn start(engine: &Engine, container: &str, spec: &Spec) -> Arc<DiskWatch> {
+        let watch = Arc::new(DiskWatch::default());
+        let work = Work {
+            watch: Arc::downgrade(&watch),
+            engine: engine.clone(),
+            container: container.to_owned(),
+            most: spec.limits.disk.saturating_mul(factor(spec)),
+            most_files: spec.limits.files.saturating_mul(factor(spec)),
+        };
+        tokio::spawn(work.run());
+        watch
+    }
+
+    /// Set once the container was ended for its size.
+    pub fn why(&self) -> Option<String> {
+        let why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+        why.clone()
+    }
+}
+
+fn factor(spec: &Spec) -> u64 {
+    if spec.root { WHILE_BUILDING } else { 1 }
+}
+
+struct Work {
+    watch: Weak<DiskWatch>,
+    engine: Engine,
+    container: String,
+    most: u64,
+    most_files: u64,
+}
+
+/// Bytes and files.
+type Taken = (u64, u64);
+
+impl Work {
+    async fn run(self) {
+        let (root, changes) = self.places().await;
+        let of_everybody = || root.as_deref().and_then(file_system);
+        let mut then = of_everybody();
+        let (mut own, mut measured, mut cost) = ((0, 0), Instant::now(), Duration::ZERO);
+        loop {
+            tokio::time::sleep(STEP).await;
+            if self.watch.strong_count() == 0 {
+                return;
+            }
+            let now = of_everybody();
+            let moved = match (now, then) {
+                (Some(now), Some(then)) => {
+                    now.0.saturating_sub(then.0) > self.most.saturating_sub(own.0) / 8
+                        || now.1.saturating_sub(then.1) > self.most_files.saturating_sub(own.1) / 8
+                }
+                _ => false,
+            };
+            let since = measured.elapsed();
+            if !((moved && since > cost * 10) || since > NOW_AND_THEN.max(cost * 50)) {
+                continue;
+            }
+            let begun = Instant::now();
+            // A container that is gone has no size.
+            let Some(found) = self.measure(changes.as_deref()).await else {
+                continue;
+            };
+            (own, then, measured, cost) = (found, now, Instant::now(), begun.elapsed());
+            if let Some(why) = self.beyond(own) {
+                self.end(why).await;
+                return;
+            }
+        }
+    }
+
+    fn beyond(&self, own: Taken) -> Option<String> {
+        if own.0 > self.most {
+            return Some(format!(
+                "its files took {} MiB on disk, beyond the limit of {} MiB (limits.disk)",
+                own.0 >> 20,
+                self.most >> 20
+            ));
+        }
+        (own.1 > self.most_files).then(|| {
+            format!(
+                "it made {} files and folders, beyond the limit of {} files (limits.files)",
+                own.1, self.most_files
+            )
+        })
+    }
+
+    /// Where the engine keeps its files, and those of the container, where this process can see them.
+    async fn places(&self) -> (Option<PathBuf>, Option<PathBuf>) {
+        if !self.engine.local {
+            return (None, None);
+        }
+        let info = self.engine.api.info().await.ok();
+        let root = info
+            .and_then(|info| info.docker_root_dir)
+            .map(PathBuf::from);
+        let found = self
+            .engine
+            .api
+            .inspect_container(&self.container, None)
+            .await;
+        let data = found.ok().and_then(|found| found.graph_driver);
+        let changes = data.and_then(|driver| driver.data.get("UpperDir").map(PathBuf::from));
+        (
+            root.filter(|root| root.is_dir()),
+            changes.filter(|folder| std::fs::read_dir(folder).is_ok()),
+        )
+    }
+
+    async fn measure(&self, changes: Option<&Path>) -> Option<Taken> {
+        if let Some(folder) = changes {
+            let folder = folder.to_owned();
+            return tokio::task::spawn_blocking(move || count(&folder))
+                .await
+                .ok();
+        }
+        let options = InspectContainerOptions { size: true };
+        let found = self
+            .engine
+            .patient()
+            .inspect_container(&self.container, Some(options))
+            .await;
+        let bytes = found.ok()?.size_rw?;
+        Some((u64::try_from(bytes).ok()?, 0))
+    }
+
+    async fn end(&self, why: String) {
+        let Some(watch) = self.watch.upgrade() else {
+            return;
+        };
+        *watch.why.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+        let killed = self
+            .engine
+            .api
+            .kill_container(&self.container, None::<KillContainerOptions>)
+            .await;
+        if let Err(error) = killed {
+            tracing::debug!(%error, "a container that takes too much room was not killed");
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn file_system(folder: &Path) -> Option<Taken> {
+    let found = nix::sys::statvfs::statvfs(folder).ok()?;
+    let used = found.blocks().saturating_sub(found.blocks_free());
+    Some((
+        used.saturating_mul(found.fragment_size()),
+        found.files().saturating_sub(found.files_free()),
+    ))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn file_system(_: &Path) -> Option<Taken> {
+    None
+}
+
+#[cfg(target_os = "linux")]
+fn count(folder: &Path) -> Taken {
+    let found = crate::local::taken(folder);
+    (found.bytes, found.files)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn count(_: &Path) -> Taken {
+    (0, 0)
+}

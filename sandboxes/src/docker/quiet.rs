@@ -1,0 +1,40 @@
+//! Ends what code left running in a container, before its state is kept.
+
+use std::time::Duration;
+
+use super::archive::Ids;
+use super::container::Container;
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::{Command, Process, Result};
+
+/// All are stopped at once, so that none can start another; then all but the container's own two (the first process and
+/// the one that sleeps, its eldest child) and this one are killed.
+const SCRIPT: &str = r#"
+kill -STOP -1
+keep=
+for status in /proc/[0-9]*/stat; do
+    read -r line <"$status" || continue
+    pid=${line%% *}; rest=${line##*) }; set -- $rest
+    [ "$2" = 1 ] && { [ -z "$keep" ] || [ "$pid" -lt "$keep" ]; } && keep=$pid
+done
+for status in /proc/[0-9]*/stat; do
+    pid=${status#/proc/}; pid=${pid%/stat}
+    [ "$pid" = 1 ] || [ "$pid" = $$ ] || [ "$pid" = "$keep" ] || kill -KILL "$pid"
+done
+kill -CONT "$keep"
+"#;
+
+/// As root of the container, so also what root runs.
+pub(super) async fn end_processes(container: &Container) -> Result<()> {
+    let mut command = Command::shell(SCRIPT);
+    command.directory = Some("/".into());
+    let Process { exit, .. } = container.exec(&command, Ids::ROOT).await?;
+    match tokio::time::timeout(Duration::from_secs(30), exit).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(e)) => Err(e),
+        Err(_) => Err(SandboxError::new(
+            ErrorKind::System,
+            "end the container's processes: it takes too long",
+        )),
+    }
+}

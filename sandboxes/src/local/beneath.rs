@@ -1,0 +1,58 @@
+//! Reading what code inside may have written: never through a link, never what blocks, never more than is asked for.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use nix::dir::Dir;
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat, openat2};
+use nix::sys::stat::Mode;
+
+/// A folder that paths are looked up in.
+pub(super) struct Folder(OwnedFd);
+
+impl Folder {
+    /// The last part of the path is no link.
+    pub fn open(path: &Path) -> io::Result<Folder> {
+        let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        Ok(Folder(openat(AT_FDCWD, path, flags, Mode::empty())?))
+    }
+
+    fn open_beneath(&self, path: &Path, flags: OFlag) -> io::Result<OwnedFd> {
+        let how = OpenHow::new()
+            .flags(flags | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC)
+            .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
+        Ok(openat2(&self.0, path, how)?)
+    }
+
+    /// What is in a folder; nothing where there is none.
+    pub fn names(&self, path: &Path) -> Vec<OsString> {
+        let listing = self
+            .open_beneath(path, OFlag::O_DIRECTORY)
+            .and_then(|folder| Ok(Dir::from_fd(folder)?));
+        let Ok(mut listing) = listing else {
+            return Vec::new();
+        };
+        listing
+            .iter()
+            .flatten()
+            .map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned())
+            .filter(|name| name != "." && name != "..")
+            .collect()
+    }
+
+    /// A plain file of no more than `longest` bytes.
+    pub fn text(&self, path: &Path, longest: u64) -> Option<String> {
+        let file = File::from(self.open_beneath(path, OFlag::O_RDONLY).ok()?);
+        let found = file.metadata().ok()?;
+        if !found.is_file() || found.len() > longest {
+            return None;
+        }
+        let mut text = String::new();
+        file.take(longest).read_to_string(&mut text).ok()?;
+        Some(text)
+    }
+}

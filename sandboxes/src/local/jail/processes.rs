@@ -1,0 +1,92 @@
+//! The processes of a sandbox as the keeper sees them.
+
+use std::fs;
+
+use nix::unistd::Pid;
+
+/// All that descend from a process, without it.
+pub fn descendants(root: Pid) -> Vec<Pid> {
+    let mut found = vec![root];
+    let mut next = 0;
+    if !std::path::Path::new("/proc/thread-self/children").exists() {
+        return by_parents(root);
+    }
+    while let Some(parent) = found.get(next).copied() {
+        next += 1;
+        for thread in fs::read_dir(format!("/proc/{parent}/task"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            found.extend(
+                children
+                    .split_whitespace()
+                    .filter_map(|pid| Some(Pid::from_raw(pid.parse().ok()?))),
+            );
+        }
+    }
+    found.split_off(1)
+}
+
+/// For kernels that do not list children.
+fn by_parents(root: Pid) -> Vec<Pid> {
+    let mut pairs = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let pid = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<i32>().ok());
+        if let Some(pid) = pid
+            && let Some(parent) = parent(pid)
+        {
+            pairs.push((pid, parent));
+        }
+    }
+    let mut found = vec![root.as_raw()];
+    let mut next = 0;
+    while let Some(parent) = found.get(next).copied() {
+        found.extend(
+            pairs
+                .iter()
+                .filter(|(_, of)| *of == parent)
+                .map(|(pid, _)| *pid),
+        );
+        next += 1;
+    }
+    found.into_iter().skip(1).map(Pid::from_raw).collect()
+}
+
+fn parent(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything, so count from the last one.
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// A mapping of a process that stands for a file (or for memory that is shared like one).
+pub struct Mapping {
+    pub inode: u64,
+    pub bytes: u64,
+    pub name: String,
+}
+
+/// What a process has mapped besides its private memory; nothing where that may not be seen.
+pub fn mappings(pid: Pid) -> Vec<Mapping> {
+    let text = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    String::from_utf8_lossy(&text)
+        .lines()
+        .filter_map(|line| {
+            let mut fields = line.splitn(6, ' ');
+            let (start, end) = fields.next()?.split_once('-')?;
+            let mut fields = fields.skip(2);
+            let inode = fields.nth(1)?.parse().ok()?;
+            let number = |text| u64::from_str_radix(text, 16).ok();
+            (inode != 0).then_some(Mapping {
+                inode,
+                bytes: number(end)?.checked_sub(number(start)?)?,
+                name: fields.next().unwrap_or_default().trim_start().to_owned(),
+            })
+        })
+        .collect()
+}

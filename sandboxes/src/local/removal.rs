@@ -1,0 +1,100 @@
+//! Removes folders that jailed processes wrote: unwritable ones, ones deeper than any path, and never through a link.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+use nix::dir::Dir;
+use nix::fcntl::{AT_FDCWD, OFlag, openat, renameat};
+use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+
+/// So many folders are gone into one after the other; what lies deeper is moved up first.
+const DEPTH: usize = 48;
+
+/// Removes a folder; absent is no error.
+pub fn remove_tree(folder: &Path) -> io::Result<()> {
+    let mut last = None;
+    // What is left by processes that were still there is gone the next time.
+    for _ in 0..3 {
+        match attempt(folder) {
+            Ok(()) => return Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(e) => last = Some(e),
+        }
+    }
+    Err(last.unwrap_or_else(|| io::ErrorKind::Other.into()))
+}
+
+fn attempt(folder: &Path) -> io::Result<()> {
+    let top = open(AT_FDCWD, folder)?;
+    let mut moved = 0;
+    while empty(&top, &top, 0, &mut moved)? {}
+    std::fs::remove_dir(folder)
+}
+
+/// Opens a folder and nothing else, and makes it ours to change.
+fn open<P: ?Sized + nix::NixPath>(parent: impl std::os::fd::AsFd, name: &P) -> io::Result<OwnedFd> {
+    let only_folders = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let place = openat(&parent, name, only_folders | OFlag::O_PATH, Mode::empty())?;
+    // By the descriptor: a name could have come to mean another file.
+    let by_descriptor = format!("/proc/self/fd/{}", place.as_raw_fd());
+    let open = || {
+        openat(
+            AT_FDCWD,
+            by_descriptor.as_str(),
+            OFlag::O_DIRECTORY | OFlag::O_CLOEXEC,
+            Mode::empty(),
+        )
+    };
+    let _ = fchmodat(
+        AT_FDCWD,
+        by_descriptor.as_str(),
+        Mode::S_IRWXU,
+        FchmodatFlags::FollowSymlink,
+    );
+    Ok(open()?)
+}
+
+/// Removes what is in a folder. True where it has to be looked through once more, because something was moved into it.
+fn empty(folder: &OwnedFd, top: &OwnedFd, depth: usize, moved: &mut u64) -> io::Result<bool> {
+    let mut again = false;
+    for name in names(folder)? {
+        let name = name.as_c_str();
+        match unlinkat(folder, name, UnlinkatFlags::NoRemoveDir) {
+            Ok(()) | Err(nix::Error::ENOENT) => continue,
+            Err(nix::Error::EISDIR | nix::Error::EPERM) => {}
+            Err(e) => return Err(e.into()),
+        }
+        let inner = open(folder, name)?;
+        if depth < DEPTH {
+            again |= empty(&inner, top, depth + 1, moved)?;
+            unlinkat(folder, name, UnlinkatFlags::RemoveDir)?;
+        } else {
+            *moved += 1;
+            let aside = format!(".removed-{}-{moved}", std::process::id());
+            renameat(folder, name, top, aside.as_str())?;
+            again = true;
+        }
+    }
+    Ok(again)
+}
+
+fn names(folder: &OwnedFd) -> io::Result<Vec<CString>> {
+    let mut listing = Dir::from_fd(openat(
+        folder,
+        c".",
+        OFlag::O_DIRECTORY | OFlag::O_CLOEXEC,
+        Mode::empty(),
+    )?)?;
+    let mut names = Vec::new();
+    for entry in listing.iter() {
+        let entry = entry?;
+        let name: &CStr = entry.file_name();
+        if !matches!(name.to_bytes(), b"." | b"..") {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
+}

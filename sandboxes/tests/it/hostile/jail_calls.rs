@@ -1,0 +1,239 @@
+//! System calls that are refused, the same on every backend, and calls that would reach others.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use testwright_sandboxes::local::Isolation;
+use testwright_sandboxes::{Backend, system_calls};
+
+use super::jail_users::{docker, is_root, local, python, run_python, say, spec};
+
+/// Calls each number with arguments that do no harm, in a process of its own, and prints what did not fail with
+/// "not permitted" (1) or "does not exist" (38).
+fn script() -> String {
+    let numbers: Vec<String> = system_calls::refused()
+        .filter_map(|call| Some(format!("('{}', {}, ())", call.name(), call.number?)))
+        .collect();
+    format!(
+        "import ctypes, os, platform
+libc = ctypes.CDLL(None, use_errno=True)
+x86 = platform.machine() == 'x86_64'
+calls = [{numbers}]
+calls += [('clone3', 435, ()), ('one of the future', 600, ()), ('far away', 0x3fffffff, ())]
+if x86: calls += [('ptrace as x32', 0x40000000 + 521, ()), ('mount as x32', 0x40000000 + 165, ()),
+                  ('personality', 135, (0x40000,)), ('memory as code', 135, (0x400000,))]
+socket = 41 if x86 else 198
+calls += [('vsock', socket, (40, 1, 0)), ('ciphers', socket, (38, 5, 0)), ('packets', socket, (17, 3, 0)),
+          ('bluetooth', socket, (31, 3, 0)), ('xdp', socket, (44, 3, 0)), ('can', socket, (29, 3, 1)),
+          ('by its upper half', socket, ((1 << 32) | 40, 1, 0))]
+clone = 56 if x86 else 220
+calls += [('namespace of users', clone, (0x10000000 | 17, 0, 0, 0, 0)), ('of the network', clone, (0x40000000 | 17, 0, 0, 0, 0))]
+for name, number, arguments in calls:
+    pid = os.fork()
+    if pid == 0:
+        # Nowhere in memory, no descriptor, no process: a call that is let through says so, too.
+        wide = [ctypes.c_long(a) for a in (arguments or (-1, 1, 1, 1, 1, 1))]
+        got = libc.syscall(ctypes.c_long(number), *wide)
+        error = ctypes.get_errno()
+        if got == -1 and error in (1, 38): os._exit(0)
+        os.write(1, ('%s: %d, error %d\\n' % (name, got, error)).encode())
+        os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    # Ended by the filter is refused, too.
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) != 31: print(name, 'ended by', os.WTERMSIG(status))
+print('tried', len(calls))",
+        numbers = numbers.join(", "),
+    )
+}
+
+async fn refused(backend: &dyn Backend, root: bool) -> String {
+    let mut spec = spec(python());
+    spec.root = root;
+    if backend.name() == "docker" {
+        spec.start = testwright_sandboxes::Start::Python("3.11".to_owned());
+    }
+    let sandbox = backend.start(&spec).await.unwrap();
+    let said = run_python(&*sandbox, &script()).await;
+    sandbox.stop().await.unwrap();
+    said
+}
+
+fn all_refused(said: &str) {
+    assert!(
+        said.starts_with("tried ") && said.lines().count() == 1,
+        "{said}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_call_of_the_list_is_refused() {
+    for force in [Isolation::Namespaces, Isolation::Landlock] {
+        let cache = tempfile::tempdir().unwrap();
+        let Some(backend) = local(cache.path(), force) else {
+            continue;
+        };
+        for root in [false, true] {
+            all_refused(&refused(&*backend, root).await);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn docker_each_call_of_the_list_is_refused() {
+    let Some(docker) = docker().await else { return };
+    for root in [false, true] {
+        all_refused(&refused(&docker, root).await);
+    }
+}
+
+/// What a container could do with the capabilities that engines give by default.
+#[tokio::test(flavor = "multi_thread")]
+async fn docker_builds_have_the_capabilities_of_an_installer_and_no_more() {
+    let Some(docker) = docker().await else { return };
+    let mut spec = spec(testwright_sandboxes::Start::Python("3.11".to_owned()));
+    spec.root = true;
+    let sandbox = docker.start(&spec).await.unwrap();
+    let script = "import ctypes, os, socket
+for name, attempt in [('device', lambda: os.mknod('/tmp/node', 0o20666, os.makedev(1, 3))),
+                      ('user', lambda: os.setuid(1000)), ('group', lambda: os.setgid(1000)),
+                      ('root', lambda: os.chroot('/')),
+                      ('capability of a file', lambda: os.setxattr('/tmp/program', 'security.capability',
+                       bytes.fromhex('0100000202000000000000000000000000000000'))),
+                      ('raw', lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, 1))]:
+    if os.fork() == 0:
+        open('/tmp/program', 'w').close()
+        try: attempt(); print(name, flush=True)
+        except OSError: pass
+        os._exit(0)
+    os.wait()
+open('/tmp/given', 'w').close()
+os.chown('/tmp/given', 1000, 1000); os.chmod('/tmp/given', 0o600); open('/tmp/given').close()
+print('tried')";
+    let said = run_python(&*sandbox, script).await;
+    let capabilities = say(&*sandbox, "grep CapBnd /proc/self/status").await;
+    sandbox.stop().await.unwrap();
+    assert_eq!(said, "tried");
+    // CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL.
+    assert_eq!(capabilities, "CapBnd:\t000000000000003b");
+}
+
+/// In place, without namespaces: files and processes of the host's user are in reach of calls that Landlock leaves alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn in_place_nothing_outside_is_changed() {
+    let cache = tempfile::tempdir().unwrap();
+    let Some(backend) = local(cache.path(), Isolation::Landlock) else {
+        return;
+    };
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(outside.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let file = outside.path().join("file");
+    std::fs::write(&file, "x").unwrap();
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
+    let before = std::fs::metadata(&file).unwrap();
+    let mut neighbour = std::process::Command::new("sleep")
+        .arg("600")
+        .spawn()
+        .unwrap();
+    let sandbox = backend.start(&spec(python())).await.unwrap();
+    let script = format!(
+        "import os, resource, signal
+file, pid = {:?}, {}
+def attempt(name, what):
+    try: what()
+    except OSError: return
+    print(name)
+if {}:
+    attempt('chmod', lambda: os.chmod(file, 0o777))
+    attempt('utime', lambda: os.utime(file, (1, 1)))
+    attempt('setxattr', lambda: os.setxattr(file, 'user.x', b'1'))
+    attempt('lists', lambda: os.listdir('/proc/%d/fd' % pid))
+attempt('setpriority', lambda: os.setpriority(os.PRIO_PROCESS, pid, 19))
+attempt('setpriority of all', lambda: os.setpriority(os.PRIO_USER, os.getuid(), 19))
+attempt('affinity', lambda: os.sched_setaffinity(pid, {{0}}))
+attempt('scheduler', lambda: os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0)))
+attempt('limits', lambda: resource.prlimit(pid, resource.RLIMIT_NOFILE, (1, 1)))
+attempt('kill', lambda: os.kill(pid, signal.SIGUSR1))
+os.nice(1); os.sched_setaffinity(0, os.sched_getaffinity(0))
+print('tried')",
+        file.display().to_string(),
+        neighbour.id(),
+        if is_root() { "True" } else { "False" },
+    );
+    let said = run_python(&*sandbox, &script).await;
+    let lives = neighbour.try_wait().unwrap().is_none();
+    neighbour.kill().unwrap();
+    neighbour.wait().unwrap();
+    let facts = sandbox.facts().isolation.clone();
+    sandbox.stop().await.unwrap();
+    let after = std::fs::metadata(&file).unwrap();
+    assert_eq!(said, "tried");
+    assert!(lives);
+    assert_eq!(
+        (before.mode(), before.mtime()),
+        (after.mode(), after.mtime())
+    );
+    assert_eq!(facts.contains("not protected"), !is_root(), "{facts}");
+}
+
+/// As root each sandbox is somebody else, so that one in place cannot change another's files.
+#[tokio::test(flavor = "multi_thread")]
+async fn sandboxes_in_place_cannot_change_each_other() {
+    if !is_root() {
+        return;
+    }
+    let cache = tempfile::tempdir().unwrap();
+    let Some(backend) = local(cache.path(), Isolation::Landlock) else {
+        return;
+    };
+    let one = backend.start(&spec(python())).await.unwrap();
+    let other = backend.start(&spec(python())).await.unwrap();
+    say(&*one, "echo x > file && chmod 644 file").await;
+    let path = one.facts().paths.workspace.join("file");
+    let said = say(
+        &*other,
+        &format!("chmod 777 '{0}'; touch -d @1 '{0}'; id -u", path.display()),
+    )
+    .await;
+    let mode = std::fs::metadata(&path).unwrap().mode() & 0o777;
+    let fork = one.fork().await.unwrap();
+    let user = say(&*fork, "echo y >> file && cat file && id -u").await;
+    let own = say(&*one, "id -u").await;
+    for sandbox in [one, other, fork] {
+        sandbox.stop().await.unwrap();
+    }
+    assert_eq!(mode, 0o644, "{said}");
+    assert!(user.starts_with("x\ny\n"), "{user}");
+    assert!(
+        own != "0" && !said.ends_with(&own) && !user.ends_with(&own),
+        "{own}, {said}, {user}"
+    );
+}
+
+/// A pair of sockets that could be pointed at a socket of the host.
+#[tokio::test(flavor = "multi_thread")]
+async fn in_place_no_socket_of_the_host_is_reached() {
+    let cache = tempfile::tempdir().unwrap();
+    let Some(backend) = local(cache.path(), Isolation::Landlock) else {
+        return;
+    };
+    let host = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(host.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let path = host.path().join("socket");
+    let receiver = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o777)).unwrap();
+    let sandbox = backend.start(&spec(python())).await.unwrap();
+    let script = format!(
+        "import socket
+for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_RDM):
+    try:
+        a, b = socket.socketpair(socket.AF_UNIX, kind)
+        a.sendto(b'out', {:?}); print('sent', kind)
+    except OSError as e: pass
+a, b = socket.socketpair(); a.sendall(b'x'); print(b.recv(1))",
+        path.display().to_string()
+    );
+    let said = run_python(&*sandbox, &script).await;
+    sandbox.stop().await.unwrap();
+    receiver.set_nonblocking(true).unwrap();
+    assert!(receiver.recv(&mut [0; 8]).is_err(), "{said}");
+    assert_eq!(said, "b'x'");
+}

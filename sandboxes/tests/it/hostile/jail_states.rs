@@ -1,0 +1,391 @@
+//! States and forks: processes that are left behind, links that lead out, bits and files that must not be kept.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use testwright_sandboxes::local::Isolation;
+use testwright_sandboxes::sandbox::{Sandbox, output};
+use testwright_sandboxes::{Backend, Command, Start};
+
+use super::jail_users::{docker, local, python, say, spec};
+
+/// A folder that only its owner may enter, with a key that only its owner may read.
+fn secret() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("keys");
+    std::fs::create_dir(&inner).unwrap();
+    let key = inner.join("key");
+    std::fs::write(&key, "the host's key").unwrap();
+    for (path, mode) in [(&key, 0o600), (&inner, 0o700)] {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    }
+    (folder, inner)
+}
+
+fn building(start: Start) -> testwright_sandboxes::Spec {
+    let mut spec = spec(start);
+    spec.root = true;
+    spec
+}
+
+async fn environment_for_a_link(backend: &dyn Backend) {
+    let (_kept, keys) = secret();
+    let sandbox = backend.start(&building(python())).await.unwrap();
+    let environment = sandbox.facts().paths.environment.display().to_string();
+    let script = format!(
+        "rm -rf '{environment}'; ln -s '{}' '{environment}'",
+        keys.display()
+    );
+    assert_eq!(say(&*sandbox, &script).await, "");
+    let saved = sandbox.save("linked").await;
+    sandbox.stop().await.unwrap();
+    if saved.is_ok() {
+        let start = Start::Saved("linked".to_owned());
+        if let Ok(sandbox) = backend.start(&spec(start)).await {
+            let environment = sandbox.facts().paths.environment.join("key");
+            let read = say(&*sandbox, &format!("cat '{}'", environment.display())).await;
+            sandbox.stop().await.unwrap();
+            assert!(!read.contains("the host's key"), "{read}");
+        }
+    }
+    let refused = saved.unwrap_err().to_string();
+    assert!(
+        refused.contains("environment") && refused.contains("link"),
+        "{refused}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_environment_that_became_a_link_is_no_state() {
+    for force in [Isolation::Namespaces, Isolation::Landlock] {
+        let cache = tempfile::tempdir().unwrap();
+        if let Some(backend) = local(cache.path(), force) {
+            environment_for_a_link(&*backend).await;
+        }
+    }
+}
+
+/// The same with a state that was there before this was looked at.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_in_a_kept_state_is_not_followed() {
+    for force in [Isolation::Namespaces, Isolation::Landlock] {
+        let cache = tempfile::tempdir().unwrap();
+        let Some(backend) = local(cache.path(), force) else {
+            continue;
+        };
+        let (_kept, keys) = secret();
+        let sandbox = backend.start(&building(python())).await.unwrap();
+        let environment = sandbox.facts().paths.environment.clone();
+        say(&*sandbox, &format!("mkdir -p '{}'", environment.display())).await;
+        sandbox.save("old").await.unwrap();
+        sandbox.stop().await.unwrap();
+        let kept = cache.path().join("states/old/store/env");
+        std::fs::remove_dir(&kept).unwrap();
+        symlink(&keys, &kept).unwrap();
+        let started = backend.start(&spec(Start::Saved("old".to_owned()))).await;
+        if let Ok(sandbox) = started {
+            let key = sandbox.facts().paths.environment.join("key");
+            let read = say(&*sandbox, &format!("cat '{}'", key.display())).await;
+            sandbox.stop().await.unwrap();
+            assert!(!read.contains("the host's key"), "{force:?}: {read}");
+        }
+    }
+}
+
+const TICKS: &str = "import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        n = 0
+        while True:
+            n += 1
+            for folder in ('.', os.environ['TMPDIR']):
+                with open(folder + '/ticks.new', 'w') as f: f.write(str(n))
+                os.rename(folder + '/ticks.new', folder + '/ticks')
+    os._exit(0)
+os.wait()";
+
+async fn ticking(sandbox: &dyn Sandbox) {
+    let start = Command::new(["python3", "-c", TICKS]);
+    let process = sandbox.spawn(&start).await.unwrap();
+    assert_eq!(process.exit.await.unwrap(), 0);
+    for _ in 0..100 {
+        if say(sandbox, "cat ticks").await.parse::<u64>().is_ok() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("it does not tick");
+}
+
+async fn goes_on(sandbox: &dyn Sandbox) -> bool {
+    let before = say(sandbox, "cat ticks").await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    say(sandbox, "cat ticks").await != before
+}
+
+async fn saving_ends_processes(backend: &dyn Backend, name: &str) {
+    let sandbox = backend.start(&building(python())).await.unwrap();
+    ticking(&*sandbox).await;
+    sandbox.save(name).await.unwrap();
+    let goes_on = goes_on(&*sandbox).await;
+    sandbox.stop().await.unwrap();
+    backend.remove_saved(name).await.unwrap();
+    assert!(!goes_on, "a process lived through the saving");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_runs_while_a_state_is_saved() {
+    for force in [Isolation::Namespaces, Isolation::Landlock] {
+        let cache = tempfile::tempdir().unwrap();
+        if let Some(backend) = local(cache.path(), force) {
+            saving_ends_processes(&*backend, "left-behind").await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn docker_nothing_runs_while_a_state_is_saved() {
+    let Some(docker) = docker().await else { return };
+    saving_ends_processes(&docker, &format!("left-behind-{}", std::process::id())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_stand_still_while_a_fork_is_made_and_go_on_after() {
+    for force in [Isolation::Namespaces, Isolation::Landlock] {
+        let cache = tempfile::tempdir().unwrap();
+        let Some(backend) = local(cache.path(), force) else {
+            continue;
+        };
+        let sandbox = backend.start(&spec(python())).await.unwrap();
+        // Between the two files that are written: what is copied takes its time.
+        say(&*sandbox, "mkdir many && cd many && seq 3000 | xargs touch").await;
+        ticking(&*sandbox).await;
+        let copy = sandbox.fork().await.unwrap();
+        let counts = say(&*copy, "cat ticks; echo; cat \"$TMPDIR/ticks\"").await;
+        let counts: Vec<u64> = counts.lines().map(|line| line.parse().unwrap()).collect();
+        let lives = goes_on(&*sandbox).await;
+        copy.stop().await.unwrap();
+        sandbox.stop().await.unwrap();
+        assert!(counts[0].abs_diff(counts[1]) <= 1, "{force:?}: {counts:?}");
+        assert!(lives, "{force:?}: the original does not go on");
+    }
+}
+
+/// Without an own root the host reads what an environment says about editable installs.
+#[tokio::test(flavor = "multi_thread")]
+async fn links_among_editable_installs_are_not_read_on_the_host() {
+    let cache = tempfile::tempdir().unwrap();
+    let Some(backend) = local(cache.path(), Isolation::Landlock) else {
+        return;
+    };
+    let (kept, keys) = secret();
+    let sandbox = backend.start(&building(python())).await.unwrap();
+    let paths = sandbox.facts().paths.clone();
+    let file = keys.join("of-the-host.pth");
+    std::fs::write(
+        &file,
+        format!("{}/read-on-the-host\n", paths.workspace.display()),
+    )
+    .unwrap();
+    let site = paths.environment.join("lib/python3/site-packages");
+    let script = format!(
+        "mkdir -p '{0}' && ln -s '{1}' '{0}/x.pth' && ln -s '{2}' '{0}/../../python4'",
+        site.display(),
+        file.display(),
+        kept.path().display()
+    );
+    assert_eq!(say(&*sandbox, &script).await, "");
+    std::fs::create_dir(kept.path().join("site-packages")).unwrap();
+    let other = kept.path().join("site-packages/y.pth");
+    std::fs::write(
+        other,
+        format!("{}/by-a-folder\n", paths.workspace.display()),
+    )
+    .unwrap();
+    sandbox.save("editable").await.unwrap();
+    sandbox.stop().await.unwrap();
+    let sandbox = backend
+        .start(&spec(Start::Saved("editable".to_owned())))
+        .await
+        .unwrap();
+    let said = say(&*sandbox, "echo \"$PYTHONPATH\"").await;
+    sandbox.stop().await.unwrap();
+    assert!(
+        !said.contains("read-on-the-host") && !said.contains("by-a-folder"),
+        "{said}"
+    );
+}
+
+/// All below a folder, links not followed.
+fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        found.push(entry.path());
+        if entry.file_type().unwrap().is_dir() {
+            walk(&entry.path(), found);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bits_that_lend_rights_and_device_nodes_are_not_kept() {
+    for force in [Isolation::Namespaces, Isolation::Landlock] {
+        let cache = tempfile::tempdir().unwrap();
+        let Some(backend) = local(cache.path(), force) else {
+            continue;
+        };
+        let sandbox = backend.start(&building(python())).await.unwrap();
+        let environment = sandbox.facts().paths.environment.display().to_string();
+        let script = format!(
+            "mkdir -p '{environment}' sub; for f in './lent' '{environment}/lent' \"$TMPDIR/lent\"; do
+             cp /bin/true \"$f\"; chmod 6755 \"$f\"; done; chmod 2777 sub;
+             (mknod node c 1 3; mknod sub/node b 8 0; mkfifo pipe) 2>/dev/null; echo done"
+        );
+        assert!(say(&*sandbox, &script).await.ends_with("done"));
+        sandbox.save("lent").await.unwrap();
+        let copy = sandbox.fork().await.unwrap();
+        let fork = cache.path().join("sandboxes").join(&copy.facts().id);
+        for folder in [cache.path().join("states/lent"), fork] {
+            let mut found = Vec::new();
+            walk(&folder, &mut found);
+            assert!(found.iter().any(|path| path.ends_with("lent")));
+            for path in found {
+                let at = std::fs::symlink_metadata(&path).unwrap();
+                assert_eq!(at.mode() & 0o6000, 0, "{}: {:o}", path.display(), at.mode());
+                assert_eq!(at.rdev(), 0, "{}", path.display());
+            }
+        }
+        copy.stop().await.unwrap();
+        sandbox.stop().await.unwrap();
+        // From a state with an overlay, what is packed goes another way.
+        let sandbox = backend
+            .start(&spec(Start::Saved("lent".to_owned())))
+            .await
+            .unwrap();
+        say(&*sandbox, "cp /bin/true again; chmod 6755 again").await;
+        sandbox.save("second").await.unwrap();
+        sandbox.stop().await.unwrap();
+        let mut found = Vec::new();
+        walk(&cache.path().join("states/second"), &mut found);
+        assert!(found.iter().any(|path| path.ends_with("again")));
+        for path in found {
+            let at = std::fs::symlink_metadata(&path).unwrap();
+            assert_eq!(at.mode() & 0o6000, 0, "{}: {:o}", path.display(), at.mode());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_can_be_written_lends_no_rights() {
+    let cache = tempfile::tempdir().unwrap();
+    let Some(backend) = local(cache.path(), Isolation::Namespaces) else {
+        return;
+    };
+    let host = tempfile::tempdir().unwrap();
+    let mut spec = building(python());
+    spec.mounts.push(testwright_sandboxes::sandbox::Mount {
+        host: host.path().to_owned(),
+        inside: "/caches".into(),
+        read_only: false,
+    });
+    let sandbox = backend.start(&spec).await.unwrap();
+    let mounts = say(&*sandbox, "cat /proc/self/mountinfo").await;
+    sandbox.stop().await.unwrap();
+    let mut seen = 0;
+    for line in mounts.lines() {
+        let fields: Vec<_> = line.split(' ').collect();
+        let (place, options) = (fields[4], fields[5]);
+        if [
+            "/testbed",
+            "/tmp",
+            "/home/testwright",
+            "/opt/testwright",
+            "/caches",
+        ]
+        .contains(&place)
+        {
+            seen += 1;
+            assert!(
+                options.contains("nosuid") && options.contains("nodev"),
+                "{line}"
+            );
+        }
+    }
+    assert_eq!(seen, 5, "{mounts}");
+}
+
+#[test]
+fn the_cache_is_closed_to_others_also_one_that_was_open() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["", "sandboxes", "states"] {
+        let path = folder.path().join("cache").join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let Some(_backend) = local(&folder.path().join("cache"), Isolation::None) else {
+        return;
+    };
+    for name in ["sandboxes", "states"] {
+        let path = folder.path().join("cache").join(name);
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().mode() & 0o777,
+            0o700,
+            "{name}"
+        );
+    }
+}
+
+const DEEP: &str = "import os
+for _ in range(5000):
+    os.mkdir('d'); os.chdir('d')
+open('file', 'w').close()
+os.mkdir('closed'); open('closed/file', 'w').close(); os.chmod('closed', 0)
+print('made')";
+
+/// Deeper than any path may be long, and than a call for each level would go.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_deepest_folders_are_removed() {
+    for force in [Isolation::Namespaces, Isolation::Landlock] {
+        let cache = tempfile::tempdir().unwrap();
+        let Some(backend) = local(cache.path(), force) else {
+            continue;
+        };
+        let sandbox = backend.start(&spec(python())).await.unwrap();
+        let command = Command::new(["python3", "-c", DEEP]);
+        let made = output(&*sandbox, &command, Duration::from_secs(60))
+            .await
+            .unwrap();
+        assert_eq!(
+            String::from_utf8_lossy(&made.stdout).trim(),
+            "made",
+            "{made:?}"
+        );
+        // Not kept, with a word about it; and the sandbox goes on.
+        let refused = sandbox.save("deep").await.unwrap_err().to_string();
+        assert!(refused.len() < 2000, "{refused}");
+        let folder = cache.path().join("sandboxes").join(&sandbox.facts().id);
+        sandbox.health().await.unwrap();
+        sandbox.stop().await.unwrap();
+        assert!(!folder.exists());
+    }
+}
+
+/// A crash must not hand the sandbox's memory to a program of the host that collects them.
+#[tokio::test(flavor = "multi_thread")]
+async fn crashes_reach_no_collector_of_the_host() {
+    let script = "import resource; print(resource.getrlimit(resource.RLIMIT_CORE))";
+    for force in [Isolation::Namespaces, Isolation::Landlock] {
+        let cache = tempfile::tempdir().unwrap();
+        let Some(backend) = local(cache.path(), force) else {
+            continue;
+        };
+        let sandbox = backend.start(&spec(python())).await.unwrap();
+        // 1, not 0: a collector behind a pipe is started for 0 as well.
+        assert_eq!(
+            say(&*sandbox, &format!("python3 -c '{script}'")).await,
+            "(1, 1)"
+        );
+        sandbox.stop().await.unwrap();
+    }
+}

@@ -1,0 +1,127 @@
+//! What these tests stand on, and the same tests once more as a user who is not root.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use testwright_sandboxes::docker::Docker;
+use testwright_sandboxes::local::{Isolation, Local, LocalSettings};
+use testwright_sandboxes::sandbox::{Sandbox, output};
+use testwright_sandboxes::{Backend, Command, Spec, Start};
+
+/// Names the launcher where this program was copied to another place.
+const LAUNCHER: &str = "TESTWRIGHT_CHECK_LAUNCHER";
+
+/// The backend, unless this machine forbids it.
+pub fn local(cache: &Path, force: Isolation) -> Option<Arc<dyn Backend>> {
+    let launcher =
+        std::env::var_os(LAUNCHER).unwrap_or_else(|| env!("CARGO_BIN_EXE_testwright-jail").into());
+    let settings = LocalSettings {
+        cache: cache.to_owned(),
+        launcher: vec![launcher],
+        no_isolation: false,
+        force: Some(force),
+    };
+    match Local::new(settings) {
+        Ok(local) => Some(Arc::new(local)),
+        Err(e) => {
+            // Nothing but the kernel is to stand in the way.
+            assert!(
+                force != Isolation::Landlock || e.to_string().contains("does not have it"),
+                "{e}"
+            );
+            eprintln!("skipped: {e}");
+            None
+        }
+    }
+}
+
+pub async fn docker() -> Option<Docker> {
+    crate::docker::engine().await
+}
+
+/// A bare start with the interpreter that this machine has.
+pub fn python() -> Start {
+    let script = "import sys; print('%d.%d' % sys.version_info[:2])";
+    let out = std::process::Command::new("python3")
+        .args(["-c", script])
+        .output()
+        .unwrap();
+    Start::Python(String::from_utf8(out.stdout).unwrap().trim().to_owned())
+}
+
+pub fn spec(start: Start) -> Spec {
+    Spec {
+        start,
+        network: false,
+        host_port: None,
+        root: false,
+        limits: Default::default(),
+        env: Default::default(),
+        mounts: Vec::new(),
+        purpose: "test".to_owned(),
+    }
+}
+
+pub async fn say(sandbox: &dyn Sandbox, script: &str) -> String {
+    run(sandbox, Command::shell(script)).await
+}
+
+pub async fn run_python(sandbox: &dyn Sandbox, script: &str) -> String {
+    run(sandbox, Command::new(["python3", "-c", script])).await
+}
+
+async fn run(sandbox: &dyn Sandbox, command: Command) -> String {
+    let out = output(sandbox, &command, Duration::from_secs(90))
+        .await
+        .unwrap();
+    let text = [out.stdout, out.stderr].concat();
+    String::from_utf8_lossy(&text).trim().to_owned()
+}
+
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// Root's home is closed to others: this program and the launcher go where everybody may enter.
+#[test]
+fn all_of_this_holds_for_an_ordinary_user() {
+    if !is_root() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let open = |path: &Path| std::fs::set_permissions(path, PermissionsExt::from_mode(0o755));
+    open(place.path()).unwrap();
+    let (program, launcher) = (place.path().join("tests"), place.path().join("launcher"));
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    std::fs::copy(env!("CARGO_BIN_EXE_testwright-jail"), &launcher).unwrap();
+    let home = place.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    for path in [&program, &launcher] {
+        open(path).unwrap();
+    }
+    std::fs::set_permissions(&home, PermissionsExt::from_mode(0o777)).unwrap();
+    let out = std::process::Command::new("setpriv")
+        .args(["--reuid=54321", "--regid=54321", "--clear-groups"])
+        .arg(&program)
+        .args([
+            "hostile::jail_",
+            "--skip",
+            "docker_",
+            "--test-threads=2",
+            "--nocapture",
+        ])
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("HOME", &home)
+        .env("TMPDIR", &home)
+        .env(LAUNCHER, &launcher)
+        .current_dir(&home)
+        .output()
+        .unwrap();
+    let said =
+        String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{said}");
+    assert!(!said.contains("skipped: isolate"), "{said}");
+}
