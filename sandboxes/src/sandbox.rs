@@ -139,6 +139,9 @@ pub struct Paths {
     pub store: PathBuf,
     /// Writable: `/tmp`.
     pub temporary: PathBuf,
+    /// Writable, for the toolbox's own files; the programs that it starts get no right to write there.
+    #[serde(default)]
+    pub private: PathBuf,
 }
 
 /// What is in force; ends up in a run's record.

@@ -74,6 +74,10 @@ const READERS: &[&str] = &[
 /// Tools whose facts are kept in the trajectory.
 const FACTS: &[&str] = &["submit", "try_fix"];
 
+/// How often the tool server may end while code of the repository or of the model runs. It is that code's doing, so the
+/// run ends as one that found nothing, and counts.
+const MOST_ENDS: u32 = 3;
+
 /// Longest time that a tool gets; the toolbox has shorter limits of its own.
 const LONGEST_CALL: Duration = Duration::from_secs(900);
 
@@ -406,6 +410,14 @@ impl Run {
             spent: &self.budget.spent,
             seconds,
         });
+        let ended = self.session.ended_by_code();
+        if ended >= MOST_ENDS {
+            return Err(Outcome::Nothing {
+                reason: format!(
+                    "what the calls ran ended the tool server {ended} times, by using up the memory or otherwise"
+                ),
+            });
+        }
         Ok(answer)
     }
 

@@ -62,6 +62,7 @@ impl ToolServer {
                         text,
                         data: Value::Null,
                         refused: true,
+                        ended: false,
                     },
                     Examined::Judged {
                         submission,
@@ -74,6 +75,7 @@ impl ToolServer {
                             "patch": submission.patch,
                         }),
                         refused: false,
+                        ended: false,
                     },
                 })
             }
@@ -131,7 +133,7 @@ impl ServerHandler for ToolServer {
             .await
             .map_err(|error| ErrorData::internal_error(format!("failed to {error}"), None))?;
         let content = vec![ContentBlock::text(answer.text)];
-        let mut result = if answer.refused {
+        let mut result = if answer.refused || answer.ended {
             CallToolResult::error(content)
         } else {
             CallToolResult::success(content)

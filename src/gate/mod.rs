@@ -15,14 +15,18 @@ pub use sentence::best_sentence;
 
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::{Source, apply_check};
-use testwright_tools::tools::submission::Submission;
+use testwright_tools::tool::{AnyTool, ToolError};
+use testwright_tools::tools::submission::{ChangedFile, Submission};
+use testwright_tools::tools::submit::Submit;
+use testwright_tools::tools::test_patch::SortedChanges;
 
-use crate::session::Session;
+use crate::session::{CallAnswer, Session};
 
 /// The gate's decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -120,7 +124,10 @@ pub enum Examined {
     },
 }
 
-/// Gathers the facts in the sandbox and decides. `arguments` are those of the tool `submit`.
+/// Gathers the facts and decides. `arguments` are those of the tool `submit`.
+///
+/// The sandbox of the session says what the patch is, and nothing more: it may have become anything. The facts come from
+/// one in which nothing has happened yet and to which the patch is all that is added.
 pub async fn examine(
     session: &Session,
     source: &Source,
@@ -128,16 +135,19 @@ pub async fn examine(
     arguments: &Value,
     deadline: Duration,
 ) -> Result<Examined, SandboxError> {
-    let answer = session.call("submit", arguments.clone(), deadline).await?;
-    if answer.refused {
-        return Ok(Examined::Refused(answer.text));
+    if let Err(ToolError::Refused(text)) = Submit.check(arguments.clone()) {
+        return Ok(Examined::Refused(text));
     }
-    let submission: Box<Submission> = serde_json::from_value(answer.data).map_err(|e| {
-        SandboxError::new(
-            ErrorKind::System,
-            format!("read what `submit` found out: {e}"),
-        )
-    })?;
+    let sorted: SortedChanges = read(session.call("test_patch", json!({}), deadline).await?)?;
+    let fresh = session.fresh().await?;
+    let judged = judge(&fresh, &sorted, arguments, deadline).await;
+    session.count_ended(&fresh);
+    let closed = fresh.close().await;
+    let submission = match judged? {
+        Judged::Submission(submission) => submission,
+        Judged::Refused(text) => return Ok(Examined::Refused(text)),
+    };
+    closed?;
     let applies = if submission.patch.is_empty() {
         Ok(())
     } else {
@@ -148,6 +158,68 @@ pub async fn examine(
         submission,
         verdict,
     })
+}
+
+enum Judged {
+    Submission(Box<Submission>),
+    Refused(String),
+}
+
+/// Applies the patch in a fresh sandbox and runs the tests there.
+async fn judge(
+    fresh: &Session,
+    sorted: &SortedChanges,
+    arguments: &Value,
+    deadline: Duration,
+) -> Result<Judged, SandboxError> {
+    let refused = |answer: CallAnswer| Judged::Refused(answer.text);
+    let answer = fresh
+        .call("restore", json!({ "files": sorted.kept }), deadline)
+        .await?;
+    if answer.refused {
+        return Ok(refused(answer));
+    }
+    let answer = match fresh.call("submit", arguments.clone(), deadline).await {
+        // The tests are all that ran in it.
+        Err(error) if error.kind == ErrorKind::Dead => {
+            return Ok(Judged::Refused(format!(
+                "the sandbox ended while the tests of the submission ran: failed to {error}"
+            )));
+        }
+        answer => answer?,
+    };
+    if answer.refused || answer.ended {
+        return Ok(refused(answer));
+    }
+    let mut submission: Box<Submission> = read(answer)?;
+    let dropped_here: Vec<ChangedFile> = (submission.files.iter())
+        .filter(|file| !file.kept)
+        .cloned()
+        .collect();
+    submission.files.clone_from(&sorted.files);
+    for dropped in dropped_here {
+        submission.files.retain(|file| file.path != dropped.path);
+        submission.files.push(dropped);
+    }
+    for problem in &sorted.problems {
+        if !submission.problems.contains(problem) {
+            submission.problems.push(problem.clone());
+        }
+    }
+    Ok(Judged::Submission(submission))
+}
+
+fn read<T: DeserializeOwned>(answer: CallAnswer) -> Result<T, SandboxError> {
+    let broken = |what: String| {
+        SandboxError::new(
+            ErrorKind::System,
+            format!("read what `submit` found out: {what}"),
+        )
+    };
+    if answer.refused {
+        return Err(broken(answer.text));
+    }
+    serde_json::from_value(answer.data).map_err(|e| broken(e.to_string()))
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub struct Where {
 /// A backend, ready to build environments and to start sessions.
 pub struct Preparation<'a> {
     settings: &'a Settings,
-    backend: Box<dyn Backend>,
+    backend: Arc<dyn Backend>,
     progress: Arc<dyn Progress>,
     /// Id of this process's sandboxes.
     run: String,
@@ -47,7 +47,7 @@ pub struct Preparation<'a> {
 impl<'a> Preparation<'a> {
     /// Connects to the backend, and removes what killed runs left behind.
     pub async fn new(settings: &'a Settings, progress: Arc<dyn Progress>) -> Result<Self> {
-        let backend = backend(settings).await?;
+        let backend: Arc<dyn Backend> = Arc::from(backend(settings).await?);
         match backend.clean().await {
             Ok(removed) => {
                 for line in removed {
@@ -178,7 +178,7 @@ impl<'a> Preparation<'a> {
             test_seconds: self.settings.limits.test_seconds,
             run: self.run.clone(),
         };
-        let session = Session::start(self.backend.as_ref(), environment, &settings).await?;
+        let session = Session::start(self.backend.clone(), environment, &settings).await?;
         self.progress.phase("sandbox", &session.facts().isolation);
         Ok(session)
     }

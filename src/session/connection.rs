@@ -10,6 +10,7 @@ use serde_json::Value;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::{Command, Process, Sandbox, SandboxError};
 use testwright_tools::config::Config;
+use testwright_tools::process::confinement::Layers;
 use tokio::io::AsyncReadExt;
 
 use super::CallAnswer;
@@ -25,6 +26,8 @@ const PING: Duration = Duration::from_secs(10);
 const STDERR: usize = 4_000;
 
 pub(super) struct Connection {
+    /// What keeps programs in the sandbox from the toolbox.
+    pub layers: Layers,
     client: RunningService<RoleClient, ()>,
     stderr: std::sync::Arc<std::sync::Mutex<Vec<u8>>>,
 }
@@ -32,7 +35,7 @@ pub(super) struct Connection {
 impl Connection {
     pub(super) async fn open(sandbox: &dyn Sandbox, config: &Config) -> Result<Self, SandboxError> {
         let paths = &sandbox.facts().paths;
-        let program = paths.temporary.join("testwright-toolbox");
+        let program = paths.private.join("toolbox");
         sandbox.upload(&program, TOOLBOX, 0o755).await?;
         let process = sandbox.spawn(&serve(&program, config)?).await?;
         let Process {
@@ -62,16 +65,17 @@ impl Connection {
             }
             Err(_) => return Err(dead("the toolbox did not answer", &kept)),
         };
-        let connection = Connection {
+        let mut connection = Connection {
+            layers: Layers::default(),
             client,
             stderr: kept,
         };
-        connection.handshake().await?;
+        connection.layers = connection.handshake().await?;
         Ok(connection)
     }
 
     /// The toolbox in the sandbox must be the one that this program carries.
-    async fn handshake(&self) -> Result<(), SandboxError> {
+    async fn handshake(&self) -> Result<Layers, SandboxError> {
         let answer = self
             .call("handshake", Value::Object(Default::default()), HELLO)
             .await?;
@@ -91,7 +95,8 @@ impl Connection {
                 *DIGEST
             )));
         }
-        Ok(())
+        let layers = answer.data.get("layers").cloned().unwrap_or_default();
+        Ok(serde_json::from_value(layers).unwrap_or_default())
     }
 
     pub(super) async fn call(
@@ -105,6 +110,7 @@ impl Connection {
                 text: format!("the arguments of `{tool}` must be an object"),
                 data: Value::Null,
                 refused: true,
+                ended: false,
             });
         };
         let mut parameters = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
@@ -126,6 +132,7 @@ impl Connection {
                     .join("\n"),
                 data: result.structured_content.unwrap_or_default(),
                 refused: result.is_error == Some(true),
+                ended: false,
             }),
             Ok(Err(ServiceError::McpError(error))) => Err(SandboxError::new(
                 ErrorKind::System,
@@ -146,11 +153,6 @@ impl Connection {
             Ok(Err(error)) => Err(self.dead(&format!("the toolbox is gone: {error}"))),
             Err(_) => Err(self.dead("the toolbox does not answer")),
         }
-    }
-
-    pub(super) async fn close(self) {
-        // Whatever the service says on its way out, the sandbox is stopped next.
-        let _ = self.client.cancel().await;
     }
 
     fn dead(&self, what: &str) -> SandboxError {

@@ -1,14 +1,17 @@
 //! A sandbox with the toolbox running in it: calls go in, answers come out.
 //!
 //! What fails here is never the model's fault: a [`SandboxError`] ends the run as `infrastructure`. What a
-//! tool refuses is an ordinary answer with `refused` set.
+//! tool refuses is an ordinary answer with `refused` set, and so is that the toolbox ended while code of the
+//! repository or of the model ran: it is started again, in a copy of the files in which nothing runs.
 
 mod connection;
+mod fresh;
 mod program;
 mod state;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -16,11 +19,14 @@ use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::{Backend, Facts, Limits, Sandbox, SandboxError, Spec, Start};
 use testwright_tools::config::{Config, Runner, RunnerKind};
+use testwright_tools::process::confinement::Layers;
+use tokio::sync::Mutex;
 
 pub use program::{DIGEST, TOOLBOX};
 pub use state::{Contents, FileContent};
 
 use connection::Connection;
+use fresh::Fresh;
 
 /// What a tool answered.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,13 +35,27 @@ pub struct CallAnswer {
     pub data: Value,
     /// The call was refused: the text says why.
     pub refused: bool,
+    /// The toolbox ended in this call: the text says so, and there is no result.
+    pub ended: bool,
 }
 
 pub struct Session {
-    sandbox: Box<dyn Sandbox>,
-    connection: Connection,
+    live: Mutex<Arc<Live>>,
+    facts: Facts,
     environment: Environment,
     settings: SessionSettings,
+    /// Where submissions are judged; `None` in a session that is itself for one purpose.
+    fresh: Option<Fresh>,
+    /// How often the toolbox ended while code ran that is not ours.
+    ended: AtomicU32,
+}
+
+/// A sandbox and the toolbox in it.
+struct Live {
+    sandbox: Box<dyn Sandbox>,
+    connection: Connection,
+    /// The toolbox is gone.
+    dead: AtomicBool,
 }
 
 /// What a session needs to know besides the environment.
@@ -51,6 +71,17 @@ pub struct SessionSettings {
 impl Session {
     /// Starts a sandbox from a prepared environment, without network, and the toolbox in it.
     pub async fn start(
+        backend: Arc<dyn Backend>,
+        environment: &Environment,
+        settings: &SessionSettings,
+    ) -> Result<Self, SandboxError> {
+        let mut session = Self::only(backend.as_ref(), environment, settings).await?;
+        session.fresh = Some(Fresh::new(backend, environment, settings));
+        Ok(session)
+    }
+
+    /// The same, without further sandboxes for submissions.
+    async fn only(
         backend: &dyn Backend,
         environment: &Environment,
         settings: &SessionSettings,
@@ -67,37 +98,43 @@ impl Session {
                 purpose: settings.run.clone(),
             })
             .await?;
-        let config = config(sandbox.facts(), environment, settings);
-        Self::open(sandbox, config, environment.clone(), settings.clone()).await
+        Self::open(sandbox, environment.clone(), settings.clone()).await
     }
 
     async fn open(
         sandbox: Box<dyn Sandbox>,
-        config: Config,
         environment: Environment,
         settings: SessionSettings,
     ) -> Result<Self, SandboxError> {
-        let opened = async {
-            environment.start_services(sandbox.as_ref()).await?;
-            Connection::open(sandbox.as_ref(), &config).await
-        };
-        match opened.await {
-            Ok(connection) => Ok(Session {
-                sandbox,
-                connection,
-                environment,
-                settings,
-            }),
-            Err(error) => {
-                // The first error is the one to tell.
-                let _ = sandbox.stop().await;
-                Err(error)
-            }
-        }
+        let live = Live::open(sandbox, &environment, &settings).await?;
+        let mut facts = live.sandbox.facts().clone();
+        facts
+            .isolation
+            .push_str(&kept_apart(&live.connection.layers));
+        Ok(Session {
+            live: Mutex::new(Arc::new(live)),
+            facts,
+            environment,
+            settings,
+            fresh: None,
+            ended: AtomicU32::new(0),
+        })
     }
 
+    /// Of the sandbox that was started first.
     pub fn facts(&self) -> &Facts {
-        self.sandbox.facts()
+        &self.facts
+    }
+
+    /// How often the toolbox ended while code of the repository or of the model ran.
+    pub fn ended_by_code(&self) -> u32 {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Adds how often that happened in a session that judged a submission of this one.
+    pub fn count_ended(&self, other: &Session) {
+        self.ended
+            .fetch_add(other.ended_by_code(), Ordering::Relaxed);
     }
 
     /// Calls a tool. On the deadline the toolbox ends what the tool started and answers with what there is; a
@@ -108,14 +145,39 @@ impl Session {
         arguments: Value,
         deadline: Duration,
     ) -> Result<CallAnswer, SandboxError> {
-        let called = self.connection.call(tool, arguments, deadline).await;
+        let live = self.live().await?;
+        let runs_code = runs_code(tool);
+        if let Some(fresh) = self.fresh.as_ref().filter(|_| runs_code) {
+            fresh.prepare().await;
+        }
+        let called = live.connection.call(tool, arguments, deadline).await;
         match called {
-            // A toolbox that is gone may only follow from a container or an engine that is.
             Err(error) if error.kind == ErrorKind::Dead => {
-                Err(self.sandbox.health().await.err().unwrap_or(error))
+                // A toolbox that is gone may only follow from a container or an engine that is.
+                live.sandbox.health().await?;
+                live.dead.store(true, Ordering::Relaxed);
+                if !runs_code {
+                    return Err(error);
+                }
+                tracing::warn!(tool, %error, "the toolbox ended in a call");
+                self.ended.fetch_add(1, Ordering::Relaxed);
+                Ok(ended(tool))
             }
             called => called,
         }
+    }
+
+    /// The sandbox as it is; after the toolbox has ended, a copy of its files with a new toolbox. What was left running
+    /// ends with the old one.
+    async fn live(&self) -> Result<Arc<Live>, SandboxError> {
+        let mut live = self.live.lock().await;
+        if live.dead.load(Ordering::Relaxed) {
+            let copy = live.sandbox.fork().await?;
+            let new = Live::open(copy, &self.environment, &self.settings).await?;
+            let old = std::mem::replace(&mut *live, Arc::new(new));
+            old.sandbox.stop().await?;
+        }
+        Ok(live.clone())
     }
 
     /// Calls a tool in a copy of the present state, which is thrown away afterwards.
@@ -127,6 +189,7 @@ impl Session {
     ) -> Result<CallAnswer, SandboxError> {
         let fork = self.fork().await?;
         let answer = fork.call(tool, arguments, deadline).await;
+        self.count_ended(&fork);
         let closed = fork.close().await;
         let answer = answer?;
         closed?;
@@ -135,44 +198,117 @@ impl Session {
 
     /// A copy of the present state, for a trial. Close it when done.
     pub async fn fork(&self) -> Result<Session, SandboxError> {
-        let sandbox = self.sandbox.fork().await?;
-        let config = config(sandbox.facts(), &self.environment, &self.settings);
-        Session::open(
-            sandbox,
-            config,
-            self.environment.clone(),
-            self.settings.clone(),
-        )
-        .await
+        let sandbox = self.live().await?.sandbox.fork().await?;
+        Session::open(sandbox, self.environment.clone(), self.settings.clone()).await
+    }
+
+    /// A sandbox of the saved state in which nothing has happened yet. Close it when done.
+    pub async fn fresh(&self) -> Result<Session, SandboxError> {
+        match &self.fresh {
+            Some(fresh) => fresh.take().await,
+            None => Err(SandboxError::new(
+                ErrorKind::System,
+                "start a sandbox for a submission: this session is one itself",
+            )),
+        }
     }
 
     /// Are sandbox and toolbox alive? Asked before money is spent on a model call.
     pub async fn health(&self) -> Result<(), SandboxError> {
-        self.sandbox.health().await?;
-        self.connection.ping().await
+        let live = self.live().await?;
+        live.sandbox.health().await?;
+        live.connection.ping().await
     }
 
     /// Ends everything.
     pub async fn close(self) -> Result<(), SandboxError> {
-        self.connection.close().await;
-        self.sandbox.stop().await
+        self.stop().await
     }
 
-    /// Ends the sandbox, and with it the toolbox, while others still hold the session.
+    /// Ends the sandboxes, and with them the toolboxes, while others still hold the session.
     pub async fn stop(&self) -> Result<(), SandboxError> {
-        self.sandbox.stop().await
+        let fresh = match &self.fresh {
+            Some(fresh) => fresh.stop().await,
+            None => Ok(()),
+        };
+        self.live.lock().await.sandbox.stop().await?;
+        fresh
     }
 }
 
-fn scratch(paths: &testwright_sandboxes::Paths) -> PathBuf {
-    paths.temporary.join("testwright")
+impl Live {
+    async fn open(
+        sandbox: Box<dyn Sandbox>,
+        environment: &Environment,
+        settings: &SessionSettings,
+    ) -> Result<Self, SandboxError> {
+        let opened = async {
+            environment.start_services(sandbox.as_ref()).await?;
+            let config = config(sandbox.facts(), environment, settings);
+            Connection::open(sandbox.as_ref(), &config).await
+        };
+        match opened.await {
+            Ok(connection) => Ok(Live {
+                sandbox,
+                connection,
+                dead: AtomicBool::new(false),
+            }),
+            Err(error) => {
+                // The first error is the one to tell.
+                let _ = sandbox.stop().await;
+                Err(error)
+            }
+        }
+    }
+}
+
+fn runs_code(tool: &str) -> bool {
+    let known = testwright_tools::list::all();
+    known
+        .into_iter()
+        .any(|known| known.name() == tool && known.runs_code())
+}
+
+fn ended(tool: &str) -> CallAnswer {
+    CallAnswer {
+        text: format!(
+            "The tool server ended while `{tool}` ran, and was started again: what ran took too much memory, or \
+             ended it. There is no result; the files are as they were left, and nothing runs any more."
+        ),
+        data: Value::Null,
+        refused: false,
+        ended: true,
+    }
+}
+
+/// For people, after what isolates the sandbox.
+fn kept_apart(layers: &Layers) -> String {
+    let named = [
+        (layers.undumpable, "memory"),
+        (layers.signals, "signals"),
+        (layers.files, "files"),
+        (layers.filter, "system calls"),
+    ];
+    let named: Vec<&str> = named
+        .iter()
+        .filter(|(on, _)| *on)
+        .map(|(_, n)| *n)
+        .collect();
+    match named.is_empty() {
+        true => "; nothing keeps programs from the tool server".to_owned(),
+        false => format!(
+            "; programs kept from the tool server ({})",
+            named.join(", ")
+        ),
+    }
 }
 
 fn config(facts: &Facts, environment: &Environment, settings: &SessionSettings) -> Config {
     Config {
         workspace: facts.paths.workspace.clone(),
         base_archive: environment.base_archive_in(&facts.paths),
-        scratch: scratch(&facts.paths),
+        scratch: facts.paths.temporary.join("testwright"),
+        private: Some(facts.paths.private.join("state")),
         python: environment.python_in(&facts.paths),
         env: environment.env.clone(),
         runner: Runner {

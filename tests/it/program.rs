@@ -116,6 +116,19 @@ pub fn says(content: &str) -> Value {
     })
 }
 
+/// Is there a Docker engine with the image that tests need? Where it is required, it is an error if not.
+pub fn docker_answers() -> bool {
+    let image = ["image", "inspect", "testwright/python:3.11"];
+    let found = Command::new("docker").args(image).output();
+    let there = found.is_ok_and(|output| output.status.success());
+    let required = std::env::var_os("TESTWRIGHT_REQUIRE_DOCKER").is_some_and(|value| value == "1");
+    assert!(
+        there || !required,
+        "no Docker engine with testwright/python:3.11"
+    );
+    there
+}
+
 pub fn code(output: &Output) -> i32 {
     output.status.code().unwrap_or(-1)
 }

@@ -35,6 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         workspace: folder.clone(),
         base_archive,
         scratch: scratch.path().join("scratch"),
+        private: None,
         python: PathBuf::from("python3"),
         env: Default::default(),
         runner: Default::default(),

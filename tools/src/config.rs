@@ -15,8 +15,12 @@ pub struct Config {
     /// A tar archive of the tracked files at the base commit (paths relative to the workspace):
     /// what `revert`, `show_patch` and `submit` compare with.
     pub base_archive: PathBuf,
-    /// A folder outside the workspace for reports, plugins and snippets.
+    /// A folder outside the workspace for what the programs write that tools start: their home, caches.
     pub scratch: PathBuf,
+    /// A folder for the toolbox's own files, to which the programs that it starts get no right to write. It should lie
+    /// outside of every folder that they need to write to. Default: a folder in `scratch`, which protects nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub private: Option<PathBuf>,
     /// The interpreter of the prepared environment.
     pub python: PathBuf,
     /// Added to the environment of every process that a tool starts.
@@ -27,6 +31,16 @@ pub struct Config {
     /// Seconds that one run of tests may take (also the most that a caller can ask for).
     #[serde(default = "default_test_seconds")]
     pub test_seconds: u64,
+}
+
+impl Config {
+    /// The toolbox's own folder.
+    pub fn private(&self) -> PathBuf {
+        match &self.private {
+            Some(folder) => folder.clone(),
+            None => self.scratch.join("private"),
+        }
+    }
 }
 
 fn default_test_seconds() -> u64 {

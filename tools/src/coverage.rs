@@ -3,13 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::config::Config;
 use crate::outcomes;
-use crate::process::{Command, Ended};
+use crate::process::{self, Command, Ended};
 use crate::test_run::{Coverage, Lines, Measure};
 use crate::tool::ToolError;
 
@@ -41,15 +44,15 @@ struct Found {
 }
 
 impl Measurement {
-    /// `root` is the workspace, links resolved; files of ours go into `scratch`.
-    pub fn new(asked: &Measure, root: &Path, scratch: &Path) -> Result<Self, ToolError> {
-        let folder = scratch.join("coverage");
-        std::fs::create_dir_all(&folder)?;
-        let driver = folder.join("driver.py");
-        if std::fs::read(&driver).ok().as_deref() != Some(DRIVER.as_bytes()) {
-            std::fs::write(&driver, DRIVER)?;
-        }
-        let hook = outcomes::write_hook(&folder.join("children"))?;
+    /// `root` is the workspace, links resolved.
+    pub fn new(asked: &Measure, root: &Path, config: &Config) -> Result<Self, ToolError> {
+        let folder = config.scratch.join("coverage");
+        process::make_anew(&folder)?;
+        let private = config.private().join("coverage");
+        std::fs::create_dir_all(&private)?;
+        let driver = private.join("driver.py");
+        std::fs::write(&driver, DRIVER)?;
+        let hook = outcomes::write_hook(&private.join("children"))?;
         let files = (asked.files.iter())
             .filter_map(|name| {
                 let path = std::fs::canonicalize(root.join(name)).ok()?;
@@ -61,7 +64,7 @@ impl Measurement {
             files,
             driver,
             hook,
-            result: folder.join(format!("{}.json", std::process::id())),
+            result: folder.join("result.json"),
             statements: BTreeMap::new(),
             executed: BTreeMap::new(),
             called: BTreeMap::new(),
@@ -195,14 +198,24 @@ impl Measurement {
     }
 }
 
-/// The content of a file, which goes away; `None` where there is none.
+/// The most that is read of what a program left, in bytes.
+const MOST: u64 = 64 << 20;
+
+/// The content of a file, which goes away; `None` where there is none. It was written by a program that may have been
+/// any: a link, a pipe and what is too large count as none.
 fn taken(path: &Path) -> Result<Option<Vec<u8>>, ToolError> {
-    match std::fs::read(path) {
-        Ok(bytes) => {
-            std::fs::remove_file(path)?;
-            Ok(Some(bytes))
-        }
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(e.into()),
+    let flags = nix::fcntl::OFlag::O_NOFOLLOW | nix::fcntl::OFlag::O_NONBLOCK;
+    let opened = std::fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits())
+        .open(path);
+    let Ok(file) = opened else { return Ok(None) };
+    let found = file.metadata()?;
+    if !found.is_file() || found.len() > MOST {
+        return Ok(None);
     }
+    let mut bytes = Vec::new();
+    file.take(MOST).read_to_end(&mut bytes)?;
+    std::fs::remove_file(path)?;
+    Ok(Some(bytes))
 }

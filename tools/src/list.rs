@@ -4,7 +4,7 @@ use crate::tool::AnyTool;
 use crate::tools::{
     create_file, describe, edit_lines, find_file, handshake, insert_function, open_file, outline,
     read_function, revert, rewrite_function, run_pytest, run_python, search, shell, show_patch,
-    state, submit, try_fix,
+    state, submit, test_patch, try_fix,
 };
 
 static ALL: &[&dyn AnyTool] = &[
@@ -28,6 +28,7 @@ static ALL: &[&dyn AnyTool] = &[
     &describe::Describe,
     &state::Changes,
     &state::Restore,
+    &test_patch::TestPatch,
 ];
 
 /// Every tool, those of the host included.

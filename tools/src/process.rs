@@ -2,27 +2,34 @@
 //!
 //! Every program gets its own session, a clean environment and pipes of its own: it can neither write to
 //! nor read from the stdio on which the toolbox speaks. When it ends, or when its deadline comes, whatever
-//! it started is killed and reaped too (see [`tree`]). What it does to files is not looked at here.
+//! it started is killed and reaped too (see [`tree`]). It cannot reach the toolbox (see [`confinement`]). What else it
+//! does to files is not looked at here.
 
+pub mod confinement;
 mod output;
+mod report;
+mod streams;
 mod tree;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::Pid;
 
 use crate::config::Config;
 use crate::tool::ToolError;
+use confinement::Confined;
+use streams::{Feed, Streams};
 
 pub use output::Captured;
+pub use report::Report;
 pub use tree::{adopt_orphans, end_everything};
 
 /// One program at a time: what appears below this process while one runs belongs to it.
@@ -109,17 +116,59 @@ pub fn environment(config: &Config) -> BTreeMap<String, String> {
     env
 }
 
-/// Makes the folder that `HOME` names.
+/// Makes the folder that `HOME` names. What programs left in its place, or in that of the folder above, goes.
 pub fn make_home(scratch: &Path) -> Result<(), ToolError> {
-    std::fs::create_dir_all(scratch.join("home"))?;
+    make_folder(scratch)?;
+    make_folder(&scratch.join("home"))
+}
+
+/// Makes a folder where programs may write: the toolbox follows no link of theirs.
+pub fn make_folder(folder: &Path) -> Result<(), ToolError> {
+    match std::fs::symlink_metadata(folder) {
+        Ok(found) if found.is_dir() => {
+            if found.permissions().mode() & 0o700 != 0o700 {
+                std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))?;
+            }
+            return Ok(());
+        }
+        Ok(_) => std::fs::remove_file(folder)?,
+        Err(_) => {}
+    }
+    std::fs::create_dir_all(folder)?;
+    Ok(())
+}
+
+/// An empty folder, always of this name, where programs may write. What was there under this name goes.
+pub fn make_anew(folder: &Path) -> Result<(), ToolError> {
+    if let Some(above) = folder.parent() {
+        make_folder(above)?;
+    }
+    if std::fs::symlink_metadata(folder).is_ok() {
+        // Renaming works whatever is inside; removing may not, and then it is only left behind.
+        let moment = SystemTime::now().duration_since(UNIX_EPOCH);
+        let aside = folder.with_extension(format!("{}", moment.unwrap_or_default().as_nanos()));
+        std::fs::rename(folder, &aside)?;
+        let _ = std::fs::remove_dir_all(&aside).or_else(|_| std::fs::remove_file(&aside));
+    }
+    std::fs::create_dir(folder)?;
     Ok(())
 }
 
 /// Runs a program to its end or to `deadline`. That it could not be started is [`ToolError::Broken`]; how
 /// it ended is data.
 pub fn run(command: &Command, deadline: Instant) -> Result<Finished, ToolError> {
+    run_recorded(command, deadline, None)
+}
+
+/// As [`run`], and reads meanwhile what the program reports.
+pub fn run_recorded(
+    command: &Command,
+    deadline: Instant,
+    report: Option<&mut Report>,
+) -> Result<Finished, ToolError> {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let started = Instant::now();
+    let confined = confinement::confined();
     let mut spawn = std::process::Command::new(&command.program);
     spawn
         .args(&command.args)
@@ -141,13 +190,13 @@ pub fn run(command: &Command, deadline: Instant) -> Result<Finished, ToolError> 
         Some(stderr)
     };
     spawn.stdout(writer);
-    // SAFETY: both are plain system calls, and touch no memory of this process.
+    // SAFETY: all are plain system calls, and touch no memory of this process.
     unsafe {
-        spawn.pre_exec(|| {
+        spawn.pre_exec(move || {
             nix::unistd::setsid()?;
             // If the toolbox itself is killed, nobody is left to look after its program.
             nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
-            Ok(())
+            confined.as_ref().map_or(Ok(()), Confined::enter)
         });
     }
     let mut child = spawn.spawn().map_err(|e| {
@@ -159,17 +208,22 @@ pub fn run(command: &Command, deadline: Instant) -> Result<Finished, ToolError> 
     drop(spawn); // closes our copies of the pipes' writing ends
     let pid = Pid::from_raw(child.id().cast_signed());
 
-    let out = Reader::start(stdout, command.keep);
-    let err = stderr.map(|stream| Reader::start(stream, command.keep));
-    if let Some(mut stdin) = child.stdin.take() {
-        let bytes = command.stdin.clone();
-        // A program that never reads must not hold us up; it ends with the tree.
-        std::thread::spawn(move || stdin.write_all(&bytes));
-    }
-
-    let in_time = wait_without_reaping(pid, deadline);
+    let mut streams = Streams {
+        stdin: child
+            .stdin
+            .take()
+            .map(|pipe| Feed::new(pipe.into(), &command.stdin))
+            .transpose()?,
+        stdout: Some(stdout.into()),
+        stderr: stderr.map(OwnedFd::from),
+        out: Captured::new(command.keep),
+        err: Captured::new(command.keep),
+        report,
+    };
+    let in_time = streams.until_ended(pid, deadline)?;
     tree::end(pid);
     let status = child.wait()?;
+    streams.drain()?;
     let ended = match (in_time, status.code(), status.signal()) {
         (false, ..) => Ended::Deadline,
         (true, Some(code), _) => Ended::Exit(code),
@@ -177,60 +231,10 @@ pub fn run(command: &Command, deadline: Instant) -> Result<Finished, ToolError> 
     };
     Ok(Finished {
         ended,
-        stdout: out.finish(),
-        stderr: err.map(Reader::finish).unwrap_or_default(),
+        stdout: streams.out,
+        stderr: streams.err,
         took: started.elapsed(),
     })
-}
-
-/// Waits for a process's end and leaves it a zombie, so that its number cannot pass to another process
-/// before its tree is ended. `false`: the deadline came first.
-fn wait_without_reaping(pid: Pid, deadline: Instant) -> bool {
-    let (done, ended) = mpsc::channel();
-    std::thread::spawn(move || {
-        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
-        while waitid(Id::Pid(pid), flags) == Err(nix::errno::Errno::EINTR) {}
-        let _ = done.send(());
-    });
-    let left = deadline.saturating_duration_since(Instant::now());
-    ended.recv_timeout(left).is_ok()
-}
-
-/// Reads a stream to its end on a thread of its own.
-struct Reader {
-    captured: Arc<Mutex<Captured>>,
-    ended: mpsc::Receiver<()>,
-}
-
-impl Reader {
-    fn start(mut stream: impl Read + Send + 'static, keep: usize) -> Self {
-        let captured = Arc::new(Mutex::new(Captured::new(keep)));
-        let (done, ended) = mpsc::channel();
-        let shared = Arc::clone(&captured);
-        std::thread::spawn(move || {
-            let mut buffer = [0; 16 * 1024];
-            loop {
-                match stream.read(&mut buffer) {
-                    Ok(0) => break,
-                    Ok(n) => lock(&shared).push(&buffer[..n]),
-                    Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                    Err(_) => break,
-                }
-            }
-            let _ = done.send(());
-        });
-        Reader { captured, ended }
-    }
-
-    /// What was read. Waits for the end of the stream, but not for a process that nothing could end.
-    fn finish(self) -> Captured {
-        let _ = self.ended.recv_timeout(Duration::from_secs(2));
-        lock(&self.captured).clone()
-    }
-}
-
-fn lock(captured: &Mutex<Captured>) -> MutexGuard<'_, Captured> {
-    captured.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

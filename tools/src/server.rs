@@ -5,6 +5,8 @@
 //! request's `_meta`, milliseconds), else up to the tool. What a tool refuses is an answer with `isError`;
 //! what is broken is a JSON-RPC error.
 
+mod stdio;
+
 use std::panic::AssertUnwindSafe;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -37,14 +39,17 @@ pub fn serve(workspace: Workspace) -> Result<(), String> {
     let server = Server {
         jobs: start_worker(workspace),
     };
+    let streams = stdio::stdio(runtime.handle());
     let result = runtime.block_on(async {
         let service = server
-            .serve(rmcp::transport::stdio())
+            .serve((streams.input, streams.output))
             .await
             .map_err(|e| e.to_string())?;
         service.waiting().await.map_err(|e| e.to_string())
     });
     process::end_everything();
+    // The last answers may not be written yet; to nobody, if the client is gone.
+    let _ = streams.writer.join();
     // Not awaited: a thread may be blocked on reading stdin or in a tool.
     runtime.shutdown_background();
     result.map(drop)

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::Config;
 use crate::outcomes::file_of;
 use crate::outcomes::report::Report;
-use crate::process;
+use crate::process::{self, confinement};
 use crate::runners::{self, Options};
 use crate::tool::ToolError;
 use crate::workspace::Checkout;
@@ -99,16 +99,23 @@ pub fn perform(request: Request) -> Result<Answer, ToolError> {
     let mut options = Options::until(begun + Duration::from_secs(seconds));
     options.hash_seed = request.hash_seed;
     options.reversed = request.reversed;
-    let scratch = &request.config.scratch;
-    std::fs::create_dir_all(scratch).map_err(|e| {
-        let folder = scratch.display();
-        ToolError::Broken(format!("the folder {folder} cannot be made: {e}"))
-    })?;
+    make_folders(&request.config)?;
     process::adopt_orphans()?;
     let checkout = Checkout::open(request.config)?;
     let measure = request.coverage.as_ref();
     let (report, coverage) = runners::run_measured(&checkout, &request.ids, &options, measure)?;
     Ok(Answer { report, coverage })
+}
+
+/// Makes the folders of a configuration.
+pub fn make_folders(config: &Config) -> Result<(), ToolError> {
+    let cannot = |folder: &Path, e: &dyn std::fmt::Display| {
+        let folder = folder.display();
+        ToolError::Broken(format!("the folder {folder} cannot be made: {e}"))
+    };
+    process::make_home(&config.scratch).map_err(|e| cannot(&config.scratch, &e))?;
+    let reports = config.private().join(confinement::REPORTS);
+    std::fs::create_dir_all(&reports).map_err(|e| cannot(&reports, &e))
 }
 
 impl Request {

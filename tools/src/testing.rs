@@ -75,6 +75,7 @@ pub fn config(folder: &Path) -> Config {
         workspace: folder.join("testbed"),
         base_archive: folder.join("base.tar"),
         scratch: folder.join("scratch"),
+        private: None,
         python: PathBuf::from("python3"),
         env: BTreeMap::new(),
         runner: Default::default(),

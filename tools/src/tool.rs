@@ -102,6 +102,8 @@ pub trait Tool: Send + Sync {
     const AUDIENCE: Audience = Audience::Model;
     /// Seconds a call may take unless the caller says otherwise.
     const SECONDS: u64 = 30;
+    /// It runs code of the repository or of the model: what happens to the toolbox meanwhile may be their doing.
+    const RUNS_CODE: bool = false;
 
     fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Answer, ToolError>;
 }
@@ -120,7 +122,10 @@ pub trait AnyTool: Send + Sync {
     fn name(&self) -> &'static str;
     fn audience(&self) -> Audience;
     fn seconds(&self) -> u64;
+    fn runs_code(&self) -> bool;
     fn spec(&self) -> ToolSpec;
+    /// Do the arguments fit the schema? If not, the error is that of [`AnyTool::call`].
+    fn check(&self, arguments: Value) -> Result<(), ToolError>;
     /// Arguments that do not fit the schema are [`ToolError::Refused`], naming the field and the
     /// nearest known one.
     fn call(&self, context: &mut Context<'_>, arguments: Value) -> Result<Answer, ToolError>;

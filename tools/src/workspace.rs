@@ -51,9 +51,15 @@ impl Workspace {
     /// Reads the index of the base archive and takes the baseline (see [`Workspace::changes`]).
     pub fn open(config: Config) -> Result<Workspace, ToolError> {
         let checkout = Checkout::open(config)?;
+        let base = Archive::open(&checkout.config().base_archive)?;
+        // By the base commit: what was changed since must not make tests of other files.
+        let layout = Layout::from_files(&|name| {
+            let bytes = base.read(Path::new(name)).ok().flatten()?;
+            String::from_utf8(bytes).ok()
+        });
+        let checkout = checkout.with_layout(layout);
         let config = checkout.config();
-        let base = Archive::open(&config.base_archive)?;
-        let tracker = Tracker::open(checkout.root(), &base, &config.scratch)?;
+        let tracker = Tracker::open(checkout.root(), &base, &config.private())?;
         Ok(Workspace {
             checkout,
             base,
@@ -75,7 +81,7 @@ impl Workspace {
         self.checkout.root()
     }
 
-    /// Where tests lie, by the repository's own pytest configuration at the time of opening.
+    /// Where tests lie, by the repository's own pytest configuration at the base commit.
     pub fn layout(&self) -> &Layout {
         self.checkout.layout()
     }
@@ -174,6 +180,33 @@ impl Workspace {
     pub fn write(&mut self, relative: &Path, bytes: &[u8]) -> Result<(), ToolError> {
         let relative = self.again(relative)?;
         self.put(&relative, bytes, None)
+    }
+
+    /// As [`Workspace::write`]; git's mode says whether the file can be executed.
+    pub fn write_as(
+        &mut self,
+        relative: &Path,
+        bytes: &[u8],
+        git_mode: Option<u32>,
+    ) -> Result<(), ToolError> {
+        let relative = self.again(relative)?;
+        self.put(&relative, bytes, git_mode.map(|mode| mode & 0o777))
+    }
+
+    /// Makes a symbolic link in the place of what is there. Where it leads plays no part: it is not followed.
+    pub fn link(&mut self, relative: &Path, target: &[u8]) -> Result<(), ToolError> {
+        use std::os::unix::ffi::OsStrExt;
+        let relative = self.entry(relative)?;
+        let whole = self.root().join(&relative);
+        if let Some(folder) = whole.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        if fs::symlink_metadata(&whole).is_ok_and(|found| !found.is_dir()) {
+            fs::remove_file(&whole)?;
+        }
+        let shown = forward(&relative);
+        std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(target), whole)
+            .map_err(|e| cannot_write(&shown, &e))
     }
 
     fn put(&mut self, relative: &Path, bytes: &[u8], mode: Option<u32>) -> Result<(), ToolError> {

@@ -293,6 +293,7 @@ impl Harness {
                 workspace: paths.workspace.clone(),
                 base_archive: environment.base_archive_in(paths),
                 scratch: paths.temporary.join("testwright"),
+                private: Some(paths.private.join("run")),
                 python: environment.python_in(paths),
                 env: environment.env.clone(),
                 runner: runner(environment)?,
@@ -326,7 +327,7 @@ impl Harness {
         request: &[u8],
         time: Duration,
     ) -> Result<Result<Vec<u8>, Ended>, SandboxError> {
-        let program = sandbox.facts().paths.temporary.join("testwright-toolbox");
+        let program = sandbox.facts().paths.private.join("toolbox");
         sandbox.upload(&program, self.toolbox, 0o755).await?;
         let argv = [program.to_string_lossy().into_owned(), command.to_owned()];
         let Process {

@@ -93,6 +93,7 @@ impl Container {
                     environment: PathBuf::from(STORE).join("env"),
                     store: STORE.into(),
                     temporary: "/tmp".into(),
+                    private: "/home/testwright-toolbox".into(),
                 },
             },
             engine: engine.clone(),

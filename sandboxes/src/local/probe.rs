@@ -77,6 +77,7 @@ fn set_up(
             environment: here("root"),
             store: here("root"),
             temporary: here("root"),
+            private: here("root"),
         },
         home: here("root"),
         owner: (root && isolation != Isolation::None).then_some(NOBODY_ELSE),

@@ -2,5 +2,6 @@
 //! to fail on the program as it was before its guard.
 
 mod current_folder;
+mod gate;
 mod secrets;
 mod terminal;

@@ -16,6 +16,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use testwright_tools::config::Config;
+use testwright_tools::process::confinement;
+use testwright_tools::test_run::make_folders;
 use testwright_tools::tool::ToolError;
 use testwright_tools::workspace::Workspace;
 use testwright_tools::{peeking, process, server, test_run};
@@ -38,6 +40,7 @@ impl From<ToolError> for Failure {
 }
 
 fn main() -> ExitCode {
+    confinement::make_undumpable();
     let result = run(std::env::args().skip(1).collect());
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -79,6 +82,9 @@ fn run(mut args: Vec<String>) -> Result<(), Failure> {
         ["test"] => {
             let request = serde_json::from_reader(std::io::stdin().lock())
                 .map_err(|e| Failure::Usage(format!("the request cannot be read: {e}")))?;
+            let request: test_run::Request = request;
+            make_folders(&request.config)?;
+            confinement::confine_programs(&request.config);
             let answer = test_run::perform(request);
             process::end_everything();
             let answer = answer.map_err(|error| match error {
@@ -109,10 +115,8 @@ fn open(config: Option<String>) -> Result<Workspace, Failure> {
     let json = config.ok_or_else(|| Failure::Usage("--config is missing".to_owned()))?;
     let config: Config = serde_json::from_str(&json)
         .map_err(|e| Failure::Usage(format!("the configuration cannot be read: {e}")))?;
-    std::fs::create_dir_all(&config.scratch).map_err(|e| {
-        let folder = config.scratch.display();
-        ToolError::Broken(format!("the folder {folder} cannot be made: {e}"))
-    })?;
+    make_folders(&config)?;
+    confinement::confine_programs(&config);
     process::adopt_orphans().map_err(|e| ToolError::Broken(e.to_string()))?;
     Ok(Workspace::open(config)?)
 }

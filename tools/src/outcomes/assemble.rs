@@ -38,6 +38,9 @@ pub struct Session {
     missing: Vec<String>,
     internal_error: Option<String>,
     rest_timed_out: bool,
+    /// The record's end came before its last line.
+    after_end: bool,
+    finished: bool,
     /// pytest's options and first conftest files were good.
     pub started: bool,
     /// Collection came to its end.
@@ -54,6 +57,7 @@ impl Session {
     }
 
     fn add(&mut self, event: Event) {
+        self.after_end |= self.finished;
         match event {
             Event::Session {} => self.started = true,
             Event::CollectionError { id, failure } => self.collection_errors.push((id, failure)),
@@ -92,7 +96,7 @@ impl Session {
                 }
             }
             Event::InternalError { text } => self.internal_error = Some(text),
-            Event::Finish {} => {}
+            Event::Finish {} => self.finished = true,
         }
     }
 
@@ -141,6 +145,7 @@ impl Session {
         if !self.collected && !usage && self.broken_conftests().is_empty() {
             self.died_collecting(asked, &death, classifier, &mut report);
         }
+        report.contradicted = self.after_end;
         self.account_for(asked, classifier, &mut report);
         report
     }
@@ -335,6 +340,7 @@ pub fn join(mut first: Report, second: Report) -> Report {
     }
     first.not_found.extend(second.not_found);
     first.timed_out |= second.timed_out;
+    first.contradicted |= second.contradicted;
     first.rest_timed_out |= second.rest_timed_out;
     first.exit_code = match (first.exit_code, second.exit_code) {
         (Some(a), Some(b)) => Some(a.max(b)),

@@ -1,7 +1,5 @@
 //! The lines that `plugin.py` writes.
 
-use std::path::Path;
-
 use serde::Deserialize;
 
 use super::report::Phase;
@@ -99,16 +97,11 @@ pub enum Base {
     External,
 }
 
-/// Reads a report as far as it goes: a process that died may leave its last line cut short, or no file.
-pub fn read(path: &Path) -> std::io::Result<Vec<Event>> {
-    let text = match std::fs::read(path) {
-        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(e) => return Err(e),
-    };
-    Ok(text
-        .split_inclusive('\n')
-        .filter(|line| line.ends_with('\n'))
-        .map_while(|line| serde_json::from_str(line).ok())
-        .collect())
+/// Reads a report as far as it goes: a process that died may leave its last line cut short, or write none.
+pub fn read(report: &[u8]) -> Vec<Event> {
+    report
+        .split_inclusive(|byte| *byte == b'\n')
+        .filter(|line| line.ends_with(b"\n"))
+        .map_while(|line| serde_json::from_str(&String::from_utf8_lossy(line)).ok())
+        .collect()
 }

@@ -1,7 +1,7 @@
-"""Records what happens in a run of tests: in a file, one JSON object a line.
+"""Records what happens in a run of tests: into a pipe, one JSON object a line.
 
 What the programs and plugins that run tests have in common. Runs on Python 3.6 and everything later. It names facts
-(outcomes, frames, messages); what they mean is decided by whoever reads the file.
+(outcomes, frames, messages); what they mean is decided by whoever reads the pipe.
 """
 
 import json
@@ -14,7 +14,7 @@ import sysconfig
 _open, _write, _close, _getpid = os.open, os.write, os.close, os.getpid
 _dumps = json.dumps
 
-# In a file, because an environment variable has its limits.
+# A file, because an environment variable has its limits.
 with open(os.environ.pop("TESTWRIGHT_RECORD")) as _settings:
     SETTINGS = json.load(_settings)
 WORKSPACE = SETTINGS["workspace"]
@@ -49,7 +49,7 @@ def emit(event, **facts):
         _FIRST_TEST.pop()()
     facts["event"] = event
     line = (_dumps(facts) + "\n").encode("ascii", "replace")
-    fd = _open(SETTINGS["report"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    fd = _open(SETTINGS["report"], os.O_WRONLY)
     try:
         while line:
             line = line[_write(fd, line) :]

@@ -18,6 +18,10 @@ pub struct Report {
     /// The tests that were to run after the first ones took longer than their time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rest_timed_out: bool,
+    /// What was recorded and how the process ended cannot both be true: tests failed by the record, and pytest's exit
+    /// status says that none did; or tests were recorded after the end. Then the record is not to be trusted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub contradicted: bool,
     /// What pytest printed, cut in the middle to a few thousand characters: for reading, never
     /// for verdicts.
     pub printed: String,

@@ -63,9 +63,8 @@ pub fn run_measured(
     options: &Options,
     measure: Option<&Measure>,
 ) -> Result<(Report, Option<Coverage>), ToolError> {
-    let scratch = &checkout.config().scratch;
     let measurement = measure
-        .map(|asked| Measurement::new(asked, checkout.root(), scratch))
+        .map(|asked| Measurement::new(asked, checkout.root(), checkout.config()))
         .transpose()?;
     let mut run = Run {
         checkout,
@@ -109,11 +108,15 @@ impl Run<'_> {
     }
 
     /// Runs one process to its end or to the deadline.
-    fn process(&mut self, mut command: Command) -> Result<Finished, ToolError> {
+    fn process(
+        &mut self,
+        mut command: Command,
+        report: &mut process::Report,
+    ) -> Result<Finished, ToolError> {
         if let Some(measurement) = &self.measurement {
             measurement.of(&mut command)?;
         }
-        let finished = process::run(&command, self.options.deadline)?;
+        let finished = process::run_recorded(&command, self.options.deadline, Some(report))?;
         if let Some(measurement) = &mut self.measurement {
             measurement.add(finished.ended)?;
         }

@@ -36,11 +36,11 @@ pub fn run(run: &mut Run<'_>, kind: RunnerKind, ids: &[String]) -> Result<Report
     let (checkout, options) = (run.checkout, run.options);
     let (config, root) = (checkout.config(), checkout.root());
     let (name, modules) = modules(kind);
-    let recording = Recording::new(config, root, name, &modules, ids, options)?;
+    let mut recording = Recording::new(config, root, name, &modules, ids, options)?;
     let program = recording.modules.join(format!("{MODULE}.py"));
     let mut args = vec![OsString::from(program)];
     args.extend(config.runner.options.iter().map(OsString::from));
-    let finished = run.process(Command {
+    let command = Command {
         program: config.python.clone(),
         args,
         directory: root.to_owned(),
@@ -48,8 +48,9 @@ pub fn run(run: &mut Run<'_>, kind: RunnerKind, ids: &[String]) -> Result<Report
         stdin: Vec::new(),
         merge: true,
         keep: PRINTED,
-    })?;
-    let session = Session::new(recording.read()?);
+    };
+    let finished = run.process(command, &mut recording.report)?;
+    let session = Session::new(recording.read());
     let printed = stable(&finished.stdout.text(), root);
     if !session.started && !finished.timed_out() {
         let said = printed.lines().rfind(|line| !line.trim().is_empty());

@@ -1,4 +1,7 @@
-//! What a program of ours needs that records what happens in a run of tests, and the file in which it does.
+//! What a program of ours needs that records what happens in a run of tests, and the pipe into which it does.
+//!
+//! Everything that the program loads is written anew for each run, into the toolbox's own folder: nothing that an
+//! earlier program left is in it. What the program itself writes goes into a folder that is new as well.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +12,7 @@ use serde_json::{Value, json};
 use super::Options;
 use crate::config::Config;
 use crate::outcomes::{self, Event};
-use crate::process;
+use crate::process::{self, Report};
 use crate::tool::ToolError;
 
 const RECORD: &str = include_str!("../outcomes/record.py");
@@ -18,16 +21,16 @@ const TRACE: &str = include_str!("../outcomes/trace.py");
 pub const PRINTED: usize = 6000;
 
 pub struct Recording {
-    /// For files of the runner's own.
+    /// For files that the program writes.
     pub folder: PathBuf,
     /// Where the Python modules of ours are.
     pub modules: PathBuf,
     /// The environment of the program.
     pub env: BTreeMap<String, String>,
     settings: Value,
-    events: PathBuf,
-    /// A folder for what is seen of processes that traced tests start; there only if something is traced.
-    facts: PathBuf,
+    settings_path: PathBuf,
+    /// What the program reports.
+    pub report: Report,
 }
 
 impl Recording {
@@ -41,31 +44,32 @@ impl Recording {
         options: &Options,
     ) -> Result<Self, ToolError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let folder = config.scratch.join(runner);
-        let plugins = folder.join("plugin");
-        std::fs::create_dir_all(&plugins)?;
         process::make_home(&config.scratch)?;
+        let folder = config.scratch.join(runner);
+        process::make_anew(&folder)?;
+        let private = config.private().join(runner);
+        let plugins = private.join("plugin");
+        anew(&plugins)?;
         let shared = [("testwright_record", RECORD), ("testwright_trace", TRACE)];
         for (name, text) in shared.iter().chain(modules) {
-            write_out(&plugins.join(format!("{name}.py")), text)?;
+            std::fs::write(plugins.join(format!("{name}.py")), text)?;
         }
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let events = folder.join(format!("{}-{number}.jsonl", std::process::id()));
-        match std::fs::remove_file(&events) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
-            _ => {}
-        }
-        let children = folder.join("children");
+        let name = format!("{}-{number}", std::process::id());
+        let report = Report::new(&config.private(), &name)?;
+        let settings_path = private.join(format!("{name}.settings"));
+        let children = private.join("children");
         let hook = children.join(outcomes::HOOK);
-        let facts = events.with_extension("children");
+        let facts = folder.join("children");
         if !options.trace.is_empty() {
+            anew(&children)?;
             outcomes::write_hook(&children)?;
-            std::fs::create_dir_all(&facts)?;
+            std::fs::create_dir(&facts)?;
         }
         let mut env = process::environment(config);
         env.insert("PYTHONHASHSEED".into(), options.hash_seed.to_string());
         let settings = json!({
-            "report": events,
+            "report": report.path(),
             "workspace": root,
             "ids": ids,
             "reversed": options.reversed,
@@ -81,8 +85,8 @@ impl Recording {
             modules: plugins,
             env,
             settings,
-            events,
-            facts,
+            settings_path,
+            report,
         })
     }
 
@@ -93,30 +97,33 @@ impl Recording {
 
     /// Writes out the settings, and gives the whole environment of the program.
     pub fn environment(&self) -> Result<BTreeMap<String, String>, ToolError> {
-        let path = self.settings_path();
-        std::fs::write(&path, self.settings.to_string())?;
+        std::fs::write(&self.settings_path, self.settings.to_string())?;
         let mut env = self.env.clone();
-        env.insert("TESTWRIGHT_RECORD".into(), path.display().to_string());
+        env.insert(
+            "TESTWRIGHT_RECORD".into(),
+            self.settings_path.display().to_string(),
+        );
         Ok(env)
     }
 
-    fn settings_path(&self) -> PathBuf {
-        self.events.with_extension("settings")
-    }
-
     /// What was recorded; the files go away.
-    pub fn read(self) -> Result<Vec<Event>, ToolError> {
-        let events = outcomes::read(&self.events)?;
-        let _ = std::fs::remove_file(&self.events);
-        let _ = std::fs::remove_file(self.settings_path());
-        let _ = std::fs::remove_dir_all(&self.facts);
-        Ok(events)
+    pub fn read(self) -> Vec<Event> {
+        outcomes::read(self.report.bytes())
     }
 }
 
-fn write_out(path: &Path, text: &str) -> std::io::Result<()> {
-    if std::fs::read(path).ok().as_deref() != Some(text.as_bytes()) {
-        std::fs::write(path, text)?;
+impl Drop for Recording {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.settings_path);
     }
+}
+
+/// An empty folder, whatever was there.
+fn anew(folder: &Path) -> Result<(), ToolError> {
+    match std::fs::remove_dir_all(folder) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e.into()),
+        _ => {}
+    }
+    std::fs::create_dir_all(folder)?;
     Ok(())
 }

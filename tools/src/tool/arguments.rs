@@ -18,8 +18,16 @@ impl<T: Tool> AnyTool for T {
         T::SECONDS
     }
 
+    fn runs_code(&self) -> bool {
+        T::RUNS_CODE
+    }
+
     fn spec(&self) -> ToolSpec {
         schema::spec::<T>()
+    }
+
+    fn check(&self, arguments: Value) -> Result<(), ToolError> {
+        read::<T>(arguments).map(drop)
     }
 
     fn call(&self, context: &mut Context<'_>, arguments: Value) -> Result<Answer, ToolError> {

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use crate::process::confinement;
 use crate::tool::{Answer, Audience, Context, Tool, ToolError};
 
 pub struct Handshake;
@@ -18,7 +19,8 @@ pub struct Args {}
 impl Tool for Handshake {
     type Args = Args;
     const NAME: &'static str = "handshake";
-    const DESCRIPTION: &'static str = "The toolbox's version and the SHA-256 of its executable.";
+    const DESCRIPTION: &'static str =
+        "The toolbox's version, the SHA-256 of its executable, and what keeps programs from it.";
     const AUDIENCE: Audience = Audience::Host;
 
     fn call(&self, _: &mut Context<'_>, _: Args) -> Result<Answer, ToolError> {
@@ -40,7 +42,7 @@ impl Tool for Handshake {
         let version = env!("CARGO_PKG_VERSION");
         Answer::with_data(
             format!("testwright-toolbox {version} {digest}"),
-            &json!({ "version": version, "digest": digest }),
+            &json!({ "version": version, "digest": digest, "layers": confinement::layers() }),
         )
     }
 }

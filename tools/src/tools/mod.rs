@@ -21,5 +21,6 @@ pub mod show_patch;
 pub mod state;
 pub mod submission;
 pub mod submit;
+pub mod test_patch;
 pub mod try_fix;
 mod window;

@@ -37,6 +37,7 @@ impl Tool for RunPytest {
         the exception, its message, the frames in test code and in code under test, and what was printed. \
         Without arguments it runs the tests that you added or changed.";
     const SECONDS: u64 = 300;
+    const RUNS_CODE: bool = true;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let ids = named_or_contributed(context.workspace, &args.tests)?;

@@ -43,10 +43,11 @@ impl Tool for RunPython {
         prints. To try things out: nothing of it becomes part of the patch. Of many warnings the last are shown, \
         or all if the snippet speaks of warnings.";
     const SECONDS: u64 = 60;
+    const RUNS_CODE: bool = true;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let config = context.workspace.config();
-        let folder = config.scratch.join("snippet");
+        let folder = config.private().join("snippet");
         std::fs::create_dir_all(&folder)?;
         process::make_home(&config.scratch)?;
         let snippet = folder.join("snippet.py");

@@ -40,6 +40,7 @@ impl Tool for Shell {
         shown, and repeated lines once. So that equal runs read the same, paths below the root are shown relative to it, and \
         `...` stands for memory addresses, names of temporary folders, durations (`in 0.12s`) and the times in lines of logs.";
     const SECONDS: u64 = 120;
+    const RUNS_CODE: bool = true;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let config = context.workspace.config();

@@ -10,6 +10,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::tool::{Answer, Audience, Context, Tool, ToolError};
+use crate::workspace::Changed;
+
+/// git's mode of a symbolic link.
+pub const LINK: u32 = 0o120_000;
 
 /// A file that differs from the base commit.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -17,8 +21,21 @@ use crate::tool::{Answer, Audience, Context, Tool, ToolError};
 pub struct FileContent {
     /// Relative to the workspace.
     pub path: String,
-    /// Base64; `null` for a deleted file.
+    /// Base64; `null` for a deleted file. Of a link: where it points.
     pub content: Option<String>,
+    /// As git records it: 33188 (100644), 33261 (100755) or 40960 (120000, a link).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<u32>,
+}
+
+impl FileContent {
+    pub fn of(change: Changed) -> FileContent {
+        FileContent {
+            path: change.path,
+            content: change.now.map(|bytes| BASE64_STANDARD.encode(bytes)),
+            mode: change.mode,
+        }
+    }
 }
 
 pub struct Changes;
@@ -39,10 +56,7 @@ impl Tool for Changes {
             .workspace
             .changes()?
             .into_iter()
-            .map(|change| FileContent {
-                path: change.path,
-                content: change.now.map(|bytes| BASE64_STANDARD.encode(bytes)),
-            })
+            .map(FileContent::of)
             .collect();
         Answer::with_data(
             format!("{} files differ from the base commit.", files.len()),
@@ -76,18 +90,24 @@ impl Tool for Restore {
                 .map_err(|e| {
                     ToolError::refused(format!("The content of {} is not Base64: {e}.", file.path))
                 })?;
-            wanted.push((file.path, content));
+            wanted.push((file.path, content, file.mode));
         }
-        let names: BTreeSet<&str> = wanted.iter().map(|(path, _)| path.as_str()).collect();
+        let names: BTreeSet<&str> = wanted.iter().map(|(path, ..)| path.as_str()).collect();
         for change in context.workspace.changes()? {
             if !names.contains(change.path.as_str()) {
                 context.workspace.restore(Path::new(&change.path))?;
             }
         }
-        for (path, content) in &wanted {
+        for (path, content, mode) in &wanted {
+            if *mode == Some(LINK) {
+                if let Some(target) = content {
+                    context.workspace.link(Path::new(path), target)?;
+                }
+                continue;
+            }
             let relative = context.workspace.resolve(path)?;
             match content {
-                Some(bytes) => context.workspace.write(&relative, bytes)?,
+                Some(bytes) => context.workspace.write_as(&relative, bytes, *mode)?,
                 None if context.workspace.root().join(&relative).exists() => {
                     context.workspace.remove(&relative)?;
                 }

@@ -70,6 +70,8 @@ pub enum ProblemKind {
     Vacuous,
     /// A `conftest.py` that reaches beyond the new tests.
     Conftest,
+    /// Settings of a test runner, or what Python loads by itself.
+    Settings,
     /// Existing tests were deleted.
     DeletedTests,
     /// A test file does not parse.

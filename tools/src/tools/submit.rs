@@ -3,7 +3,7 @@
 //! What cannot be part of a test patch is put back to the base commit for good, and named. Then the tests
 //! run: the changed files as they were, the changed files as they are, and what fails three times more.
 
-mod partition;
+pub(super) mod partition;
 mod runs;
 mod vacuous;
 
@@ -43,6 +43,7 @@ impl Tool for Submit {
         gives, and it must fail again when run again. What else you changed is put back. You are told what is wrong \
         until nothing is.";
     const SECONDS: u64 = 1200;
+    const RUNS_CODE: bool = true;
 
     fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Answer, ToolError> {
         let submission = gather(context)?;
@@ -93,6 +94,15 @@ fn static_problems(kept: &[Changed], contributed: &[ContributedTest]) -> Vec<Pro
             ),
         );
     }
+    for change in kept {
+        if let Some(name) = named_part_of_ours(change) {
+            let text = format!(
+                "{} speaks of `{name}`, which records how tests end; a test has no business with it.",
+                change.path
+            );
+            add(ProblemKind::Settings, text);
+        }
+    }
     for change in kept.iter().filter(|change| change.path.ends_with(".py")) {
         let module = |bytes: &Option<Vec<u8>>| {
             bytes
@@ -114,6 +124,26 @@ fn static_problems(kept: &[Changed], contributed: &[ContributedTest]) -> Vec<Pro
         }
     }
     problems
+}
+
+/// A name of what records the run, which the change brings in.
+fn named_part_of_ours(change: &Changed) -> Option<&'static str> {
+    const NAMES: &[&str] = &[
+        "testwright_record",
+        "testwright_pytest",
+        "testwright_trace",
+        "testwright_program",
+        "testwright_result",
+        "TESTWRIGHT_RECORD",
+    ];
+    let has = |content: &Option<Vec<u8>>, name: &str| {
+        let content = content.as_deref().unwrap_or_default();
+        content.windows(name.len()).any(|at| at == name.as_bytes())
+    };
+    NAMES
+        .iter()
+        .copied()
+        .find(|name| has(&change.now, name) && !has(&change.base, name))
 }
 
 fn summary(submission: &Submission) -> String {

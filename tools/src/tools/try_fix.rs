@@ -68,6 +68,7 @@ impl Tool for TryFix {
         of their neighbours in the same files the fix breaks. The copy is thrown away; the fix never becomes part of the \
         patch, and your files stay as they are.";
     const SECONDS: u64 = 300;
+    const RUNS_CODE: bool = true;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         if args.edits.is_empty() {

@@ -32,6 +32,11 @@ impl Checkout {
         })
     }
 
+    /// With this layout instead of what the files now say.
+    pub fn with_layout(self, layout: Layout) -> Checkout {
+        Checkout { layout, ..self }
+    }
+
     pub fn config(&self) -> &Config {
         &self.config
     }

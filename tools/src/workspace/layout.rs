@@ -6,6 +6,9 @@ use globset::{GlobBuilder, GlobMatcher};
 
 mod ini;
 
+/// The largest configuration file that is read, in bytes.
+const MOST: u64 = 4 << 20;
+
 /// Where tests lie and what they are called.
 #[derive(Debug, Clone)]
 pub struct Layout {
@@ -29,7 +32,17 @@ impl Default for Layout {
 impl Layout {
     /// From the configuration file that pytest would use.
     pub fn read(root: &Path) -> Layout {
-        let options = ini::options(root);
+        Layout::from_files(&|name| {
+            let path = root.join(name);
+            let found = std::fs::metadata(&path).ok()?;
+            let plain = found.is_file() && found.len() <= MOST;
+            plain.then(|| std::fs::read_to_string(path).ok()).flatten()
+        })
+    }
+
+    /// The same, given what reads a file of the root.
+    pub fn from_files(read: &dyn Fn(&str) -> Option<String>) -> Layout {
+        let options = ini::options(read);
         let words = |key: &str| {
             options
                 .get(key)

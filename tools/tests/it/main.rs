@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod coverage;
+mod hostile;
 mod other_runners;
 mod project;
 mod runner;

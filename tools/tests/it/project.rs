@@ -114,6 +114,7 @@ impl Project {
             workspace: root,
             base_archive,
             scratch,
+            private: None,
             python: python(),
             env: [(
                 "PYTHONPATH".to_owned(),

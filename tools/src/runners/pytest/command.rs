@@ -42,7 +42,7 @@ pub fn prepare(
     let mut recording = Recording::new(config, root, "pytest", &modules, ids, options)?;
     // Plugins put folders of their own there before pytest makes it.
     let cache = recording.folder.join("cache");
-    std::fs::create_dir_all(&cache)?;
+    std::fs::create_dir(&cache)?;
     recording.set("cache", cache.display().to_string());
     let modules = recording.modules.display();
     let path = match recording.env.get("PYTHONPATH") {

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::super::Run;
 use super::command::{Addopts, prepare};
-use crate::outcomes::report::Report;
+use crate::outcomes::report::{Outcome, Report, TestResult};
 use crate::outcomes::{Classifier, Session, USAGE, covers, file_of, join, seconds, stable};
 use crate::tool::ToolError;
 
@@ -28,9 +28,9 @@ fn some(run: &mut Run<'_>, ids: &[String], addopts: Addopts) -> Result<Report, T
         }
     }
     let config = checkout.config();
-    let prepared = prepare(config, root, &files, ids, options, addopts)?;
-    let finished = run.process(prepared.command)?;
-    let session = Session::new(prepared.recording.read()?);
+    let mut prepared = prepare(config, root, &files, ids, options, addopts)?;
+    let finished = run.process(prepared.command, &mut prepared.recording.report)?;
+    let session = Session::new(prepared.recording.read());
     let printed = stable(&finished.stdout.text(), root);
 
     let conftests: Vec<String> = session
@@ -80,10 +80,16 @@ fn some(run: &mut Run<'_>, ids: &[String], addopts: Addopts) -> Result<Report, T
     }
     let mut report = session.report(&asked, finished.ended, printed, &classifier);
     report.seconds = seconds(finished.took);
+    report.contradicted |= finished.exit_code() == Some(0) && has_failures(&report);
     if split {
         report = join(report, some(run, &rest, addopts)?);
     }
     Ok(report)
+}
+
+fn has_failures(report: &Report) -> bool {
+    let failed = |test: &TestResult| matches!(test.outcome, Outcome::Failed | Outcome::Error);
+    report.tests.iter().any(failed) || !report.collection_errors.is_empty()
 }
 
 /// For a file that pytest will not take as an argument: it must not keep the others from running.

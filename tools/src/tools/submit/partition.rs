@@ -1,6 +1,9 @@
 //! What of the changes is a test patch, and what is put back.
 
+use std::path::Path;
+
 use crate::tool::ToolError;
+use crate::tools::state::LINK;
 use crate::tools::submission::{Change, ChangedFile, Problem, ProblemKind};
 use crate::workspace::{Changed, Layout, Workspace};
 
@@ -63,6 +66,13 @@ fn verdict(change: &Changed, all: &[Changed], workspace: &Workspace) -> Option<D
         };
         return Some((why.to_owned(), None));
     }
+    if change.mode == Some(LINK) {
+        return Some(("a link; tests are made of files".to_owned(), None));
+    }
+    if changes_the_run(path, workspace) {
+        let why = "it changes how tests are run, not what they test";
+        return Some((why.to_owned(), Some(ProblemKind::Settings)));
+    }
     if path.ends_with("conftest.py") && !reaches_new_tests_alone(change, all, workspace) {
         let why =
             "a conftest.py that reaches beyond the new tests; put fixtures into the test file";
@@ -78,6 +88,29 @@ fn verdict(change: &Changed, all: &[Changed], workspace: &Workspace) -> Option<D
         return Some(("a build product".to_owned(), None));
     }
     None
+}
+
+/// Settings of test runners, and modules that Python imports by itself, above tests or beside them: elsewhere they are
+/// data like any other.
+fn changes_the_run(path: &str, workspace: &Workspace) -> bool {
+    const NAMES: &[&str] = &[
+        "pytest.ini",
+        ".pytest.ini",
+        "pytest.toml",
+        ".pytest.toml",
+        "tox.ini",
+        "setup.cfg",
+        "pyproject.toml",
+        ".coveragerc",
+        "sitecustomize.py",
+        "usercustomize.py",
+        "pyvenv.cfg",
+    ];
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let layout = workspace.layout();
+    NAMES.contains(&name)
+        && (workspace.files().iter())
+            .any(|file| layout.is_test_file(file) && Path::new(file).starts_with(folder))
 }
 
 /// A new conftest.py in a folder in which no test file was at the base commit.

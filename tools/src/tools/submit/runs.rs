@@ -58,7 +58,9 @@ pub fn run(
         let of_contributed = runners::run(context.workspace.checkout(), &ids, &options)?;
         old = without_the_rest(old, of_contributed, contributed);
     }
+    put_right(context.workspace, kept)?;
     let before = before(context, kept, contributed, &modified, &old)?;
+    put_right(context.workspace, kept)?;
     let failing = failing_ids(&old, contributed);
     let reruns = rerun(context, &failing)?;
     Ok(Runs {
@@ -179,6 +181,33 @@ fn with_base<T>(
         }
     }
     result
+}
+
+/// What a run of the tests changed must not decide on the next one.
+fn put_right(workspace: &mut Workspace, kept: &[Changed]) -> Result<(), ToolError> {
+    for change in workspace.changes()? {
+        let path = super::path(&change);
+        let wanted = kept.iter().find(|wanted| wanted.path == change.path);
+        let put = match wanted.map(|wanted| &wanted.now) {
+            Some(now) if *now == change.now => continue,
+            Some(Some(bytes)) => workspace.write(path, bytes),
+            _ => workspace.restore(path),
+        };
+        match put {
+            // Generated when the environment was built: what it held is not known.
+            Err(ToolError::Refused(_)) | Ok(()) => {}
+            Err(broken) => return Err(broken),
+        }
+    }
+    for wanted in kept {
+        let there = workspace.root().join(&wanted.path);
+        if let Some(bytes) = &wanted.now
+            && !there.exists()
+        {
+            workspace.write(super::path(wanted), bytes)?;
+        }
+    }
+    Ok(())
 }
 
 fn rerun(context: &Context<'_>, ids: &[String]) -> Result<Vec<Rerun>, ToolError> {

@@ -2,12 +2,11 @@
 //! `setup.cfg`, in that order, the first with a section for it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 pub type Options = BTreeMap<String, String>;
 
-pub fn options(root: &Path) -> Options {
-    let read = |name: &str| std::fs::read_to_string(root.join(name)).ok();
+/// `read` gives the text of a file of the repository's root.
+pub fn options(read: &dyn Fn(&str) -> Option<String>) -> Options {
     for name in ["pytest.ini", ".pytest.ini"] {
         if let Some(text) = read(name) {
             return section(&text, "pytest").unwrap_or_default();

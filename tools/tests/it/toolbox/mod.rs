@@ -157,10 +157,8 @@ fn the_handshake_tells_version_and_digest() {
         .iter()
         .map(|b| format!("{b:02x}"))
         .collect();
-    assert_eq!(
-        data,
-        json!({ "version": env!("CARGO_PKG_VERSION"), "digest": digest })
-    );
+    assert_eq!(data["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(data["digest"], digest);
 }
 
 #[test]

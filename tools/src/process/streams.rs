@@ -1,0 +1,181 @@
+//! The pipes of a running program, all on one thread: what it prints and reports is read as it comes.
+//!
+//! One thread, so that the toolbox has the same threads for as long as it runs: programs are kept from signalling them
+//! by their numbers.
+
+use std::io::{ErrorKind, Write};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::Pid;
+
+use super::{Captured, Report};
+
+/// How often to look where the kernel cannot tell when a process ends (before 5.3).
+const LOOK: Duration = Duration::from_millis(10);
+/// For the end of a stream that a process holds which nothing could end.
+const LAST: Duration = Duration::from_secs(2);
+
+pub struct Streams<'a> {
+    pub stdin: Option<Feed>,
+    pub stdout: Option<OwnedFd>,
+    /// `None` from the start where it goes where stdout goes.
+    pub stderr: Option<OwnedFd>,
+    pub out: Captured,
+    pub err: Captured,
+    pub report: Option<&'a mut Report>,
+}
+
+/// What a program reads, and how much of it was written.
+pub struct Feed {
+    pipe: std::fs::File,
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl Feed {
+    pub fn new(pipe: OwnedFd, bytes: &[u8]) -> std::io::Result<Self> {
+        fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        Ok(Feed {
+            pipe: pipe.into(),
+            bytes: bytes.to_vec(),
+            written: 0,
+        })
+    }
+
+    /// Writes what fits; `false`: there is no more to do.
+    fn write(&mut self) -> bool {
+        match self.pipe.write(&self.bytes[self.written..]) {
+            Ok(n) => {
+                self.written += n;
+                self.written < self.bytes.len()
+            }
+            Err(e) => matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+        }
+    }
+}
+
+impl Streams<'_> {
+    /// Waits for a process's end and leaves it a zombie, so that its number cannot pass to another process
+    /// before its tree is ended. `false`: the deadline came first.
+    pub fn until_ended(&mut self, pid: Pid, deadline: Instant) -> std::io::Result<bool> {
+        let process = opened(pid);
+        loop {
+            if has_ended(pid) {
+                return Ok(true);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            let most = if process.is_some() {
+                left
+            } else {
+                left.min(LOOK)
+            };
+            self.step(process.as_ref(), most)?;
+        }
+    }
+
+    /// Reads the rest, when everything that could write has ended.
+    pub fn drain(&mut self) -> std::io::Result<()> {
+        self.stdin = None;
+        let end = Instant::now() + LAST;
+        while self.stdout.is_some() || self.stderr.is_some() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            self.step(None, left)?;
+        }
+        if let Some(report) = &mut self.report {
+            report.read()?;
+        }
+        Ok(())
+    }
+
+    /// Waits until something can be done, and does it.
+    fn step(&mut self, process: Option<&OwnedFd>, most: Duration) -> std::io::Result<()> {
+        // A millisecond more than is left, so that it is over when this returns.
+        let wait =
+            PollTimeout::try_from(most + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
+        let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
+        let fds = [
+            process.map(|fd| readable(fd.as_fd())),
+            self.stdout.as_ref().map(|fd| readable(fd.as_fd())),
+            self.stderr.as_ref().map(|fd| readable(fd.as_fd())),
+            self.report.as_ref().map(|report| readable(report.as_fd())),
+            self.stdin
+                .as_ref()
+                .map(|feed| PollFd::new(feed.pipe.as_fd(), PollFlags::POLLOUT)),
+        ];
+        let present: Vec<usize> = (0..fds.len()).filter(|i| fds[*i].is_some()).collect();
+        let mut polled: Vec<PollFd<'_>> = fds.into_iter().flatten().collect();
+        match poll(&mut polled, wait) {
+            Ok(_) => {}
+            Err(Errno::EINTR) => return Ok(()),
+            Err(e) => return Err(e.into()),
+        }
+        let ready: Vec<usize> = present
+            .into_iter()
+            .zip(&polled)
+            .filter(|(_, fd)| fd.revents().is_some_and(|events| !events.is_empty()))
+            .map(|(i, _)| i)
+            .collect();
+        drop(polled);
+        for i in ready {
+            match i {
+                1 => read(&mut self.stdout, &mut self.out),
+                2 => read(&mut self.stderr, &mut self.err),
+                3 => {
+                    if let Some(report) = &mut self.report {
+                        report.read()?;
+                    }
+                }
+                4 => {
+                    if let Some(feed) = &mut self.stdin
+                        && !feed.write()
+                    {
+                        self.stdin = None;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads once; closes a stream at its end.
+fn read(stream: &mut Option<OwnedFd>, captured: &mut Captured) {
+    let mut buffer = [0; 64 * 1024];
+    let Some(fd) = stream else { return };
+    match nix::unistd::read(&*fd, &mut buffer) {
+        Ok(0) => *stream = None,
+        Ok(n) => captured.push(&buffer[..n]),
+        Err(Errno::EINTR | Errno::EAGAIN) => {}
+        Err(_) => *stream = None,
+    }
+}
+
+/// What becomes readable when the process ends; `None` where the kernel has no such thing.
+fn opened(pid: Pid) -> Option<OwnedFd> {
+    // SAFETY: the call takes numbers only, and what it returns belongs to us alone.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0);
+        (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as i32))
+    }
+}
+
+fn has_ended(pid: Pid) -> bool {
+    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT | WaitPidFlag::WNOHANG;
+    match waitid(Id::Pid(pid), flags) {
+        Ok(WaitStatus::StillAlive) | Err(Errno::EINTR) => false,
+        // There is no such child: then there is nothing to wait for.
+        Ok(_) | Err(_) => true,
+    }
+}

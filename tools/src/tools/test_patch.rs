@@ -1,0 +1,44 @@
+//! `test_patch`: what of the changes is a test patch. For the host, which has it judged in another sandbox: what else
+//! is in this one may be of any making.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::state::FileContent;
+use super::submit::partition;
+use crate::tool::{Answer, Audience, Context, Tool, ToolError};
+use crate::tools::submission::{ChangedFile, Problem};
+
+pub struct TestPatch;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {}
+
+/// The changes, sorted.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SortedChanges {
+    /// Every file that differs from the base commit.
+    pub files: Vec<ChangedFile>,
+    pub problems: Vec<Problem>,
+    /// Those that a test patch may hold, for `restore`.
+    pub kept: Vec<FileContent>,
+}
+
+impl Tool for TestPatch {
+    type Args = Args;
+    const NAME: &'static str = "test_patch";
+    const DESCRIPTION: &'static str =
+        "The changes that can be part of a test patch. The others are put back, and named.";
+    const AUDIENCE: Audience = Audience::Host;
+
+    fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Answer, ToolError> {
+        let parts = partition::partition(context.workspace)?;
+        let sorted = SortedChanges {
+            files: parts.files,
+            problems: parts.problems,
+            kept: parts.kept.into_iter().map(FileContent::of).collect(),
+        };
+        Answer::with_data(format!("{} files are kept.", sorted.kept.len()), &sorted)
+    }
+}

@@ -1,0 +1,382 @@
+//! Programs that tools start try to reach the toolbox that started them: its memory, its streams, its files, its life.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use testwright_tools::outcomes::report::Outcome;
+
+use crate::project::{Project, answer, test};
+use crate::toolbox::Client;
+
+/// A project whose toolbox has a folder of its own, away from where programs write.
+struct Kept {
+    project: Project,
+    private: tempfile::TempDir,
+}
+
+impl Kept {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let private = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let mut project = Project::new(files);
+        project.config.private = Some(private.path().join("private"));
+        Kept { project, private }
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.private.path().join("private")
+    }
+}
+
+const PKG: &str = "def half(n):\n    return n // 2\n";
+const TESTS: &str = "import pkg\n\ndef test_old():\n    assert pkg.half(4) == 2\n";
+
+fn kept() -> Kept {
+    Kept::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", TESTS)])
+}
+
+/// What a snippet tries, one after the other: a line of `name: what happened` each.
+const ATTEMPTS: &str = r#"
+import ctypes, fcntl, os, signal
+libc = ctypes.CDLL(None, use_errno=True)
+toolbox = os.getppid()
+
+def attempt(name, work):
+    try:
+        work()
+        print(name + ": worked")
+    except OSError as error:
+        print(name + ": refused")
+
+def call(number, *arguments):
+    if libc.syscall(number, *arguments) < 0:
+        raise OSError(ctypes.get_errno(), "")
+
+def own_signals():
+    read, write = os.pipe()
+    fcntl.fcntl(read, fcntl.F_SETOWN, toolbox)
+"#;
+
+fn attempts(kept: &Kept, tried: &[(&str, &str)]) -> String {
+    let mut client = Client::start(&kept.project);
+    let mut code = ATTEMPTS.to_owned();
+    for (name, work) in tried {
+        code.push_str(&format!("attempt({name:?}, lambda: {work})\n"));
+    }
+    let (text, _) = client.call("run_python", &json!({ "code": code }));
+    // It answers as before.
+    let (alive, _) = client.call("shell", &json!({ "command": "echo alive" }));
+    assert_eq!(alive, "alive");
+    text
+}
+
+/// Calls without an effect of their own where they are allowed, so that the toolbox lives to tell.
+#[test]
+fn the_toolbox_is_out_of_reach() {
+    let tried = [
+        ("memory", "open('/proc/%d/mem' % toolbox, 'r+b')"),
+        ("output", "open('/proc/%d/fd/1' % toolbox, 'wb', 0)"),
+        ("input", "open('/proc/%d/fd/0' % toolbox, 'rb', 0)"),
+        ("signal", "os.kill(toolbox, 0)"),
+        ("stop", "os.kill(toolbox, signal.SIGCONT)"),
+        ("everybody", "os.kill(-1, 0)"),
+        ("group", "os.kill(-os.getpgid(toolbox), 0)"),
+        (
+            "threads",
+            "[os.kill(int(thread), 0) for thread in sorted(os.listdir('/proc/%d/task' % toolbox))]",
+        ),
+        ("owner of signals", "own_signals()"),
+        (
+            "queue",
+            "call(129, toolbox, 0, ctypes.create_string_buffer(128))",
+        ),
+        ("x32", "call(0x40000000 + 62, toolbox, 0)"),
+        ("pidfd", "os.close(os.pidfd_open(toolbox))"),
+        ("process vm", "call(311, toolbox, 0, 0, 0, 0, 0)"),
+        (
+            "limits",
+            "call(302, toolbox, 7, 0, ctypes.create_string_buffer(16))",
+        ),
+        ("priority", "os.setpriority(os.PRIO_PROCESS, toolbox, 0)"),
+        (
+            "scheduler",
+            "os.sched_setaffinity(toolbox, os.sched_getaffinity(0))",
+        ),
+        (
+            "memory victim",
+            "open('/proc/%d/oom_score_adj' % toolbox, 'w').write('0')",
+        ),
+    ];
+    let text = attempts(&kept(), &tried);
+    let worked: Vec<&str> = text.lines().filter(|l| !l.ends_with("refused")).collect();
+    assert_eq!(worked, Vec::<&str>::new());
+    assert_eq!(text.lines().count(), tried.len());
+}
+
+#[test]
+fn the_toolboxs_own_folder_is_not_written() {
+    let kept = kept();
+    let folder = kept.folder().display().to_string();
+    let tried = [
+        ("new file", format!("open({folder:?} + '/x', 'w')")),
+        (
+            "baseline",
+            format!("open({folder:?} + '/baseline.json', 'a')"),
+        ),
+        (
+            "truncated",
+            format!("os.truncate({folder:?} + '/baseline.json', 0)"),
+        ),
+        (
+            "removed",
+            format!("os.unlink({folder:?} + '/baseline.json')"),
+        ),
+        (
+            "renamed",
+            format!("os.rename({folder:?}, {folder:?} + '2')"),
+        ),
+        (
+            "linked",
+            format!("os.link({folder:?} + '/baseline.json', '/tmp/linked-%d' % os.getpid())"),
+        ),
+        ("report", format!("os.unlink({folder:?} + '/reports/x')")),
+        (
+            "new report",
+            format!("os.mkfifo({folder:?} + '/reports/x')"),
+        ),
+    ];
+    let tried: Vec<(&str, &str)> = tried.iter().map(|(n, w)| (*n, w.as_str())).collect();
+    let text = attempts(&kept, &tried);
+    let worked: Vec<&str> = text.lines().filter(|l| !l.ends_with("refused")).collect();
+    assert_eq!(worked, Vec::<&str>::new());
+}
+
+/// What tests need stays allowed.
+#[test]
+fn programs_write_where_they_always_could() {
+    let tried = [
+        ("workspace", "open('written', 'w').write('x')"),
+        ("renamed", "os.rename('written', 'pkg/written')"),
+        (
+            "temporary",
+            "open('/tmp/written-%d' % os.getpid(), 'w').write('x')",
+        ),
+        (
+            "moved",
+            "os.rename('/tmp/written-%d' % os.getpid(), '/tmp/moved-%d' % os.getpid())",
+        ),
+        ("removed", "os.unlink('/tmp/moved-%d' % os.getpid())"),
+        ("null", "open('/dev/null', 'w').write('x')"),
+        ("stderr", "open('/dev/stderr', 'w').write('')"),
+        (
+            "shared memory",
+            "open('/dev/shm/written-%d' % os.getpid(), 'w').write('x')",
+        ),
+        ("pipe", "os.mkfifo('pipe')"),
+        ("home", "open(os.path.expanduser('~/x'), 'w').write('x')"),
+        (
+            "own child",
+            "__import__('subprocess').Popen(['sleep', '60']).kill()",
+        ),
+        ("own group", "os.killpg(os.getpgrp(), 0)"),
+        (
+            "own limits",
+            "__import__('resource').setrlimit(__import__('resource').RLIMIT_CORE, (0, 0))",
+        ),
+    ];
+    let text = attempts(&kept(), &tried);
+    let refused: Vec<&str> = text.lines().filter(|l| !l.ends_with("worked")).collect();
+    assert_eq!(refused, Vec::<&str>::new());
+}
+
+#[test]
+fn the_handshake_says_what_is_in_force() {
+    let (_, data) = Client::start(&kept().project).call("handshake", &json!({}));
+    let all = json!({ "undumpable": true, "signals": true, "files": true, "filter": true });
+    assert_eq!(data["layers"], all);
+}
+
+/// What earlier calls left in the folders of a run has no part in the next one.
+#[test]
+fn a_run_of_tests_loads_nothing_that_an_earlier_program_left() {
+    let kept = kept();
+    let mut client = Client::start(&kept.project);
+    let tests = json!({ "tests": ["tests/test_a.py"] });
+    client.call("run_pytest", &tests);
+    let scratch = kept.project.config.scratch.display().to_string();
+    let private = kept.folder().display().to_string();
+    let code = format!(
+        "import os\n\
+         for root in [{scratch:?}, {private:?}]:\n    \
+         for folder, below, files in [(root, [], [])] + list(os.walk(root)):\n        \
+         for name in ['sitecustomize.py', 'usercustomize.py', 'testwright_record.py', 'json.py', 'pytest.py']:\n            \
+         try:\n                \
+         open(os.path.join(folder, name), 'w').write('import os; os._exit(77)')\n            \
+         except OSError:\n                \
+         pass\n\
+         for folder in ['pytest/plugin', 'pytest/children', 'children', 'plugin']:\n    \
+         os.makedirs(os.path.join({scratch:?}, folder), exist_ok=True)\n    \
+         open(os.path.join({scratch:?}, folder, 'sitecustomize.py'), 'w').write('import os; os._exit(77)')\n"
+    );
+    client.call("run_python", &json!({ "code": code }));
+    let (text, data) = client.call("run_pytest", &tests);
+    assert_eq!(data["tests"][0]["outcome"], "passed", "{text}");
+}
+
+/// A folder of the toolbox that is now a link, a file or not to be entered.
+#[test]
+fn folders_that_programs_replaced_are_made_again() {
+    let kept = kept();
+    let mut client = Client::start(&kept.project);
+    let scratch = kept.project.config.scratch.display().to_string();
+    let tests = json!({ "tests": ["tests/test_a.py"] });
+    for replace in [
+        format!("rm -rf {scratch}; ln -s /nowhere {scratch}"),
+        format!("rm -rf {scratch}; touch {scratch}"),
+        format!("rm -rf {scratch}; mkdir {scratch}; ln -s /nowhere {scratch}/home"),
+        format!("chmod 0 {scratch}"),
+    ] {
+        client.call("shell", &json!({ "command": replace }));
+        let (text, data) = client.call("run_pytest", &tests);
+        assert_eq!(data["tests"][0]["outcome"], "passed", "{replace}: {text}");
+    }
+}
+
+const FORGER: &str = r#"
+import json, os, pkg, sys
+
+def test_forger():
+    assert pkg.half(4) == 2
+    settings = sys.modules["testwright_record"].SETTINGS
+    me = "tests/test_a.py::test_forger"
+    failure = {"exception": "AssertionError", "kinds": ["AssertionError"], "message": "1 == 2", "name": None, "cause": None, "frames": []}
+    phase = {"event": "phase", "id": me, "when": "call", "outcome": "failed", "xfail": False, "unexpected": False, "seconds": 0.1, "failure": failure, "captured": ""}
+    with open(settings["report"], "wb", buffering=0) as report:
+        for event in [phase, {"event": "executed", "id": me, "files": ["pkg/__init__.py"]}, {"event": "end", "id": me}]:
+            report.write(json.dumps(event).encode() + b"\n")
+"#;
+
+/// It can add to the record, in the same process as what writes it; not to what the process ends with by itself.
+#[test]
+fn a_record_that_a_test_wrote_contradicts_the_exit_status() {
+    let kept = Kept::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", FORGER)]);
+    let report = answer(&kept.project.request(&["tests/test_a.py"])).report;
+    assert!(report.contradicted, "{report:#?}");
+    let sound = kept_report(&kept_with(
+        "def test_a():\n    assert 0\ndef test_b(): pass\n",
+    ));
+    assert!(!sound.contradicted && sound.tests.len() == 2, "{sound:#?}");
+}
+
+fn kept_with(tests: &str) -> Kept {
+    Kept::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", tests)])
+}
+
+fn kept_report(kept: &Kept) -> testwright_tools::outcomes::report::Report {
+    answer(&kept.project.request(&["tests/test_a.py"])).report
+}
+
+/// What was recorded once cannot be taken back: not by truncating, not by removing the report.
+#[test]
+fn a_record_is_not_rewritten() {
+    let tests = r#"
+import os, sys
+
+def test_a():
+    assert 0
+
+def test_b():
+    report = sys.modules["testwright_record"].SETTINGS["report"]
+    for work in [lambda: os.truncate(report, 0), lambda: os.unlink(report), lambda: open(report, "r").close,
+                 lambda: os.rename(report, report + "x")]:
+        try:
+            work()
+        except OSError:
+            pass
+"#;
+    let report = kept_report(&kept_with(tests));
+    let a = test(&report, "tests/test_a.py::test_a");
+    assert_eq!(a.outcome, Outcome::Failed, "{report:#?}");
+    let b = test(&report, "tests/test_a.py::test_b");
+    assert_eq!(b.outcome, Outcome::Passed, "{report:#?}");
+}
+
+/// Much more than is kept, and no end: the deadline is seen, and so is what was recorded before.
+#[test]
+fn a_record_without_end_is_read_to_the_deadline_only() {
+    let tests = r#"
+import os, sys
+
+def test_a():
+    assert 0
+
+def test_b():
+    report = open(sys.modules["testwright_record"].SETTINGS["report"], "wb", buffering=0)
+    while True:
+        report.write(b"x" * 65536)
+"#;
+    let kept = kept_with(tests);
+    let mut request = kept.project.request(&["tests/test_a.py"]);
+    request.seconds = 8;
+    let begun = Instant::now();
+    let report = answer(&request).report;
+    assert!(begun.elapsed() < Duration::from_secs(60));
+    assert!(report.timed_out);
+    let a = test(&report, "tests/test_a.py::test_a");
+    assert_eq!(a.outcome, Outcome::Failed, "{report:#?}");
+}
+
+/// What is said of the patch alone.
+fn dropped(kept: &Kept, prepare: &str) -> Vec<(String, String)> {
+    let mut client = Client::start(&kept.project);
+    client.call("shell", &json!({ "command": prepare }));
+    let (_, sorted) = client.call("test_patch", &json!({}));
+    let files = sorted["files"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    files
+        .iter()
+        .filter(|file| file["kept"] == false)
+        .map(|file| (text(&file["path"]), text(&file["reason"])))
+        .collect()
+}
+
+#[test]
+fn a_patch_holds_no_settings_of_the_runner_and_no_links() {
+    let kept = kept();
+    let found = dropped(
+        &kept,
+        "printf '[pytest]\\naddopts = -p planted\\n' | tee tests/pytest.ini tests/tox.ini tests/.pytest.ini > /dev/null; \
+         printf 'x' | tee tests/sitecustomize.py tests/.coveragerc > /dev/null; ln -s /etc/passwd tests/link; \
+         ln -s ../pkg/__init__.py tests/test_link.py; mkdir -p tests/data; echo '[x]' > tests/data/setup.cfg; \
+         printf 'def test_x(): pass\\n' > tests/test_x.py",
+    );
+    let paths: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(
+        paths,
+        [
+            "tests/.coveragerc",
+            "tests/.pytest.ini",
+            "tests/link",
+            "tests/pytest.ini",
+            "tests/sitecustomize.py",
+            "tests/test_link.py",
+            "tests/tox.ini"
+        ]
+    );
+}
+
+/// Where tests lie is what the base commit says, whatever a model writes into the settings before a restart.
+#[test]
+fn settings_that_make_tests_of_the_code_have_no_effect() {
+    let kept = Kept::new(&[("pkg/latest.py", PKG), ("tests/test_a.py", TESTS)]);
+    std::fs::write(
+        kept.project.root().join("pytest.ini"),
+        "[pytest]\npython_files = *.py\n",
+    )
+    .unwrap();
+    let changed = dropped(&kept, "echo 'def half(n): return 0' > pkg/latest.py");
+    assert!(
+        changed.iter().any(|(path, _)| path == "pkg/latest.py"),
+        "{changed:?}"
+    );
+}
