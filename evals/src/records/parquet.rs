@@ -1,6 +1,9 @@
 //! Rows of a Parquet file as JSON objects: texts, numbers, truth values, lists and structs as they are; points in time as
 //! RFC 3339 texts.
 
+mod limits;
+mod thrift;
+
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -32,7 +35,11 @@ fn read(bytes: Vec<u8>) -> Result<Vec<(usize, Value)>, String> {
         let line = message.lines().next().unwrap_or_default();
         format!("it cannot be read: {line}")
     };
-    let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).map_err(wrong)?;
+    let bytes = bytes::Bytes::from(bytes);
+    limits::footer(&bytes)?;
+    let reader = SerializedFileReader::new(bytes.clone()).map_err(wrong)?;
+    limits::pages(&bytes, reader.metadata())?;
+    limits::texts(&reader, limits::BYTES)?;
     let schema = reader.metadata().file_metadata().schema_descr();
     let units: Vec<Option<TimeUnit>> = schema.root_schema().get_fields().iter().map(unit).collect();
     let mut rows = Vec::new();

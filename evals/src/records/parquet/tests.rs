@@ -246,3 +246,46 @@ fn damaged_bytes_are_an_error_at_most() {
     }
     assert!((100..600).contains(&errors), "{errors}");
 }
+
+/// A text of a mebibyte that every row names.
+#[test]
+fn texts_are_counted_as_often_as_they_are_named() {
+    let times = 100;
+    for is_list in [false, true] {
+        let schema = match is_list {
+            true => {
+                "message schema { REQUIRED group a (LIST) { REPEATED group list { REQUIRED BYTE_ARRAY element (UTF8); } } }"
+            }
+            false => "message schema { REQUIRED BYTE_ARRAY a (UTF8); }",
+        };
+        let schema = std::sync::Arc::new(parse_message_type(schema).unwrap());
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .set_dictionary_page_size_limit(1 << 30)
+            .build();
+        let mut bytes = Vec::new();
+        let mut writer =
+            SerializedFileWriter::new(&mut bytes, schema, std::sync::Arc::new(properties)).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        let ColumnWriter::ByteArrayColumnWriter(texts) = column.untyped() else {
+            unreachable!()
+        };
+        let values = vec![ByteArray::from(vec![b'x'; 1 << 20]); times];
+        let levels: Vec<i16> = (0..times).map(|at| i16::from(at > 0)).collect();
+        let (defined, repeated) = is_list.then(|| (vec![1i16; times], levels)).unzip();
+        texts
+            .write_batch(&values, defined.as_deref(), repeated.as_deref())
+            .unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+        writer.close().unwrap();
+        assert!(bytes.len() < 1 << 20, "{} bytes", bytes.len());
+        let reader =
+            parquet::file::reader::SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap();
+        let all = (times as u64) << 20;
+        assert!(super::limits::texts(&reader, all).is_ok());
+        let refused = super::limits::texts(&reader, all - 1).unwrap_err();
+        assert!(refused.contains("more than there is room for"), "{refused}");
+    }
+}

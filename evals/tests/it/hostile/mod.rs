@@ -2,6 +2,7 @@
 
 mod dataset;
 mod files;
+mod parquet;
 mod predictions;
 mod results;
 
