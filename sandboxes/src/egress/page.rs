@@ -139,13 +139,9 @@ fn rewrite_html(text: &str, url: &Url, place: &str) -> (Vec<u8>, Files) {
             page.push_str(&format!("#sha256={sha256}"));
         }
         page.push('"');
-        for key in [
-            "data-requires-python",
-            "data-yanked",
-            "data-core-metadata",
-            "data-dist-info-metadata",
-        ] {
-            if let Some(value) = found.get(key) {
+        // Versions of Python, dates of upload, what was withdrawn.
+        for (key, value) in &found {
+            if key.starts_with("data-") {
                 page.push_str(&format!(" {key}=\"{}\"", escaped(value)));
             }
         }
@@ -257,7 +253,7 @@ mod tests {
     fn html_is_written_anew() {
         let body = format!(
             "<html><base href='https://files.example.org/a/'><script>x</script>\n\
-             <A class=x HREF=\"b/thing-1.0.tar.gz#sha256={DIGEST}\" data-requires-python='&gt;=3.6' data-yanked onclick=\"x\">t</A>\n\
+             <A class=x HREF=\"b/thing-1.0.tar.gz#sha256={DIGEST}\" data-requires-python='&gt;=3.6' data-yanked data-upload-time=\"2020-01-01T00:00:00Z\" onclick=\"x\">t</A>\n\
              <a href='thing%2B1.whl?x=1&amp;y=2' data-core-metadata=true>u</a><a href='/other/'>v</a></html>"
         );
         let (text, files) = page(&body, false);
@@ -265,7 +261,7 @@ mod tests {
             text,
             format!(
                 "<!DOCTYPE html>\n<html><body>\n\
-                 <a href=\"../files/thing-1.0.tar.gz#sha256={DIGEST}\" data-requires-python=\"&gt;=3.6\" data-yanked=\"\">thing-1.0.tar.gz</a><br>\n\
+                 <a href=\"../files/thing-1.0.tar.gz#sha256={DIGEST}\" data-requires-python=\"&gt;=3.6\" data-upload-time=\"2020-01-01T00:00:00Z\" data-yanked=\"\">thing-1.0.tar.gz</a><br>\n\
                  <a href=\"../files/thing+1.whl\" data-core-metadata=\"true\">thing+1.whl</a><br>\n</body></html>\n"
             )
         );

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::environment::{BuildSettings, Environment, prepare};
+use testwright_sandboxes::recipe::Recipe;
 
 use super::network::recipe_here;
 use crate::index_server::{Answer, Server, wheels};
@@ -12,11 +13,19 @@ use crate::place::{Place, shell};
 
 /// With this index before the place's own.
 async fn build(place: &Place, index: &Server) -> Result<Environment, SandboxError> {
+    build_with(place, index, recipe_here()).await
+}
+
+async fn build_with(
+    place: &Place,
+    index: &Server,
+    recipe: Recipe,
+) -> Result<Environment, SandboxError> {
     let settings = BuildSettings {
         index_url: Some(format!("http://127.0.0.1:{}/simple", index.port)),
         ..place.settings()
     };
-    let (source, recipe) = (place.source(), recipe_here());
+    let source = place.source();
     let backend = place.backend.as_ref();
     prepare(backend, &source, &recipe, "a test", &settings, &|_| ()).await
 }
@@ -170,7 +179,9 @@ async fn an_index_of_html_works() {
         let links: String = names
             .map(|name| name.into_string().unwrap())
             .filter(|name| name.starts_with(&format!("{project}-")))
-            .map(|name| format!("<a href='{name}'>{name}</a>"))
+            .map(|name| {
+                format!("<a href='{name}' data-upload-time='2020-01-01T00:00:00Z'>{name}</a>")
+            })
             .collect();
         if links.is_empty() {
             return Answer::nothing();
@@ -181,7 +192,12 @@ async fn an_index_of_html_works() {
             format!("<base href='/files/'>{links}"),
         )
     });
-    let built = build(&place, &index).await.unwrap();
+    // Dates of upload are there as well.
+    let dated = Recipe {
+        exclude_newer: Some("2021-01-01".to_owned()),
+        ..recipe_here()
+    };
+    let built = build_with(&place, &index, dated).await.unwrap();
     assert!(built.packages.contains(&"extra==1.0".to_owned()));
     let sandbox = place.sandbox(&built).await;
     let python = built
