@@ -11,6 +11,7 @@ use super::blank::blank;
 use super::contribution::Contribution;
 use super::instance::{Ready, State};
 use super::logs::{Owner, log};
+use super::notes::{NOTE, bound};
 use super::runs::{Ran, Run};
 use super::{Harness, Stopped, TESTS, observe, stopped};
 use crate::dataset::Instance;
@@ -24,9 +25,6 @@ use crate::verdict::{Observed, Pairs};
 const PATCH: usize = 32 << 20;
 const FILES: usize = 5_000;
 const BYTES: usize = 256 << 20;
-/// Notes of a result, and characters of one.
-const NOTES: usize = 100;
-const NOTE: usize = 2_000;
 
 /// `PYTHONHASHSEED` of the runs in company and alone.
 const SEEDS: [u32; 2] = [0, 1];
@@ -379,18 +377,6 @@ impl Ready {
         }
         let again = repository::apply(&self.tree, &self.fix, patch)?;
         Ok(again.unwrap_or_else(|_| old.clone()))
-    }
-}
-
-/// Notes quote what a prediction names and prints.
-fn bound(notes: &mut Vec<String>) {
-    let more = notes.len().saturating_sub(NOTES);
-    notes.truncate(NOTES);
-    for note in notes.iter_mut() {
-        *note = shown(note, NOTE);
-    }
-    if more > 0 {
-        notes.push(format!("and {more} more"));
     }
 }
 

@@ -27,7 +27,7 @@ impl Harness {
         }
         let sandbox = self.start(&ready.old.environment.saved).await?;
         let looked = async {
-            super::runs::put(sandbox.as_ref(), &ready.old.files).await?;
+            super::files::put(sandbox.as_ref(), &ready.old.files).await?;
             let request = encode(&Request { wanted })?;
             let said = self.ask(sandbox.as_ref(), "peek", &request, TIME).await?;
             said.map_err(Ended::error)

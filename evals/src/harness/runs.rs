@@ -1,7 +1,6 @@
 //! One run of tests in a sandbox of its own, kept by content: the same environment, files, tests and grader are not run
 //! twice. A record is written aside and renamed, so that one cut short is never read.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -16,8 +15,8 @@ use testwright_tools::outcomes::report::Report;
 use testwright_tools::test_run::{Answer, Measure, Request};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
-use super::Harness;
 use super::instance::State;
+use super::{Harness, files};
 
 /// How long after the run's own deadline an answer may still come.
 const GRACE: Duration = Duration::from_secs(60);
@@ -26,8 +25,6 @@ const SAID: usize = 2_000;
 /// Bytes of an answer, and of what comes beside it. Thousands of tests that all fail take a small part of it; the sandbox
 /// may be made to say anything, and this is our memory.
 const ANSWER: u64 = 128 << 20;
-/// Paths that one command is given: together they must fit into its arguments.
-const AT_ONCE: usize = 200;
 /// A test of ours, where those of a prediction do not run.
 const CONTROL: &str = "test_testwright_control.py";
 
@@ -267,8 +264,8 @@ impl Harness {
         run: &Run<'_>,
         sandbox: &dyn Sandbox,
     ) -> Result<Result<Answer, Ended>, SandboxError> {
-        put(sandbox, &run.state.files).await?;
-        put(sandbox, run.files).await?;
+        files::put(sandbox, &run.state.files).await?;
+        files::put(sandbox, run.files).await?;
         let environment = &run.state.environment;
         environment.start_services(sandbox).await?;
         let mut measure = None;
@@ -416,72 +413,6 @@ fn runner(
         kind,
         options: recipe.options.clone(),
     })
-}
-
-/// Puts files over a sandbox's workspace. They get a new time of change: a compiled copy of what was there before is
-/// never taken for theirs.
-pub(super) async fn put(sandbox: &dyn Sandbox, files: &Files) -> Result<(), SandboxError> {
-    let workspace = sandbox.facts().paths.workspace.clone();
-    let gone = files.iter().filter(|(_, file)| file.is_none());
-    let gone: Vec<&str> = gone.map(|(path, _)| path.as_str()).collect();
-    if !gone.is_empty() {
-        for gone in gone.chunks(AT_ONCE) {
-            done(sandbox, "rm -f -- \"$@\"", gone).await?;
-        }
-        // As git has it, a folder without files is none: something else may come in its place.
-        let folders = gone.iter().filter_map(|path| path.rsplit_once('/'));
-        let folders: BTreeSet<&str> = folders.map(|(folder, _)| folder).collect();
-        let folders: Vec<&str> = folders.into_iter().collect();
-        let script = "for f in \"$@\"; do rmdir -p -- \"$f\" 2>/dev/null; done; true";
-        for folders in folders.chunks(AT_ONCE) {
-            done(sandbox, script, folders).await?;
-        }
-    }
-    for (path, file) in files {
-        let Some(file) = file else { continue };
-        let mode = match file.kind {
-            FileKind::Plain => 0o644,
-            FileKind::Executable => 0o755,
-            FileKind::Link => {
-                let target = String::from_utf8_lossy(&file.content).into_owned();
-                let link = "mkdir -p -- \"$(dirname -- \"$2\")\" && ln -sfn -- \"$1\" \"$2\"";
-                let script = format!("set -- \"$2\" \"$1\"; {CLEAR}; set -- \"$2\" \"$1\"; {link}");
-                done(sandbox, &script, &[&target, path]).await?;
-                continue;
-            }
-        };
-        let target = workspace.join(path);
-        if sandbox.upload(&target, &file.content, mode).await.is_err() {
-            // A build may have left a folder where the file is to be, or a file where its folder is.
-            done(sandbox, CLEAR, &[path]).await?;
-            sandbox.upload(&target, &file.content, mode).await?;
-        }
-    }
-    Ok(())
-}
-
-/// Takes away what is in the way of a file of this path (the first argument): a folder in its place, or files in the place of
-/// its folders.
-const CLEAR: &str = "p=; f=$1; while :; do case $f in */*) p=$p${f%%/*}; f=${f#*/}; \
-    if [ ! -d \"$p\" ] && { [ -e \"$p\" ] || [ -L \"$p\" ]; }; then rm -f -- \"$p\"; fi; p=$p/;; *) break;; esac; done; \
-    if [ -d \"$1\" ] && [ ! -L \"$1\" ]; then rm -rf -- \"$1\"; fi";
-
-/// Runs a script that has to succeed.
-async fn done(sandbox: &dyn Sandbox, script: &str, words: &[&str]) -> Result<(), SandboxError> {
-    let argv = ["sh", "-c", script, "sh"];
-    let command = Command::new(argv.iter().chain(words).copied());
-    let done =
-        testwright_sandboxes::sandbox::output(sandbox, &command, Duration::from_secs(60)).await?;
-    if done.code == 0 {
-        return Ok(());
-    }
-    Err(SandboxError::new(
-        ErrorKind::System,
-        format!(
-            "change files in the sandbox: {}",
-            String::from_utf8_lossy(&done.stderr).trim()
-        ),
-    ))
 }
 
 pub(super) fn encode(value: &impl Serialize) -> Result<Vec<u8>, SandboxError> {

@@ -1,0 +1,77 @@
+//! Puts the files of a state and of a prediction into a sandbox's workspace.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use testwright_sandboxes::error::ErrorKind;
+use testwright_sandboxes::repository::{FileKind, Files};
+use testwright_sandboxes::{Command, Sandbox, SandboxError};
+
+/// Paths that one command is given: together they must fit into its arguments.
+const AT_ONCE: usize = 200;
+
+/// Puts files over a sandbox's workspace. They get a new time of change: a compiled copy of what was there before is
+/// never taken for theirs.
+pub(super) async fn put(sandbox: &dyn Sandbox, files: &Files) -> Result<(), SandboxError> {
+    let workspace = sandbox.facts().paths.workspace.clone();
+    let gone = files.iter().filter(|(_, file)| file.is_none());
+    let gone: Vec<&str> = gone.map(|(path, _)| path.as_str()).collect();
+    if !gone.is_empty() {
+        for gone in gone.chunks(AT_ONCE) {
+            done(sandbox, "rm -f -- \"$@\"", gone).await?;
+        }
+        // As git has it, a folder without files is none: something else may come in its place.
+        let folders = gone.iter().filter_map(|path| path.rsplit_once('/'));
+        let folders: BTreeSet<&str> = folders.map(|(folder, _)| folder).collect();
+        let folders: Vec<&str> = folders.into_iter().collect();
+        let script = "for f in \"$@\"; do rmdir -p -- \"$f\" 2>/dev/null; done; true";
+        for folders in folders.chunks(AT_ONCE) {
+            done(sandbox, script, folders).await?;
+        }
+    }
+    for (path, file) in files {
+        let Some(file) = file else { continue };
+        let mode = match file.kind {
+            FileKind::Plain => 0o644,
+            FileKind::Executable => 0o755,
+            FileKind::Link => {
+                let target = String::from_utf8_lossy(&file.content).into_owned();
+                let link = "mkdir -p -- \"$(dirname -- \"$2\")\" && ln -sfn -- \"$1\" \"$2\"";
+                let script = format!("set -- \"$2\" \"$1\"; {CLEAR}; set -- \"$2\" \"$1\"; {link}");
+                done(sandbox, &script, &[&target, path]).await?;
+                continue;
+            }
+        };
+        let target = workspace.join(path);
+        if sandbox.upload(&target, &file.content, mode).await.is_err() {
+            // A build may have left a folder where the file is to be, or a file where its folder is.
+            done(sandbox, CLEAR, &[path]).await?;
+            sandbox.upload(&target, &file.content, mode).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes away what is in the way of a file of this path (the first argument): a folder in its place, or files in the place of
+/// its folders.
+const CLEAR: &str = "p=; f=$1; while :; do case $f in */*) p=$p${f%%/*}; f=${f#*/}; \
+    if [ ! -d \"$p\" ] && { [ -e \"$p\" ] || [ -L \"$p\" ]; }; then rm -f -- \"$p\"; fi; p=$p/;; *) break;; esac; done; \
+    if [ -d \"$1\" ] && [ ! -L \"$1\" ]; then rm -rf -- \"$1\"; fi";
+
+/// Runs a script that has to succeed.
+async fn done(sandbox: &dyn Sandbox, script: &str, words: &[&str]) -> Result<(), SandboxError> {
+    let argv = ["sh", "-c", script, "sh"];
+    let command = Command::new(argv.iter().chain(words).copied());
+    let done =
+        testwright_sandboxes::sandbox::output(sandbox, &command, Duration::from_secs(60)).await?;
+    if done.code == 0 {
+        return Ok(());
+    }
+    Err(SandboxError::new(
+        ErrorKind::System,
+        format!(
+            "change files in the sandbox: {}",
+            String::from_utf8_lossy(&done.stderr).trim()
+        ),
+    ))
+}
