@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 
 use crate::list;
 use crate::process;
+use crate::python::STACK;
 use crate::tool::{Answer, AnyTool, Audience, Context, ToolError};
 use crate::workspace::Workspace;
 
@@ -37,7 +38,7 @@ pub fn serve(workspace: Workspace) -> Result<(), String> {
         .build()
         .map_err(|e| e.to_string())?;
     let server = Server {
-        jobs: start_worker(workspace),
+        jobs: start_worker(workspace).map_err(|e| e.to_string())?,
     };
     let streams = stdio::stdio(runtime.handle());
     let result = runtime.block_on(async {
@@ -53,6 +54,23 @@ pub fn serve(workspace: Workspace) -> Result<(), String> {
     // Not awaited: a thread may be blocked on reading stdin or in a tool.
     runtime.shutdown_background();
     result.map(drop)
+}
+
+/// Serves on any stream, for the fuzz targets: `answer` stands in for the thread that runs tools.
+#[cfg(fuzzing)]
+pub async fn serve_on<S>(stream: S, answer: fn(&dyn AnyTool, Value) -> Result<Answer, ToolError>)
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
+{
+    let (jobs, queue) = mpsc::channel::<Job>();
+    std::thread::spawn(move || {
+        for job in queue {
+            let _ = job.answer.send(answer(job.tool, job.arguments));
+        }
+    });
+    if let Ok(service) = (Server { jobs }).serve(stream).await {
+        let _ = service.waiting().await;
+    }
 }
 
 /// Calls a tool with a deadline. A panic of a tool is a fault of ours, not the model's.
@@ -106,16 +124,17 @@ struct Job {
     answer: oneshot::Sender<Result<Answer, ToolError>>,
 }
 
-fn start_worker(mut workspace: Workspace) -> mpsc::Sender<Job> {
+fn start_worker(mut workspace: Workspace) -> std::io::Result<mpsc::Sender<Job>> {
     let (jobs, queue) = mpsc::channel::<Job>();
-    std::thread::spawn(move || {
+    let worker = std::thread::Builder::new().stack_size(STACK);
+    worker.spawn(move || {
         for job in queue {
             let result = call(job.tool, &mut workspace, job.arguments, job.time);
             // Nobody waits for it any more: the client went away.
             let _ = job.answer.send(result);
         }
-    });
-    jobs
+    })?;
+    Ok(jobs)
 }
 
 struct Server {
