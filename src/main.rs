@@ -13,6 +13,7 @@ fn main() -> ExitCode {
     return_large_blocks();
     match tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
+        .thread_stack_size(testwright_tools::python::STACK)
         .enable_all()
         .build()
     {

@@ -27,9 +27,12 @@ pub use checkout::Checkout;
 pub use files::{nearest, walker};
 pub use layout::Layout;
 pub use patch::unified;
+#[cfg(fuzzing)]
+pub use {archive::Archive, patch::patch};
 
 use crate::config::Config;
 use crate::tool::ToolError;
+#[cfg(not(fuzzing))]
 use archive::Archive;
 use changes::Tracker;
 

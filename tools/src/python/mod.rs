@@ -18,7 +18,7 @@ mod tokens;
 pub use contributed::contributed;
 pub use definitions::{Definition, Kind, flatten, in_function, plain_name};
 pub use imports::{Binding, Import};
-pub use module::{Module, SyntaxError};
+pub use module::{Module, STACK, SyntaxError};
 pub use names::{OuterNames, Undefined, new_undefined_names, outer_names, undefined_names};
 pub use resolve::{Found, module_name, suggest};
 pub use scopes::{Scope, scopes};

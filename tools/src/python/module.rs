@@ -2,10 +2,19 @@
 
 use tree_sitter::{Node, Parser, Tree};
 
+/// Levels of nesting that are followed. Those who walk a tree recurse, and code that nests without end must not exhaust
+/// the stack: CPython takes 100 levels of indentation and 200 of brackets, and some thousand operators in a row.
+const DEEPEST: usize = 3000;
+
+/// Bytes of stack for a thread that works with modules: enough for the deepest, in a build without optimisation too.
+pub const STACK: usize = 16 << 20;
+
 /// Source and syntax tree of one file.
 pub struct Module {
     text: String,
     tree: Tree,
+    /// The line on which the nesting passes [`DEEPEST`]; the tree is empty then.
+    too_deep: Option<usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,15 +31,24 @@ impl Module {
         let mut parser = Parser::new();
         // The grammar is compiled in together with this version of the library, and no time limit is set.
         #[allow(clippy::expect_used)]
-        let tree = {
+        let mut parse = |text: &str| {
             parser
                 .set_language(&tree_sitter_python::LANGUAGE.into())
                 .expect("the grammar fits the library");
             parser
-                .parse(&text, None)
+                .parse(text, None)
                 .expect("a parse without limits ends in a tree")
         };
-        Module { text, tree }
+        let mut tree = parse(&text);
+        let too_deep = passes(&tree, DEEPEST);
+        if too_deep.is_some() {
+            tree = parse("");
+        }
+        Module {
+            text,
+            tree,
+            too_deep,
+        }
     }
 
     pub fn text(&self) -> &str {
@@ -49,6 +67,10 @@ impl Module {
     /// Places that do not parse, in order, one for a line.
     pub fn errors(&self) -> Vec<SyntaxError> {
         let mut found = Vec::new();
+        if let Some(line) = self.too_deep {
+            let what = format!("it nests more than {DEEPEST} levels deep");
+            found.push(SyntaxError { line, what });
+        }
         if self.root().has_error() {
             self.collect_errors(self.root(), &mut found);
         }
@@ -99,6 +121,27 @@ impl Module {
                 None => true,
             })
             .collect()
+    }
+}
+
+/// The line on which a tree is deeper than `most` levels.
+fn passes(tree: &Tree, most: usize) -> Option<usize> {
+    let mut cursor = tree.walk();
+    let mut depth = 0;
+    loop {
+        if cursor.goto_first_child() {
+            depth += 1;
+            if depth > most {
+                return Some(cursor.node().start_position().row + 1);
+            }
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return None;
+            }
+            depth -= 1;
+        }
     }
 }
 

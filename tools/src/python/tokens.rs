@@ -8,21 +8,20 @@ use super::Module;
 /// The tokens of a node, in order. `skip` leaves out whole nodes.
 pub fn tokens(module: &Module, node: Node<'_>, skip: &dyn Fn(Node<'_>) -> bool) -> Vec<String> {
     let mut out = Vec::new();
-    collect(module, node, skip, &mut out);
+    if !is_docstring(node) {
+        collect(module, node, is_body(node), skip, &mut out);
+    }
     out
 }
 
 fn collect(
     module: &Module,
     node: Node<'_>,
+    is_body: bool,
     skip: &dyn Fn(Node<'_>) -> bool,
     out: &mut Vec<String>,
 ) {
-    if node.kind() == "comment"
-        || node.kind() == "line_continuation"
-        || is_docstring(node)
-        || skip(node)
-    {
+    if node.kind() == "comment" || node.kind() == "line_continuation" || skip(node) {
         return;
     }
     match node.kind() {
@@ -62,6 +61,12 @@ fn collect(
         .children(&mut cursor)
         .filter(|c| c.kind() != "comment")
         .collect();
+    // Found on the way down: a parent is looked for from the root of the tree on.
+    let docstring = children
+        .iter()
+        .find(|child| child.is_named())
+        .filter(|child| is_body && is_string(**child))
+        .map(Node::id);
     let named = children.iter().filter(|c| c.is_named()).count();
     for (at, child) in children.iter().enumerate() {
         let before_closer = children
@@ -72,38 +77,48 @@ fn collect(
         if child.kind() == "," && before_closer && !makes_tuple {
             continue;
         }
-        if child.kind() == ";" {
+        if child.kind() == ";" || Some(child.id()) == docstring {
             continue;
         }
-        collect(module, *child, skip, out);
+        let is_body = child.kind() == "block" && is_definition(node);
+        collect(module, *child, is_body, skip, out);
     }
     if is_block {
         out.push("}".to_owned());
     }
 }
 
-/// A string that stands first in the body of a function, class or module.
+/// A statement that is a string, and the first of a module, a class or a function.
 pub fn is_docstring(node: Node<'_>) -> bool {
-    if node.kind() != "expression_statement" || node.named_child_count() != 1 {
-        return false;
-    }
-    if node.named_child(0).is_none_or(|c| c.kind() != "string") {
+    if !is_string(node) {
         return false;
     }
     let Some(parent) = node.parent() else {
         return false;
     };
-    let is_body = match parent.kind() {
-        "module" => true,
-        "block" => parent
-            .parent()
-            .is_some_and(|p| matches!(p.kind(), "function_definition" | "class_definition")),
-        _ => false,
-    };
     let mut cursor = parent.walk();
-    is_body
+    is_body(parent)
         && parent
             .named_children(&mut cursor)
             .find(|c| c.kind() != "comment")
             .is_some_and(|c| c.id() == node.id())
+}
+
+fn is_string(node: Node<'_>) -> bool {
+    node.kind() == "expression_statement"
+        && node.named_child_count() == 1
+        && node.named_child(0).is_some_and(|c| c.kind() == "string")
+}
+
+/// The statements of a module, a class or a function.
+fn is_body(node: Node<'_>) -> bool {
+    match node.kind() {
+        "module" => true,
+        "block" => node.parent().is_some_and(is_definition),
+        _ => false,
+    }
+}
+
+fn is_definition(node: Node<'_>) -> bool {
+    matches!(node.kind(), "function_definition" | "class_definition")
 }

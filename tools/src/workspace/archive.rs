@@ -47,6 +47,7 @@ impl Archive {
             ))
         };
         let file = File::open(path).map_err(broken)?;
+        let length = file.metadata().map_err(broken)?.len();
         let mut archive = tar::Archive::new(file.try_clone().map_err(broken)?);
         let (mut entries, mut folders) = (BTreeMap::new(), BTreeSet::new());
         for entry in archive.entries_with_seek().map_err(broken)? {
@@ -54,6 +55,10 @@ impl Archive {
             let kind = entry.header().entry_type();
             if !kind.is_file() && !kind.is_symlink() {
                 continue;
+            }
+            // Room for a content is made by its size, before it is read.
+            if entry.size() > length {
+                return Err(broken(std::io::ErrorKind::UnexpectedEof.into()));
             }
             let Some(name) = plain(&entry.path().map_err(broken)?) else {
                 continue;

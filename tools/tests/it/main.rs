@@ -3,6 +3,7 @@
 
 mod coverage;
 mod hostile;
+mod hostile_sources;
 mod other_runners;
 mod project;
 mod runner;
