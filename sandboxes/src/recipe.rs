@@ -23,6 +23,7 @@ pub(crate) use pythons::parse as parse_python;
 pub use pythons::{KNOWN as KNOWN_PYTHONS, available as available_pythons, resolution_date};
 pub use strict::{parse, parse_table};
 
+use crate::error::{ErrorKind, SandboxError};
 use crate::repository::Source;
 use crate::sandbox::Result;
 
@@ -107,6 +108,9 @@ impl Default for Runner {
     }
 }
 
+/// Bytes of a repository's file that is read for a recipe.
+const MOST_BYTES: u64 = 1 << 20;
+
 /// What the user wants other than found.
 #[derive(Debug, Clone, Default)]
 pub struct Overrides {
@@ -127,6 +131,10 @@ pub struct Overrides {
 pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> {
     let tree = source.tree()?;
     let mut layers = Vec::new();
+    if tree.is_larger("testwright.toml", MOST_BYTES) {
+        let message = "testwright.toml: it has more than 1 MiB";
+        return Err(SandboxError::new(ErrorKind::Input, message));
+    }
     if let Some(text) = tree.text("testwright.toml")?
         && let Some(table) = strict::environment_table(&text, "testwright.toml")?
     {

@@ -7,9 +7,17 @@ use regex::Regex;
 
 use super::ini::Ini;
 use super::pythons::{Hints, choose, timestamp};
-use super::{Recipe, setup_py};
+use super::{MOST_BYTES, Recipe, setup_py};
 use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
+
+/// A file that is looked at; one that no person can have written is as if it were not there.
+fn text(tree: &Tree, path: &str) -> Result<Option<String>> {
+    match tree.is_larger(path, MOST_BYTES) {
+        true => Ok(None),
+        false => tree.text(path),
+    }
+}
 
 /// The files that are looked at, read once.
 pub(super) struct Files {
@@ -22,7 +30,7 @@ pub(super) struct Files {
 
 impl Files {
     fn read(tree: &Tree) -> Result<Files> {
-        let text = |path: &str| -> Result<String> { Ok(tree.text(path)?.unwrap_or_default()) };
+        let text = |path: &str| -> Result<String> { Ok(text(tree, path)?.unwrap_or_default()) };
         Ok(Files {
             // A broken file is the build's to report, with the message of the program that needs it.
             pyproject: text("pyproject.toml")?.parse().unwrap_or_default(),
@@ -185,7 +193,7 @@ fn python_hints(
     let more = r#"[,\[]\s*["']3\.(\d{1,2})\b"#;
     let tox = r"py3(\d{1,2})\b";
     let mut look = |path: &str, patterns: &[&str]| -> Result<()> {
-        let Some(text) = tree.text(path)? else {
+        let Some(text) = text(tree, path)? else {
             return Ok(());
         };
         let before = hints.named.len();

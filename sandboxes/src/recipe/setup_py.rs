@@ -32,13 +32,18 @@ impl Literal {
     }
 }
 
+/// Levels of lists and dictionaries that are read.
+const DEEPEST: usize = 50;
+/// Right sides that are read before a name is given up: each may be as long as the file.
+const MOST_READ: usize = 200;
+
 /// The literal that follows `name=` (an argument or an assignment), wherever it first has one. A name on the right
 /// side is looked up once.
 pub(super) fn literal(code: &str, name: &str) -> Option<Literal> {
-    find(code, name, 2)
+    find(code, name, 2, &mut MOST_READ.clone())
 }
 
-fn find(code: &str, name: &str, depth: usize) -> Option<Literal> {
+fn find(code: &str, name: &str, depth: usize, left: &mut usize) -> Option<Literal> {
     let mut from = 0;
     while let Some(at) = code[from..].find(name) {
         let start = from + at;
@@ -60,7 +65,11 @@ fn find(code: &str, name: &str, depth: usize) -> Option<Literal> {
         let Some(value) = value.filter(|v| !v.starts_with('=')) else {
             continue;
         };
-        let mut reader = Reader { rest: value };
+        *left = left.checked_sub(1)?;
+        let mut reader = Reader {
+            rest: value,
+            depth: 0,
+        };
         if let Some(literal) = reader.value() {
             return Some(literal);
         }
@@ -72,7 +81,7 @@ fn find(code: &str, name: &str, depth: usize) -> Option<Literal> {
         if depth > 0
             && !word.is_empty()
             && word != name
-            && let Some(found) = find(code, &word, depth - 1)
+            && let Some(found) = find(code, &word, depth - 1, left)
         {
             return Some(found);
         }
@@ -82,6 +91,7 @@ fn find(code: &str, name: &str, depth: usize) -> Option<Literal> {
 
 struct Reader<'a> {
     rest: &'a str,
+    depth: usize,
 }
 
 impl Reader<'_> {
@@ -113,9 +123,17 @@ impl Reader<'_> {
         self.skip();
         let first = self.rest.chars().next()?;
         match first {
-            '[' => self.list(']'),
-            '(' => self.list(')'),
-            '{' => self.dict(),
+            '[' | '(' | '{' if self.depth == DEEPEST => None,
+            '[' | '(' | '{' => {
+                self.depth += 1;
+                let found = match first {
+                    '[' => self.list(']'),
+                    '(' => self.list(')'),
+                    _ => self.dict(),
+                };
+                self.depth -= 1;
+                found
+            }
             '"' | '\'' => self.text().map(Literal::Text),
             'r' | 'u' | 'b' if self.rest[1..].starts_with(['"', '\'']) => {
                 self.rest = &self.rest[1..];

@@ -1,6 +1,8 @@
 //! Recipes for small repositories written into temporary folders.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod hostile;
+
 use super::*;
 use crate::repository::{OpenOptions, open};
 

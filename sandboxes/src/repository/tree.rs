@@ -92,6 +92,10 @@ impl Tree {
             .map(|c| String::from_utf8_lossy(&c).into_owned()))
     }
 
+    pub(crate) fn is_larger(&self, path: &str, bytes: u64) -> bool {
+        self.place(path).is_some_and(|place| place.size > bytes)
+    }
+
     /// Paths of files and links below a folder.
     pub(super) fn below(&self, folder: &str) -> impl Iterator<Item = &str> {
         let start = format!("{folder}/");

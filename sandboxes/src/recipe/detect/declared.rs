@@ -225,7 +225,7 @@ fn poetry_version(version: &str) -> String {
     };
     let mut upper: Vec<u64> = numbers.iter().take(place + 1).copied().collect();
     match upper.last_mut() {
-        Some(last) => *last += 1,
+        Some(last) => *last = last.saturating_add(1),
         None => return String::new(),
     }
     let upper: Vec<_> = upper.iter().map(u64::to_string).collect();

@@ -1,0 +1,54 @@
+//! Files of a repository made to break what reads them.
+
+use super::*;
+
+/// A test of the sizes below never ends, or ends the process, where their reading is not bounded.
+fn setup_py(code: &str) -> Recipe {
+    let (recipe, _) = detected(DAY, &[("setup.py", code)]);
+    recipe
+}
+
+#[test]
+fn endless_nesting_in_setup_py_does_not_exhaust_the_stack() {
+    for opening in ["[", "(", "{", "{'a':", "['a', "] {
+        setup_py(&format!("setup(tests_require={}", opening.repeat(100_000)));
+        let closing = format!("tests_require = {}\n", opening.repeat(60));
+        setup_py(&format!("{closing}setup(tests_require=['pytest'])\n"));
+    }
+    // Nesting as people write it is read.
+    let recipe = setup_py("setup(tests_require=[['pytest', (('attrs'),)]])\n");
+    assert_eq!(recipe.requirements, ["pytest", "attrs"]);
+}
+
+#[test]
+fn names_that_lead_to_names_are_followed_for_a_while() {
+    let mut code = "tests_require = a\n".repeat(5_000);
+    code.push_str(&"a = b\n".repeat(5_000));
+    code.push_str(&"tests_require = [tests_require = [".repeat(5_000));
+    setup_py(&code);
+}
+
+#[test]
+fn versions_too_large_for_a_number_are_bounds_all_the_same() {
+    let text =
+        "[tool.poetry]\nname = 'x'\n[tool.poetry.dev-dependencies]\na = '^18446744073709551615'\n";
+    let (recipe, _) = detected(DAY, &[("pyproject.toml", text)]);
+    assert!(
+        recipe.requirements.iter().any(|r| r.starts_with("a>=")),
+        "{:?}",
+        recipe.requirements
+    );
+}
+
+#[test]
+fn files_that_no_person_wrote_are_passed_over_and_our_own_is_refused() {
+    let large = format!(
+        "setup(tests_require=['attrs'])\n#{}",
+        "x".repeat(MOST_BYTES as usize)
+    );
+    assert!(!setup_py(&large).requirements.contains(&"attrs".to_owned()));
+    let own = format!("#{}", "x".repeat(MOST_BYTES as usize));
+    let (_folder, source) = source("some/thing", DAY, &[("testwright.toml", &own)]);
+    let error = find(&source, &Overrides::default()).unwrap_err();
+    assert!(error.to_string().contains("more than 1 MiB"), "{error}");
+}
