@@ -39,7 +39,9 @@ use serde::{Deserialize, Serialize};
 pub use apply::{Applied, How, apply};
 pub use base::{File, FileKind, Files};
 pub(crate) use kept::{Held, make_room};
-pub use patch::apply_check;
+#[cfg(fuzzing)]
+pub use patch::touched;
+pub use patch::{apply_check, header_path};
 pub use tree::Tree;
 
 use crate::sandbox::Result;

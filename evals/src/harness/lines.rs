@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use testwright_sandboxes::repository::header_path;
+
 /// Line numbers from 1, by path.
 pub type Lines = BTreeMap<String, BTreeSet<u32>>;
 
@@ -45,9 +47,9 @@ impl Reader {
     fn line(&mut self, line: &str, changed: &mut Changed) {
         if self.left == [0, 0] {
             if let Some(name) = line.strip_prefix("--- ") {
-                self.old = path(name);
+                self.old = header_path(name);
             } else if let Some(name) = line.strip_prefix("+++ ") {
-                self.new = path(name);
+                self.new = header_path(name);
             } else if let Some((at, left)) = line.strip_prefix("@@ -").and_then(ranges) {
                 (self.at, self.left) = (at, left);
             }
@@ -79,12 +81,6 @@ fn note(lines: &mut Lines, file: Option<&String>, line: u32) {
     }
 }
 
-fn path(name: &str) -> Option<String> {
-    let name = name.split('\t').next().unwrap_or(name).trim_end();
-    let (_, path) = name.split_once('/')?;
-    (name != "/dev/null").then(|| path.to_owned())
-}
-
 /// `1,5 +1,6 @@ def f():`
 fn ranges(text: &str) -> Option<([u32; 2], [u32; 2])> {
     let (old, rest) = text.split_once(" +")?;
@@ -102,6 +98,18 @@ fn ranges(text: &str) -> Option<([u32; 2], [u32; 2])> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hostile_hunk_at_the_last_number_of_all_is_read() {
+        let patch = "--- a/a.py\n+++ b/a.py\n@@ -4294967295,2 +4294967295,2 @@\n-a\n-b\n+c\n+d\n";
+        assert_eq!(Changed::of(patch).files(), ["a.py"]);
+    }
+
+    #[test]
+    fn names_that_git_quotes_are_read_as_it_reads_them() {
+        let patch = "--- \"a/\\303\\244.py\"\n+++ \"b/\\r\\a\\\".py\"\n@@ -1 +1 @@\n-a\n+b\n";
+        assert_eq!(Changed::of(patch).files(), ["\r\u{7}\".py", "ä.py"]);
+    }
 
     #[test]
     fn lines_are_counted_on_their_own_side() {

@@ -125,7 +125,7 @@ pub(super) fn materialise(
 }
 
 /// Every path that a header of the patch may name; one too many does no harm.
-pub(super) fn touched(patch: &str) -> BTreeSet<String> {
+pub fn touched(patch: &str) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for line in patch.lines() {
         if let Some(rest) = line.strip_prefix("diff --git ") {
@@ -143,8 +143,7 @@ pub(super) fn touched(patch: &str) -> BTreeSet<String> {
             .strip_prefix("--- ")
             .or_else(|| line.strip_prefix("+++ "))
         {
-            // Some programs put a date behind a tab.
-            paths.extend(side(rest.split('\t').next().unwrap_or(rest)));
+            paths.extend(header_path(rest));
         } else {
             for start in ["rename from ", "rename to ", "copy from ", "copy to "] {
                 if let Some(rest) = line.strip_prefix(start) {
@@ -154,6 +153,12 @@ pub(super) fn touched(patch: &str) -> BTreeSet<String> {
         }
     }
     paths
+}
+
+/// The path in a header of a patch, behind `--- ` or `+++ `, without `a/` or `b/` and git's quotes; `None` for no file.
+pub fn header_path(name: &str) -> Option<String> {
+    // Some programs put a date behind a tab.
+    side(name.split('\t').next().unwrap_or(name))
 }
 
 /// The path without `a/` or `b/`.
@@ -176,8 +181,13 @@ fn unquote(name: &str) -> String {
             continue;
         }
         match rest.next() {
-            Some(b'n') => bytes.push(b'\n'),
+            Some(b'a') => bytes.push(7),
+            Some(b'b') => bytes.push(8),
             Some(b't') => bytes.push(b'\t'),
+            Some(b'n') => bytes.push(b'\n'),
+            Some(b'v') => bytes.push(11),
+            Some(b'f') => bytes.push(12),
+            Some(b'r') => bytes.push(b'\r'),
             Some(digit @ b'0'..=b'3') => {
                 let mut value = u32::from(digit - b'0');
                 for _ in 0..2 {
