@@ -4,7 +4,10 @@
 //! A container runs nothing but a process that sleeps; everything else is an `exec` in it. What this leaves out:
 //! building images from Dockerfiles, registries other than by a plain pull, and Windows containers.
 
+#[cfg(not(fuzzing))]
 mod archive;
+#[cfg(fuzzing)]
+pub mod archive;
 mod changes;
 mod configuration;
 mod connect;

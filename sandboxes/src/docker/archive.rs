@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 /// Numbers that own a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Ids {
+pub struct Ids {
     pub uid: u64,
     pub gid: u64,
 }
@@ -129,7 +129,7 @@ fn streamed(
     })
 }
 
-fn rewrite(archive: &Path, folder: &Path, ids: Ids, out: impl Write) -> io::Result<()> {
+pub fn rewrite(archive: &Path, folder: &Path, ids: Ids, out: impl Write) -> io::Result<()> {
     let mut builder = tar::Builder::new(out);
     if !folder.as_os_str().is_empty() {
         builder.append_data(
@@ -138,8 +138,11 @@ fn rewrite(archive: &Path, folder: &Path, ids: Ids, out: impl Write) -> io::Resu
             io::empty(),
         )?;
     }
-    for entry in tar::Archive::new(std::fs::File::open(archive)?).entries()? {
+    let file = std::fs::File::open(archive)?;
+    let length = file.metadata()?.len();
+    for entry in tar::Archive::new(file).entries()? {
         let mut entry = entry?;
+        check_size(&entry, length)?;
         let inside: PathBuf = entry
             .path()?
             .components()
@@ -164,6 +167,15 @@ fn rewrite(archive: &Path, folder: &Path, ids: Ids, out: impl Write) -> io::Resu
     builder.into_inner()?.flush()
 }
 
+/// A sparse file may say that it is of any size, and reading it gives that many zeros.
+fn check_size(entry: &tar::Entry<'_, impl io::Read>, archive: u64) -> io::Result<()> {
+    if entry.size() > archive {
+        let message = "a file in it is larger than the archive";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
+    Ok(())
+}
+
 struct Channel(mpsc::Sender<io::Result<Bytes>>);
 
 impl Write for Channel {
@@ -180,18 +192,20 @@ impl Write for Channel {
 }
 
 /// What the first entry of an archive is.
-pub(super) enum First {
+pub enum First {
     File(Vec<u8>),
     Link(PathBuf),
     Other,
 }
 
-pub(super) fn first(archive: &[u8]) -> io::Result<First> {
+pub fn first(archive: &[u8]) -> io::Result<First> {
+    let length = archive.len() as u64;
     let mut archive = tar::Archive::new(archive);
     let Some(entry) = archive.entries()?.next() else {
         return Ok(First::Other);
     };
     let mut entry = entry?;
+    check_size(&entry, length)?;
     match entry.header().entry_type() {
         tar::EntryType::Regular | tar::EntryType::Continuous | tar::EntryType::GNUSparse => {
             let mut content = Vec::new();
@@ -306,6 +320,29 @@ mod tests {
         assert_eq!(seen[1], (format!("to/{long}"), 0o755, 12345, None));
         assert_eq!(seen[2].0, "to/link");
         assert_eq!(seen[2].3.as_deref(), Some("../elsewhere"));
+    }
+
+    #[test]
+    fn a_hostile_sparse_file_does_not_become_a_million_times_its_archive() {
+        // As GNU tar writes them: the real size, and where the data are.
+        let mut header = tar::Header::new_gnu();
+        header.set_path("large").unwrap();
+        header.set_entry_type(tar::EntryType::GNUSparse);
+        header.set_mode(0o644);
+        header.set_size(0);
+        let gnu = header.as_gnu_mut().unwrap();
+        gnu.set_real_size(1 << 40);
+        gnu.sparse[0].set_offset(1 << 40);
+        gnu.sparse[0].set_length(0);
+        header.set_cksum();
+        let mut tar = header.as_bytes().to_vec();
+        tar.extend([0; 1024]);
+        assert!(first(&tar).is_err());
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("in.tar");
+        std::fs::write(&path, tar).unwrap();
+        let written = rewrite(&path, Path::new("to"), Ids::ROOT, io::sink());
+        assert!(written.is_err());
     }
 
     #[tokio::test]
