@@ -42,13 +42,15 @@ pub struct Spent {
 
 impl Spent {
     pub fn tokens(&self) -> u64 {
-        self.prompt_tokens + self.completion_tokens
+        self.prompt_tokens.saturating_add(self.completion_tokens)
     }
 
     pub fn add(&mut self, usage: &Usage) {
-        self.prompt_tokens += usage.prompt_tokens;
-        self.cached_tokens += usage.cached_tokens;
-        self.completion_tokens += usage.completion_tokens;
+        self.prompt_tokens = self.prompt_tokens.saturating_add(usage.prompt_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(usage.cached_tokens);
+        self.completion_tokens = self
+            .completion_tokens
+            .saturating_add(usage.completion_tokens);
         if let Some(dollars) = usage.dollars {
             *self.dollars.get_or_insert(0.0) += dollars;
         }

@@ -84,7 +84,9 @@ fn card(evidence: &Evidence, text: &mut Text) {
 
 fn spent(evidence: &Evidence) -> String {
     let mut parts = vec![format!("{} steps", evidence.steps)];
-    let tokens = evidence.prompt_tokens + evidence.completion_tokens;
+    let tokens = evidence
+        .prompt_tokens
+        .saturating_add(evidence.completion_tokens);
     if tokens > 0 {
         parts.push(format!(
             "{tokens} tokens ({} cached)",

@@ -95,9 +95,11 @@ impl std::ops::AddAssign for Usage {
     /// Dollars stay known only as long as every part has a price; one estimated part marks the sum.
     fn add_assign(&mut self, other: Usage) {
         let empty = *self == Usage::default();
-        self.prompt_tokens += other.prompt_tokens;
-        self.cached_tokens += other.cached_tokens;
-        self.completion_tokens += other.completion_tokens;
+        self.prompt_tokens = self.prompt_tokens.saturating_add(other.prompt_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
+        self.completion_tokens = self
+            .completion_tokens
+            .saturating_add(other.completion_tokens);
         self.estimated |= other.estimated;
         self.dollars = match (self.dollars, other.dollars) {
             (Some(a), Some(b)) => Some(a + b),

@@ -87,6 +87,16 @@ fn problem(text: &str, at: usize, message: impl Into<String>) -> Problem {
     }
 }
 
+/// A word of the text as a message quotes it: its beginning.
+pub(in crate::model) fn shown(word: &str) -> String {
+    const MOST: usize = 80;
+    let mut short: String = word.chars().take(MOST).collect();
+    if short.len() < word.len() {
+        short.push('…');
+    }
+    short
+}
+
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -160,7 +170,9 @@ impl Reader<'_> {
             self.skip_blank();
             match self.peek() {
                 Some(':') => self.at += 1,
-                None => return self.cut(format!("the text ends after the key \"{key}\"")),
+                None => {
+                    return self.cut(format!("the text ends after the key \"{}\"", shown(&key)));
+                }
                 Some(c) => {
                     return self.fail(format!("`:` was expected after the key, not `{c}`"));
                 }
@@ -168,7 +180,10 @@ impl Reader<'_> {
             self.skip_blank();
             let value = self.value(depth + 1)?;
             if map.contains_key(&key) {
-                return self.fail_at(key_at, format!("the key \"{key}\" is given twice"));
+                return self.fail_at(
+                    key_at,
+                    format!("the key \"{}\" is given twice", shown(&key)),
+                );
             }
             map.insert(key, value);
             self.skip_blank();
@@ -254,7 +269,7 @@ impl Reader<'_> {
             "null" | "None" => Ok(Value::Null),
             _ => self.fail_at(
                 start,
-                format!("`{word}` is no JSON value; a text needs quotes"),
+                format!("`{}` is no JSON value; a text needs quotes", shown(&word)),
             ),
         }
     }
@@ -270,7 +285,7 @@ impl Reader<'_> {
                 self.at += end;
                 Ok(Value::Number(number))
             }
-            Err(_) => self.fail(format!("`{word}` is no number")),
+            Err(_) => self.fail(format!("`{}` is no number", shown(word))),
         }
     }
 

@@ -139,6 +139,27 @@ fn redact(reply: &mut Reply, redactor: &Redactor) {
     }
 }
 
+/// Reads a response as a model's reply, for the fuzz targets.
+#[cfg(fuzzing)]
+pub async fn read_response(
+    response: reqwest::Response,
+    stream: bool,
+    request: &Request,
+) -> Result<Reply, ModelError> {
+    let settings = OpenAiSettings {
+        stream,
+        ..OpenAiSettings::new("fuzzed")
+    };
+    let endpoint = Endpoint::new(&settings)?;
+    let service = endpoint::Canned::new(response, stream);
+    let model = OpenAi {
+        habits: Mutex::new(Habits::at_first(&settings, &endpoint)),
+        client: Client::with_config(endpoint).with_http_service(service),
+        settings,
+    };
+    model.complete(request).await
+}
+
 /// A fault in a reply that the transport delivered well.
 fn fault(status: u16, body: impl Into<String>) -> OpenAIError {
     OpenAIError::Boxed(Box::new(Refusal {

@@ -329,7 +329,8 @@ impl Scan<'_> {
         }
         if parameters.is_empty() && !inner.trim().is_empty() {
             let problem = format!(
-                "between <function={name}> and </function> stand neither a JSON object nor <parameter=…> blocks"
+                "between <function={}> and </function> stand neither a JSON object nor <parameter=…> blocks",
+                near_json::shown(name)
             );
             return (
                 end,

@@ -251,7 +251,8 @@ impl Ids {
     fn unique(&mut self, id: &str) -> String {
         let mut id = id.trim().to_owned();
         while id.is_empty() || !self.taken.insert(id.clone()) {
-            id = format!("tw{:04}{:03}", self.messages % 10_000, self.next % 1000);
+            // More than a thousand calls make longer ones: no id comes a second time.
+            id = format!("tw{:04}{:03}", self.messages % 10_000, self.next);
             self.next += 1;
         }
         id
@@ -301,7 +302,11 @@ fn reported(usage: &Value) -> Option<Usage> {
         && usage.get("cache_read_input_tokens").is_some()
         && cached > prompt;
     Some(Usage {
-        prompt_tokens: if apart { prompt + cached } else { prompt },
+        prompt_tokens: if apart {
+            prompt.saturating_add(cached)
+        } else {
+            prompt
+        },
         cached_tokens: if apart { cached } else { cached.min(prompt) },
         completion_tokens: completion.unwrap_or(0),
         ..Usage::default()

@@ -226,23 +226,28 @@ impl Service {
             .entry(ACCEPT)
             .or_insert(HeaderValue::from_static(accept));
         let response = self.http.execute(request).await?;
-        if !response.status().is_success() {
-            return Err(OpenAIError::Boxed(Box::new(read_refusal(response).await)));
-        }
-        let json = response
-            .headers()
-            .get(CONTENT_TYPE)
-            .and_then(|v| v.to_str().ok())
-            .is_some_and(|v| v.starts_with("application/json"));
-        if self.stream && json {
-            let bytes = response.bytes().await?;
-            let value = serde_json::from_slice(&bytes).map_err(|e| {
-                OpenAIError::JSONDeserialize(e, String::from_utf8_lossy(&bytes).into_owned())
-            })?;
-            return Err(OpenAIError::Boxed(Box::new(Unstreamed(value))));
-        }
-        Ok(response)
+        received(response, self.stream).await
     }
+}
+
+/// The response of a server that did what was asked; else its refusal, or the whole reply where a stream was wanted.
+async fn received(response: Response, stream: bool) -> Result<Response, OpenAIError> {
+    if !response.status().is_success() {
+        return Err(OpenAIError::Boxed(Box::new(read_refusal(response).await)));
+    }
+    let json = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .and_then(|v| v.to_str().ok())
+        .is_some_and(|v| v.starts_with("application/json"));
+    if stream && json {
+        let bytes = response.bytes().await?;
+        let value = serde_json::from_slice(&bytes).map_err(|e| {
+            OpenAIError::JSONDeserialize(e, String::from_utf8_lossy(&bytes).into_owned())
+        })?;
+        return Err(OpenAIError::Boxed(Box::new(Unstreamed(value))));
+    }
+    Ok(response)
 }
 
 impl tower_service::Service<HttpRequestFactory> for Service {
@@ -256,6 +261,46 @@ impl tower_service::Service<HttpRequestFactory> for Service {
 
     fn call(&mut self, request: HttpRequestFactory) -> Self::Future {
         Box::pin(self.clone().send(request))
+    }
+}
+
+/// One response whatever is asked, for the fuzz targets.
+#[cfg(fuzzing)]
+#[derive(Clone)]
+pub(super) struct Canned {
+    response: std::sync::Arc<std::sync::Mutex<Option<Response>>>,
+    stream: bool,
+}
+
+#[cfg(fuzzing)]
+impl Canned {
+    pub(super) fn new(response: Response, stream: bool) -> Self {
+        Canned {
+            response: std::sync::Arc::new(std::sync::Mutex::new(Some(response))),
+            stream,
+        }
+    }
+}
+
+#[cfg(fuzzing)]
+impl tower_service::Service<HttpRequestFactory> for Canned {
+    type Response = Response;
+    type Error = OpenAIError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, OpenAIError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), OpenAIError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: HttpRequestFactory) -> Self::Future {
+        let response = self.response.lock().ok().and_then(|mut one| one.take());
+        let stream = self.stream;
+        Box::pin(async move {
+            match response {
+                Some(response) => received(response, stream).await,
+                None => Err(OpenAIError::InvalidArgument("asked again".to_owned())),
+            }
+        })
     }
 }
 

@@ -75,7 +75,7 @@ pub(super) fn from_text(name: &str, texts: &[(String, String)], tools: &[ToolSpe
         let schema = parameters.and_then(|p| p.get("properties")?.get(key));
         if arguments.insert(key.clone(), typed(text, schema)).is_some() {
             return Shape::Bad {
-                problem: format!("the parameter \"{key}\" is given twice"),
+                problem: format!("the parameter \"{}\" is given twice", near_json::shown(key)),
                 name: Some(name),
             };
         }
@@ -123,7 +123,8 @@ pub fn known(name: &str, tools: &[ToolSpec]) -> Result<String, String> {
     if tools.iter().any(|t| t.name == bare) {
         return Ok(bare.to_owned());
     }
-    let folded = fold(bare);
+    let bare = near_json::shown(bare);
+    let folded = fold(&bare);
     let mut near: Vec<(f64, &str)> = tools
         .iter()
         .map(|t| {
@@ -283,7 +284,10 @@ fn flat(
         } else if tagged && !matches!(key.as_str(), "id" | "type") {
             return Shape::Bad {
                 name: Some(tool.name.clone()),
-                problem: format!("it has no \"arguments\", and \"{key}\" is none of them. {FORM}"),
+                problem: format!(
+                    "it has no \"arguments\", and \"{}\" is none of them. {FORM}",
+                    near_json::shown(key)
+                ),
             };
         } else if !tagged {
             return Shape::Other;
