@@ -19,13 +19,17 @@ pub struct Piece {
 pub fn pieces(source: &str) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut lines: Vec<&str> = Vec::new();
+    // Where the last statement among them begins.
+    let mut start = 0;
     let mut all = source.lines().peekable();
     while let Some(line) = all.next() {
+        if starts_statement(line) {
+            start = lines.len();
+        }
         lines.push(line);
         let more = all
             .peek()
             .is_some_and(|next| next.starts_with([' ', '\t', ')', ']', '}']));
-        let start = lines.iter().rposition(|l| starts_statement(l)).unwrap_or(0);
         let (code, mut note) = split_note(line);
         if code.is_empty() || more || start + 1 != lines.len() || !gives(code) || !balanced(code) {
             continue;
@@ -48,6 +52,7 @@ pub fn pieces(source: &str) -> Vec<Piece> {
                 stance: judge(note),
             });
             lines.clear();
+            start = 0;
         }
     }
     if !lines.iter().all(|l| split_note(l).0.trim().is_empty()) || pieces.is_empty() {

@@ -110,7 +110,8 @@ impl Reader {
                 .flatten()
                 .next()
                 .map_or("", |m| m.as_str());
-            self.heading = heading.to_lowercase();
+            // Every part below holds a copy.
+            self.heading = heading.chars().take(200).collect::<String>().to_lowercase();
             return;
         }
         let text = line.trim_start();

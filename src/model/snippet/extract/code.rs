@@ -23,6 +23,36 @@ pub fn balanced(source: &str) -> bool {
     depth == 0 && open.is_none()
 }
 
+/// Where the bracket that a line begins with is closed: the offset behind it.
+pub fn closing(line: &str) -> Option<usize> {
+    let bytes = line.as_bytes();
+    let (mut depth, mut at) = (0, 0);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'#' => return None,
+            b'"' | b'\'' => {
+                let rest = &bytes[at..];
+                let triple = rest.starts_with(b"\"\"\"") || rest.starts_with(b"\'\'\'");
+                let mark = &rest[..if triple { 3 } else { 1 }];
+                at += mark.len();
+                while !bytes.get(at..)?.starts_with(mark) {
+                    at += if *bytes.get(at)? == b'\\' { 2 } else { 1 };
+                }
+                at += mark.len();
+                continue;
+            }
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth -= 1,
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            return line[..at].ends_with(')').then_some(at);
+        }
+    }
+    None
+}
+
 struct Seen {
     depth: i32,
     comment: Option<usize>,

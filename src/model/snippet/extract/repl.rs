@@ -21,6 +21,9 @@ pub struct Entry {
     pub number: Option<u32>,
 }
 
+/// Bytes of an input that may go on: whether it does is asked of the whole with each line.
+const LONGEST: usize = 16_000;
+
 static INPUT: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^\s*(?:>>> ?(.*)|In ?\[(\d*)\]: ?(.*))$"));
 static MORE: LazyLock<Regex> =
@@ -48,14 +51,15 @@ pub fn entries(text: &str) -> Vec<Entry> {
         let (Some(entry), Some(lines)) = (entries.last_mut(), shown.last_mut()) else {
             continue;
         };
+        let open = lines.is_empty() && entry.source.len() < LONGEST;
         match MORE.captures(line) {
-            Some(more) if lines.is_empty() && goes_on(&entry.source) => {
+            Some(more) if open && goes_on(&entry.source) => {
                 entry.source.push('\n');
                 let rest = more.get(1).or(more.get(2)).map_or("", |m| m.as_str());
                 entry.source.push_str(rest.trim_end());
             }
             // An input that was broken over lines without a second prompt.
-            None if lines.is_empty() && !balanced(&entry.source) => {
+            None if open && !balanced(&entry.source) => {
                 entry.source.push('\n');
                 entry.source.push_str(line.trim_end());
             }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::code::balanced;
+use super::code::closing;
 use super::pattern;
 use super::prose::{Stance, judge, sentences};
 
@@ -186,6 +186,8 @@ fn one_statement(found: &regex::Captures<'_>) -> bool {
 
 /// The text with inline code, calls and plain values replaced by numbered marks.
 fn marked(prose: &str) -> (String, Vec<String>) {
+    // Marks of the issue's own would stand for code as often as it likes.
+    let prose = &prose.replace(['⟦', '⟧'], " ");
     static INLINE: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?s)``(.+?)``|`([^`]+)`"));
     let mut codes = Vec::new();
     let mut text = String::new();
@@ -206,17 +208,22 @@ fn marked(prose: &str) -> (String, Vec<String>) {
 /// Calls and values that stand in prose without back ticks.
 fn open_code(prose: &str, text: &mut String, codes: &mut Vec<String>) {
     static CALL: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"\b[A-Za-z_][\w.]*\([^\s()][^\n]*|\b(?:True|False|None)\b|\b\d+/\d+\b")
+        pattern(r"\b[A-Za-z_][\w.]*\([^\s()]|\b(?:True|False|None)\b|\b\d+/\d+\b")
     });
     let mut from = 0;
     while let Some(found) = CALL.find_at(prose, from) {
-        let end = match prose[found.start()..].find('(') {
-            Some(open) if found.as_str().contains('(') => closing(prose, found.start() + open),
+        let rest = &prose[found.start()..];
+        let line = rest.split('\n').next().unwrap_or(rest);
+        let end = match line.find('(') {
+            Some(open) if found.as_str().contains('(') => {
+                closing(&line[open..]).map(|end| found.start() + open + end)
+            }
             _ => Some(found.end()),
         };
         let Some(end) = end else {
-            text.push_str(&prose[from..found.end()]);
-            from = found.end();
+            let end = found.start() + line.len();
+            text.push_str(&prose[from..end]);
+            from = end;
             continue;
         };
         text.push_str(&prose[from..found.start()]);
@@ -225,14 +232,6 @@ fn open_code(prose: &str, text: &mut String, codes: &mut Vec<String>) {
         from = end;
     }
     text.push_str(&prose[from..]);
-}
-
-/// Where the bracket that opens at `open` is closed, on the same line.
-fn closing(text: &str, open: usize) -> Option<usize> {
-    let line = text[open..].split('\n').next()?;
-    line.match_indices(')')
-        .map(|(n, _)| open + n + 1)
-        .find(|&end| balanced(&text[open..end]))
 }
 
 fn plain(sentence: &str, codes: &[String]) -> String {

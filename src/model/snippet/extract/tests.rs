@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod hostile;
+
 use super::*;
 
 fn only<T>(mut all: Vec<T>) -> T {
