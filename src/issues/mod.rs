@@ -112,6 +112,13 @@ pub async fn load(named: &str, options: &Options) -> Result<Issue> {
     }
 }
 
+/// Reads bytes as an issue, and a text as the address of one, for the fuzz targets.
+#[cfg(fuzzing)]
+pub fn read_bytes(bytes: &[u8]) -> (Result<Issue>, Result<bool>) {
+    let address = address::parse(&String::from_utf8_lossy(bytes), None);
+    (text::read(bytes, "fuzzed"), address.map(|a| a.is_some()))
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

@@ -50,7 +50,7 @@ fn load_now(named: &str) -> Result<Issue> {
     read(file, named)
 }
 
-fn read(reader: impl Read, origin: &str) -> Result<Issue> {
+pub(super) fn read(reader: impl Read, origin: &str) -> Result<Issue> {
     let mut bytes = Vec::new();
     reader
         .take(MOST_BYTES + 1)

@@ -446,7 +446,7 @@ fn every_crate_takes_the_lints_of_the_workspace() {
 }
 
 /// What the top level holds, and nothing else.
-const TOP: [&str; 18] = [
+const TOP: [&str; 19] = [
     ".ci",
     ".gitignore",
     "CHANGELOG.md",
@@ -461,6 +461,7 @@ const TOP: [&str; 18] = [
     "docs",
     "evals",
     "examples",
+    "fuzz",
     "sandboxes",
     "src",
     "tests",

@@ -1,0 +1,56 @@
+//! Unified diffs. Of any text, the paths and lines that readers see agree. Of two texts (divided by the byte 0xff), the
+//! diff that we write says exactly which lines went and which came, whatever the file is called.
+#![no_main]
+
+use std::collections::BTreeSet;
+
+use libfuzzer_sys::fuzz_target;
+use testwright_evals::harness::lines::Changed as Lines;
+use testwright_fuzz::texts;
+use testwright_sandboxes::repository::touched;
+use testwright_tools::tools::submission::Change;
+use testwright_tools::workspace::{Changed, patch};
+
+fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+    let [Some(first), second, name] = texts(data) else {
+        return;
+    };
+    let lines = Lines::of(&first);
+    let paths = touched(&first);
+    for file in lines.files() {
+        assert!(paths.contains(&file), "{file:?} is not among {paths:?}");
+    }
+    let Some(second) = second else {
+        return;
+    };
+    let name = name.unwrap_or_default();
+    if name.split('/').any(|part| part.is_empty()) || name.contains('\0') {
+        return;
+    }
+    let changed = Changed {
+        path: format!("{name}.py"),
+        change: Change::Modified,
+        base: Some(first.clone().into_bytes()),
+        now: Some(second.clone().into_bytes()),
+        base_mode: Some(0o100_644),
+        mode: Some(0o100_644),
+    };
+    let written = patch(std::slice::from_ref(&changed));
+    if first == second || first.contains('\0') || second.contains('\0') {
+        return;
+    }
+    assert_eq!(touched(&written), BTreeSet::from([changed.path.clone()]), "{written}");
+    let lines = Lines::of(&written);
+    let without = |text: &str, gone: Option<&BTreeSet<u32>>| -> Vec<String> {
+        let numbered = (1..).zip(text.split_inclusive('\n'));
+        numbered
+            .filter(|(number, _)| gone.is_none_or(|gone| !gone.contains(number)))
+            .map(|(_, line)| line.to_owned())
+            .collect()
+    };
+    assert_eq!(
+        without(&first, lines.removed.get(&changed.path)),
+        without(&second, lines.added.get(&changed.path)),
+        "{written}"
+    );
+});

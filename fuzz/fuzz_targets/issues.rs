@@ -1,0 +1,33 @@
+//! Issues: their text, what the rule-based model takes out of it, and their addresses.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use testwright::model::snippet::{Snippet, extract};
+use testwright::model::{Message, Model, Request};
+use testwright_fuzz::{block_on, tools};
+
+fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+    let (issue, address) = testwright::issues::read_bytes(data);
+    if let Err(error) = address {
+        assert!(!error.render().is_empty());
+    }
+    let Ok(issue) = issue else {
+        return;
+    };
+    let text = issue.text();
+    assert!(!text.contains(['\r', '\0']));
+    // Latin-1 takes two bytes a character in UTF-8.
+    assert!(text.len() <= 2 * data.len() + 2000);
+    let parts = extract::extract(&text);
+    let held = parts.prose().len();
+    assert!(held <= 3 * text.len() + 100, "{held} bytes of prose in {} bytes", text.len());
+    let _ = testwright::gate::best_sentence(&text, &issue.title);
+    let request = Request {
+        messages: vec![Message::User { content: format!("<issue>\n{text}\n</issue>") }],
+        tools: tools().to_vec(),
+        parallel_calls: true,
+        temperature: None,
+        max_tokens: None,
+    };
+    let _ = block_on(Snippet.complete(&request));
+});

@@ -1,0 +1,49 @@
+//! What a server answers, from the bytes of its response on: whole, as a stream, or as an error. The first byte says
+//! which. Whatever comes, ids are unique and the next request can hold the reply.
+#![no_main]
+
+use std::collections::HashSet;
+
+use libfuzzer_sys::fuzz_target;
+use testwright::model::{Message, Request, openai};
+use testwright_fuzz::{block_on, tools};
+
+fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+    let Some((kind, body)) = data.split_first() else {
+        return;
+    };
+    let (status, content, stream) = match kind % 5 {
+        0 => (200, "text/event-stream", true),
+        1 => (200, "application/json", true),
+        2 => (200, "application/json", false),
+        3 => (429, "application/json", true),
+        _ => (400, "text/plain", false),
+    };
+    let response = http::Response::builder()
+        .status(status)
+        .header("content-type", content)
+        .body(body.to_vec())
+        .expect("a response");
+    let request = Request {
+        messages: vec![Message::User { content: "issue".to_owned() }],
+        tools: tools().to_vec(),
+        parallel_calls: true,
+        temperature: None,
+        max_tokens: None,
+    };
+    let reply = match block_on(openai::read_response(response.into(), stream, &request)) {
+        Ok(reply) => reply,
+        Err(error) => {
+            assert!(error.to_string().len() < 10_000, "the error is as long as the response");
+            return;
+        }
+    };
+    let ids = reply.calls.iter().map(|call| &call.id);
+    let ids: Vec<_> = ids.chain(reply.malformed.iter().filter_map(|m| m.id.as_ref())).collect();
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len());
+    let record = serde_json::to_string(&reply).expect("a record of the reply");
+    let again: testwright::model::Reply = serde_json::from_str(&record).expect("the reply of a record");
+    assert_eq!((again.content, again.calls.len()), (reply.content, reply.calls.len()));
+    let mut sum = reply.usage;
+    sum += reply.usage;
+});

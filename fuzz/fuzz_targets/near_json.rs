@@ -1,0 +1,40 @@
+//! JSON as models write it: what is strict JSON is read as such, what was read can be written and read again.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+use testwright::model::near_json;
+
+fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let whole = near_json::read(text, true);
+    if let Ok(strict) = serde_json::from_str::<Value>(text) {
+        assert_eq!(whole.as_ref().ok(), Some(&strict));
+    }
+    if let Ok(value) = &whole
+        && !has_fraction(value)
+    {
+        let again = near_json::read(&value.to_string(), false);
+        assert_eq!(again.ok().as_ref(), Some(value));
+    }
+    match near_json::prefix(text, false) {
+        Ok(prefix) => assert!(text.is_char_boundary(prefix.end)),
+        Err(problem) => assert!(problem.at <= text.len() && problem.message.len() < text.len() + 200),
+    }
+    // What a reply that was cut short holds is what it would hold if it were whole.
+    if let Ok(cut) = near_json::read(text, false) {
+        assert_eq!(whole.ok(), Some(cut));
+    }
+});
+
+/// Reading and writing may change its last digit.
+fn has_fraction(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_f64(),
+        Value::Array(items) => items.iter().any(has_fraction),
+        Value::Object(map) => map.values().any(has_fraction),
+        _ => false,
+    }
+}

@@ -1,0 +1,34 @@
+//! Events of a test run, as a plugin records them and as a test may forge them: to a report and its text. A test that
+//! was not asked for cannot take the place of one that was, and every test asked for is accounted for.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use testwright_fuzz::{file, folder};
+use testwright_tools::outcomes::report::Report;
+use testwright_tools::outcomes::{Classifier, Session, covers, read, text};
+use testwright_tools::process::Ended;
+use testwright_tools::workspace::Layout;
+
+fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+    let events = read(&file("events.jsonl", data)).expect("a file that can be read");
+    let layout = Layout::default();
+    let classifier = Classifier { layout: &layout, root: folder() };
+    let asked = ["tests/test_a.py::test_a".to_owned(), "tests/test_b.py".to_owned()];
+    let ended = match data.first() {
+        Some(b' ') => Ended::Deadline,
+        Some(b'\t') => Ended::Signal(9),
+        _ => Ended::Exit(1),
+    };
+    let report = Session::new(events).report(&asked, ended, "printed".to_owned(), &classifier);
+    for id in &asked {
+        let ran = report.tests.iter().any(|test| covers(id, &test.id));
+        let broken = report.collection_errors.iter().any(|error| id.starts_with(error.id.trim_end_matches("conftest.py").trim_end_matches("__init__.py")));
+        assert!(ran || broken || report.not_found.contains(id), "{id} is lost");
+    }
+    let all = text::text(&report);
+    let short = text::without_passed(&report);
+    assert!(short.len() <= all.len());
+    let record = serde_json::to_string(&report).expect("a record");
+    let again: Report = serde_json::from_str(&record).expect("the report of a record");
+    assert_eq!(text::text(&again), all);
+});

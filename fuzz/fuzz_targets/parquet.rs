@@ -1,0 +1,21 @@
+//! Datasets in Parquet.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use testwright_evals::Dataset;
+use testwright_fuzz::file;
+
+fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+    testwright_fuzz::let_panics_be_caught();
+    // Mutations rarely leave both marks in place.
+    let mut bytes = data.to_vec();
+    if bytes.len() >= 12 {
+        let end = bytes.len();
+        bytes[..4].copy_from_slice(b"PAR1");
+        bytes[end - 4..].copy_from_slice(b"PAR1");
+    }
+    match Dataset::read(&file("records.parquet", &bytes)) {
+        Ok(read) => drop(serde_json::to_string(&read.instances).expect("instances as JSON")),
+        Err(error) => assert!(error.to_string().len() < 20_000),
+    }
+});

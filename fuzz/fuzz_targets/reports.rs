@@ -1,0 +1,40 @@
+//! Reports on results: lines of `results.jsonl`, after them (behind the byte 0xff) a text that stands wherever a text may
+//! stand. It never becomes markup of the page.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use testwright_evals::Graded;
+use testwright_evals::graded::stored::Stored;
+use testwright_evals::report::{RunFacts, write};
+use testwright_fuzz::{file, folder, texts};
+
+/// No page has this tag unless a text became markup.
+const TAG: &str = "<fuzzed";
+
+fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+    let [Some(lines), text] = texts(data) else {
+        return;
+    };
+    let stored = Stored::parse(lines.as_bytes());
+    let text = format!("{}{TAG} a='\"`>", text.unwrap_or_default());
+    let mut out = String::new();
+    for line in stored.by_name.into_values().take(8) {
+        let mut graded: Graded = line.graded;
+        graded.instance_id.push_str(&text);
+        graded.prediction.push_str(&text);
+        graded.repo.push_str(&text);
+        graded.notes.push(text.clone());
+        graded.contributed.push(text.clone());
+        graded.differs.push(text.clone());
+        graded.strict.reason.push_str(&text);
+        graded.logs.insert(text.clone(), text.clone());
+        out.push_str(&serde_json::to_string(&graded).expect("a line"));
+        out.push('\n');
+    }
+    file("results.jsonl", out.as_bytes());
+    if write(folder(), &RunFacts::default()).is_ok() {
+        let page = std::fs::read_to_string(folder().join("report.html")).expect("a page");
+        assert!(!page.contains(TAG), "a text became markup");
+        assert!(page.len() < 40 * out.len() + 200_000);
+    }
+});

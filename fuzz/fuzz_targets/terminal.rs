@@ -1,0 +1,47 @@
+//! Foreign text on its way to a terminal: nothing that steers it gets through, and no secret (a second part, divided by
+//! the byte 0xff).
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+use testwright::cli::output::{single_line, visible};
+use testwright::settings::Redactor;
+use testwright_fuzz::texts;
+
+fn steers(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+    let [Some(text), secret] = texts(data) else {
+        return;
+    };
+    let shown = visible(&text);
+    let lines = shown.replace("\r\n", "\n");
+    assert!(!lines.chars().any(|c| steers(c) && c != '\n' && c != '\t'), "{shown:?}");
+    let line = single_line(&text);
+    assert!(!line.chars().any(|c| steers(c) && c != '\t'), "{line:?}");
+    // Each hidden character becomes ten at most.
+    assert!(shown.len() <= 10 * text.len());
+    let secret = secret.unwrap_or_default();
+    let secret = secret.trim();
+    if secret.len() < 6 || secret.contains('*') {
+        return;
+    }
+    let redactor = Redactor::new([secret]);
+    assert!(!redactor.text(&text).contains(secret));
+    let mut value = serde_json::from_str(&text).unwrap_or_else(|_| Value::String(text.clone()));
+    redactor.json(&mut value);
+    let mut open = vec![&value];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::String(text) => assert!(!text.contains(secret)),
+            Value::Array(items) => open.extend(items),
+            Value::Object(fields) => {
+                assert!(fields.keys().all(|name| !name.contains(secret)));
+                open.extend(fields.values());
+            }
+            _ => {}
+        }
+    }
+});

@@ -1,0 +1,25 @@
+//! Tool calls that a model writes as text: what is found is a call of a tool that there is, and what is said about the
+//! others is short enough to be sent back.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use testwright::model::text_calls;
+use testwright_fuzz::tools;
+
+fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    for whole in [true, false] {
+        let found = text_calls::read(text, tools(), whole);
+        assert!(found.content.len() <= text.len());
+        for (name, _) in &found.calls {
+            assert!(tools().iter().any(|tool| tool.name == *name), "{name}");
+        }
+        for malformed in &found.malformed {
+            assert!(malformed.problem.len() < 2000 && malformed.text.len() < 5000);
+        }
+        let said: usize = found.malformed.iter().map(|m| m.problem.len()).sum();
+        assert!(said < 1 << 20, "{said} bytes are said about {} bytes", text.len());
+    }
+});

@@ -1,0 +1,86 @@
+//! What the targets have in common.
+
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, OnceLock};
+
+use testwright_tools::tool::{Audience, ToolSpec};
+
+/// Parts of an input are divided by this byte, which no UTF-8 holds.
+pub const DIVIDER: u8 = 0xff;
+
+/// A folder of this process for inputs that are read from files, in `$TMPDIR`.
+pub fn folder() -> &'static Path {
+    static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
+        let folder = std::env::temp_dir().join(format!("fuzz-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder for inputs");
+        folder
+    });
+    &FOLDER
+}
+
+/// Writes a file into [`folder`].
+pub fn file(name: &str, content: &[u8]) -> PathBuf {
+    let path = folder().join(name);
+    std::fs::write(&path, content).expect("a file of inputs");
+    path
+}
+
+/// The parts of an input, as text; the last is `None` where there are fewer.
+pub fn texts<const N: usize>(data: &[u8]) -> [Option<String>; N] {
+    let mut parts = data.splitn(N, |byte| *byte == DIVIDER);
+    std::array::from_fn(|_| {
+        parts
+            .next()
+            .map(|part| String::from_utf8_lossy(part).into_owned())
+    })
+}
+
+/// The tools that a model is offered.
+pub fn tools() -> &'static [ToolSpec] {
+    static TOOLS: OnceLock<Vec<ToolSpec>> = OnceLock::new();
+    TOOLS.get_or_init(|| {
+        let all = testwright_tools::list::all().into_iter();
+        all.filter(|tool| tool.audience() == Audience::Model)
+            .map(|tool| tool.spec())
+            .collect()
+    })
+}
+
+/// One thread, for what is asynchronous.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().build().expect("a runtime")
+    });
+    RUNTIME.block_on(future)
+}
+
+/// A panic that the code under test catches itself is no crash: libFuzzer's hook, which ends the process, gives way.
+pub fn let_panics_be_caught() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| std::panic::set_hook(Box::new(|_| {})));
+}
+
+/// Without it, a stack that is used up ends the process without a word, and the input is not kept.
+pub fn prepare() {
+    const SIZE: usize = 256 * 1024;
+    extern "C" fn end(_: libc::c_int) {
+        // SAFETY: may be called in a signal handler; libFuzzer's own handler keeps the input then.
+        unsafe { libc::abort() }
+    }
+    let stack = Vec::leak(vec![0_u8; SIZE]);
+    // SAFETY: the stack lives for ever, the handler is a function of the type that is asked for, and there is no other
+    // thread yet.
+    unsafe {
+        let stack = libc::stack_t {
+            ss_sp: stack.as_mut_ptr().cast(),
+            ss_flags: 0,
+            ss_size: SIZE,
+        };
+        libc::sigaltstack(&stack, std::ptr::null_mut());
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = end as *const () as usize;
+        action.sa_flags = libc::SA_ONSTACK;
+        libc::sigaction(libc::SIGSEGV, &action, std::ptr::null_mut());
+    }
+}
