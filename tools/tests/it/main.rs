@@ -3,6 +3,7 @@
 
 mod coverage;
 mod hostile;
+mod hostile_events;
 mod hostile_sources;
 mod other_runners;
 mod project;
