@@ -4,10 +4,10 @@ use tree_sitter::{Node, Parser, Tree};
 
 /// Levels of nesting that are followed. Those who walk a tree recurse, and code that nests without end must not exhaust
 /// the stack: CPython takes 100 levels of indentation and 200 of brackets, and some thousand operators in a row.
-const DEEPEST: usize = 3000;
+const DEEPEST: usize = 2000;
 
 /// Bytes of stack for a thread that works with modules: enough for the deepest, in a build without optimisation too.
-pub const STACK: usize = 16 << 20;
+pub const STACK: usize = 32 << 20;
 
 /// Source and syntax tree of one file.
 pub struct Module {

