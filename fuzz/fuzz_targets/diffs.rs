@@ -39,7 +39,7 @@ fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
     if first == second || first.contains('\0') || second.contains('\0') {
         return;
     }
-    assert_eq!(touched(&written), BTreeSet::from([changed.path.clone()]), "{written}");
+    assert!(touched(&written).contains(&changed.path), "{written}");
     let lines = Lines::of(&written);
     let without = |text: &str, gone: Option<&BTreeSet<u32>>| -> Vec<String> {
         let numbered = (1..).zip(text.split_inclusive('\n'));
