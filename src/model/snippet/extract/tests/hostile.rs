@@ -22,7 +22,7 @@ fn a_heading_without_end_is_not_copied_into_every_part() {
     let text = format!(
         "T\n\n# {}\n\n{}",
         "h".repeat(LARGE / 2),
-        ">>> a\n\n".repeat(20_000)
+        ">>> a\n\nx\n\n".repeat(20_000)
     );
     let issue = extract(&text);
     assert!(issue.parts.len() > 10_000);
