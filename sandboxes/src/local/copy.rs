@@ -204,7 +204,12 @@ impl TreeCopy {
         source.rewind()?;
         let write = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
         let mut target = File::from(openat(to, name, write, Mode::S_IRUSR | Mode::S_IWUSR)?);
-        copy_parts(&mut source, &mut target, found.st_size).map_err(|e| named(name, e))?;
+        let sparse = found.st_blocks.saturating_mul(512) < found.st_size;
+        let copied = match sparse {
+            true => copy_parts(&mut source, &mut target, found.st_size),
+            false => io::copy(&mut source, &mut target).map(drop),
+        };
+        copied.map_err(|e| named(name, e))?;
         self.finish(&target, &found)
     }
 

@@ -1,6 +1,6 @@
-//! A control group for the memory and the number of a sandbox's processes together, where this process may make one.
+//! A control group for the memory of a sandbox's processes together, where this process may make one.
 //!
-//! Version 2 where it was delegated (by systemd to a user's service, or to root), else version 1's controllers for root.
+//! Version 2 where it was delegated (by systemd to a user's service, or to root), else version 1's controller for root.
 //! No other process moves. The keeper removes it in the end; groups
 //! that a killed keeper left are empty, and the next keeper removes those.
 
@@ -16,7 +16,7 @@ use crate::sandbox::Limits;
 const NAME: &str = "testwright-";
 
 pub struct Cgroup {
-    /// One folder, or one for each controller.
+    /// Those that could not be removed yet, in the end.
     folders: Vec<PathBuf>,
 }
 
@@ -145,6 +145,7 @@ fn separate(own: &str, name: &str, limits: &Limits) -> Option<Cgroup> {
         })?;
         beside(&mounted("cgroup", Some(controller))?, own, name)
     };
+    // Processes are limited by their user in any case, and each group that a process moves to costs milliseconds.
     let memory = limits.memory.to_string();
     let memory = set(
         group("memory")?,
@@ -153,11 +154,7 @@ fn separate(own: &str, name: &str, limits: &Limits) -> Option<Cgroup> {
             ("memory.memsw.limit_in_bytes", memory, false),
         ],
     )?;
-    let processes = group("pids").and_then(|folder| {
-        let most = limits.processes.saturating_add(1).to_string();
-        set(folder, &[("pids.max", most, true)])
-    });
     Some(Cgroup {
-        folders: std::iter::once(memory).chain(processes).collect(),
+        folders: vec![memory],
     })
 }
