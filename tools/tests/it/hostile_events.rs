@@ -27,7 +27,7 @@ fn times_without_end_leave_a_report_that_can_be_read() {
         layout: &layout,
         root: Path::new("/testbed"),
     };
-    let session = Session::new(read(&path).unwrap());
+    let session = Session::new(read(&std::fs::read(&path).unwrap()));
     let report = session.report(&[id.to_owned()], Ended::Exit(0), String::new(), &classifier);
     let record = serde_json::to_string(&report).unwrap();
     // It said `"seconds":null`, and grading ended as a failure of the machine.
