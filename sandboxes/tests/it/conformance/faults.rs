@@ -265,7 +265,7 @@ impl Sandbox for BrokenSandbox {
             Fault::MangleFiles => {
                 content = String::from_utf8_lossy(&content).into_owned().into_bytes()
             }
-            Fault::CutFiles => content.truncate(10 << 20),
+            Fault::CutFiles => content.truncate(4 << 20),
             _ => {}
         }
         Ok(content)
