@@ -78,11 +78,11 @@ pub fn cases(r: &Repository) -> Vec<Case> {
             "",
         ),
         case(
-            "ends the program that runs it",
+            "tries to end the program that runs it, which it cannot reach",
             r.added("\n\ndef test_negative():\n    import os\n    os.kill(os.getppid(), 9)\n    assert add(1, -2) == -1\n"),
             [false; 3],
-            "none of the contributed tests was found",
-            "end the program that runs them",
+            "tests/test_calc.py::test_negative failed on the new code",
+            "",
         ),
         case(
             "tells the sides by the times of files",
