@@ -270,4 +270,17 @@ mod tests {
         budget.book_past(61.0);
         assert_eq!(budget.next_call(&user(1)), Some(Limit::Minutes));
     }
+
+    #[test]
+    fn hostile_counts_of_tokens_do_not_start_again_from_nothing() {
+        let usage = Usage {
+            prompt_tokens: u64::MAX,
+            completion_tokens: u64::MAX,
+            ..Usage::default()
+        };
+        let mut spent = Spent::default();
+        spent.add(&usage);
+        spent.add(&usage);
+        assert_eq!(spent.tokens(), u64::MAX);
+    }
 }
