@@ -272,6 +272,19 @@ impl Container {
         Ok((folder.to_owned(), rest.to_owned()))
     }
 
+    /// Where a file goes: the deepest folder above it that exists, and its path from there.
+    async fn target(&self, path: &Path) -> Result<(PathBuf, PathBuf)> {
+        let parent = path.parent().unwrap_or(Path::new("/"));
+        let (folder, rest) = self.existing(parent).await?;
+        let name = path.file_name().ok_or_else(|| {
+            SandboxError::new(
+                ErrorKind::Input,
+                format!("write {}: it names no file", path.display()),
+            )
+        })?;
+        Ok((folder, rest.join(name)))
+    }
+
     /// Tools own what is put where they can write, and nothing else.
     fn owner_of(&self, path: &Path) -> Ids {
         if WRITABLE.iter().any(|folder| path.starts_with(folder)) {
@@ -364,28 +377,14 @@ impl Sandbox for Container {
     }
 
     async fn upload(&self, path: &Path, content: &[u8], mode: u32) -> Result<()> {
-        let parent = path.parent().unwrap_or(Path::new("/"));
-        let (folder, rest) = self.existing(parent).await?;
-        let name = path.file_name().ok_or_else(|| {
-            SandboxError::new(
-                ErrorKind::Input,
-                format!("write {}: it names no file", path.display()),
-            )
-        })?;
-        let tar = archive::file(&rest.join(name), content, mode, self.owner_of(path))?;
+        let (folder, relative) = self.target(path).await?;
+        let tar = archive::file(&relative, content, mode, self.owner_of(path))?;
         self.put(&folder, Tar::Whole(tar)).await
     }
 
     async fn upload_file(&self, path: &Path, from: &Path, mode: u32) -> Result<()> {
-        let parent = path.parent().unwrap_or(Path::new("/"));
-        let (folder, rest) = self.existing(parent).await?;
-        let name = path.file_name().ok_or_else(|| {
-            SandboxError::new(
-                ErrorKind::Input,
-                format!("write {}: it names no file", path.display()),
-            )
-        })?;
-        let tar = archive::file_on_host(from, rest.join(name), mode, self.owner_of(path));
+        let (folder, relative) = self.target(path).await?;
+        let tar = archive::file_on_host(from, relative, mode, self.owner_of(path));
         self.put(&folder, Tar::Stream(Box::pin(tar))).await
     }
 
