@@ -34,6 +34,7 @@ fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
         now: Some(second.clone().into_bytes()),
         base_mode: Some(0o100_644),
         mode: Some(0o100_644),
+        oversized: None,
     };
     let written = patch(std::slice::from_ref(&changed));
     if first == second || first.contains('\0') || second.contains('\0') {

@@ -44,6 +44,7 @@ fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
         now: Some(second.to_vec()),
         base_mode: Some(0o100_644),
         mode: Some(0o100_644),
+        oversized: None,
     }]);
     let applied = apply(&tree, &Files::new(), &written).expect("git runs");
     let applied = applied.unwrap_or_else(|reason| panic!("{reason}\n{written}"));

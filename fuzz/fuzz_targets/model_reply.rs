@@ -3,6 +3,7 @@
 #![no_main]
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
 use testwright::model::{Message, Request, openai};
@@ -24,14 +25,14 @@ fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
         .header("content-type", content)
         .body(body.to_vec())
         .expect("a response");
-    let request = Request {
+    static REQUEST: LazyLock<Request> = LazyLock::new(|| Request {
         messages: vec![Message::User { content: "issue".to_owned() }],
         tools: tools().to_vec(),
         parallel_calls: true,
         temperature: None,
         max_tokens: None,
-    };
-    let reply = match block_on(openai::read_response(response.into(), stream, &request)) {
+    });
+    let reply = match block_on(openai::read_response(response.into(), stream, &REQUEST)) {
         Ok(reply) => reply,
         Err(error) => {
             assert!(error.to_string().len() < 10_000, "the error is as long as the response");

@@ -3,14 +3,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use testwright_fuzz::{file, folder};
+use testwright_fuzz::folder;
 use testwright_tools::outcomes::report::Report;
 use testwright_tools::outcomes::{Classifier, Session, covers, read, text};
 use testwright_tools::process::Ended;
 use testwright_tools::workspace::Layout;
 
 fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
-    let events = read(&file("events.jsonl", data)).expect("a file that can be read");
+    let events = read(data);
     let layout = Layout::default();
     let classifier = Classifier { layout: &layout, root: folder() };
     let asked = ["tests/test_a.py::test_a".to_owned(), "tests/test_b.py".to_owned()];

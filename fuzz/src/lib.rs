@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, OnceLock};
 
+use serde_json::Value;
 use testwright_tools::tool::{Audience, ToolSpec};
 
 /// Parts of an input are divided by this byte, which no UTF-8 holds.
@@ -35,15 +36,34 @@ pub fn texts<const N: usize>(data: &[u8]) -> [Option<String>; N] {
     })
 }
 
-/// The tools that a model is offered.
+/// The tools that a model is offered, without the words that only a model reads: to write those into a request takes longer than
+/// to read most replies.
 pub fn tools() -> &'static [ToolSpec] {
     static TOOLS: OnceLock<Vec<ToolSpec>> = OnceLock::new();
     TOOLS.get_or_init(|| {
         let all = testwright_tools::list::all().into_iter();
-        all.filter(|tool| tool.audience() == Audience::Model)
+        let mut specs: Vec<_> = all
+            .filter(|tool| tool.audience() == Audience::Model)
             .map(|tool| tool.spec())
-            .collect()
+            .collect();
+        for spec in &mut specs {
+            spec.description.clear();
+            without_words(&mut spec.parameters);
+        }
+        specs
     })
+}
+
+fn without_words(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            // A parameter of that name is an object.
+            fields.retain(|name, value| name != "description" || !value.is_string());
+            fields.values_mut().for_each(without_words);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_words),
+        _ => {}
+    }
 }
 
 /// One thread, for what is asynchronous.
