@@ -84,7 +84,7 @@ pub fn read_below(root: &Path, path: &str) -> io::Result<Vec<u8>> {
 
 /// Writes a file below the folder anew; what was there under its name goes.
 pub fn write_below(root: &Path, path: &str, content: &[u8]) -> io::Result<()> {
-    std::fs::create_dir_all(root)?;
+    testwright_sandboxes::private::create(root)?;
     let (folder, name) = parent(root, path, true)?;
     match unlinkat(&folder, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}

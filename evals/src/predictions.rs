@@ -4,11 +4,9 @@
 //! Nothing is dropped in silence: what cannot be graded is a [`Remark`], and stands in the report.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::Path;
 
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::dataset::Dataset;
@@ -68,6 +66,8 @@ impl RemarkKind {
 
 /// Each model is graded on every instance, and compared with every other.
 const MODELS: usize = 500;
+/// In one file.
+const PREDICTIONS: usize = 1_000_000;
 
 /// Reads predictions of one or several models, in the order in which the models first occur. Those for instances that the
 /// dataset has and that are not among the `chosen` ones are left out: they were not asked for. No file may replace what
@@ -129,60 +129,25 @@ fn parse(
 ) -> Result<Vec<(Prediction, Option<RemarkKind>)>, Vec<Problem>> {
     let mut problems = Vec::new();
     let content = content.into();
-    let values = match by_instance(&content) {
-        Some(entries) => entries
-            .into_iter()
-            .map(|(id, value)| (1, keyed(id, value)))
-            .collect(),
-        None => content.records(&mut problems),
-    };
     let mut found = Vec::new();
-    for (line, value) in values {
-        match prediction(&value, name) {
-            Ok(read) => found.push(read),
-            Err(message) => problems.push(Problem { line, message }),
+    // Nothing but the prediction is kept of a record, which may hold much more.
+    let mut take = |value: &Value| {
+        if found.len() >= PREDICTIONS {
+            return Err(format!("there are more than {PREDICTIONS} predictions"));
         }
+        found.push(prediction(value, name)?);
+        Ok(())
+    };
+    let entries = content.entries("instance_id", &mut problems, &mut |_, id, value| {
+        take(&keyed(id, value))
+    });
+    if entries.is_none() {
+        content.each(&mut problems, &mut |_, value| take(&value));
     }
     if problems.is_empty() {
         Ok(found)
     } else {
         Err(problems)
-    }
-}
-
-/// The entries of the whole text as one object by instance; `None` where it is lines, an array, rows, or one record.
-fn by_instance(content: &Content) -> Option<Vec<(String, Value)>> {
-    let Content::Text(text) = content else {
-        return None;
-    };
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let Entries(entries) = serde_json::from_str(text).ok()?;
-    let is_record = entries.iter().any(|(key, _)| key == "instance_id");
-    (!is_record).then_some(entries)
-}
-
-/// An object as it is written: a map would keep only one of several entries of a key.
-struct Entries(Vec<(String, Value)>);
-
-impl<'de> Deserialize<'de> for Entries {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Whole;
-        impl<'de> Visitor<'de> for Whole {
-            type Value = Entries;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                Ok(Entries(entries))
-            }
-        }
-        deserializer.deserialize_map(Whole)
     }
 }
 

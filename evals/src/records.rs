@@ -3,6 +3,8 @@
 //!
 //! Everything that is wrong in a file is told at once, with lines. What a record means is left to its reader.
 
+mod bounded;
+mod json;
 mod parquet;
 
 use std::fmt;
@@ -59,6 +61,8 @@ const FILE: u64 = 2 << 30;
 const RECORD: usize = 64 << 20;
 /// JSON values of a file: each takes more room in memory than in the file.
 const VALUES: usize = 50_000_000;
+/// JSON values of a record: the longest lists of tests have some ten thousand.
+const RECORD_VALUES: usize = 1_000_000;
 
 fn listed(problems: &[Problem], place: &str) -> String {
     let shown: Vec<String> = problems
@@ -127,6 +131,9 @@ impl<'a> File<'a> {
     }
 }
 
+/// What is done with a record of this line, or what is wrong with it.
+pub(crate) type Take<'a> = &'a mut dyn FnMut(usize, Value) -> Result<(), String>;
+
 impl Content {
     /// What its records are counted by.
     pub(crate) fn place(&self) -> &'static str {
@@ -138,9 +145,45 @@ impl Content {
 
     /// The records with the line, or row, on which each begins.
     pub(crate) fn records(self, problems: &mut Vec<Problem>) -> Vec<(usize, Value)> {
+        if let Content::Rows(rows) = self {
+            return rows;
+        }
+        let mut records = Vec::new();
+        self.each(problems, &mut |line, value| {
+            records.push((line, value));
+            Ok(())
+        });
+        records
+    }
+
+    /// The same one by one, for those who keep less of a record than there is; what they say of one is a problem.
+    pub(crate) fn each(self, problems: &mut Vec<Problem>, take: Take<'_>) {
         match self {
-            Content::Text(text) => records(&text, problems),
-            Content::Rows(rows) => rows,
+            Content::Text(text) => json::records(&text, problems, take),
+            Content::Rows(rows) => {
+                for (line, value) in rows {
+                    if let Err(message) = take(line, value) {
+                        problems.push(Problem { line, message });
+                    }
+                    if problems.len() >= PROBLEMS {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The entries of the whole text as one object, each with its line and key; `None` where it is something else, or a
+    /// record, which has the key `of_a_record`.
+    pub(crate) fn entries(
+        &self,
+        of_a_record: &str,
+        problems: &mut Vec<Problem>,
+        take: &mut dyn FnMut(usize, String, Value) -> Result<(), String>,
+    ) -> Option<()> {
+        match self {
+            Content::Text(text) => json::entries(text, of_a_record, problems, take),
+            Content::Rows(_) => None,
         }
     }
 }
@@ -148,16 +191,6 @@ impl Content {
 impl<T: AsRef<str> + ?Sized> From<&T> for Content {
     fn from(text: &T) -> Content {
         Content::Text(text.as_ref().to_owned())
-    }
-}
-
-/// The records of a text with the line on which each begins.
-fn records(text: &str, problems: &mut Vec<Problem>) -> Vec<(usize, Value)> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    if text.trim_start().starts_with('[') {
-        array(text, problems)
-    } else {
-        lines(text, problems)
     }
 }
 
@@ -175,184 +208,4 @@ fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
         ));
     }
     Ok(bytes)
-}
-
-fn too_long(line: usize) -> Problem {
-    Problem {
-        line,
-        message: format!("the record is longer than {} MiB", RECORD >> 20),
-    }
-}
-
-/// The records that were read, as long as there is room for them.
-#[derive(Default)]
-struct Room {
-    values: usize,
-}
-
-impl Room {
-    fn take(&mut self, line: usize, value: &Value) -> Result<(), Problem> {
-        self.values += count(value);
-        if self.values <= VALUES {
-            return Ok(());
-        }
-        Err(Problem {
-            line,
-            message: format!("the file holds more than {VALUES} values"),
-        })
-    }
-}
-
-fn count(value: &Value) -> usize {
-    1 + match value {
-        Value::Array(values) => values.iter().map(count).sum::<usize>(),
-        Value::Object(fields) => fields.values().map(count).sum(),
-        _ => 0,
-    }
-}
-
-/// JSON lines; a line that is no JSON does not hide the next.
-fn lines(text: &str, problems: &mut Vec<Problem>) -> Vec<(usize, Value)> {
-    let mut values = Vec::new();
-    let mut room = Room::default();
-    for (line, content) in (1..).zip(text.lines()) {
-        if content.trim().is_empty() {
-            continue;
-        }
-        if problems.len() >= PROBLEMS {
-            break;
-        }
-        if content.len() > RECORD {
-            problems.push(too_long(line));
-            continue;
-        }
-        match serde_json::from_str(content) {
-            Ok(value) => {
-                if let Err(problem) = room.take(line, &value) {
-                    problems.push(problem);
-                    break;
-                }
-                values.push((line, value));
-            }
-            Err(e) => problems.push(Problem {
-                line,
-                message: format!("it is not JSON: {}", reason(&e)),
-            }),
-        }
-    }
-    values
-}
-
-/// Where one is in a text, and on which line.
-struct Position<'a> {
-    text: &'a str,
-    at: usize,
-    line: usize,
-}
-
-impl<'a> Position<'a> {
-    fn go(&mut self, bytes: usize) {
-        let passed = &self.text.as_bytes()[self.at..self.at + bytes];
-        self.line += passed.iter().filter(|byte| **byte == b'\n').count();
-        self.at += bytes;
-    }
-
-    fn rest(&self) -> &'a str {
-        &self.text[self.at..]
-    }
-
-    fn pass_space(&mut self) {
-        self.go(space(self.rest()));
-    }
-
-    /// What a record may take of the rest, and whether that is all.
-    fn record(&self) -> (&'a str, bool) {
-        let rest = self.rest();
-        if rest.len() <= RECORD {
-            return (rest, true);
-        }
-        let end = (0..=RECORD).rev().find(|end| rest.is_char_boundary(*end));
-        (&rest[..end.unwrap_or_default()], false)
-    }
-}
-
-/// One array; values are read one by one to know where each begins.
-fn array(text: &str, problems: &mut Vec<Problem>) -> Vec<(usize, Value)> {
-    let mut values = Vec::new();
-    if let Err(problem) = elements(text, &mut values) {
-        problems.push(problem);
-    }
-    values
-}
-
-fn elements(text: &str, values: &mut Vec<(usize, Value)>) -> Result<(), Problem> {
-    let mut room = Room::default();
-    let mut position = Position {
-        text,
-        at: 0,
-        line: 1,
-    };
-    position.go(text.find('[').map_or(0, |i| i + 1));
-    loop {
-        position.pass_space();
-        if values.is_empty() && position.rest().starts_with(']') {
-            break;
-        }
-        let line = position.line;
-        let no_end = Problem {
-            line,
-            message: "the array has no end".to_owned(),
-        };
-        let (record, is_all) = position.record();
-        let mut stream = serde_json::Deserializer::from_str(record).into_iter::<Value>();
-        match stream.next() {
-            Some(Ok(value)) => {
-                room.take(line, &value)?;
-                values.push((line, value));
-            }
-            Some(Err(e)) if e.is_eof() && !is_all => return Err(too_long(line)),
-            Some(Err(e)) => {
-                let line = line + e.line().saturating_sub(1);
-                let message = format!("it is not JSON: {}", reason(&e));
-                return Err(Problem { line, message });
-            }
-            None => return Err(no_end),
-        }
-        position.go(stream.byte_offset());
-        position.pass_space();
-        match position.rest().chars().next() {
-            Some(',') => position.go(1),
-            Some(']') => break,
-            other => {
-                let message = match other {
-                    Some(c) => format!("it is not JSON: expected `,` or `]`, found `{c}`"),
-                    None => no_end.message,
-                };
-                let line = position.line;
-                return Err(Problem { line, message });
-            }
-        }
-    }
-    position.go(1);
-    position.pass_space();
-    if position.rest().is_empty() {
-        return Ok(());
-    }
-    Err(Problem {
-        line: position.line,
-        message: "there is something behind the array".to_owned(),
-    })
-}
-
-fn space(text: &str) -> usize {
-    text.len() - text.trim_start().len()
-}
-
-/// What serde_json says, without the line that it counts itself.
-fn reason(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    match text.rsplit_once(" at line ") {
-        Some((reason, _)) => format!("{reason} (column {})", error.column()),
-        None => text,
-    }
 }

@@ -163,7 +163,7 @@ async fn one(
         ));
     } else if let Some(script) = &arguments.script {
         let sandbox = backend.start(&tools(&environment)).await?;
-        environment.start_services(sandbox.as_ref()).await?;
+        environment.start_services(sandbox.as_ref(), &[]).await?;
         apply(sandbox.as_ref(), &text("test_patch")).await?;
         let said = output(
             sandbox.as_ref(),
@@ -223,7 +223,7 @@ async fn golden(
 ) -> Result<String, Failed> {
     let begun = Instant::now();
     let sandbox = backend.start(&tools(environment)).await?;
-    environment.start_services(sandbox.as_ref()).await?;
+    environment.start_services(sandbox.as_ref(), &[]).await?;
     let started = begun.elapsed();
     let files: Vec<String> = test_patch
         .lines()

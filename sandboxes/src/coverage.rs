@@ -10,6 +10,7 @@ use std::process::Stdio;
 
 use crate::environment::BuildSettings;
 use crate::error::{ErrorKind, SandboxError};
+use crate::programs::outside;
 use crate::recipe::parse_python;
 use crate::sandbox::{Result, Sandbox};
 use crate::uv;
@@ -91,7 +92,7 @@ fn make(python: &str, settings: &BuildSettings) -> Result<Coverage> {
 
 fn install(python: &str, version: &str, target: &Path, settings: &BuildSettings) -> Result<()> {
     let uv = uv::find(settings.uv.as_deref(), &settings.cache, !settings.offline)?;
-    let mut command = uv::outside(uv);
+    let mut command = outside(uv);
     // As in the sandboxes that build: what the settings say, and nothing that happens to be set.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();

@@ -17,6 +17,7 @@ mod error;
 mod exec;
 mod fork;
 mod images;
+mod lifeline;
 mod owner;
 mod quiet;
 mod reaper;

@@ -12,15 +12,17 @@ mod forward;
 mod hosts;
 mod index;
 mod page;
+mod pages;
 mod relay;
 mod serve;
 mod transfer;
 mod upstream;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io::Read;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use reqwest::Url;
 use tokio::net::TcpListener;
@@ -29,8 +31,9 @@ use tokio::task::JoinSet;
 
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Result, Sandbox};
-use downloads::{Downloads, Page};
+use downloads::Downloads;
 pub use hosts::Host;
+use pages::Pages;
 use relay::{Relay, Task};
 use upstream::{Trusted, Upstream};
 
@@ -39,6 +42,10 @@ use upstream::{Trusted, Upstream};
 pub struct EgressSettings {
     /// Folder that keeps what was fetched.
     pub cache: PathBuf,
+    /// Bytes that it may take.
+    pub most_kept: u64,
+    /// Bytes of pages and files that may be fetched.
+    pub most_fetched: u64,
     /// With credentials; `None` for PyPI. As uv has it, `NAME=` may come before an address.
     pub index_url: Option<String>,
     pub extra_index_urls: Vec<String>,
@@ -53,6 +60,13 @@ const PYPI: &str = "https://pypi.org/simple/";
 
 /// Files and pages that are fetched at one time.
 const AT_ONCE: usize = 64;
+
+/// Pages that are read and written anew at one time, and of these the long ones.
+const READING: usize = 4;
+const LONG_PAGES: usize = 2;
+
+/// Kept files that are read at one time.
+const READERS: usize = 64;
 
 /// Lines of notices between two steps.
 const NOTICES: usize = 40;
@@ -72,13 +86,22 @@ struct Inner {
     offline: bool,
     upstream: Upstream,
     downloads: Downloads,
-    pages: Mutex<HashMap<String, Arc<Page>>>,
+    pages: Pages,
+    reading: Semaphore,
+    long_pages: Semaphore,
+    readers: Arc<Semaphore>,
+    /// Files that are fetched as a whole for ranges of them.
+    turns: Mutex<HashMap<PathBuf, Weak<Turn>>>,
+    most_fetched: u64,
+    fetched: AtomicU64,
     /// Kept files whose digest is right.
     checked: Mutex<HashSet<PathBuf>>,
     at_once: Semaphore,
     notices: Mutex<Vec<String>>,
     tasks: Mutex<JoinSet<()>>,
 }
+
+type Turn = tokio::sync::Mutex<()>;
 
 struct Index {
     /// In the addresses that sandboxes see; tells nothing of the credentials.
@@ -116,8 +139,14 @@ impl Egress {
                 for_now: Mutex::default(),
                 offline: settings.offline,
                 upstream: Upstream::new(&settings.proxies, settings.ca_bundle.as_deref())?,
-                downloads: Downloads::open(&settings.cache)?,
-                pages: Mutex::default(),
+                downloads: Downloads::open(&settings.cache, settings.most_kept)?,
+                pages: Pages::new(),
+                reading: Semaphore::new(READING),
+                long_pages: Semaphore::new(LONG_PAGES),
+                readers: Arc::new(Semaphore::new(READERS)),
+                turns: Mutex::default(),
+                most_fetched: settings.most_fetched,
+                fetched: AtomicU64::new(0),
                 checked: Mutex::default(),
                 at_once: Semaphore::new(AT_ONCE),
                 notices: Mutex::default(),
@@ -191,6 +220,8 @@ impl Egress {
         );
         set(&["all_proxy", "ALL_PROXY"], &proxy);
         set(&["no_proxy", "NO_PROXY"], "127.0.0.1,localhost,::1");
+        // The host waits for servers; before it answers with a range, it fetches the whole file.
+        set(&["UV_HTTP_TIMEOUT", "PIP_DEFAULT_TIMEOUT"], "300");
         if let Some((last, extra)) = inner.indexes.split_last() {
             set(&["UV_DEFAULT_INDEX"], &named(last));
             set(&["PIP_INDEX_URL"], &address(last));
@@ -216,11 +247,13 @@ impl Egress {
         std::mem::take(&mut lock(&self.inner.notices))
     }
 
-    /// Removes what was used longest ago beyond this many bytes. Blocks.
-    pub fn evict(&self, most: u64) {
-        if let Err(error) = self.inner.downloads.evict(most) {
+    /// Ends what is under way, and removes what was used longest ago. The answer is how many bytes are kept. Blocks.
+    pub fn finish(&self) -> u64 {
+        lock(&self.inner.tasks).abort_all();
+        if let Err(error) = self.inner.downloads.evict() {
             tracing::warn!(%error, "old downloads were not removed");
         }
+        self.inner.downloads.bytes()
     }
 }
 
@@ -250,6 +283,40 @@ impl Inner {
         if notices.len() < NOTICES && !notices.contains(&line) {
             notices.push(line);
         }
+    }
+
+    /// Counts what was fetched.
+    fn spend(&self, bytes: usize) -> io::Result<()> {
+        let before = self.fetched.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.within_limit(before, bytes as u64)
+    }
+
+    /// Whether this many more bytes may be fetched, before any of them is.
+    fn may_fetch(&self, bytes: u64) -> io::Result<()> {
+        self.within_limit(self.fetched.load(Ordering::Relaxed), bytes)
+    }
+
+    fn within_limit(&self, before: u64, bytes: u64) -> io::Result<()> {
+        if before.saturating_add(bytes) <= self.most_fetched {
+            return Ok(());
+        }
+        Err(io::Error::other(format!(
+            "a build may fetch {:.1} GiB and no more: see limits.disk",
+            self.most_fetched as f64 / (1_u64 << 30) as f64
+        )))
+    }
+
+    /// For whoever fetches this file as a whole.
+    fn turn_for(&self, path: Option<&Path>) -> Arc<Turn> {
+        let mut turns = lock(&self.turns);
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        let path = path.unwrap_or(Path::new(""));
+        if let Some(turn) = turns.get(path).and_then(Weak::upgrade) {
+            return turn;
+        }
+        let turn = Arc::new(Turn::default());
+        turns.insert(path.to_owned(), Arc::downgrade(&turn));
+        turn
     }
 
     fn refused(&self, host: &str) {
@@ -295,3 +362,6 @@ fn token() -> Result<String> {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,7 @@ mod install;
 mod keys;
 mod layers;
 mod lease;
+mod log;
 mod records;
 mod requirements;
 mod room;
@@ -125,7 +126,7 @@ pub struct BuildSettings {
     pub allowed_hosts: Vec<String>,
     /// Requirements of a detected recipe that cannot be installed are left out with a note instead of failing.
     pub keep_going: bool,
-    /// Bytes that environments of one backend may take in all. Those that were used longest ago are removed for a new
+    /// Bytes that environments of one backend and what was downloaded for them, a tenth of it at most, may take in all. Those that were used longest ago are removed for a new
     /// one, but none that is in use.
     pub cache_size: u64,
     /// Build even if there is one already.
@@ -205,7 +206,7 @@ pub async fn prepare(
     };
     let plan = keys::plan(backend, source, recipe, origin, image.as_deref())?;
     let folder = settings.cache.join("environments");
-    tokio::fs::create_dir_all(&folder).await?;
+    crate::private::create_closed(&folder)?;
     let record = records::path(&folder, &plan.environment);
 
     let lock = lock(&folder.join(format!("{}.lock", plan.environment)), progress).await?;
@@ -236,7 +237,7 @@ pub async fn prepare(
     };
     records::write(&record, &environment).await?;
     drop((built.layer, lock));
-    let most = settings.cache_size;
+    let most = settings.cache_size.saturating_sub(built.downloads);
     let left = room::make(backend, &folder, most, &built.log, progress).await;
     environment.notes.extend(left);
     Ok(environment)

@@ -12,6 +12,8 @@ pub mod egress;
 pub mod environment;
 pub mod error;
 pub mod local;
+pub mod private;
+pub mod programs;
 pub mod recipe;
 pub mod repository;
 pub mod sandbox;

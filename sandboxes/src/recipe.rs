@@ -24,7 +24,7 @@ pub use pythons::{KNOWN as KNOWN_PYTHONS, available as available_pythons, resolu
 pub use strict::{parse, parse_table};
 
 use crate::error::{ErrorKind, SandboxError};
-use crate::repository::Source;
+use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
 
 /// One recipe, as written in `sandboxes/recipes/*.toml`, under `[environment]` in a repository's
@@ -108,6 +108,10 @@ impl Default for Runner {
     }
 }
 
+/// What the recipe that a repository brings may not say: the engine would ask any server for such an image, from the
+/// host's network, and give the repository's code a look at whatever lies in the images that the user has.
+pub const IMAGE_KEYS: [&str; 2] = ["image", "interpreter"];
+
 /// Bytes of a repository's file that is read for a recipe.
 const MOST_BYTES: u64 = 1 << 20;
 
@@ -128,16 +132,13 @@ pub struct Overrides {
 }
 
 /// The recipe for a source, and where it comes from: `built-in NAME`, `testwright.toml`, `detected from …`.
+///
+/// An image that the repository's own file names counts for nothing; [`image_left_out`] says so.
 pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> {
     let tree = source.tree()?;
     let mut layers = Vec::new();
-    if tree.is_larger("testwright.toml", MOST_BYTES) {
-        let message = "testwright.toml: it has more than 1 MiB";
-        return Err(SandboxError::new(ErrorKind::Input, message));
-    }
-    if let Some(text) = tree.text("testwright.toml")?
-        && let Some(table) = strict::environment_table(&text, "testwright.toml")?
-    {
+    if let Some(mut table) = brought(&tree)? {
+        table.retain(|key, _| !IMAGE_KEYS.contains(&key));
         layers.push((table, "testwright.toml".to_owned()));
     }
     layers.extend(overrides.keys.clone());
@@ -181,4 +182,29 @@ pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> 
     }
     strict::check(&recipe, &origin)?;
     Ok((recipe, origin))
+}
+
+/// `[environment]` of the repository's own file.
+fn brought(tree: &Tree) -> Result<Option<toml::Table>> {
+    if tree.is_larger("testwright.toml", MOST_BYTES) {
+        let message = "testwright.toml: it has more than 1 MiB";
+        return Err(SandboxError::new(ErrorKind::Input, message));
+    }
+    let Some(text) = tree.text("testwright.toml")? else {
+        return Ok(None);
+    };
+    strict::environment_table(&text, "testwright.toml")
+}
+
+/// A note where [`find`] leaves out the image that the repository names and nobody named another.
+pub fn image_left_out(source: &Source, overrides: &Overrides) -> Result<Option<String>> {
+    // Who gave keys has read the files of the user, and said what of them does not count.
+    if overrides.image.is_some() || overrides.keys.is_some() {
+        return Ok(None);
+    }
+    let named = brought(&source.tree()?)?.is_some_and(|table| table.contains_key("image"));
+    Ok(named.then(|| {
+        "testwright.toml: left out `environment.image`: a repository may not name an image; name it with --image"
+            .to_owned()
+    }))
 }

@@ -22,6 +22,7 @@ mod isolated;
 mod kept;
 mod limits;
 mod locate;
+mod object_hash;
 mod objects;
 mod patch;
 mod process;

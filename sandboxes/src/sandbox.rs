@@ -233,6 +233,9 @@ pub trait Sandbox: Send + Sync {
     async fn stop(&self) -> Result<()>;
 }
 
+/// Bytes that [`output`] takes of each stream.
+const MOST_OUTPUT: u64 = 64 << 20;
+
 /// Runs a command to its end. On the deadline the process is left to [`Sandbox::stop`] and the error says so.
 pub async fn output(
     sandbox: &dyn Sandbox,
@@ -242,16 +245,26 @@ pub async fn output(
     use tokio::io::AsyncReadExt;
     let Process {
         stdin,
-        mut stdout,
-        mut stderr,
+        stdout,
+        stderr,
         exit,
     } = sandbox.spawn(command).await?;
     drop(stdin);
     let work = async {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let (a, b) = tokio::join!(stdout.read_to_end(&mut out), stderr.read_to_end(&mut err));
-        a?;
-        b?;
+        // What runs there may be theirs.
+        let (mut stdout, mut stderr) = (stdout.take(MOST_OUTPUT), stderr.take(MOST_OUTPUT));
+        tokio::try_join!(stdout.read_to_end(&mut out), stderr.read_to_end(&mut err))?;
+        if stdout.limit() == 0 || stderr.limit() == 0 {
+            return Err(SandboxError::new(
+                crate::error::ErrorKind::System,
+                format!(
+                    "`{}` printed {} MiB and more",
+                    command.argv.join(" "),
+                    MOST_OUTPUT >> 20
+                ),
+            ));
+        }
         Ok(Output {
             code: exit.await?,
             stdout: out,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::error::{ErrorKind, SandboxError};
+use crate::programs::{named, outside};
 use crate::sandbox::Result;
 
 /// The first that has all the options we use.
@@ -27,7 +28,7 @@ pub fn find(given: Option<&Path>, cache: &Path, may_install: bool) -> Result<Pat
     let installed = std::path::absolute(cache)
         .unwrap_or_else(|_| cache.to_owned())
         .join("uv-program");
-    let candidates = on_path("uv")
+    let candidates = named("uv")
         .into_iter()
         .chain(from_python())
         .chain([installed.join("bin/uv")]);
@@ -81,16 +82,6 @@ fn check(path: &Path) -> std::result::Result<PathBuf, String> {
     Ok(path)
 }
 
-fn on_path(name: &str) -> Vec<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        // A relative one means the current folder.
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(name))
-        .filter(|p| p.is_file())
-        .collect()
-}
-
 fn from_python() -> Option<PathBuf> {
     let code = "import uv; print(uv.find_uv_bin())";
     said(outside("python3").args(["-c", code])).map(PathBuf::from)
@@ -100,14 +91,6 @@ fn said(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     (output.status.success() && !text.is_empty()).then_some(text)
-}
-
-/// A program started away from the current folder, which may be a stranger's repository: Python imports modules
-/// from there (a `uv.py`, a `pip/`), and version managers and uv itself read files there.
-pub(crate) fn outside(program: impl AsRef<std::ffi::OsStr>) -> Command {
-    let mut command = Command::new(program);
-    command.current_dir("/").env("PYTHONSAFEPATH", "1");
-    command
 }
 
 /// pip, with whatever index and proxies the host's pip is set up for.

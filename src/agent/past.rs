@@ -73,7 +73,7 @@ impl Past {
         while let Some(event) = self.events.front() {
             match event {
                 Event::Reply { .. } | Event::Answer(_) | Event::Compacted { .. } => return,
-                Event::State { files } => {
+                Event::State { files, .. } => {
                     for file in files {
                         if file.base {
                             self.state.remove(&file.path);
@@ -185,6 +185,7 @@ mod tests {
                 content: content.map(str::to_owned),
                 base,
             }],
+            left_out: Vec::new(),
         }
     }
 

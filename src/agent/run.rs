@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use testwright_sandboxes::repository::Source;
+use testwright_tools::server::visible;
 use testwright_tools::tool::ToolSpec;
 
 use super::failures::{infrastructure, model_failed, store_failed, unknown_tool};
@@ -387,7 +388,8 @@ impl Run {
             tool: call.name.clone(),
             result: ToolResult {
                 id: call.id.clone(),
-                content: text,
+                // Those that the host makes (`submit`) quote names of files too.
+                content: visible(&text).into_owned(),
             },
             refused,
             data: if FACTS.contains(&call.name.as_str()) {
@@ -436,7 +438,7 @@ impl Run {
     }
 
     async fn record_state(&mut self) -> Result<(), Outcome> {
-        let now = self.session.changes().await.map_err(infrastructure)?;
+        let (now, left_out) = self.session.changes().await.map_err(infrastructure)?;
         let changed = now
             .iter()
             .filter(|(path, content)| self.state.get(*path) != Some(content))
@@ -455,8 +457,8 @@ impl Run {
                 base: true,
             });
         let files: Vec<FileState> = changed.chain(back).collect();
-        if !files.is_empty() {
-            self.record(&Event::State { files })?;
+        if !files.is_empty() || !left_out.is_empty() {
+            self.record(&Event::State { files, left_out })?;
             self.state = now;
         }
         Ok(())

@@ -76,7 +76,10 @@ impl PlaceArgs {
     pub fn settings(&self, more: impl FnOnce(&mut Flags)) -> Result<Settings> {
         let sources = self.sandbox.sources(more);
         let sources = match &self.repo {
-            Some(repo) if Path::new(repo).is_dir() => sources.repository(repo),
+            // An address with a scheme is never a folder, though there may be one called `https:`.
+            Some(repo) if !repo.contains("://") && Path::new(repo).is_dir() => {
+                sources.repository(repo)
+            }
             _ => sources,
         };
         load(&sources)

@@ -156,7 +156,10 @@ impl Job {
         .await?;
         let out = match &settings.run.out {
             Some(out) => out.clone(),
-            None => default_out(&issue),
+            None => {
+                RunFolder::check_unnamed(Path::new(RUNS)).map_err(store_error)?;
+                default_out(&issue)
+            }
         };
         let mut notes = settings.notes.clone();
         notes.extend(choice.note);
@@ -268,8 +271,12 @@ impl Job {
         };
         let (source, environment, session) = preparation.ready(&self.place, recorded).await?;
         self.forget_newer_comments(&source, progress.as_ref());
+        let create = || match self.settings.run.out {
+            Some(_) => RunFolder::create(&self.out),
+            None => RunFolder::create_unnamed(&self.out),
+        };
         // Nothing is left running where the folder cannot be written.
-        let mut folder = match self.folder.map_or_else(|| RunFolder::create(&self.out), Ok) {
+        let mut folder = match self.folder.map_or_else(create, Ok) {
             Ok(folder) => folder,
             Err(error) => {
                 session.close().await?;
@@ -413,6 +420,9 @@ fn store_error(error: crate::store::StoreError) -> Error {
             "choose another --out, or go on with that run: testwright run --resume {}",
             path.display()
         )),
+        StoreError::Link { .. } => {
+            Error::usage(error.to_string()).hint("name the folder for the results with --out DIR")
+        }
         StoreError::Busy { .. } => {
             Error::usage(error.to_string()).hint("wait for it, or choose another --out")
         }
@@ -420,6 +430,9 @@ fn store_error(error: crate::store::StoreError) -> Error {
             .hint("see to it that the folder can be written and the disk has room"),
     }
 }
+
+/// In the current folder.
+const RUNS: &str = "testwright-runs";
 
 /// `testwright-runs/2025-01-31T120000-first-words-of-the-title`
 fn default_out(issue: &Issue) -> PathBuf {
@@ -431,5 +444,5 @@ fn default_out(issue: &Issue) -> PathBuf {
         .map(str::to_lowercase)
         .collect();
     let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H%M%S");
-    Path::new("testwright-runs").join(format!("{now}-{}", words.join("-")))
+    Path::new(RUNS).join(format!("{now}-{}", words.join("-")))
 }

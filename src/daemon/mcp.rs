@@ -13,6 +13,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::repository::Source;
+use testwright_tools::server::visible;
 use testwright_tools::tool::{Audience, ToolSpec};
 
 use crate::gate::{self, Examined};
@@ -128,11 +129,10 @@ impl ServerHandler for ToolServer {
             ));
         }
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let answer = self
-            .call(&request.name, arguments)
-            .await
-            .map_err(|error| ErrorData::internal_error(format!("failed to {error}"), None))?;
-        let content = vec![ContentBlock::text(answer.text)];
+        let answer = self.call(&request.name, arguments).await.map_err(|error| {
+            ErrorData::internal_error(visible(&format!("failed to {error}")).into_owned(), None)
+        })?;
+        let content = vec![ContentBlock::text(visible(&answer.text))];
         let mut result = if answer.refused || answer.ended {
             CallToolResult::error(content)
         } else {

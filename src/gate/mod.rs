@@ -138,7 +138,11 @@ pub async fn examine(
     if let Err(ToolError::Refused(text)) = Submit.check(arguments.clone()) {
         return Ok(Examined::Refused(text));
     }
-    let sorted: SortedChanges = read(session.call("test_patch", json!({}), deadline).await?)?;
+    let answer = session.call("test_patch", json!({}), deadline).await?;
+    if answer.refused {
+        return Ok(Examined::Refused(answer.text));
+    }
+    let sorted: SortedChanges = read(answer)?;
     let fresh = session.fresh().await?;
     let judged = judge(&fresh, &sorted, arguments, deadline).await;
     session.count_ended(&fresh);

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{
     Failure, FailureClass, Outcome, Place, Report, TestResult, is_named_in, is_of,
 };
-use testwright_tools::tools::submission::{Change, ProblemKind, Submission};
+use testwright_tools::tools::submission::{Change, Neighbours, ProblemKind, Submission};
 
 use super::evidence::TestEvidence;
 
@@ -65,6 +65,10 @@ pub(super) const ALL: &[Check] = &[
     Check {
         rule: Rule::BreaksNothing,
         check: breaks_nothing,
+    },
+    Check {
+        rule: Rule::BreaksNothing,
+        check: breaks_no_neighbours,
     },
     Check {
         rule: Rule::FailsAgain,
@@ -294,6 +298,47 @@ fn breaks_nothing(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
             ));
         }
     }
+}
+
+/// Names of tests that are told.
+const TOLD: usize = 5;
+
+/// Tests that the patch leaves as they are, beside files of the patch that they may use.
+fn breaks_no_neighbours(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
+    let Some(Neighbours {
+        shared,
+        before,
+        now,
+    }) = &case.submission.neighbours
+    else {
+        return;
+    };
+    let passed = |report: &Report, id: &str| {
+        let mut tests = report.tests.iter();
+        tests.any(|test| test.id == id && test.outcome == Outcome::Passed)
+    };
+    // One that had not begun before the deadline says nothing.
+    let began = |id: &str| {
+        let mut tests = now.tests.iter();
+        !now.timed_out || tests.any(|test| test.id == id && test.outcome != Outcome::Absent)
+    };
+    let broken: Vec<&str> = (before.tests.iter())
+        .map(|test| test.id.as_str())
+        .filter(|id| passed(before, id) && !passed(now, id) && began(id))
+        .collect();
+    if broken.is_empty() {
+        return;
+    }
+    let told = broken[..broken.len().min(TOLD)].join(", ");
+    let more = match broken.len().saturating_sub(TOLD) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    wrong(format!(
+        "the change breaks existing tests, which pass without it: {told}{more}. They share {} with the new tests; put what \
+         the new tests need into their own file.",
+        shared.join(", ")
+    ));
 }
 
 fn fails_again(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {

@@ -4,7 +4,7 @@ use testwright_tools::outcomes::report::{
     CollectionError, Failure, FailureClass, Frame, Outcome, Phase, Place, Report, TestResult,
 };
 use testwright_tools::tools::submission::{
-    Change, ChangedFile, ContributedTest, Problem, ProblemKind, Rerun, Submission,
+    Change, ChangedFile, ContributedTest, Neighbours, Problem, ProblemKind, Rerun, Submission,
 };
 
 use super::*;
@@ -75,6 +75,7 @@ fn sound() -> Submission {
             "tests/test_slug.py::test_old",
             Outcome::Passed,
         )])),
+        neighbours: None,
         old: report(vec![
             result("tests/test_slug.py::test_old", Outcome::Passed),
             result(ID, Outcome::Failed),
@@ -238,4 +239,36 @@ fn parameters_belong_to_their_test_and_longer_names_do_not() {
         rules(|s| s.old.tests[1] = result(&other, Outcome::Failed)),
         [Rule::Fails]
     );
+}
+
+#[test]
+fn existing_tests_beside_shared_files_pass_as_before() {
+    let found = |now: Vec<TestResult>, timed_out: bool| {
+        rules(|s| {
+            let before = ["a", "b", "red"].map(|name| {
+                let outcome = match name {
+                    "red" => Outcome::Failed,
+                    _ => Outcome::Passed,
+                };
+                result(name, outcome)
+            });
+            s.neighbours = Some(Neighbours {
+                shared: vec!["tests/__init__.py".into()],
+                before: report(before.into()),
+                now: Report {
+                    timed_out,
+                    ..report(now)
+                },
+            });
+        })
+    };
+    let all = |b: Outcome| vec![result("a", Outcome::Passed), result("b", b)];
+    assert_eq!(found(all(Outcome::Passed), false), []);
+    for worse in [Outcome::Failed, Outcome::Error, Outcome::Skipped] {
+        assert_eq!(found(all(worse), false), [Rule::BreaksNothing]);
+        assert_eq!(found(all(worse), true), [Rule::BreaksNothing]);
+    }
+    // Not seen at all, as it could not be collected; not seen, as there was no time for it.
+    assert_eq!(found(vec![], false), [Rule::BreaksNothing]);
+    assert_eq!(found(all(Outcome::Absent), true), []);
 }

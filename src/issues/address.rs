@@ -26,6 +26,22 @@ impl Address {
     pub fn page(&self) -> String {
         format!("{}/issues/{}", self.repository(), self.number)
     }
+
+    /// The issue of this page, if it is one of the same server and the way to it is no less safe. A page is what a server
+    /// says: never a path, as what users give may be.
+    pub fn moved(&self, page: &str, base: Option<&BaseUrl>) -> Option<Address> {
+        let (scheme, rest) = page.split_once("://")?;
+        if rest.contains('@') || page.chars().any(|c| c.is_control() || c.is_whitespace()) {
+            return None;
+        }
+        let moved = parse(page, base).ok()??;
+        let same = server_of(&moved.web) == server_of(&self.web);
+        let safe = scheme.eq_ignore_ascii_case("https") || self.web.starts_with("http://");
+        (same && safe).then_some(Address {
+            web: self.web.clone(),
+            ..moved
+        })
+    }
 }
 
 const WEB: &str = "https://github.com";

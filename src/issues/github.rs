@@ -95,7 +95,7 @@ pub(super) async fn load(address: &Address, options: &Options) -> Result<Issue> 
         notes: address.notes.clone(),
     };
     if moved {
-        follow(&mut issue, &answer.html_url);
+        follow(&mut issue, address, &answer.html_url, options)?;
     }
     if options.comments && answer.comments > 0 {
         let fixed = api.fixed_at(&url, answer.closed_at, &mut issue.notes).await;
@@ -110,18 +110,30 @@ pub(super) async fn load(address: &Address, options: &Options) -> Result<Issue> 
     Ok(issue)
 }
 
-/// The issue has gone to another repository: its own page tells which.
-fn follow(issue: &mut Issue, page: &str) {
-    let Some((repository, number)) = page.rsplit_once("/issues/") else {
-        return;
-    };
-    if page == issue.origin {
-        return;
+/// The issue has gone to another repository: its own page tells which. What an answer says is foreign: it may name an
+/// issue of the server that the user named, and nothing else.
+fn follow(issue: &mut Issue, address: &Address, page: &str, options: &Options) -> Result<()> {
+    if page.is_empty() || page == issue.origin {
+        return Ok(());
     }
-    issue.notes.push(format!("the issue has moved to {page}"));
-    issue.number = number.parse().ok().or(issue.number);
-    issue.repository = Some(repository.to_owned());
-    issue.origin = page.to_owned();
+    let Some(moved) = address.moved(page, options.base_url.as_ref()) else {
+        let page: String = page.chars().take(200).collect();
+        return Err(
+            Error::infrastructure(format!("read the issue at {}", issue.origin))
+                .cause(format!(
+                    "it has moved to `{page}`, which is no issue of {}",
+                    address.web
+                ))
+                .hint("give the address where the issue is now"),
+        );
+    };
+    issue.origin = moved.page();
+    issue
+        .notes
+        .push(format!("the issue has moved to {}", issue.origin));
+    issue.number = Some(moved.number);
+    issue.repository = Some(moved.repository());
+    Ok(())
 }
 
 struct Api<'a> {

@@ -7,6 +7,7 @@
 
 mod adapt;
 mod answer;
+mod bounds;
 mod endpoint;
 mod failure;
 mod settings;
@@ -25,6 +26,8 @@ use serde_json::Value;
 use super::{Model, ModelError, Reply, Request};
 use crate::settings::Redactor;
 use adapt::Habits;
+use answer::Raw;
+use bounds::Watch;
 use endpoint::{Endpoint, Refusal, Service};
 pub use settings::{Azure, OPENAI_BASE_URL, OpenAiSettings};
 use wire::Body;
@@ -34,7 +37,8 @@ const LESSONS: usize = 6;
 
 pub struct OpenAi {
     settings: OpenAiSettings,
-    client: Client<Endpoint>,
+    endpoint: Endpoint,
+    service: Service,
     habits: Mutex<Habits>,
 }
 
@@ -48,7 +52,8 @@ impl OpenAi {
         let service = Service::new(&settings, &endpoint)?;
         let habits = Habits::at_first(&settings, &endpoint);
         Ok(OpenAi {
-            client: Client::with_config(endpoint).with_http_service(service),
+            endpoint,
+            service,
             habits: Mutex::new(habits),
             settings,
         })
@@ -69,26 +74,35 @@ impl OpenAi {
     }
 
     async fn ask(&self, body: &Body<'_>, request: &Request) -> Result<Reply, OpenAIError> {
-        let chat = self.client.chat();
-        let mut raw = if self.settings.stream {
-            match chat.create_stream_byot::<_, Value>(body).await {
-                Ok(chunks) => stream::collect(chunks).await?,
-                // A server that does not stream answers with the whole reply.
-                Err(error) => match endpoint::unstreamed(&error) {
-                    Some(whole) => answer::raw(&whole)?,
-                    None => return Err(error),
-                },
-            }
-        } else {
-            let whole: Value = chat.create_byot(body).await?;
-            answer::raw(&whole)?
-        };
+        let watch = Watch::default();
+        let raw = self.exchange(body, &watch).await;
+        let mut raw = raw.map_err(|error| watch.explain(error))?;
         // Before parts of it are cut off, and after, for what was escaped in arguments.
         let redactor = self.settings.redactor();
         raw.redact(&redactor);
         let mut reply = answer::reply(raw, body, request);
         redact(&mut reply, &redactor);
         Ok(reply)
+    }
+
+    async fn exchange(&self, body: &Body<'_>, watch: &Watch) -> Result<Raw, OpenAIError> {
+        // Without an HTTP client of ours it makes one of its own, which reads the system's certificates once more.
+        let client = Client::build(self.service.http(), self.endpoint.clone())
+            .with_http_service(self.service.watched(watch));
+        let chat = client.chat();
+        if self.settings.stream {
+            match chat.create_stream_byot::<_, Value>(body).await {
+                Ok(chunks) => stream::collect(chunks).await,
+                // A server that does not stream answers with the whole reply.
+                Err(error) => match endpoint::unstreamed(&error) {
+                    Some(whole) => answer::raw(&whole),
+                    None => Err(error),
+                },
+            }
+        } else {
+            let whole: Value = chat.create_byot(body).await?;
+            answer::raw(&whole)
+        }
     }
 }
 
@@ -151,10 +165,10 @@ pub async fn read_response(
         ..OpenAiSettings::new("fuzzed")
     };
     let endpoint = Endpoint::new(&settings)?;
-    let service = endpoint::Canned::new(response, stream);
     let model = OpenAi {
         habits: Mutex::new(Habits::at_first(&settings, &endpoint)),
-        client: Client::with_config(endpoint).with_http_service(service),
+        service: Service::canned(response, stream),
+        endpoint,
         settings,
     };
     model.complete(request).await

@@ -138,6 +138,9 @@ impl<'a> Preparation<'a> {
             no_built_in: false,
             pythons: recipe::available_pythons(self.backend.as_ref()).await,
         };
+        if let Some(note) = recipe::image_left_out(source, &overrides)? {
+            self.progress.note(&note);
+        }
         let (recipe, origin) = recipe::find(source, &overrides)?;
         self.progress.phase("recipe", &describe(&recipe, &origin));
         let progress = self.progress.clone();
@@ -220,6 +223,9 @@ pub fn local(settings: &Settings) -> Result<Local> {
 fn build_settings(settings: &Settings) -> BuildSettings {
     let build = &settings.build;
     let text = |address: &Address| address.reveal().to_owned();
+    let mut defaults = BuildSettings::new(&settings.cache);
+    defaults.limits.disk = settings.limits.disk.bytes();
+    defaults.limits.files = settings.limits.files;
     BuildSettings {
         index_url: build.index_url.as_ref().map(text),
         extra_index_urls: build.extra_index_urls.iter().map(text).collect(),
@@ -228,7 +234,7 @@ fn build_settings(settings: &Settings) -> BuildSettings {
         offline: build.offline,
         allowed_hosts: build.allowed_hosts.clone(),
         cache_size: build.cache_size.bytes(),
-        ..BuildSettings::new(&settings.cache)
+        ..defaults
     }
 }
 

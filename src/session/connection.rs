@@ -1,6 +1,6 @@
 //! MCP with the toolbox over the streams of its process.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rmcp::model::{CallToolRequestParams, ClientRequest, PingRequest, RequestMetaObject};
@@ -14,6 +14,7 @@ use testwright_tools::process::confinement::Layers;
 use tokio::io::AsyncReadExt;
 
 use super::CallAnswer;
+use super::line_limit::{Exceeded, LINE, LineLimit};
 use super::program::{DIGEST, TOOLBOX};
 
 /// How long a toolbox may take to say hello: it reads the workspace first, on a machine that may be busy.
@@ -30,14 +31,24 @@ pub(super) struct Connection {
     pub layers: Layers,
     client: RunningService<RoleClient, ()>,
     stderr: std::sync::Arc<std::sync::Mutex<Vec<u8>>>,
+    exceeded: Exceeded,
 }
 
 impl Connection {
-    pub(super) async fn open(sandbox: &dyn Sandbox, config: &Config) -> Result<Self, SandboxError> {
-        let paths = &sandbox.facts().paths;
-        let program = paths.private.join("toolbox");
-        sandbox.upload(&program, TOOLBOX, 0o755).await?;
-        let process = sandbox.spawn(&serve(&program, config)?).await?;
+    /// `program` is where [`upload`] put the toolbox.
+    pub(super) async fn open(
+        sandbox: &dyn Sandbox,
+        program: &Path,
+        config: &Config,
+    ) -> Result<Self, SandboxError> {
+        let process = sandbox.spawn(&serve(program, config)?).await?;
+        let mut connection = Self::with(process).await?;
+        connection.layers = connection.handshake().await?;
+        Ok(connection)
+    }
+
+    /// Greets the server that this process is.
+    async fn with(process: Process) -> Result<Self, SandboxError> {
         let Process {
             stdin,
             stdout,
@@ -58,20 +69,22 @@ impl Connection {
                 }
             }
         });
-        let client = match tokio::time::timeout(HELLO, ().serve((stdout, stdin))).await {
+        let exceeded = Exceeded::default();
+        let lines = LineLimit::new(stdout, exceeded.clone());
+        let client = match tokio::time::timeout(HELLO, ().serve((lines, stdin))).await {
             Ok(Ok(client)) => client,
             Ok(Err(error)) => {
-                return Err(dead(&format!("the toolbox did not start: {error}"), &kept));
+                let what = ended(&exceeded, "the toolbox did not start", &error);
+                return Err(dead(&what, &kept));
             }
             Err(_) => return Err(dead("the toolbox did not answer", &kept)),
         };
-        let mut connection = Connection {
+        Ok(Connection {
             layers: Layers::default(),
             client,
             stderr: kept,
-        };
-        connection.layers = connection.handshake().await?;
-        Ok(connection)
+            exceeded,
+        })
     }
 
     /// The toolbox in the sandbox must be the one that this program carries.
@@ -138,7 +151,7 @@ impl Connection {
                 ErrorKind::System,
                 format!("run `{tool}` in the sandbox: {}", error.message),
             )),
-            Ok(Err(error)) => Err(self.dead(&format!("the toolbox is gone: {error}"))),
+            Ok(Err(error)) => Err(self.gone(&error)),
             Err(_) => Err(self.dead(&format!("the toolbox did not answer a call of `{tool}`"))),
         }
     }
@@ -150,13 +163,26 @@ impl Connection {
             .send_request(ClientRequest::PingRequest(PingRequest::default()));
         match tokio::time::timeout(PING, ping).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(self.dead(&format!("the toolbox is gone: {error}"))),
+            Ok(Err(error)) => Err(self.gone(&error)),
             Err(_) => Err(self.dead("the toolbox does not answer")),
         }
     }
 
+    fn gone(&self, error: &ServiceError) -> SandboxError {
+        self.dead(&ended(&self.exceeded, "the toolbox is gone", error))
+    }
+
     fn dead(&self, what: &str) -> SandboxError {
         dead(what, &self.stderr)
+    }
+}
+
+/// What was `seen` of it, with the reason.
+fn ended(exceeded: &Exceeded, seen: &str, error: &dyn std::fmt::Display) -> String {
+    if exceeded.is_set() {
+        format!("{seen}: it sent a line of more than {} MiB", LINE >> 20)
+    } else {
+        format!("{seen}: {error}")
     }
 }
 
@@ -173,17 +199,32 @@ fn dead(what: &str, stderr: &std::sync::Mutex<Vec<u8>>) -> SandboxError {
     SandboxError::new(ErrorKind::Dead, message)
 }
 
-fn serve(program: &Path, config: &Config) -> Result<Command, SandboxError> {
-    let config = serde_json::to_string(config).map_err(|e| {
-        SandboxError::new(
-            ErrorKind::System,
-            format!("encode the toolbox's settings: {e}"),
-        )
-    })?;
-    Ok(Command::new([
-        program.to_string_lossy().into_owned(),
-        "serve".to_owned(),
-        "--config".to_owned(),
-        config,
-    ]))
+/// Puts the toolbox into a sandbox; says where.
+pub(super) async fn upload(sandbox: &dyn Sandbox) -> Result<PathBuf, SandboxError> {
+    let program = sandbox.facts().paths.private.join("toolbox");
+    sandbox.upload(&program, TOOLBOX, 0o755).await?;
+    Ok(program)
 }
+
+fn serve(program: &Path, config: &Config) -> Result<Command, SandboxError> {
+    let words = ["serve".to_owned(), "--config".to_owned(), encode(config)?];
+    let program = program.to_string_lossy().into_owned();
+    Ok(Command::new(std::iter::once(program).chain(words)))
+}
+
+/// What starts a program that cannot reach the toolbox, nor change it before it starts.
+pub(super) fn confine(program: &Path, config: &Config) -> Result<Vec<String>, SandboxError> {
+    config.confine(program).map_err(not_encoded)
+}
+
+fn encode(config: &Config) -> Result<String, SandboxError> {
+    serde_json::to_string(config).map_err(not_encoded)
+}
+
+fn not_encoded(error: serde_json::Error) -> SandboxError {
+    let text = format!("encode the toolbox's settings: {error}");
+    SandboxError::new(ErrorKind::System, text)
+}
+
+#[cfg(test)]
+mod tests;

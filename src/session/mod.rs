@@ -6,6 +6,7 @@
 
 mod connection;
 mod fresh;
+mod line_limit;
 mod program;
 mod state;
 
@@ -20,6 +21,7 @@ use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::{Backend, Facts, Limits, Sandbox, SandboxError, Spec, Start};
 use testwright_tools::config::{Config, Runner, RunnerKind};
 use testwright_tools::process::confinement::Layers;
+use testwright_tools::tool::{Length, MOST_DATA};
 use tokio::sync::Mutex;
 
 pub use program::{DIGEST, TOOLBOX};
@@ -145,6 +147,9 @@ impl Session {
         arguments: Value,
         deadline: Duration,
     ) -> Result<CallAnswer, SandboxError> {
+        if let Some(refused) = too_long(tool, &arguments) {
+            return Ok(refused);
+        }
         let live = self.live().await?;
         let runs_code = runs_code(tool);
         if let Some(fresh) = self.fresh.as_ref().filter(|_| runs_code) {
@@ -243,9 +248,13 @@ impl Live {
         settings: &SessionSettings,
     ) -> Result<Self, SandboxError> {
         let opened = async {
-            environment.start_services(sandbox.as_ref()).await?;
             let config = config(sandbox.facts(), environment, settings);
-            Connection::open(sandbox.as_ref(), &config).await
+            let toolbox = connection::upload(sandbox.as_ref()).await?;
+            let confined = connection::confine(&toolbox, &config)?;
+            environment
+                .start_services(sandbox.as_ref(), &confined)
+                .await?;
+            Connection::open(sandbox.as_ref(), &toolbox, &config).await
         };
         match opened.await {
             Ok(connection) => Ok(Live {
@@ -260,6 +269,22 @@ impl Live {
             }
         }
     }
+}
+
+/// The answer to a call whose arguments no toolbox would read.
+fn too_long(tool: &str, arguments: &Value) -> Option<CallAnswer> {
+    let mut length = Length(0);
+    serde_json::to_writer(&mut length, arguments).ok()?;
+    (length.0 > MOST_DATA).then(|| CallAnswer {
+        text: format!(
+            "The arguments of `{tool}` take {} MiB; at most {} MiB are read.",
+            length.0.div_ceil(1 << 20),
+            MOST_DATA >> 20
+        ),
+        data: Value::Null,
+        refused: true,
+        ended: false,
+    })
 }
 
 fn runs_code(tool: &str) -> bool {

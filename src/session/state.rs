@@ -22,20 +22,20 @@ pub struct FileContent {
 }
 
 impl Session {
-    /// All files that differ from the base commit.
-    pub async fn changes(&self) -> Result<Contents, SandboxError> {
+    /// The files that differ from the base commit, and some names of those that are too large to be kept.
+    pub async fn changes(&self) -> Result<(Contents, Vec<String>), SandboxError> {
         #[derive(Deserialize)]
         struct Changes {
             files: Vec<FileContent>,
+            #[serde(default)]
+            left_out: Vec<String>,
         }
         let answer = self.host_call("changes", json!({})).await?;
         let changes: Changes = serde_json::from_value(answer)
             .map_err(|e| SandboxError::new(ErrorKind::System, format!("read what changed: {e}")))?;
-        Ok(changes
-            .files
-            .into_iter()
-            .map(|file| (file.path, file.content))
-            .collect())
+        let files = changes.files.into_iter();
+        let contents = files.map(|file| (file.path, file.content)).collect();
+        Ok((contents, changes.left_out))
     }
 
     /// Brings a workspace into a recorded state: exactly these files differ from the base commit.

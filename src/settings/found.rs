@@ -5,7 +5,8 @@
 
 use std::path::Path;
 
-use toml::Table;
+use testwright_sandboxes::recipe::IMAGE_KEYS;
+use toml::{Table, Value};
 
 use super::layer::Layer;
 use super::{FILE, Origin, Settings};
@@ -16,8 +17,11 @@ pub(super) const RECIPE: &str = "environment";
 
 type Limit = fn(&Settings) -> Option<f64>;
 
+/// What such a recipe may not say: see there.
+pub(super) const NOT_IN_RECIPE: [&str; 2] = IMAGE_KEYS;
+
 /// Limits, which a found file may lower. `None`: there is no limit.
-pub(super) const LIMITS: [(&str, Limit); 9] = [
+pub(super) const LIMITS: [(&str, Limit); 11] = [
     ("run.max-steps", |s| Some(s.run.max_steps as f64)),
     ("run.max-dollars", |s| s.run.max_dollars),
     ("run.max-tokens", |s| s.run.max_tokens.map(|n| n as f64)),
@@ -28,6 +32,8 @@ pub(super) const LIMITS: [(&str, Limit); 9] = [
     ("limits.file-size", |s| {
         Some(s.limits.file_size.bytes() as f64)
     }),
+    ("limits.disk", |s| Some(s.limits.disk.bytes() as f64)),
+    ("limits.files", |s| Some(s.limits.files as f64)),
     ("limits.test-seconds", |s| {
         Some(s.limits.test_seconds as f64)
     }),
@@ -47,9 +53,20 @@ pub(super) fn restrict(
 ) -> Result<Layer> {
     let mut kept = Layer::default();
     let mut refused = Vec::new();
-    for (keys, value, origin) in layer.values {
+    let mut image = None;
+    for (keys, mut value, origin) in layer.values {
         let key = keys.join(".");
         if key == RECIPE && recipe {
+            if let Value::Table(recipe) = &mut value {
+                let named = NOT_IN_RECIPE
+                    .iter()
+                    .filter(|key| recipe.contains_key(**key));
+                let named: Vec<String> = named.map(|key| format!("`{RECIPE}.{key}`")).collect();
+                recipe.retain(|key, _| !NOT_IN_RECIPE.contains(&key));
+                if !named.is_empty() {
+                    image = Some(format!("{origin}: left out {}", named.join(" and ")));
+                }
+            }
             kept.values.push((keys, value, origin));
             continue;
         }
@@ -80,6 +97,13 @@ pub(super) fn restrict(
             }
         }
     }
+    if let Some(left_out) = image {
+        kept.notes.push(format!(
+            "{left_out}: a file found in a folder may not name an image; name it with --image or with run.image in {}, or trust the whole file with --config {}",
+            own(user_file),
+            file.display()
+        ));
+    }
     if !refused.is_empty() {
         kept.notes.push(note(&refused, file, user_file));
     }
@@ -104,13 +128,17 @@ fn note(refused: &[(String, Origin)], file: &Path, user_file: Option<&Path>) -> 
         Some((_, Origin::File(path, _))) => path.display().to_string(),
         _ => FILE.to_owned(),
     };
-    let own = user_file.map_or_else(
-        || "your own settings".to_owned(),
-        |path| path.display().to_string(),
-    );
+    let own = own(user_file);
     format!(
         "{place}: left out {}{more}: a file found in a folder may only say how its own repository is built ([environment]) and lower limits; put such keys into {own}, or trust the whole file with --config {}",
         named.join(", "),
         file.display()
+    )
+}
+
+fn own(user_file: Option<&Path>) -> String {
+    user_file.map_or_else(
+        || "your own settings".to_owned(),
+        |path| path.display().to_string(),
     )
 }

@@ -218,6 +218,8 @@ impl Settings {
             ("limits.memory", self.limits.memory.bytes() as f64),
             ("limits.processes", self.limits.processes as f64),
             ("limits.file-size", self.limits.file_size.bytes() as f64),
+            ("limits.disk", self.limits.disk.bytes() as f64),
+            ("limits.files", self.limits.files as f64),
             ("limits.test-seconds", self.limits.test_seconds as f64),
         ];
         for (key, value) in positive {

@@ -173,6 +173,10 @@ pub struct Limits {
     pub cpus: f64,
     /// Size that one file may reach.
     pub file_size: Size,
+    /// Size of all that is written, e.g. `8 GiB`; four times as much while an environment is built.
+    pub disk: Size,
+    /// Files and folders that may be made, likewise.
+    pub files: u64,
     /// Seconds that one run of tests may take.
     pub test_seconds: u64,
 }
@@ -185,6 +189,8 @@ impl Default for Limits {
             processes: limits.processes,
             cpus: limits.cpus,
             file_size: Size::new(limits.file_size),
+            disk: Size::new(limits.disk),
+            files: limits.files,
             test_seconds: 300,
         }
     }
@@ -197,7 +203,8 @@ impl Limits {
             processes: self.processes,
             cpus: self.cpus,
             file_size: self.file_size.bytes(),
-            ..testwright_sandboxes::Limits::default()
+            disk: self.disk.bytes(),
+            files: self.files,
         }
     }
 }

@@ -33,7 +33,12 @@ pub enum Event {
     /// A tool's answer.
     Answer(Answer),
     /// Files of the workspace that differ from the last such line; after each step that changed any.
-    State { files: Vec<FileState> },
+    State {
+        files: Vec<FileState>,
+        /// Files that differ and are too large to be kept: a run that is resumed goes on without them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left_out: Vec<String>,
+    },
     /// Older tool answers were cut because the model's context was full: the first `until` messages.
     Compacted { until: usize },
     /// A crash came before this line; the run goes on.

@@ -2,9 +2,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use testwright_sandboxes::private;
 
 use super::event::{Event, FORMAT};
 
@@ -28,6 +30,8 @@ pub enum StoreError {
     },
     #[error("use {path}: it holds the record of a run already")]
     Occupied { path: PathBuf },
+    #[error("use {path}: it is a link, and the folder that it lies in may be somebody else's")]
+    Link { path: PathBuf },
     #[error("use {path}: another process writes to it")]
     Busy { path: PathBuf },
 }
@@ -52,13 +56,46 @@ impl RunFolder {
         Ok(())
     }
 
+    /// Is what nobody named, the folder of runs in the current one, a folder of its own? A repository can track a link of
+    /// that name, which would lead results to where it likes.
+    pub fn check_unnamed(runs: &Path) -> Result<(), StoreError> {
+        match std::fs::symlink_metadata(runs) {
+            Ok(found) if found.is_symlink() => Err(StoreError::Link {
+                path: runs.to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the folder for a new run where nobody named one: what is there under this name already is left alone.
+    pub fn create_unnamed(path: &Path) -> Result<Self, StoreError> {
+        let write = |source| StoreError::Write {
+            path: path.to_owned(),
+            source,
+        };
+        if let Some(runs) = path.parent() {
+            private::create(runs).map_err(write)?;
+            Self::check_unnamed(runs)?;
+        }
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(path)
+            .map_err(|source| match source.kind() {
+                std::io::ErrorKind::AlreadyExists => StoreError::Occupied {
+                    path: path.to_owned(),
+                },
+                _ => write(source),
+            })?;
+        Self::create(path)
+    }
+
     /// Makes the folder for a new run; one that holds a trajectory already is left alone.
     pub fn create(path: &Path) -> Result<Self, StoreError> {
         let write = |source| StoreError::Write {
             path: path.to_owned(),
             source,
         };
-        std::fs::create_dir_all(path).map_err(write)?;
+        private::create(path).map_err(write)?;
         let file = path.join(TRAJECTORY);
         let trajectory = OpenOptions::new()
             .create_new(true)
@@ -254,6 +291,34 @@ mod tests {
         std::fs::write(&file, text).unwrap();
         let error = RunFolder::read(folder.path()).unwrap_err().to_string();
         assert!(error.contains("line 2"), "{error}");
+    }
+
+    #[test]
+    fn no_link_that_lies_there_is_followed() {
+        let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let link = |name: &str| {
+            let path = folder.path().join(name);
+            std::os::unix::fs::symlink(other.path(), &path).unwrap();
+            path
+        };
+        let runs = link("testwright-runs");
+        for error in [
+            RunFolder::check_unnamed(&runs).unwrap_err(),
+            RunFolder::create_unnamed(&runs.join("now")).unwrap_err(),
+        ] {
+            assert!(matches!(error, StoreError::Link { .. }), "{error}");
+        }
+        std::fs::create_dir(folder.path().join("runs")).unwrap();
+        let planted = link("runs/now");
+        assert!(matches!(
+            RunFolder::create_unnamed(&planted),
+            Err(StoreError::Occupied { .. })
+        ));
+        assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0);
+        RunFolder::create_unnamed(&folder.path().join("made/now")).unwrap();
+        // One that the user names may be a link.
+        RunFolder::create(&planted).unwrap();
+        assert!(other.path().join(TRAJECTORY).exists());
     }
 
     #[test]

@@ -370,6 +370,39 @@ async fn the_token_goes_to_the_server_and_nowhere_else() {
         ("https://github.com/acme/words/issues/9", Some(9))
     );
 
+    // … though not wherever its answer says …
+    for page in [
+        "/root/slugs/issues/9",
+        "slugs/issues/9",
+        "../slugs/issues/9",
+        "file:///root/slugs/issues/9",
+        "ssh://github.com/acme/words/issues/9",
+        "git@github.com:acme/words/issues/9",
+        "ext::sh -c x/issues/9",
+        "github.com/acme/words/issues/9",
+        "http://github.com/acme/words/issues/9",
+        "https://github.com@127.0.0.1/acme/words/issues/9",
+        "https://me:x@github.com/acme/words/issues/9",
+        "https://127.0.0.1/acme/words/issues/9",
+        "https://github.com.example.org/acme/words/issues/9",
+        "https://github.com/../words/issues/9",
+        "https://github.com/acme/words/pull/9",
+        "https://github.com/acme/words",
+    ] {
+        let server = api(move |request| match request.path.as_str() {
+            "/repos/acme/slugs/issues/7" => {
+                Response::status(301).with("location", "/repositories/5/issues/9")
+            }
+            _ => Response::json(issue(json!({ "html_url": page }))),
+        });
+        let (error, _) = refused(&server, &with_token(&server)).await;
+        let cause = error.cause.unwrap_or_default();
+        assert!(
+            cause.contains("no issue of https://github.com"),
+            "{page}: {cause}"
+        );
+    }
+
     // … and never to another one, nor in circles.
     let other = only(issue(json!({})));
     let to = format!("{}/repos/acme/slugs/issues/7", other.url);

@@ -140,7 +140,8 @@ fn every_crate_has_a_licence_and_an_origin_that_are_allowed() {
         {"name": "openssl", "license": "Apache-2.0", "source": registry},
         {"name": "e", "license": "(MIT OR GPL-2.0) AND ISC", "source": registry},
         {"name": "f", "license": "MIT AND GPL-2.0", "source": registry},
-        {"name": "g", "license": "Apache-2.0 WITH LLVM-exception/GPL-2.0", "source": registry},
+        {"name": "g", "license": "Apache-2.0/GPL-2.0", "source": registry},
+        {"name": "h", "license": "MIT WITH GCC-exception-3.1", "source": registry},
     ]);
     assert_eq!(
         refused(&broken, &policy),
@@ -151,6 +152,7 @@ fn every_crate_has_a_licence_and_an_origin_that_are_allowed() {
             "d comes from registry+https://other.example.org/index",
             "openssl is banned",
             "f is under MIT AND GPL-2.0",
+            "h is under MIT WITH GCC-exception-3.1",
         ]
     );
 }

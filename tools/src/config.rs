@@ -3,7 +3,7 @@
 //! The host writes it as one JSON argument. Paths are paths inside the sandbox.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +40,18 @@ impl Config {
             Some(folder) => folder.clone(),
             None => self.scratch.join("private"),
         }
+    }
+
+    /// The words with which a toolbox starts a program that can neither reach the folder in which the toolbox lies, nor a
+    /// toolbox that runs. More words follow: the program's.
+    pub fn confine(&self, toolbox: &Path) -> serde_json::Result<Vec<String>> {
+        let config = Config {
+            private: toolbox.parent().map(Path::to_owned),
+            ..self.clone()
+        };
+        let (toolbox, config) = (toolbox.to_string_lossy(), serde_json::to_string(&config)?);
+        let words = [&*toolbox, "confine", "--config", &config, "--"];
+        Ok(words.map(str::to_owned).to_vec())
     }
 }
 

@@ -3,8 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -15,6 +13,7 @@ use crate::outcomes;
 use crate::process::{self, Command, Ended};
 use crate::test_run::{Coverage, Lines, Measure};
 use crate::tool::ToolError;
+use crate::workspace::read_itself;
 
 const DRIVER: &str = include_str!("coverage/driver.py");
 
@@ -204,18 +203,9 @@ const MOST: u64 = 64 << 20;
 /// The content of a file, which goes away; `None` where there is none. It was written by a program that may have been
 /// any: a link, a pipe and what is too large count as none.
 fn taken(path: &Path) -> Result<Option<Vec<u8>>, ToolError> {
-    let flags = nix::fcntl::OFlag::O_NOFOLLOW | nix::fcntl::OFlag::O_NONBLOCK;
-    let opened = std::fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits())
-        .open(path);
-    let Ok(file) = opened else { return Ok(None) };
-    let found = file.metadata()?;
-    if !found.is_file() || found.len() > MOST {
+    let Ok(Ok(bytes)) = read_itself(path, MOST) else {
         return Ok(None);
-    }
-    let mut bytes = Vec::new();
-    file.take(MOST).read_to_end(&mut bytes)?;
+    };
     std::fs::remove_file(path)?;
     Ok(Some(bytes))
 }

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::workspace::read_itself;
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
@@ -40,6 +42,8 @@ pub struct Found {
 const LEFT_OUT: [&str; 3] = ["/proc", "/sys", "/dev"];
 /// A bigger file is no module.
 const BIGGEST: u64 = 16 << 20;
+/// A bigger one is no index of a pack: 30 bytes for each object.
+const BIGGEST_INDEX: u64 = 512 << 20;
 
 /// Looks through everything below a folder, on its file system and others; links are not followed.
 pub fn peek(root: &Path, request: &Request) -> Found {
@@ -98,7 +102,7 @@ fn is_loose(path: &Path, name: &str, blob: &str) -> bool {
 
 /// The index of a pack holds the names of its objects as bytes.
 fn is_in_pack(path: &Path, wanted: &[Wanted]) -> bool {
-    let Ok(index) = std::fs::read(path) else {
+    let Ok(Ok(index)) = read_itself(path, BIGGEST_INDEX) else {
         return false;
     };
     wanted.iter().any(|file| {
@@ -118,10 +122,7 @@ fn is_called(path: &Path, file: &str) -> bool {
 }
 
 fn has(path: &Path, lines: &[String]) -> bool {
-    if path.metadata().map_or(true, |about| about.len() > BIGGEST) {
-        return false;
-    }
-    let Ok(content) = std::fs::read(path) else {
+    let Ok(Ok(content)) = read_itself(path, BIGGEST) else {
         return false;
     };
     let text = String::from_utf8_lossy(&content);

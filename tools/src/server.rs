@@ -6,6 +6,7 @@
 //! what is broken is a JSON-RPC error.
 
 mod stdio;
+mod visible;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::mpsc;
@@ -25,6 +26,7 @@ use crate::process;
 use crate::python::STACK;
 use crate::tool::{Answer, AnyTool, Audience, Context, ToolError};
 use crate::workspace::Workspace;
+pub use visible::visible;
 
 /// The name under which the server introduces itself.
 pub const NAME: &str = "testwright-toolbox";
@@ -94,6 +96,20 @@ pub fn call(
                 tool.name()
             )))
         })
+}
+
+/// With a text that hides nothing from who reads it: the one place through which answers and refusals pass. The data
+/// beside it is for programs, and stays as it is.
+pub fn shown(result: Result<Answer, ToolError>) -> Result<Answer, ToolError> {
+    let text = |text: String| visible(&text).into_owned();
+    match result {
+        Ok(answer) => Ok(Answer {
+            text: text(answer.text),
+            ..answer
+        }),
+        Err(ToolError::Refused(why)) => Err(ToolError::Refused(text(why))),
+        Err(ToolError::Broken(why)) => Err(ToolError::Broken(text(why))),
+    }
 }
 
 /// The tool of this name, host's tools included.
@@ -195,7 +211,7 @@ impl ServerHandler for Server {
             .and_then(Value::as_u64)
             .map(Duration::from_millis);
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        match self.answer(&request.name, arguments, time).await {
+        match shown(self.answer(&request.name, arguments, time).await) {
             Ok(answer) => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(answer.text)]);
                 if !answer.data.is_null() {

@@ -35,14 +35,42 @@ impl Answer {
         }
     }
 
-    /// An answer with a text for the model and `data` for programs.
+    /// An answer with a text for the model and `data` for programs; refused where that is more than can be told.
     pub fn with_data(text: impl Into<String>, data: &impl Serialize) -> Result<Self, ToolError> {
-        let data = serde_json::to_value(data)
-            .map_err(|e| ToolError::Broken(format!("an answer could not be encoded: {e}")))?;
+        let broken = |e| ToolError::Broken(format!("an answer could not be encoded: {e}"));
+        let mut length = Length(0);
+        serde_json::to_writer(&mut length, data).map_err(broken)?;
+        if length.0 > MOST_DATA {
+            return Err(ToolError::Refused(format!(
+                "What there is to tell takes {} MiB; at most {} MiB can be told. Fewer or smaller files, fewer tests and \
+                 shorter messages make it less.",
+                length.0.div_ceil(1 << 20),
+                MOST_DATA >> 20
+            )));
+        }
+        let data = serde_json::to_value(data).map_err(broken)?;
         Ok(Answer {
             text: text.into(),
             data,
         })
+    }
+}
+
+/// Most bytes of an answer's data, and of a call's arguments: neither end of MCP takes longer messages, and one that is
+/// dropped there is never answered.
+pub const MOST_DATA: usize = 12 << 20;
+
+/// Counts what is written.
+pub struct Length(pub usize);
+
+impl std::io::Write for Length {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

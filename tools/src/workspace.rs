@@ -9,15 +9,16 @@ mod changes;
 mod checkout;
 mod encoding;
 mod files;
+mod ignored;
 mod layout;
 mod patch;
 mod paths;
+mod regular;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -25,8 +26,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub use changes::Changed;
 pub use checkout::Checkout;
 pub use files::{nearest, walker};
-pub use layout::Layout;
+pub use layout::{Layout, is_conftest};
 pub use patch::unified;
+pub(crate) use regular::{read_itself, read_text};
 #[cfg(fuzzing)]
 pub use {archive::Archive, patch::patch};
 
@@ -35,6 +37,7 @@ use crate::tool::ToolError;
 #[cfg(not(fuzzing))]
 use archive::Archive;
 use changes::Tracker;
+use regular::Unread;
 
 /// The largest file that is shown or edited as text, in bytes.
 pub const TEXT_LIMIT: u64 = 5 << 20;
@@ -125,29 +128,20 @@ impl Workspace {
         let relative = self.again(relative)?;
         let whole = self.root().join(&relative);
         let shown = forward(&relative);
-        let data = fs::metadata(&whole).map_err(|e| refuse_missing(&shown, &e))?;
-        if data.is_dir() {
-            return Err(ToolError::Refused(format!(
-                "`{shown}` is a folder, not a file."
-            )));
-        }
-        if !data.is_file() {
-            return Err(ToolError::Refused(format!(
-                "`{shown}` is not a regular file."
-            )));
-        }
-        if data.len() > READ_LIMIT {
-            return Err(ToolError::Refused(format!(
-                "`{shown}` is too large to read ({} MB; the limit is {} MB).",
-                data.len() >> 20,
-                READ_LIMIT >> 20
-            )));
-        }
-        let mut bytes = Vec::with_capacity(usize::try_from(data.len()).unwrap_or(0));
-        fs::File::open(&whole)
-            .and_then(|f| f.take(READ_LIMIT).read_to_end(&mut bytes))
-            .map_err(|e| refuse_missing(&shown, &e))?;
-        Ok(bytes)
+        let read = regular::read(&whole, READ_LIMIT).map_err(|e| refuse_missing(&shown, &e))?;
+        read.map_err(|why| {
+            ToolError::Refused(match why {
+                Unread::NotRegular if whole.is_dir() => {
+                    format!("`{shown}` is a folder, not a file.")
+                }
+                Unread::NotRegular => format!("`{shown}` is not a regular file."),
+                Unread::TooLarge(size) => format!(
+                    "`{shown}` is too large to read ({} MB; the limit is {} MB).",
+                    size >> 20,
+                    READ_LIMIT >> 20
+                ),
+            })
+        })
     }
 
     /// A file as text: UTF-8, or Latin-1 where its coding cookie says so. Binary files and files over
@@ -328,12 +322,13 @@ impl Workspace {
     /// What already differed when the workspace was first opened (a generated version file, say) is the
     /// baseline: it is left out for as long as it stays as it was then. The baseline is kept in the scratch
     /// folder, so that a later `open` (in a copy of the sandbox, or after a restart) uses the same.
-    /// File names that are not UTF-8 are left out.
+    /// File names that are not UTF-8 are left out. Of a file that is too large ([`Changed::oversized`]) it is only told that it
+    /// differs.
     pub fn changes(&mut self) -> Result<Vec<Changed>, ToolError> {
         self.tracker.changes(self.checkout.root(), &self.base)
     }
 
-    /// The changes as a patch for `git apply`; the empty string for no changes.
+    /// The changes as a patch for `git apply`, without oversized files; the empty string for no changes.
     pub fn patch(&self, changes: &[Changed]) -> String {
         patch::patch(changes)
     }

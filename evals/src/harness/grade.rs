@@ -10,7 +10,7 @@ use testwright_tools::outcomes::text::text;
 use super::blank::blank;
 use super::contribution::Contribution;
 use super::instance::{Ready, State};
-use super::logs::{Owner, log};
+use super::logs::{LONGEST, Owner, build_log, log};
 use super::notes::{NOTE, bound};
 use super::runs::{Ran, Run};
 use super::{Harness, Stopped, TESTS, observe, stopped};
@@ -124,7 +124,7 @@ impl Harness {
 
     /// Puts the log of a build beside the others. What is lost of it is no reason not to grade.
     pub(super) fn keep_build_log(&self, instance: &Instance, path: &Path) -> Option<String> {
-        let text = std::fs::read_to_string(path).ok()?;
+        let text = build_log(path, LONGEST).ok()?;
         log(
             &self.out,
             &instance.instance_id,

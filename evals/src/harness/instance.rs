@@ -186,7 +186,8 @@ impl Harness {
                 step,
             });
         };
-        environment::prepare(
+        let note = recipe::image_left_out(source, &overrides).map_err(stopped("build"))?;
+        let mut environment = environment::prepare(
             self.backend.as_ref(),
             source,
             &recipe,
@@ -195,7 +196,9 @@ impl Harness {
             &told,
         )
         .await
-        .map_err(stopped("build"))
+        .map_err(stopped("build"))?;
+        environment.notes.extend(note);
+        Ok(environment)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Logs of runs, below the folder of results: one folder an instance, and in it one a prediction.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
@@ -67,9 +69,39 @@ pub fn log(
     Ok(path)
 }
 
+/// Bytes of a build's log that are kept with the results; builds write less.
+pub const LONGEST: u64 = 64 << 20;
+
+/// The log of a build, no longer than that.
+pub fn build_log(path: &Path, longest: u64) -> std::io::Result<String> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    let mut bytes = Vec::new();
+    file.take(longest).read_to_end(&mut bytes)?;
+    let mut text = String::from_utf8_lossy(&bytes).into_owned();
+    if length > longest {
+        text.push_str(&format!(
+            "\n== {} bytes are left out here ==\n",
+            length - longest
+        ));
+    }
+    Ok(text)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::file_name;
+    #![allow(clippy::unwrap_used)]
+    use super::{build_log, file_name};
+
+    #[test]
+    fn of_a_long_log_the_beginning_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.log");
+        std::fs::write(&path, b"0123456789\xff").unwrap();
+        let cut = "01234567\n== 3 bytes are left out here ==\n";
+        assert_eq!(build_log(&path, 8).unwrap(), cut);
+        assert_eq!(build_log(&path, 11).unwrap(), "0123456789\u{fffd}");
+    }
 
     #[test]
     fn two_names_never_become_one() {

@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use testwright_sandboxes::private;
 
 use crate::folder;
 use crate::graded::Graded;
@@ -40,7 +41,7 @@ impl Results {
                 source,
             }
         };
-        std::fs::create_dir_all(place).map_err(failed("make the folder of"))?;
+        private::create(place).map_err(failed("make the folder of"))?;
         // What is appended to is a file of this folder.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mut file = File::options()

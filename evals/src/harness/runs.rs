@@ -267,7 +267,24 @@ impl Harness {
         files::put(sandbox, &run.state.files).await?;
         files::put(sandbox, run.files).await?;
         let environment = &run.state.environment;
-        environment.start_services(sandbox).await?;
+        let paths = &sandbox.facts().paths;
+        let config = Config {
+            workspace: paths.workspace.clone(),
+            base_archive: environment.base_archive_in(paths),
+            scratch: paths.temporary.join("testwright"),
+            private: Some(paths.private.join("run")),
+            python: environment.python_in(paths),
+            env: environment.env.clone(),
+            runner: runner(environment)?,
+            test_seconds: self.test_time.as_secs(),
+        };
+        if !environment.recipe.services.is_empty() {
+            let toolbox = self.put_toolbox(sandbox).await?;
+            let confined = config.confine(&toolbox);
+            let confined =
+                confined.map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?;
+            environment.start_services(sandbox, &confined).await?;
+        }
         let mut measure = None;
         if !run.measure.is_empty() {
             let version = &environment.python_version;
@@ -284,18 +301,8 @@ impl Harness {
                 Err(error) => return Err(error),
             }
         }
-        let paths = &sandbox.facts().paths;
         let request = Request {
-            config: Config {
-                workspace: paths.workspace.clone(),
-                base_archive: environment.base_archive_in(paths),
-                scratch: paths.temporary.join("testwright"),
-                private: Some(paths.private.join("run")),
-                python: environment.python_in(paths),
-                env: environment.env.clone(),
-                runner: runner(environment)?,
-                test_seconds: self.test_time.as_secs(),
-            },
+            config,
             ids: run.ids.clone(),
             seconds: self.test_time.as_secs(),
             hash_seed: run.hash_seed,
@@ -316,6 +323,12 @@ impl Harness {
         })
     }
 
+    async fn put_toolbox(&self, sandbox: &dyn Sandbox) -> Result<PathBuf, SandboxError> {
+        let program = sandbox.facts().paths.private.join("toolbox");
+        sandbox.upload(&program, self.toolbox, 0o755).await?;
+        Ok(program)
+    }
+
     /// Runs the toolbox once: a request in, what it prints out.
     pub(super) async fn ask(
         &self,
@@ -324,8 +337,7 @@ impl Harness {
         request: &[u8],
         time: Duration,
     ) -> Result<Result<Vec<u8>, Ended>, SandboxError> {
-        let program = sandbox.facts().paths.private.join("toolbox");
-        sandbox.upload(&program, self.toolbox, 0o755).await?;
+        let program = self.put_toolbox(sandbox).await?;
         let argv = [program.to_string_lossy().into_owned(), command.to_owned()];
         let Process {
             mut stdin,

@@ -148,6 +148,10 @@ fn what_is_no_prediction_is_refused_with_its_line() {
     );
     let problems = parse(&text, "f").unwrap_err();
     let lines: Vec<usize> = problems.iter().map(|p| p.line).collect();
-    assert_eq!(lines, [4, 2, 3]);
-    assert!(problems[2].message.contains("instance_id"), "{problems:?}");
+    assert_eq!(lines, [2, 3, 4]);
+    assert!(problems[1].message.contains("instance_id"), "{problems:?}");
+    let object = "{\n\"a\": \"diff\",\n\"b\":\n3, \"c\": null,\n\"d\": []}";
+    let problems = parse(object, "f").unwrap_err();
+    let lines: Vec<usize> = problems.iter().map(|p| p.line).collect();
+    assert_eq!(lines, [3, 5]);
 }

@@ -7,6 +7,7 @@ use bollard::models::{
 use super::connect::Engine;
 use super::container::WORKSPACE;
 use super::images::Image;
+use super::lifeline::first_process;
 use super::{owner, seccomp};
 use crate::sandbox::{Result, Spec};
 
@@ -60,18 +61,16 @@ pub(super) fn configuration(
         mounts: if engine.local { mounts(spec)? } else { None },
         ..HostConfig::default()
     };
-    Ok(ContainerCreateBody {
+    Ok(first_process(ContainerCreateBody {
         image: Some(image.name.clone()),
         labels: Some(labels),
-        // Not the user of the tools, who could end it: the process that only sleeps is root's, without capabilities.
+        // Not the user of the tools, who could end it: the first process is root's, without capabilities.
         user: Some("0:0".to_owned()),
-        entrypoint: Some(vec!["sh".to_owned(), "-c".to_owned()]),
-        cmd: Some(vec!["while :; do sleep 3600 & wait $!; done".to_owned()]),
         working_dir: Some(WORKSPACE.to_owned()),
         hostname: Some("testwright".to_owned()),
         host_config: Some(host),
         ..ContainerCreateBody::default()
-    })
+    }))
 }
 
 fn ulimit(name: &str, value: i64) -> ResourcesUlimits {

@@ -20,6 +20,7 @@ use super::disk::DiskWatch;
 use super::error::explain;
 use super::exec::{self, Exec};
 use super::images::Image;
+use super::lifeline::{self, Lifeline};
 use super::owner;
 use super::remains::Remains;
 use crate::error::{ErrorKind, SandboxError};
@@ -46,6 +47,7 @@ pub(super) struct Container {
     user: Ids,
     remains: Remains,
     disk: std::sync::Arc<DiskWatch>,
+    lifeline: Option<Lifeline>,
 }
 
 impl Container {
@@ -105,8 +107,10 @@ impl Container {
             user,
             remains,
             disk: std::sync::Arc::default(),
+            lifeline: None,
         };
         container.furnish().await?;
+        container.lifeline = Some(lifeline::tie(engine, container.id()).await?);
         let api = engine.patient();
         api.start_container(&created.id, None)
             .await

@@ -147,7 +147,41 @@ pub(super) async fn check_python(engine: &Engine, version: &str) -> Result<()> {
     Err(no_base(engine, version, &why))
 }
 
+/// Names under which copies of sandboxes lie, with the code that was in them.
+const COPIES: [&str; 3] = ["testwright/state", UNFINISHED, "testwright/fork"];
+
+/// Is this the name of a copy of a sandbox, in whatever registry?
+fn is_copy(name: &str) -> bool {
+    let name = name.split('@').next().unwrap_or(name);
+    let repository = match name.rsplit_once(':') {
+        // What comes before a path is a port.
+        Some((repository, tag)) if !tag.contains('/') => repository,
+        _ => name,
+    };
+    COPIES.iter().any(|copy| {
+        let before = repository.strip_suffix(copy);
+        before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
+    })
+}
+
+/// A copy of a sandbox holds the code of the repository that it was made for, which is no other repository's to read.
+async fn refuse_copy(engine: &Engine, name: &str) -> Result<()> {
+    let mut copy = is_copy(name);
+    // By its id, or by another name that it was given.
+    if !copy && let Ok(image) = engine.api.inspect_image(name).await {
+        copy = image.repo_tags.iter().flatten().any(|tag| is_copy(tag));
+    }
+    if !copy {
+        return Ok(());
+    }
+    let message = format!("use the image {name}: it is the saved state of a sandbox");
+    Err(SandboxError::new(ErrorKind::Input, message)
+        .hint("without --image the environment of the repository is found by itself"))
+}
+
+/// An image that somebody named.
 pub(super) async fn named(engine: &Engine, name: &str) -> Result<Image> {
+    refuse_copy(engine, name).await?;
     if !present(engine, name).await? {
         if !engine.settings.pull {
             return Err(SandboxError::new(
@@ -225,6 +259,31 @@ pub(super) async fn remove(engine: &Engine, name: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn copies_of_sandboxes_are_known_by_name() {
+        for name in [
+            "testwright/state:env-1",
+            "testwright/state",
+            "testwright/state@sha256:00",
+            "testwright/state:env-1@sha256:00",
+            "docker.io/testwright/state:env-1",
+            "localhost:5000/testwright/state",
+            "testwright/unfinished:1",
+            "localhost/testwright/fork:1",
+        ] {
+            assert!(is_copy(name), "{name}");
+        }
+        for name in [
+            "testwright/python:3.11",
+            "testwright/statement:1",
+            "mytestwright/state:1",
+            "python:3.11",
+            "sha256:00",
+        ] {
+            assert!(!is_copy(name), "{name}");
+        }
+    }
 
     #[test]
     fn a_state_has_a_tag_that_the_engine_takes() {

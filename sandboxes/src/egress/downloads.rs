@@ -5,21 +5,36 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
+use super::lock;
 use super::page::Files;
 use crate::sandbox::Result;
 
 /// How long a page counts as current.
 const FRESH: Duration = Duration::from_secs(600);
 
+/// What lies beside the files for longer than this, and is nobody's, was left by a build that was cut short.
+const LEFT: Duration = Duration::from_secs(60);
+
+/// Counted up whenever pages are made in another way, or say more: one of another number counts as absent, also to the
+/// index, which would only say that it has not changed.
+const VERSION: u32 = 2;
+
 #[derive(Debug, Clone)]
 pub struct Downloads {
     folder: PathBuf,
+    /// Bytes that all together may take.
+    most: u64,
+    /// About as many as they take.
+    bytes: Arc<AtomicU64>,
+    evicting: Arc<Mutex<()>>,
 }
 
 /// A page as it goes to sandboxes.
@@ -31,6 +46,8 @@ pub struct Page {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Head {
+    /// Pages without a number had no dates of upload.
+    version: u32,
     /// Seconds since 1970.
     fetched: u64,
     pub etag: Option<String>,
@@ -41,6 +58,7 @@ pub struct Head {
 impl Page {
     pub fn new(etag: Option<String>, json: bool, files: Files, body: Vec<u8>) -> Page {
         let head = Head {
+            version: VERSION,
             fetched: now(),
             etag,
             json,
@@ -81,14 +99,21 @@ pub fn hex(bytes: &[u8]) -> String {
 }
 
 impl Downloads {
-    pub fn open(cache: &Path) -> Result<Downloads> {
+    pub fn open(cache: &Path, most: u64) -> Result<Downloads> {
         let folder = cache.join("downloads");
         for name in ["", "files", "pages", "aside"] {
             let folder = folder.join(name);
             fs::create_dir_all(&folder)?;
             fs::set_permissions(&folder, fs::Permissions::from_mode(0o700))?;
         }
-        Ok(Downloads { folder })
+        let downloads = Downloads {
+            folder,
+            most,
+            bytes: Arc::default(),
+            evicting: Arc::default(),
+        };
+        downloads.evict()?;
+        Ok(downloads)
     }
 
     /// Where the file of this address and digest lies if it was fetched.
@@ -98,18 +123,33 @@ impl Downloads {
 
     /// A file that goes away unless it is kept.
     pub fn aside(&self) -> io::Result<NamedTempFile> {
-        NamedTempFile::new_in(self.folder.join("aside"))
+        let aside = NamedTempFile::new_in(self.folder.join("aside"))?;
+        // Others see that it is somebody's.
+        let _ = aside.as_file().try_lock();
+        Ok(aside)
     }
 
-    pub fn keep(&self, aside: NamedTempFile, target: &Path) -> io::Result<()> {
-        aside.persist(target).map_err(|e| e.error)?;
-        Ok(())
+    /// Keeps it, and removes what was used longest ago where all is too much. The file itself stays for now, however
+    /// large it is: it is about to be asked for.
+    pub fn keep(&self, aside: NamedTempFile, target: &Path) -> io::Result<fs::File> {
+        let file = aside.persist(target).map_err(|e| e.error)?;
+        // Used now: its last bytes may be older than others' uses.
+        touch(&file);
+        let bytes = blocks(file.metadata()?.len());
+        if self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > self.most {
+            // Some more than has to be, so that not every file makes us look.
+            self.evict_all_but(Some(target), self.most / 10 * 9)?;
+        }
+        Ok(file)
     }
 
     pub fn page(&self, key: &str) -> Option<Page> {
         let text = fs::read(self.folder.join("pages").join(key)).ok()?;
         let end = text.iter().position(|byte| *byte == b'\n')?;
-        let head = serde_json::from_slice(&text[..end]).ok()?;
+        let head: Head = serde_json::from_slice(&text[..end]).ok()?;
+        if head.version != VERSION {
+            return None;
+        }
         let body = text[end + 1..].to_vec();
         Some(Page { head, body })
     }
@@ -120,13 +160,24 @@ impl Downloads {
         text.push(b'\n');
         io::Write::write_all(&mut aside, &text)?;
         io::Write::write_all(&mut aside, &page.body)?;
-        self.keep(aside, &self.folder.join("pages").join(key))
+        self.keep(aside, &self.folder.join("pages").join(key))?;
+        Ok(())
     }
 
-    /// Removes what was used longest ago until all together takes no more than this, and what builds that were cut
+    /// Bytes that all together take.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Removes what was used longest ago until all together takes no more than it may, and what builds that were cut
     /// short have left.
-    pub fn evict(&self, most: u64) -> io::Result<()> {
-        let mut kept = Vec::new();
+    pub fn evict(&self) -> io::Result<()> {
+        self.evict_all_but(None, self.most)
+    }
+
+    fn evict_all_but(&self, spared: Option<&Path>, most: u64) -> io::Result<()> {
+        let _one_at_a_time = lock(&self.evicting);
+        let (mut kept, mut bytes) = (Vec::new(), 0);
         for name in ["files", "pages", "aside"] {
             for entry in fs::read_dir(self.folder.join(name))? {
                 let entry = entry?;
@@ -134,24 +185,47 @@ impl Downloads {
                     continue;
                 };
                 let used = found.modified().unwrap_or(UNIX_EPOCH);
-                let age = used.elapsed().unwrap_or_default();
-                if name != "aside" {
-                    kept.push((used, found.len(), entry.path()));
-                } else if age > Duration::from_secs(24 * 3600) {
-                    let _ = fs::remove_file(entry.path());
+                let (size, path) = (blocks(found.len()), entry.path());
+                if name == "aside" && is_left(&path, used) {
+                    removed(&path)?;
+                    continue;
+                }
+                bytes += size;
+                if name != "aside" && spared != Some(path.as_path()) {
+                    kept.push((used, size, path));
                 }
             }
         }
-        let mut bytes: u64 = kept.iter().map(|(_, bytes, _)| bytes).sum();
-        kept.sort();
-        for (_, size, path) in kept {
-            if bytes <= most {
-                break;
+        if bytes > most {
+            kept.sort();
+            for (_, size, path) in kept {
+                if bytes <= most {
+                    break;
+                }
+                removed(&path)?;
+                bytes -= size;
             }
-            fs::remove_file(&path)?;
-            bytes -= size;
         }
+        self.bytes.store(bytes, Ordering::Relaxed);
         Ok(())
+    }
+}
+
+/// What a file of this length takes: many small ones are not for nothing.
+fn blocks(bytes: u64) -> u64 {
+    bytes.next_multiple_of(4096).max(4096)
+}
+
+fn is_left(aside: &Path, used: SystemTime) -> bool {
+    let free = || fs::File::open(aside).is_ok_and(|file| file.try_lock().is_ok());
+    used.elapsed().unwrap_or_default() > LEFT && free()
+}
+
+/// Perhaps by another process.
+fn removed(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
     }
 }
 
@@ -168,7 +242,7 @@ mod tests {
     #[test]
     fn the_oldest_goes_first_and_pages_survive_a_round_trip() {
         let folder = tempfile::tempdir().unwrap();
-        let downloads = Downloads::open(folder.path()).unwrap();
+        let downloads = Downloads::open(folder.path(), 3 * 4096).unwrap();
         let page = Page::new(Some("x".to_owned()), true, Files::new(), b"{\n}".to_vec());
         downloads.keep_page("p", &page).unwrap();
         let again = downloads.page("p").unwrap();
@@ -178,18 +252,82 @@ mod tests {
         );
         for (name, age) in [("old", 50), ("new", 5)] {
             let file = fs::File::create(folder.path().join("downloads/files").join(name)).unwrap();
-            file.set_len(1000).unwrap();
+            file.set_len(5000).unwrap();
             file.set_modified(SystemTime::now() - Duration::from_secs(age))
                 .unwrap();
         }
-        downloads.evict(1500).unwrap();
-        let left = fs::read_dir(folder.path().join("downloads/files")).unwrap();
-        let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(left, ["new"]);
+        downloads.evict().unwrap();
+        assert_eq!(names(folder.path(), "files"), ["new"]);
+        assert_eq!(downloads.bytes(), 3 * 4096);
         let mode = fs::metadata(folder.path().join("downloads"))
             .unwrap()
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o700);
+    }
+
+    fn names(cache: &Path, folder: &str) -> Vec<String> {
+        let folder = fs::read_dir(cache.join("downloads").join(folder)).unwrap();
+        let names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn there_is_room_at_every_moment() {
+        let folder = tempfile::tempdir().unwrap();
+        let downloads = Downloads::open(folder.path(), 100 << 10).unwrap();
+        for n in 0..20 {
+            let aside = downloads.aside().unwrap();
+            aside.as_file().set_len(30 << 10).unwrap();
+            let target = downloads.file("x", &n.to_string());
+            downloads.keep(aside, &target).unwrap();
+            assert!(target.exists());
+            assert!(names(folder.path(), "files").len() <= 3);
+        }
+        // Larger than all may be: there until the next one comes, or the build ends.
+        let aside = downloads.aside().unwrap();
+        aside.as_file().set_len(300 << 10).unwrap();
+        let target = downloads.file("x", "large");
+        downloads.keep(aside, &target).unwrap();
+        assert_eq!(names(folder.path(), "files").len(), 1);
+        assert!(target.exists());
+        downloads.evict().unwrap();
+        assert_eq!(downloads.bytes(), 0);
+    }
+
+    #[test]
+    fn what_is_aside_goes_when_it_is_nobodys() {
+        let folder = tempfile::tempdir().unwrap();
+        let downloads = Downloads::open(folder.path(), 1 << 20).unwrap();
+        let own = downloads.aside().unwrap();
+        let left = fs::File::create(folder.path().join("downloads/aside/left")).unwrap();
+        for file in [own.as_file(), &left] {
+            file.set_modified(SystemTime::now() - 2 * LEFT).unwrap();
+        }
+        drop(left);
+        downloads.evict().unwrap();
+        let own = own.path().file_name().unwrap().to_str().unwrap();
+        assert_eq!(names(folder.path(), "aside"), [own]);
+    }
+
+    #[test]
+    fn a_page_of_an_earlier_version_counts_as_absent() {
+        let folder = tempfile::tempdir().unwrap();
+        let downloads = Downloads::open(folder.path(), 1 << 20).unwrap();
+        let page = Page::new(Some("x".to_owned()), true, Files::new(), b"{}".to_vec());
+        downloads.keep_page("p", &page).unwrap();
+        let path = folder.path().join("downloads/pages/p");
+        let now = fs::read_to_string(&path).unwrap();
+        let version = format!("\"version\":{VERSION},");
+        for then in ["", "\"version\":1,"] {
+            let then = now.replacen(&version, then, 1);
+            assert_ne!(then, now);
+            fs::write(&path, then).unwrap();
+            assert!(downloads.page("p").is_none());
+        }
+        fs::write(&path, now).unwrap();
+        assert!(downloads.page("p").is_some());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
@@ -9,13 +10,16 @@ use reqwest::Url;
 
 use super::downloads::{Page, key};
 use super::page::{self, HTML, JSON};
+use super::pages::{Held, PageBody};
 use super::serve::{Body, text, whole};
 use super::transfer::{self, Wanted};
 use super::upstream::{Refusal, percent_decoded, shown};
-use super::{Index, Inner, forward, lock};
+use super::{Index, Inner, forward};
 
 /// Bytes of the longest page.
-const LONGEST_PAGE: u64 = 256 << 20;
+const LONGEST_PAGE: usize = 48 << 20;
+/// Few pages are longer, and of these few are read at one time.
+const LONG_PAGE: usize = 1 << 20;
 
 /// For those that read JSON. Others, such as an old pip, get HTML.
 const ACCEPT: &str = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01";
@@ -44,9 +48,9 @@ pub async fn page(inner: &Inner, id: &str, project: &str, headers: &HeaderMap) -
         accept.contains("vnd.pypi.simple.v1+json") || accept.contains("simple.latest+json")
     });
     match find(inner, id, project, json).await {
-        Ok(page) => {
-            let mut response = whole(page.body.clone().into());
-            let kind = if page.head.json { JSON } else { HTML };
+        Ok(held) => {
+            let kind = if held.page.head.json { JSON } else { HTML };
+            let mut response = whole(Bytes::from_owner(PageBody(held)));
             let headers = response.headers_mut();
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
             let fresh = HeaderValue::from_static("max-age=600");
@@ -57,7 +61,7 @@ pub async fn page(inner: &Inner, id: &str, project: &str, headers: &HeaderMap) -
     }
 }
 
-async fn find(inner: &Inner, id: &str, project: &str, json: bool) -> Result<Arc<Page>, Failure> {
+async fn find(inner: &Inner, id: &str, project: &str, json: bool) -> Result<Arc<Held>, Failure> {
     let nothing = || Failure::new(StatusCode::NOT_FOUND, "there is no such project");
     let Some(index) = inner.indexes.iter().find(|index| index.id == id) else {
         return Err(nothing());
@@ -68,11 +72,14 @@ async fn find(inner: &Inner, id: &str, project: &str, json: bool) -> Result<Arc<
     }
     let kind = if json { "j" } else { "h" };
     let name = key(&[&shown(&index.trusted.url), project, kind]);
-    if let Some(page) = lock(&inner.pages).get(&name) {
-        return Ok(page.clone());
+    if let Some(page) = inner.pages.get(&name) {
+        return Ok(page);
     }
     let (downloads, of) = (inner.downloads.clone(), name.clone());
-    let kept = tokio::task::spawn_blocking(move || downloads.page(&of)).await;
+    let kept = {
+        let _turn = inner.reading.acquire().await;
+        tokio::task::spawn_blocking(move || downloads.page(&of)).await
+    };
     let kept = kept.ok().flatten();
     let (page, new) = match kept {
         Some(page) if inner.offline || page.is_fresh() => (page, false),
@@ -84,16 +91,18 @@ async fn find(inner: &Inner, id: &str, project: &str, json: bool) -> Result<Arc<
         }
         kept => (fetch(inner, index, project, json, kept).await?, true),
     };
-    let page = Arc::new(page);
+    let Some(page) = inner.pages.hold(name.clone(), page).await else {
+        let why = "too many pages of package indexes are being read";
+        return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, why));
+    };
     if new {
-        let (downloads, page, name) = (inner.downloads.clone(), page.clone(), name.clone());
+        let (downloads, held) = (inner.downloads.clone(), page.clone());
         tokio::task::spawn_blocking(move || {
-            if let Err(error) = downloads.keep_page(&name, &page) {
+            if let Err(error) = downloads.keep_page(&name, &held.page) {
                 tracing::warn!(%error, "a page of a package index was not kept");
             }
         });
     }
-    lock(&inner.pages).insert(name, page.clone());
     Ok(page)
 }
 
@@ -154,14 +163,19 @@ async fn fetch(
     // Where redirects have led to: relative addresses begin there.
     let base = response.url().clone();
     let mut body = Vec::new();
+    let mut long = None;
     loop {
         match response.chunk().await {
-            Ok(Some(chunk)) if body.len() as u64 + chunk.len() as u64 <= LONGEST_PAGE => {
+            Ok(Some(chunk)) if body.len() + chunk.len() <= LONGEST_PAGE => {
+                inner.spend(chunk.len()).map_err(|e| bad(e.to_string()))?;
                 body.extend_from_slice(&chunk);
             }
             Ok(Some(_)) => return Err(bad(format!("{} is too long", shown(&url)))),
             Ok(None) => break,
             Err(error) => return Err(bad(format!("{} breaks off: {error}", shown(&url)))),
+        }
+        if body.len() > LONG_PAGE && long.is_none() {
+            long = Some(inner.long_pages.acquire().await);
         }
     }
     let place = format!(
@@ -169,6 +183,7 @@ async fn fetch(
         if json { "j" } else { "h" },
         index.id
     );
+    let _reading = inner.reading.acquire().await;
     let read = tokio::task::spawn_blocking(move || page::rewrite(&body, is_json, &base, &place));
     let read = read.await.map_err(|e| bad(e.to_string()))?;
     let (body, files) = read.map_err(|why| bad(format!("{}: {why}", shown(&url))))?;
@@ -206,7 +221,7 @@ pub async fn file(
     };
     let trusted = index.trusted.clone();
     let name = percent_decoded(file);
-    let files = &page.head.files;
+    let files = &page.page.head.files;
     let metadata = || {
         let found = files.get(name.strip_suffix(".metadata")?)?;
         let digest = found.metadata.clone()?;
@@ -242,20 +257,25 @@ pub async fn file(
             "not in the cache, and the build is offline",
         );
     }
-    let asked = forward::pick(request.headers(), &[header::RANGE, header::IF_RANGE]);
+    let known = wanted.sha256.is_some();
+    // Of a file with a known digest nothing goes that was not looked at, so the whole is asked for.
+    let asked = match known {
+        true => HeaderMap::new(),
+        false => forward::pick(request.headers(), &[header::RANGE, header::IF_RANGE]),
+    };
     let method = if head { Method::HEAD } else { Method::GET };
-    let got = inner
-        .upstream
-        .get(
-            &method,
-            wanted.url.clone(),
-            &asked,
-            Some(&trusted),
-            &inner.hosts,
-            true,
-        )
-        .await;
-    match got {
+    let (of, url) = (inner.clone(), wanted.url.clone());
+    let get = async move {
+        let (upstream, hosts) = (&of.upstream, &of.hosts);
+        upstream
+            .get(&method, url, &asked, Some(&trusted), hosts, true)
+            .await
+    };
+    if let Some(range) = range.filter(|_| known && !head) {
+        let answer = transfer::range(inner.clone(), wanted, range.clone(), get).await;
+        return answer.unwrap_or_else(|refusal| refused(&inner, &refusal));
+    }
+    match get.await {
         Ok(response) if head || range.is_some() || !response.status().is_success() => {
             let status = response.status();
             if !status.is_success() && status != StatusCode::RANGE_NOT_SATISFIABLE {
@@ -265,14 +285,21 @@ pub async fn file(
                 ));
             }
             let mut response = forward::pass(response);
+            let headers = response.headers_mut();
             // Addresses of others are for the host to follow.
-            response.headers_mut().remove(header::LOCATION);
+            headers.remove(header::LOCATION);
+            if known && status.is_success() {
+                // From here, whatever the index can do.
+                headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+            }
             response
         }
         Ok(response) => transfer::fetched(inner, wanted, response),
-        Err(refusal) => {
-            let failure = failed(&inner, &refusal);
-            text(failure.status, &failure.why)
-        }
+        Err(refusal) => refused(&inner, &refusal),
     }
+}
+
+fn refused(inner: &Inner, refusal: &Refusal) -> Response<Body> {
+    let failure = failed(inner, refusal);
+    text(failure.status, &failure.why)
 }

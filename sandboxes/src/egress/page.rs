@@ -22,6 +22,17 @@ pub struct File {
 
 pub type Files = BTreeMap<String, File>;
 
+/// Files of a page, and JSON values (or what looks as if one followed). The longest page of PyPI has a tenth of them.
+const MOST_FILES: usize = if cfg!(test) { 2_000 } else { 200_000 };
+const MOST_VALUES: usize = 3_000_000;
+
+fn count(files: usize) -> Result<(), String> {
+    match files {
+        0..=MOST_FILES => Ok(()),
+        _ => Err(format!("it names more than {MOST_FILES} files")),
+    }
+}
+
 /// The page for the sandbox, and the files that it names. `place` is what leads from the page to its files, such as
 /// `../../files/`.
 pub fn rewrite(
@@ -33,16 +44,22 @@ pub fn rewrite(
     if json {
         rewrite_json(body, url, place)
     } else {
-        Ok(rewrite_html(&String::from_utf8_lossy(body), url, place))
+        rewrite_html(&String::from_utf8_lossy(body), url, place)
     }
 }
 
 fn rewrite_json(body: &[u8], url: &Url, place: &str) -> Result<(Vec<u8>, Files), String> {
+    // Each value takes many times the room of its text.
+    let values = body.iter().filter(|byte| b",[{".contains(byte)).count();
+    if values > MOST_VALUES {
+        return Err(format!("it holds more than {MOST_VALUES} values"));
+    }
     let mut page: Value = serde_json::from_slice(body).map_err(|e| e.to_string())?;
     let mut files = Files::new();
     let Some(list) = page.get_mut("files").and_then(Value::as_array_mut) else {
         return Err("it has no list of files".to_owned());
     };
+    count(list.len())?;
     list.retain_mut(|entry| {
         let Some(entry) = entry.as_object_mut() else {
             return false;
@@ -92,15 +109,16 @@ fn rewrite_json(body: &[u8], url: &Url, place: &str) -> Result<(Vec<u8>, Files),
     Ok((body, files))
 }
 
-fn rewrite_html(text: &str, url: &Url, place: &str) -> (Vec<u8>, Files) {
+fn rewrite_html(text: &str, url: &Url, place: &str) -> Result<(Vec<u8>, Files), String> {
     let mut page = "<!DOCTYPE html>\n<html><body>\n".to_owned();
     let mut files = Files::new();
     let (Ok(tags), Ok(attributes)) = (
         Regex::new(r#"(?is)<(a|base)\s((?:[^>"']|"[^"]*"|'[^']*')*)>"#),
         Regex::new(r#"(?is)([a-z0-9-]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?"#),
     ) else {
-        return (page.into_bytes(), files);
+        return Ok((page.into_bytes(), files));
     };
+    let mut links = 0;
     let mut base = url.clone();
     for tag in tags.captures_iter(text) {
         let found: BTreeMap<String, String> = attributes
@@ -126,6 +144,8 @@ fn rewrite_html(text: &str, url: &Url, place: &str) -> (Vec<u8>, Files) {
         if !is_name(&name) || !is_distribution(&name) {
             continue;
         }
+        links += 1;
+        count(links)?;
         let fragment = target.fragment().unwrap_or_default();
         let sha256 = fragment.strip_prefix("sha256=").and_then(digest);
         let metadata = ["data-core-metadata", "data-dist-info-metadata"]
@@ -156,7 +176,7 @@ fn rewrite_html(text: &str, url: &Url, place: &str) -> (Vec<u8>, Files) {
         files.insert(name, file);
     }
     page.push_str("</body></html>\n");
-    (page.into_bytes(), files)
+    Ok((page.into_bytes(), files))
 }
 
 /// A plain file name.
@@ -247,6 +267,18 @@ mod tests {
         );
         assert_eq!(file.sha256.as_deref(), Some(DIGEST));
         assert_eq!(file.metadata, Some(Some(DIGEST.to_owned())));
+    }
+
+    #[test]
+    fn pages_are_bounded() {
+        let url = Url::parse("https://index.example.org/simple/thing/").unwrap();
+        let refused = |body: &str, json| rewrite(body.as_bytes(), json, &url, "x").unwrap_err();
+        let links = "<a href='a.whl'>".repeat(MOST_FILES + 1);
+        assert!(refused(&links, false).contains("2000 files"));
+        let files = format!("{{\"files\":[{}0]}}", "0,".repeat(MOST_FILES));
+        assert!(refused(&files, true).contains("2000 files"));
+        let values = format!("{{\"files\":[],\"x\":[{}0]}}", "0,".repeat(MOST_VALUES));
+        assert!(refused(&values, true).contains("3000000 values"));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Files on their way to a sandbox. The last part of a file is held back until its digest is known to be right: a file
-//! that was tampered with never arrives whole.
+//! that was tampered with never arrives whole. Of a range nothing goes before the whole file was looked at.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -13,11 +13,11 @@ use hyper::header::{self, HeaderValue};
 use hyper::{Response, StatusCode};
 use reqwest::Url;
 use sha2::{Digest, Sha256};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::downloads::{hex, touch};
 use super::serve::{Body, text, whole};
-use super::upstream::shown;
+use super::upstream::{Refusal, shown};
 use super::{Inner, lock};
 
 const CHUNK: usize = 1 << 18;
@@ -87,40 +87,59 @@ pub async fn kept(
     range: Option<&HeaderValue>,
     head: bool,
 ) -> Option<Response<Body>> {
+    let file = checked(inner, wanted).await?;
+    Some(answer(inner, file, range, head).await)
+}
+
+async fn checked(inner: &Inner, wanted: &Wanted) -> Option<File> {
     let (path, sha256) = (wanted.path.clone()?, wanted.sha256.clone()?);
     let mut file = File::open(&path).ok()?;
     touch(&file);
-    let length = file.metadata().ok()?.len();
-    if !lock(&inner.checked).contains(&path) {
-        let (checked, right) = tokio::task::spawn_blocking(move || {
-            let mut digest = Sha256::new();
-            let right = io::copy(&mut file, &mut digest).is_ok();
-            (file, right && hex(&digest.finalize()) == sha256)
-        })
-        .await
-        .ok()?;
-        if !right {
-            // Whoever asks again gets it from the index.
-            let _ = std::fs::remove_file(&path);
-            return None;
-        }
-        file = checked;
-        lock(&inner.checked).insert(path);
+    if lock(&inner.checked).contains(&path) {
+        return Some(file);
     }
-    let range = match range {
-        Some(range) => match span(range.to_str().ok()?, length) {
-            Some(span) => Some(span),
-            None => return Some(text(StatusCode::RANGE_NOT_SATISFIABLE, "no such range")),
-        },
+    let (file, right) = tokio::task::spawn_blocking(move || {
+        let mut digest = Sha256::new();
+        let right = io::copy(&mut file, &mut digest).is_ok();
+        (file, right && hex(&digest.finalize()) == sha256)
+    })
+    .await
+    .ok()?;
+    if !right {
+        // Whoever asks again gets it from the index.
+        let _ = std::fs::remove_file(&path);
+        return None;
+    }
+    lock(&inner.checked).insert(path);
+    Some(file)
+}
+
+/// Of a file that was looked at.
+async fn answer(
+    inner: &Inner,
+    file: File,
+    range: Option<&HeaderValue>,
+    head: bool,
+) -> Response<Body> {
+    let failed = || text(StatusCode::INTERNAL_SERVER_ERROR, "the file cannot be read");
+    let Ok(length) = file.metadata().map(|found| found.len()) else {
+        return failed();
+    };
+    let range = match range.map(|range| span(range.to_str().unwrap_or_default(), length)) {
+        Some(None) => return text(StatusCode::RANGE_NOT_SATISFIABLE, "no such range"),
+        Some(span) => span,
         None => None,
     };
     let (from, to) = range.unwrap_or((0, length));
     let mut response = if head {
         whole(Bytes::new())
     } else {
+        let Ok(turn) = inner.readers.clone().acquire_owned().await else {
+            return failed();
+        };
         let (parts, coming) = mpsc::channel(4);
         tokio::task::spawn_blocking(move || {
-            if let Err(error) = read(file, from, to - from, &parts) {
+            if let Err(error) = read(file, from, to - from, &parts, turn) {
                 let _ = parts.blocking_send(Err(error));
             }
         });
@@ -135,13 +154,21 @@ pub async fn kept(
     );
     if range.is_some() {
         let text = format!("bytes {from}-{}/{length}", to.saturating_sub(1));
-        headers.insert(header::CONTENT_RANGE, HeaderValue::from_str(&text).ok()?);
+        if let Ok(text) = HeaderValue::from_str(&text) {
+            headers.insert(header::CONTENT_RANGE, text);
+        }
         *response.status_mut() = StatusCode::PARTIAL_CONTENT;
     }
-    Some(response)
+    response
 }
 
-fn read(mut file: File, from: u64, mut left: u64, parts: &Parts) -> io::Result<()> {
+fn read(
+    mut file: File,
+    from: u64,
+    mut left: u64,
+    parts: &Parts,
+    _turn: OwnedSemaphorePermit,
+) -> io::Result<()> {
     file.seek(SeekFrom::Start(from))?;
     while left > 0 {
         let size = CHUNK.min(usize::try_from(left).unwrap_or(CHUNK));
@@ -172,6 +199,12 @@ fn span(range: &str, length: u64) -> Option<(u64, u64)> {
 /// From the index, and into the host's cache on the way.
 pub fn fetched(inner: Arc<Inner>, wanted: Wanted, response: reqwest::Response) -> Response<Body> {
     let length = response.headers().get(header::CONTENT_LENGTH).cloned();
+    // Said in an answer where it is known beforehand: a transfer that breaks off would be tried again.
+    if let Err(error) = inner.may_fetch(response.content_length().unwrap_or(0)) {
+        let why = format!("{}: {error}", shown(&wanted.url));
+        inner.note(format!("package index: {why}"));
+        return text(StatusCode::BAD_GATEWAY, &why);
+    }
     let (parts, coming) = mpsc::channel(16);
     let mut answer = Response::new(body(coming));
     if let Some(length) = length {
@@ -182,7 +215,7 @@ pub fn fetched(inner: Arc<Inner>, wanted: Wanted, response: reqwest::Response) -
     let of = inner.clone();
     inner.spawn(async move {
         let _turn = of.at_once.acquire().await;
-        if let Err(error) = fetch(&of, &wanted, response, &parts).await {
+        if let Err(error) = fetch(&of, &wanted, response, Some(&parts)).await {
             of.note(format!("package index: {}: {error}", shown(&wanted.url)));
             let _ = parts.send(Err(error)).await;
         }
@@ -190,38 +223,83 @@ pub fn fetched(inner: Arc<Inner>, wanted: Wanted, response: reqwest::Response) -
     answer
 }
 
+/// A range of a file with a known digest that is not kept yet: the whole is fetched and looked at first. Whoever asks for
+/// another range of it waits for that.
+pub async fn range(
+    inner: Arc<Inner>,
+    wanted: Wanted,
+    range: HeaderValue,
+    whole: impl Future<Output = Result<reqwest::Response, Refusal>> + Send + 'static,
+) -> Result<Response<Body>, Refusal> {
+    let failed = |why: &str| Refusal::Failed(format!("{}: {why}", shown(&wanted.url)));
+    let unfinished = failed("it was not fetched to the end");
+    let turn = inner.turn_for(wanted.path.as_deref());
+    let (done, file) = tokio::sync::oneshot::channel();
+    let of = inner.clone();
+    // Who waited for too long asks again: until then it is there.
+    inner.spawn(async move {
+        let _one = turn.lock().await;
+        if let Some(file) = checked(&of, &wanted).await {
+            let _ = done.send(Ok(file));
+            return;
+        }
+        let _turn = of.at_once.acquire().await;
+        let file = match whole.await {
+            Ok(response) if response.status() == StatusCode::OK => {
+                let fetched = fetch(&of, &wanted, response, None).await;
+                let file = fetched.and_then(|file| file.ok_or_else(|| io::Error::other("")));
+                file.map_err(|e| Refusal::Failed(format!("{}: {e}", shown(&wanted.url))))
+            }
+            Ok(response) => Err(Refusal::Failed(format!(
+                "{} answers {}",
+                shown(&wanted.url),
+                response.status()
+            ))),
+            Err(refusal) => Err(refusal),
+        };
+        let _ = done.send(file);
+    });
+    let file = file.await.unwrap_or(Err(unfinished))?;
+    Ok(answer(&inner, file, Some(&range), false).await)
+}
+
+/// The answer is the file where it was kept.
 async fn fetch(
     inner: &Inner,
     wanted: &Wanted,
     mut response: reqwest::Response,
-    parts: &Parts,
-) -> io::Result<()> {
+    parts: Option<&Parts>,
+) -> io::Result<Option<File>> {
     let mut aside = match &wanted.path {
         Some(_) => Some(inner.downloads.aside()?),
         None => None,
     };
     let mut checked = Checked::new(wanted.sha256.as_deref());
     while let Some(part) = response.chunk().await.map_err(io::Error::other)? {
+        inner.spend(part.len())?;
         if let Some(aside) = &mut aside {
             aside.write_all(&part)?;
         }
         if let Some(part) = checked.pass(part)
+            && let Some(parts) = parts
             && parts.send(Ok(part)).await.is_err()
         {
-            return Ok(());
+            return Ok(None);
         }
     }
     let last = checked.end().map_err(|found| {
         let text = format!("its sha256 is {found}, which is not what the index says");
         io::Error::new(io::ErrorKind::InvalidData, text)
     })?;
+    let mut file = None;
     if let (Some(aside), Some(path)) = (aside, &wanted.path) {
-        inner.downloads.keep(aside, path)?;
+        file = Some(inner.downloads.keep(aside, path)?);
+        lock(&inner.checked).insert(path.clone());
     }
-    if let Some(last) = last {
+    if let (Some(last), Some(parts)) = (last, parts) {
         let _ = parts.send(Ok(last)).await;
     }
-    Ok(())
+    Ok(file)
 }
 
 #[cfg(test)]

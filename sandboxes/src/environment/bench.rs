@@ -22,6 +22,8 @@ pub(super) struct Bench {
     pub sandbox: Box<dyn Sandbox>,
     pub paths: Paths,
     pub env: BTreeMap<String, String>,
+    /// The same without the recipe's variables.
+    pub own_env: BTreeMap<String, String>,
     /// Files for the build alone.
     pub tools: PathBuf,
     pub uv: String,
@@ -34,6 +36,7 @@ pub(super) struct Bench {
 struct Found {
     paths: Paths,
     env: BTreeMap<String, String>,
+    own_env: BTreeMap<String, String>,
     tools: PathBuf,
     uv: String,
     python: String,
@@ -53,7 +56,9 @@ impl Build<'_> {
             host_port: port.as_ref().map(|port| port.port),
             root: true,
             limits: self.settings.limits.clone(),
-            env: self.recipe.env.clone(),
+            // A variable can make almost any program run code (PERL5OPT, PYTHONWARNINGS), and what begins here may go on
+            // while system packages are installed. Steps that are the recipe's get its variables themselves.
+            env: path_alone(&self.recipe.env),
             mounts: vec![Mount {
                 host: program,
                 inside: PathBuf::from(PROGRAM),
@@ -69,6 +74,7 @@ impl Build<'_> {
                 sandbox,
                 paths: found.paths,
                 env: found.env,
+                own_env: found.own_env,
                 tools: found.tools,
                 uv: found.uv,
                 python: found.python,
@@ -220,16 +226,26 @@ impl Build<'_> {
         if self.recipe.image.is_none() {
             env.insert("VIRTUAL_ENV".to_owned(), text(&paths.environment));
         }
+        let own_env = env.clone();
         env.extend(self.recipe.env.clone());
         Ok(Found {
             paths,
             env,
+            own_env,
             tools,
             uv,
             python,
             gateway,
         })
     }
+}
+
+/// Programs are looked for where the recipe says.
+fn path_alone(env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let path = env.get_key_value("PATH");
+    path.map(|(name, value)| (name.clone(), value.clone()))
+        .into_iter()
+        .collect()
 }
 
 impl Bench {

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use super::bench::Bench;
 use super::keys::Plan;
 use super::lease::Lease;
+use super::log::Log;
 use super::records::{self, Layer};
-use super::steps::{Log, Steps, secret, text};
+use super::steps::{Steps, secret, text};
 use super::{BuildSettings, Environment, Progress, lock, verify};
 use crate::egress::{Egress, EgressSettings, Host};
 use crate::error::{ErrorKind, SandboxError};
@@ -36,6 +37,8 @@ pub(super) struct Built {
     /// Until the record tells that the environment stands on its layer.
     pub layer: Lease,
     pub log: Log,
+    /// Bytes of the cache that downloads take.
+    pub downloads: u64,
 }
 
 pub(super) async fn build(
@@ -70,6 +73,8 @@ pub(super) async fn build(
         .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))??;
     let egress = Egress::new(&EgressSettings {
         cache: settings.cache.clone(),
+        most_kept: settings.cache_size / 10,
+        most_fetched: settings.limits.disk,
         index_url: settings.index_url.clone(),
         extra_index_urls: settings.extra_index_urls.clone(),
         proxies: settings.proxies.clone(),
@@ -88,39 +93,44 @@ pub(super) async fn build(
         uv,
         egress: &egress,
     };
-    let (mut notes, layer) = build.dependencies().await?;
-    let mut environment = build.environment(origin).await?;
-    notes.append(&mut environment.notes);
-    notes.extend(source.notes.iter().cloned());
-    if recipe.untested {
-        notes.push("this recipe was never tried: it follows what others have published".to_owned());
-    }
-    environment.notes = notes;
-    if let Err(error) = verify::verify(
-        backend,
-        settings,
-        &build.log_steps(),
-        &mut environment,
-        source,
-    )
-    .await
-    {
-        // What does not work must not be found by its name.
-        let _ = backend.remove_saved(&plan.environment).await;
-        return Err(error);
-    }
-    environment.bytes = Some(backend.saved_bytes(&plan.environment).await?);
-    let most = settings.cache_size / 10;
-    let evicted = tokio::task::spawn_blocking(move || egress.evict(most)).await;
-    evicted.map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?;
+    let done = build.layers(origin).await;
+    // However it ended: a build that fails on purpose must leave no more behind than others.
+    let downloads = tokio::task::spawn_blocking(move || egress.finish()).await;
+    let downloads = downloads.map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?;
+    let (environment, layer) = done?;
     Ok(Built {
         environment,
         layer,
         log,
+        downloads,
     })
 }
 
 impl<'a> Build<'a> {
+    async fn layers(&self, origin: &str) -> Result<(Environment, Lease)> {
+        let (backend, source, recipe) = (self.backend, self.source, self.recipe);
+        let (mut notes, layer) = self.dependencies().await?;
+        let mut environment = self.environment(origin).await?;
+        notes.append(&mut environment.notes);
+        notes.extend(source.notes.iter().cloned());
+        if recipe.untested {
+            notes.push(
+                "this recipe was never tried: it follows what others have published".to_owned(),
+            );
+        }
+        environment.notes = notes;
+        let steps = self.log_steps();
+        let verified =
+            verify::verify(backend, self.settings, &steps, &mut environment, source).await;
+        if let Err(error) = verified {
+            // What does not work must not be found by its name.
+            let _ = backend.remove_saved(&self.plan.environment).await;
+            return Err(error);
+        }
+        environment.bytes = Some(backend.saved_bytes(&self.plan.environment).await?);
+        Ok((environment, layer))
+    }
+
     fn log_steps(&self) -> verify::Logged<'a> {
         verify::Logged {
             log: self.log,
@@ -163,7 +173,12 @@ impl<'a> Build<'a> {
 
     async fn install_requirements(&self, bench: &Bench) -> Result<Vec<String>> {
         let steps = self.steps(bench);
-        let mut notes = self.system_packages(bench, &steps).await?;
+        // No code of the repository may run in the one step that has other hosts open.
+        let trusted = Steps {
+            env: bench.own_env.clone(),
+            ..self.steps(bench)
+        };
+        let mut notes = self.system_packages(bench, &trusted).await?;
         if self.recipe.image.is_none() {
             let version = self.recipe.python.as_deref().unwrap_or("3");
             let find =
@@ -236,7 +251,7 @@ impl<'a> Build<'a> {
             let _open = self.egress.open_for_now(Host::in_apt_sources(&sources));
             let script = format!(
                 "export DEBIAN_FRONTEND=noninteractive; apt='apt-get -qq -o APT::Sandbox::User=root'; $apt update && \
-                 $apt install -y --no-install-recommends {names} && rm -rf /var/lib/apt/lists/*"
+                 $apt install -y --no-install-recommends -- {names} && rm -rf /var/lib/apt/lists/*"
             );
             steps.shell("install system packages", &script).await?;
             return Ok(Vec::new());

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::{Instant, SystemTime};
 
 use super::lease::{Sole, last_used};
+use super::log::Log;
 use super::records::{self, Record};
-use super::steps::Log;
 use super::{Event, Progress};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Backend, Result};

@@ -75,10 +75,11 @@ impl Build<'_> {
 
 impl Environment {
     /// Starts the recipe's services in a sandbox of this environment and waits until they answer; those that run
-    /// already are left alone. Without services it takes no time.
+    /// already are left alone. Without services it takes no time. `confined` is a program and its arguments that start
+    /// each service so that it reaches nothing of whoever comes after it.
     ///
     /// Errors: kind `System` with the last lines that a service printed, for one that ends or does not answer.
-    pub async fn start_services(&self, sandbox: &dyn Sandbox) -> Result<()> {
+    pub async fn start_services(&self, sandbox: &dyn Sandbox, confined: &[String]) -> Result<()> {
         let paths = &sandbox.facts().paths;
         for service in &self.recipe.services {
             if answers(sandbox, service, Duration::ZERO).await? {
@@ -87,7 +88,9 @@ impl Environment {
             let log = paths
                 .temporary
                 .join(format!(".service-{}.log", service.name));
-            let process = sandbox.spawn(&command(paths, service, &log)).await?;
+            let process = sandbox
+                .spawn(&command(paths, service, &log, confined))
+                .await?;
             let begun = Instant::now();
             let ready = tokio::select! {
                 ready = answers(sandbox, service, PATIENCE) => ready?,
@@ -106,9 +109,10 @@ impl Environment {
 }
 
 /// With outputs to a file, so that nobody has to read them for as long as it runs.
-fn command(paths: &Paths, service: &Service, log: &Path) -> Command {
+fn command(paths: &Paths, service: &Service, log: &Path, confined: &[String]) -> Command {
     let bin = folder(paths, service).join("bin");
-    let mut argv = ["sh", "-c"].map(str::to_owned).to_vec();
+    let mut argv = confined.to_vec();
+    argv.extend(["sh", "-c"].map(str::to_owned));
     argv.push(
         "log=$1; shift; PATH=$1:$PATH; shift; exec \"$@\" </dev/null >\"$log\" 2>&1".to_owned(),
     );
@@ -152,8 +156,10 @@ async fn answers(sandbox: &dyn Sandbox, service: &Service, patience: Duration) -
 }
 
 async fn failed(sandbox: &dyn Sandbox, service: &Service, log: &Path) -> SandboxError {
-    let said = sandbox.download(log).await.unwrap_or_default();
-    let said = String::from_utf8_lossy(&said).into_owned();
+    let end = Command::new(["tail", "-c", "2000", &text(log)]);
+    let said = output(sandbox, &end, PATIENCE).await.ok();
+    let said = said.map(|said| String::from_utf8_lossy(&said.stdout).into_owned());
+    let said = said.unwrap_or_default();
     let lines: Vec<&str> = said.lines().collect();
     let tail: String = lines[lines.len().saturating_sub(8)..]
         .iter()

@@ -1,49 +1,17 @@
 //! Running the steps of a build in a sandbox: everything that they print goes to the log on the host.
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use super::log::{Lines, Log};
 use super::{Event, Progress, hints};
 use crate::egress::Egress;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Process, Result, Sandbox};
-
-/// The log of one build.
-pub(super) struct Log {
-    pub path: PathBuf,
-    file: Mutex<std::fs::File>,
-    /// Passwords that the log must not hold.
-    secrets: Vec<String>,
-}
-
-impl Log {
-    pub fn create(path: PathBuf, secrets: Vec<String>) -> Result<Log> {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        let file = Mutex::new(std::fs::File::create(&path)?);
-        Ok(Log {
-            path,
-            file,
-            secrets,
-        })
-    }
-
-    pub fn line(&self, text: &str) {
-        let mut text = text.to_owned();
-        for secret in &self.secrets {
-            text = text.replace(secret, "***");
-        }
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // A log that cannot be written must not end the build.
-        let _ = writeln!(file, "{text}");
-    }
-}
 
 /// What a step printed, and how it ended.
 pub(super) struct Printed {
@@ -173,22 +141,15 @@ impl Steps<'_> {
 
     /// Copies whole lines to the log and to `text`.
     async fn lines(&self, mut from: impl AsyncRead + Unpin, text: &Mutex<String>) -> Result<()> {
-        let mut pending = Vec::new();
+        let mut lines = Lines::default();
         let mut buffer = vec![0; 1 << 14];
         loop {
             let count = from.read(&mut buffer).await?;
-            pending.extend_from_slice(&buffer[..count]);
-            let end = if count == 0 {
-                pending.len()
-            } else {
-                pending
-                    .iter()
-                    .rposition(|b| *b == b'\n')
-                    .map_or(0, |at| at + 1)
+            let whole = match count {
+                0 => lines.rest(),
+                _ => lines.push(&buffer[..count]),
             };
-            if end > 0 {
-                let whole = String::from_utf8_lossy(&pending[..end]).into_owned();
-                pending.drain(..end);
+            if !whole.is_empty() {
                 self.log.line(whole.trim_end_matches('\n'));
                 let mut text = text.lock().unwrap_or_else(PoisonError::into_inner);
                 text.push_str(&whole);

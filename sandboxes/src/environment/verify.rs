@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use regex::Regex;
 
-use super::steps::{Log, Printed, Steps};
+use super::log::Log;
+use super::steps::{Printed, Steps};
 use super::{BuildSettings, Environment, Progress};
 use crate::error::{ErrorKind, SandboxError};
 use crate::repository::{Source, Tree};
@@ -160,7 +161,7 @@ impl Collected {
             Regex::new(pattern).map_or(0, |p| {
                 p.captures_iter(&printed.text)
                     .filter_map(|c| c.get(1)?.as_str().parse::<u64>().ok())
-                    .sum()
+                    .fold(0, u64::saturating_add)
             })
         };
         // `tests/test_a.py: 12`, one line a file.

@@ -89,7 +89,7 @@ pub async fn launch(launcher: &[OsString], setup: &Setup, log: &Path) -> Result<
         receive(&mut read).await
     };
     let lacking = match tokio::time::timeout(PATIENCE, ready).await {
-        Ok(Ok(Reply::Ready { lacking })) => lacking,
+        Ok(Ok(Reply::Ready { lacking, .. })) => lacking,
         Ok(Ok(Reply::Failed { message })) => return Err(refused(&message)),
         Ok(_) => {
             let said = std::fs::read_to_string(log).unwrap_or_default();

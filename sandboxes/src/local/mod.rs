@@ -57,11 +57,22 @@ pub struct Local {
     inner: Arc<Inner>,
 }
 
+/// What keeps sandboxes in on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LocalSecurity {
+    pub isolation: Isolation,
+    /// What runs inside belongs to a user of its own.
+    pub own_user: bool,
+    /// The kernel counts the memory of all processes together; else they are watched.
+    pub memory_is_counted: bool,
+}
+
 pub struct Inner {
     cache: Cache,
     launcher: Vec<OsString>,
     isolation: Isolation,
     overlay: bool,
+    memory_is_counted: bool,
     root: bool,
     interpreters: Mutex<HashMap<String, Interpreter>>,
 }
@@ -105,14 +116,15 @@ impl Local {
     /// Finds out which isolation can be had (starts a launcher for each that is tried).
     pub fn new(settings: LocalSettings) -> Result<Local> {
         let cache = Cache::open(&settings.cache)?;
-        let (isolation, overlay) = probe::choose(&settings, &cache)?;
+        let probe = probe::choose(&settings, &cache)?;
         let root = nix::unistd::geteuid().is_root();
         Ok(Local {
             inner: Arc::new(Inner {
                 cache,
                 launcher: settings.launcher,
-                isolation,
-                overlay,
+                isolation: probe.isolation,
+                overlay: probe.overlay,
+                memory_is_counted: probe.memory_is_counted,
                 root,
                 interpreters: Mutex::default(),
             }),
@@ -121,6 +133,14 @@ impl Local {
 
     pub fn isolation(&self) -> Isolation {
         self.inner.isolation
+    }
+
+    pub fn security(&self) -> LocalSecurity {
+        LocalSecurity {
+            isolation: self.inner.isolation,
+            own_user: self.inner.owner("").is_some(),
+            memory_is_counted: self.inner.memory_is_counted,
+        }
     }
 }
 

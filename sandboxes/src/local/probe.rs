@@ -11,25 +11,42 @@ use super::{LocalSettings, NOBODY_ELSE};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Limits, Paths, Result};
 
-/// The isolation, and whether saved workspaces can be overlaid instead of copied.
-pub fn choose(settings: &LocalSettings, cache: &Cache) -> Result<(Isolation, bool)> {
+/// What this machine allows.
+#[derive(Debug, Clone, Copy)]
+pub struct Probe {
+    pub isolation: Isolation,
+    /// Saved workspaces can be overlaid instead of copied.
+    pub overlay: bool,
+    /// A control group counts the memory of all processes together.
+    pub memory_is_counted: bool,
+}
+
+const NO_ISOLATION: Probe = Probe {
+    isolation: Isolation::None,
+    overlay: false,
+    memory_is_counted: false,
+};
+
+pub fn choose(settings: &LocalSettings, cache: &Cache) -> Result<Probe> {
     let wanted = match settings.force {
-        Some(Isolation::None) => return Ok((Isolation::None, false)),
+        Some(Isolation::None) => return Ok(NO_ISOLATION),
         Some(one) => vec![one],
         None => vec![Isolation::Namespaces, Isolation::Landlock],
     };
     let mut reasons = Vec::new();
     for isolation in wanted {
-        if isolation == Isolation::Namespaces && attempt(settings, cache, isolation, true).is_ok() {
-            return Ok((isolation, true));
+        if isolation == Isolation::Namespaces
+            && let Ok(probe) = attempt(settings, cache, isolation, true)
+        {
+            return Ok(probe);
         }
         match attempt(settings, cache, isolation, false) {
-            Ok(()) => return Ok((isolation, false)),
+            Ok(probe) => return Ok(probe),
             Err(e) => reasons.push(format!("{isolation:?}: {e}").to_lowercase()),
         }
     }
     if settings.no_isolation && settings.force.is_none() {
-        return Ok((Isolation::None, false));
+        return Ok(NO_ISOLATION);
     }
     let message = format!("isolate processes on this machine ({})", reasons.join("; "));
     Err(SandboxError::new(ErrorKind::Unavailable, message).hint(
@@ -43,19 +60,24 @@ fn attempt(
     cache: &Cache,
     isolation: Isolation,
     overlay: bool,
-) -> Result<()> {
+) -> Result<Probe> {
     let trial = cache.new_sandbox("probe")?;
     let result = set_up(settings, &trial.folder, isolation, overlay);
-    let removed = trial.remove();
-    result.and(removed)
+    trial.remove()?;
+    Ok(Probe {
+        isolation,
+        overlay,
+        memory_is_counted: result?,
+    })
 }
 
+/// Whether a control group counts the memory.
 fn set_up(
     settings: &LocalSettings,
     folder: &std::path::Path,
     isolation: Isolation,
     overlay: bool,
-) -> Result<()> {
+) -> Result<bool> {
     let here = |name: &str| folder.join(name);
     for name in ["root", "lower", "upper", "work"] {
         std::fs::create_dir(here(name))?;
@@ -104,7 +126,9 @@ fn set_up(
     drop(ours);
     keeper.wait()?;
     match reply {
-        Ok(Reply::Ready { .. }) => Ok(()),
+        Ok(Reply::Ready {
+            memory_is_counted, ..
+        }) => Ok(memory_is_counted),
         Ok(Reply::Failed { message }) => Err(refused(message)),
         Ok(_) => Err(refused("the launcher said something else".to_owned())),
         Err(e) => Err(refused(format!("the launcher said nothing: {e}"))),

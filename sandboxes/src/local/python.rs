@@ -6,6 +6,7 @@ use std::process::Stdio;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ErrorKind, SandboxError};
+use crate::programs::{named, outside};
 use crate::sandbox::Result;
 
 /// A CPython of the host.
@@ -74,18 +75,12 @@ fn installed(version: &str) -> Vec<PathBuf> {
 }
 
 fn on_path(version: &str) -> Vec<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    [format!("python{version}"), "python3".to_owned()]
-        .iter()
-        .flat_map(|name| std::env::split_paths(&path).map(move |folder| folder.join(name)))
-        // A relative one lies in the current folder.
-        .filter(|candidate| candidate.is_absolute())
-        .filter(|candidate| candidate.is_file())
-        .collect()
+    let names = [format!("python{version}"), "python3".to_owned()];
+    names.iter().flat_map(|name| named(name)).collect()
 }
 
 fn from_uv(version: &str) -> Option<PathBuf> {
-    let out = crate::uv::outside("uv")
+    let out = outside("uv")
         .args([
             "python",
             "find",
@@ -107,7 +102,7 @@ fn ask(candidate: &Path, version: &str) -> Option<Interpreter> {
     const QUESTION: &str = "import sys
 print('%d.%d' % sys.version_info[:2]); print(sys.implementation.name)
 print(getattr(sys, 'base_prefix', sys.prefix)); print(getattr(sys, '_base_executable', None) or sys.executable)";
-    let out = crate::uv::outside(candidate)
+    let out = outside(candidate)
         .args(["-I", "-S", "-c", QUESTION])
         .stdin(Stdio::null())
         .stderr(Stdio::null())

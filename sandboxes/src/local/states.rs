@@ -18,6 +18,7 @@ use super::python::Interpreter;
 use super::removal::remove_tree;
 use super::size::own_bytes;
 use crate::error::{ErrorKind, SandboxError};
+use crate::private;
 use crate::sandbox::{Paths, Result};
 
 /// What a state is besides its files.
@@ -54,7 +55,8 @@ impl Cache {
     pub fn open(root: &Path) -> Result<Cache> {
         for name in ["sandboxes", "states"] {
             let folder = root.join(name);
-            closed_to_others(&folder).map_err(about("make the cache folder", &folder))?;
+            // Strangers' files lie there, under a user's ids.
+            private::create_closed(&folder).map_err(about("make the cache folder", &folder))?;
         }
         let root = fs::canonicalize(root)?;
         Ok(Cache { root })
@@ -211,20 +213,6 @@ impl Owned {
 
 fn remove_unused(folder: &Path) -> bool {
     is_free(&folder.join("lock")) && remove_tree(folder).is_ok()
-}
-
-/// Strangers' files lie there, under a user's ids: nobody else is to get at them, nor to put some there.
-fn closed_to_others(folder: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)?;
-    let found = fs::metadata(folder)?;
-    if found.mode() & 0o077 != 0 && found.uid() == nix::unistd::geteuid().as_raw() {
-        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
-    }
-    Ok(())
 }
 
 /// Nobody holds the lock, or there is none.

@@ -109,6 +109,8 @@ pub enum Reply {
     /// The jail is set up; what is not in force, for people.
     Ready {
         lacking: Vec<String>,
+        /// By a control group, not by a watch.
+        memory_is_counted: bool,
     },
     /// It could not be set up.
     Failed {

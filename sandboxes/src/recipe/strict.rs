@@ -97,6 +97,16 @@ pub(super) fn check(recipe: &Recipe, place: &str) -> Result<()> {
     {
         return Err(input(format!("python is `{python}`")).hint("write it as X.Y, e.g. \"3.11\""));
     }
+    for package in &recipe.system_packages {
+        if !is_debian_package(package) {
+            return Err(input(format!(
+                "system-packages has `{package}`, which is not the name of a Debian package"
+            ))
+            .hint(
+                "write names such as \"libpq-dev\", \"libpq-dev=15.5-0\" or \"libpq-dev:amd64\"",
+            ));
+        }
+    }
     if !super::RUNNERS.contains(&recipe.runner.kind.as_str()) {
         return Err(
             input(format!("there is no runner `{}`", recipe.runner.kind))
@@ -129,4 +139,31 @@ pub(super) fn check(recipe: &Recipe, place: &str) -> Result<()> {
         return Err(input("`interpreter` needs an `image`".to_owned()));
     }
     Ok(())
+}
+
+/// `NAME`, `NAME:ARCHITECTURE`, and either with `=VERSION` (Debian Policy 5.6.1, 5.6.8, 5.6.12). Nothing else that apt
+/// would understand: options, files, `NAME-` to remove a package.
+fn is_debian_package(text: &str) -> bool {
+    let (name, version) = match text.split_once('=') {
+        Some((name, version)) => (name, Some(version)),
+        None => (text, None),
+    };
+    let (name, architecture) = match name.split_once(':') {
+        Some((name, architecture)) => (name, Some(architecture)),
+        None => (name, None),
+    };
+    let is_small = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let all = |text: &str, more: &[u8]| {
+        let fits = |b: u8| b.is_ascii_alphanumeric() || more.contains(&b);
+        text.bytes()
+            .next()
+            .is_some_and(|b| b.is_ascii_alphanumeric())
+            && text.bytes().all(fits)
+    };
+    name.len() > 1
+        && name.bytes().next().is_some_and(is_small)
+        && name.bytes().all(|b| is_small(b) || b"+-.".contains(&b))
+        && !name.ends_with('-')
+        && architecture.is_none_or(|text| all(text, b"-"))
+        && version.is_none_or(|text| all(text, b".+~:-"))
 }

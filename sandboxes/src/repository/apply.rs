@@ -3,12 +3,11 @@
 //! As the public harnesses of the benchmarks do: with git, then with git and an eye closed to whitespace, then with
 //! GNU `patch` and some fuzz. How it went is told, because the two judge differently what applies.
 
-use std::process::Command;
-
 use super::Tree;
 use super::base::{Base, File, FileKind, Files, is_plain, read_folder};
 use super::patch::{bounded, git_apply, materialise, refused, touched};
 use crate::error::{ErrorKind, SandboxError};
+use crate::programs;
 use crate::sandbox::Result;
 
 #[cfg(test)]
@@ -173,7 +172,7 @@ fn fuzzy(
     folder: &std::path::Path,
     patch: &str,
 ) -> Result<std::result::Result<Vec<String>, String>> {
-    let mut command = Command::new("patch");
+    let mut command = programs::program("patch");
     for name in [
         "POSIXLY_CORRECT",
         "PATCH_GET",

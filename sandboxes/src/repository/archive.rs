@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 use super::base::is_plain;
 use super::clone::{fetch_blobs, hex};
 use super::git::{Git, failed, not_started};
+use super::object_hash::{Hashed, ObjectHash, check_tree};
 use super::{Repository, Source, kept, limits, process};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
@@ -42,11 +43,13 @@ struct Entry<'a> {
 
 pub(super) fn source(repository: &Repository) -> Result<Source> {
     let folder = repository.cache.join("sources");
-    std::fs::create_dir_all(&folder)?;
-    // Listing and describing a commit take longer than all else. Its files stay as they are, its tags may not.
+    crate::private::create_closed(&folder)?;
+    // Listing and describing a commit take longer than all else. Its files stay as they are; its tags may not, and what
+    // describes it (its past) is not looked at whether it is what it says, so that holds for the same objects alone.
     let record = match &repository.commit {
         Some(commit) => {
-            let tags = repository.git.run(["for-each-ref", "refs/tags"])?;
+            let mut tags = repository.git.run(["for-each-ref", "refs/tags"])?;
+            tags.extend(repository.git.borrowed_objects());
             let tags = hex(&Sha256::digest(&tags));
             let parts = [commit, &repository.tree, &tags].map(|hash| short(hash));
             Some(folder.join(format!("{}.json", parts.join("-"))))
@@ -63,6 +66,11 @@ pub(super) fn source(repository: &Repository) -> Result<Source> {
         (Some(source), held @ Some(_)) => Source { held, ..source },
         _ => {
             let (source, whole) = make(repository, &folder)?;
+            check_tree(
+                &repository.git,
+                repository.commit.as_deref(),
+                &repository.tree,
+            )?;
             if let (Some(record), true) = (record, whole) {
                 let text = serde_json::to_vec(&source)
                     .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?;
@@ -363,7 +371,10 @@ fn write(
                 return Err(SandboxError::new(ErrorKind::Input, text));
             }
             let size = read_header(&mut objects)?;
-            let start = append(&mut builder, entry, &mut objects, size, time)?;
+            let hash = ObjectHash::new(entry.object, "blob", size);
+            let mut content = Hashed::new(&mut objects, hash);
+            let start = append(&mut builder, entry, &mut content, size, time)?;
+            content.check(entry.object)?;
             if start.starts_with(b"version https://git-lfs.github.com/spec/") {
                 pointers += 1;
             }

@@ -53,7 +53,7 @@ fn make(source: &Source, tree: &Tree, mut files: Files, cache: &Path) -> Result<
     }
     let digest = digest(source, &files);
     let folder = cache.join("sources");
-    std::fs::create_dir_all(&folder)?;
+    crate::private::create_closed(&folder)?;
     let archive = folder.join(format!("{}.tar", &digest[..32]));
     let mut held = kept::hold(&archive)?;
     if held.is_none() {

@@ -40,7 +40,7 @@ pub(super) fn clone(
     let protocols = protocols(location)?;
     let (url, credential) = split_credentials(location, options.token.as_ref());
     let folder = cache.join("repositories");
-    std::fs::create_dir_all(&folder)?;
+    crate::private::create_closed(&folder)?;
     let key = hex(&Sha256::digest(url.as_bytes()))[..24].to_owned();
     let directory = folder.join(format!("{key}.git"));
     let lock = File::create(folder.join(format!("{key}.lock")))?;

@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use super::limits;
 use super::process::{self, Bounds, Said};
 use crate::error::{ErrorKind, SandboxError};
+use crate::programs;
 use crate::sandbox::Result;
 
 /// Stronger than any file of settings.
@@ -110,6 +111,16 @@ impl Git {
         })
     }
 
+    /// The folders of objects that it borrows from, as git notes them; empty where all are its own.
+    pub fn borrowed_objects(&self) -> Vec<u8> {
+        let list = self
+            .directory
+            .as_ref()
+            .map(|d| d.join("objects/info/alternates"));
+        list.and_then(|list| std::fs::read(list).ok())
+            .unwrap_or_default()
+    }
+
     /// No repository.
     pub fn nowhere() -> Git {
         Git {
@@ -150,12 +161,12 @@ impl Git {
 
     /// Reads objects; no configuration but that of the git folder, which is ours.
     pub fn command(&self) -> Command {
-        self.reading(Command::new("git"))
+        self.reading(programs::program("git"))
     }
 
     /// The same with so many bytes of memory, set by a shell before it becomes git.
     pub fn within(&self, memory: u64) -> Command {
-        let mut shell = Command::new("sh");
+        let mut shell = programs::program("sh");
         let script = "ulimit -d \"$0\" 2>/dev/null; exec git \"$@\"";
         shell.args(["-c", script, &(memory >> 10).to_string()]);
         self.reading(shell)
@@ -175,7 +186,7 @@ impl Git {
     /// Talks to the remote, as the user has set it up.
     pub fn network(&self) -> Command {
         let kept = |name: &str| KEPT_FOR_NETWORK.iter().any(|start| name.starts_with(start));
-        let git = Command::new("git");
+        let git = programs::program("git");
         let mut command = self.base(git, |name| KEPT.contains(&name) || kept(name));
         if std::env::var_os("GIT_SSH_COMMAND").is_none() {
             command.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");

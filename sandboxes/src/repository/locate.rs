@@ -27,7 +27,9 @@ pub(super) fn open(
         .hint("give a full commit hash, a branch or a tag"));
     }
     let path = Path::new(location);
-    if is_url(location) && !path.exists() {
+    // What looks like an address of git may be a folder of the user's. An address with a scheme never is: a repository
+    // in the current folder may hold a folder called `https:`.
+    if is_url(location) && (location.contains("://") || !path.exists()) {
         let clone = clone::clone(location, revision, cache, options)?;
         let name = name_of(&clone.url, "");
         let mut repository = at_commit(clone.git, cache, name, "", revision, Some(clone::HEAD))?;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::git_files::{self, odd};
 use super::limits;
+use super::patch::unquote;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
@@ -33,7 +34,7 @@ pub(super) fn check(objects: &Path) -> Result<Vec<PathBuf>> {
                 .filter(|l| !l.is_empty() && !l.starts_with('#'))
             {
                 // git passes over what is not there.
-                let Ok(path) = folder.join(line.trim_matches('"')).canonicalize() else {
+                let Ok(path) = folder.join(unquote(line)).canonicalize() else {
                     continue;
                 };
                 if path.is_dir() && seen.insert(path.clone()) {

@@ -129,15 +129,7 @@ pub fn touched(patch: &str) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     for line in patch.lines() {
         if let Some(rest) = line.strip_prefix("diff --git ") {
-            let rest = rest.trim_end_matches('\r');
-            // Unquoted names may hold blanks: the two halves are the same but for the first letter.
-            let middle = rest.len() / 2;
-            let (old, new) = if !rest.starts_with('"') && rest.as_bytes().get(middle) == Some(&b' ')
-            {
-                (&rest[..middle], &rest[middle + 1..])
-            } else {
-                rest.rsplit_once(' ').unwrap_or((rest, ""))
-            };
+            let (old, new) = halves(rest.trim_end_matches('\r'));
             paths.extend([old, new].into_iter().filter_map(side));
         } else if let Some(rest) = line
             .strip_prefix("--- ")
@@ -155,6 +147,32 @@ pub fn touched(patch: &str) -> BTreeSet<String> {
     paths
 }
 
+/// The two names of a header `diff --git OLD NEW`. Each may hold blanks, quoted or not.
+fn halves(names: &str) -> (&str, &str) {
+    if names.starts_with('"') {
+        let mut escaped = false;
+        let end = names.bytes().skip(1).position(|byte| {
+            let end = byte == b'"' && !escaped;
+            escaped = byte == b'\\' && !escaped;
+            end
+        });
+        // Behind the quote that ends it.
+        let (old, new) = names.split_at(end.map_or(names.len(), |end| end + 2));
+        return (old, new.trim_start_matches(' '));
+    }
+    if names.ends_with('"')
+        && let Some(middle) = names.find(" \"")
+    {
+        return (&names[..middle], &names[middle + 1..]);
+    }
+    // Those that are not quoted are the same but for the first letter, unless lines that follow name them.
+    let middle = names.len() / 2;
+    if names.as_bytes().get(middle) == Some(&b' ') {
+        return (&names[..middle], &names[middle + 1..]);
+    }
+    names.rsplit_once(' ').unwrap_or((names, ""))
+}
+
 /// The path in a header of a patch, behind `--- ` or `+++ `, without `a/` or `b/` and git's quotes; `None` for no file.
 pub fn header_path(name: &str) -> Option<String> {
     // Some programs put a date behind a tab.
@@ -169,7 +187,7 @@ fn side(name: &str) -> Option<String> {
 }
 
 /// Undoes git's quoting of unusual names: `"a/\303\244"`.
-fn unquote(name: &str) -> String {
+pub(super) fn unquote(name: &str) -> String {
     let Some(inner) = name.strip_prefix('"').and_then(|n| n.strip_suffix('"')) else {
         return name.to_owned();
     };
@@ -215,5 +233,30 @@ mod tests {
                      diff --git a/old.py b/new.py\nrename from old.py\nrename to new.py\n--- /dev/null\n+++ b/n.py\t2020\n";
         let paths: Vec<_> = touched(patch).into_iter().collect();
         assert_eq!(paths, ["n.py", "new.py", "old.py", "x y.py", "ä.py"]);
+    }
+
+    /// Of a file that is not text there is no other line with its name.
+    #[test]
+    fn headers_of_binary_patches_name_the_paths() {
+        for (header, names) in [
+            (
+                r#""a/\303\244 b.png" "b/\303\244 b.png""#,
+                ["ä b.png", "ä b.png"],
+            ),
+            (
+                r#""a/say \"x\" \\" "b/say \"x\" \\""#,
+                [r#"say "x" \"#, r#"say "x" \"#],
+            ),
+            (r#""a/\303\244 b" b/plain c"#, ["ä b", "plain c"]),
+            (r#"a/plain c "b/\303\244 b""#, ["plain c", "ä b"]),
+            ("a/x y b/x y", ["x y", "x y"]),
+        ] {
+            let patch = format!("diff --git {header}\nGIT binary patch\n");
+            let paths: Vec<_> = touched(&patch).into_iter().collect();
+            let mut names = names.to_vec();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(paths, names, "{header}");
+        }
     }
 }

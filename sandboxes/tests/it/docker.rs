@@ -14,7 +14,8 @@ use testwright_sandboxes::sandbox::{Output, output};
 use testwright_sandboxes::{Backend, Command, Limits, Process, Sandbox, Spec, Start};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::conformance::{Ground, hold, host_to_be_killed};
+use crate::conformance::{Ground, hold, host_to_be_killed, processes_end_with_a_killed_host};
+use crate::hostile::images::on_host;
 
 /// The engine, or `None` where tests may do without one.
 pub async fn engine() -> Option<Docker> {
@@ -34,7 +35,7 @@ pub async fn engine() -> Option<Docker> {
     }
 }
 
-fn spec() -> Spec {
+pub fn spec() -> Spec {
     Spec {
         start: Start::Python("3.11".to_owned()),
         network: false,
@@ -47,7 +48,7 @@ fn spec() -> Spec {
     }
 }
 
-async fn run(sandbox: &dyn Sandbox, script: &str) -> Output {
+pub async fn run(sandbox: &dyn Sandbox, script: &str) -> Output {
     output(sandbox, &Command::shell(script), Duration::from_secs(60))
         .await
         .unwrap()
@@ -412,6 +413,13 @@ async fn docker_keeps_the_promises() {
     hold(ground).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn docker_processes_end_with_a_killed_host() {
+    if engine().await.is_some() {
+        processes_end_with_a_killed_host(killed_host()).await;
+    }
+}
+
 const KILLED_HOST: &str = "TESTWRIGHT_CHECK_DOCKER";
 
 /// This program again, as the host of [`docker_host_that_is_killed`].
@@ -446,19 +454,18 @@ async fn docker_host_that_is_killed() {
 #[tokio::test]
 async fn docker_an_image_has_another_digest_when_it_holds_something_else() {
     let Some(docker) = engine().await else { return };
-    let name = format!("digest-{}", std::process::id());
-    let image = format!("testwright/state:{name}");
+    let image = format!("testwright-tests/digest:{}", std::process::id());
     let mut digests = Vec::new();
     for content in ["one", "two"] {
-        let sandbox = docker.start(&spec()).await.unwrap();
-        run(&*sandbox, &format!("echo {content} > file")).await;
-        sandbox.save(&name).await.unwrap();
-        sandbox.stop().await.unwrap();
+        let import = format!(
+            "d=$(mktemp -d) && echo {content} > $d/file && tar -C $d -c . | docker import - {image} && rm -r $d"
+        );
+        on_host(&import);
         for _ in 0..2 {
             digests.push(docker.image_digest(&image).await.unwrap());
         }
+        on_host(&format!("docker rmi -f {image}"));
     }
-    docker.remove_saved(&name).await.unwrap();
     assert_eq!(digests[0], digests[1]);
     assert_eq!(digests[2], digests[3]);
     assert_ne!(digests[0], digests[2]);

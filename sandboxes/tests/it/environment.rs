@@ -415,14 +415,14 @@ async fn services_run_beside_the_tests() {
     );
     let refused = shell(sandbox.as_ref(), &ask).await;
     assert!(refused.contains("Connection refused"), "{refused}");
-    built.start_services(sandbox.as_ref()).await.unwrap();
+    built.start_services(sandbox.as_ref(), &[]).await.unwrap();
     assert_eq!(shell(sandbox.as_ref(), &ask).await, "1.0 2.0\n");
     // It goes on, is not started twice, and a fork begins without it.
-    built.start_services(sandbox.as_ref()).await.unwrap();
+    built.start_services(sandbox.as_ref(), &[]).await.unwrap();
     assert_eq!(shell(sandbox.as_ref(), &ask).await, "1.0 2.0\n");
     let fork = sandbox.fork().await.unwrap();
     assert!(shell(fork.as_ref(), &ask).await.contains("refused"));
-    built.start_services(fork.as_ref()).await.unwrap();
+    built.start_services(fork.as_ref(), &[]).await.unwrap();
     assert_eq!(shell(fork.as_ref(), &ask).await, "1.0 2.0\n");
     fork.stop().await.unwrap();
     sandbox.stop().await.unwrap();
@@ -431,7 +431,10 @@ async fn services_run_beside_the_tests() {
     let mut broken = built.clone();
     broken.recipe.services[0].command[2] = "raise SystemExit('no, not now')".to_owned();
     let sandbox = place.sandbox(&broken).await;
-    let error = broken.start_services(sandbox.as_ref()).await.unwrap_err();
+    let error = broken
+        .start_services(sandbox.as_ref(), &[])
+        .await
+        .unwrap_err();
     assert!(
         error.message.contains("service versions") && error.message.contains("\n    no, not now"),
         "{error}"

@@ -10,7 +10,9 @@ use testwright_sandboxes::sandbox::{Mount, output};
 use testwright_sandboxes::{Backend, Command, Sandbox, Spec, Start};
 
 use crate::conformance::proofs::{Lacking, prove};
-use crate::conformance::{Ground, checks, hold, host_to_be_killed};
+use crate::conformance::{
+    Ground, checks, hold, host_to_be_killed, processes_end_with_a_killed_host,
+};
 
 /// The interpreter that these tests use: the one that this machine has.
 fn bare() -> Start {
@@ -57,6 +59,14 @@ fn killed_host(cache: &tempfile::TempDir, force: Isolation) -> std::process::Com
         .env(KILLED_HOST, cache.path())
         .env("TESTWRIGHT_CHECK_ISOLATION", format!("{force:?}"));
     command
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn processes_end_with_their_host() {
+    for force in [Isolation::Namespaces, Isolation::Landlock] {
+        let cache = tempfile::tempdir_in("/var/tmp").unwrap();
+        processes_end_with_a_killed_host(killed_host(&cache, force)).await;
+    }
 }
 
 /// Does something only where a check starts it for that.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use testwright_sandboxes::{Backend, recipe, uv};
+use testwright_sandboxes::{Backend, programs, recipe, uv};
 
 use super::finding::Finding;
 use super::promises;
@@ -94,7 +94,7 @@ pub async fn programs(settings: &Settings) -> Vec<Finding> {
 
 /// The first line that `PROGRAM --version` prints.
 async fn version(program: &str) -> Option<String> {
-    let output = tokio::process::Command::new(program)
+    let output = tokio::process::Command::from(programs::outside(program))
         .arg("--version")
         .stdin(Stdio::null())
         .kill_on_drop(true)
@@ -169,7 +169,7 @@ async fn start(settings: &Settings, place: Place) -> Result<Started> {
                 .await
                 .map_err(|e| Error::infrastructure("look for isolation").cause(e))??;
             let described = format!("{:?}", local.isolation()).to_lowercase();
-            let promises = promises::of_local(local.isolation());
+            let promises = promises::of_local(&local.security());
             Ok((Box::new(local), described, promises))
         }
         Place::Docker => {

@@ -1,69 +1,110 @@
 //! What keeps a stranger's code apart from this machine, and which of it holds here: one row a promise.
 
 use testwright_sandboxes::docker::EngineSecurity;
-use testwright_sandboxes::local::Isolation;
+use testwright_sandboxes::local::{Isolation, LocalSecurity};
 
 use super::finding::{Finding, State};
 
 /// Whether a promise holds, and what that means.
 type Holds = (State, &'static str);
 
-/// A promise of the local sandbox, by the isolation that this machine allows.
+/// A promise of the local sandbox: what the isolation that this machine allows makes of it.
 struct Local {
     what: &'static str,
-    namespaces: Holds,
-    landlock: Holds,
-    none: Holds,
+    holds: fn(&LocalSecurity) -> Holds,
 }
 
+use Isolation::{Landlock, Namespaces};
 use State::{Missing, Note, Ok};
 
-const LOCAL: [Local; 6] = [
+const LOCAL: [Local; 9] = [
     Local {
         what: "files",
-        namespaces: (Ok, "the host's files are absent, or read-only"),
-        landlock: (
-            Note,
-            "the host's files cannot be opened, but what belongs to the same user may get another mode or other times",
-        ),
-        none: (Missing, "all that you can read and write"),
+        holds: |local| match (local.isolation, local.own_user) {
+            (Namespaces, _) => (Ok, "the host's files are absent, or read-only"),
+            (Landlock, true) => (
+                Ok,
+                "the host's files cannot be opened, and belong to another user; that a path exists can be seen",
+            ),
+            (Landlock, false) => (
+                Note,
+                "the host's files cannot be opened, but what belongs to the same user may get another mode or other times",
+            ),
+            (Isolation::None, _) => (Missing, "all that you can read and write"),
+        },
     },
     Local {
         what: "network",
-        namespaces: (Ok, "none while tools run"),
-        landlock: (Ok, "no sockets of networks while tools run"),
-        none: (Missing, "open"),
+        holds: |local| match local.isolation {
+            Namespaces => (Ok, "none while tools run"),
+            Landlock => (Ok, "no sockets of networks while tools run"),
+            Isolation::None => (Missing, "open"),
+        },
+    },
+    Local {
+        what: "network of builds",
+        holds: |local| match local.isolation {
+            Namespaces | Landlock => (Ok, INDEX),
+            Isolation::None => (Missing, "open"),
+        },
     },
     Local {
         what: "processes",
-        namespaces: (Ok, "the host's are out of sight and reach"),
-        landlock: (
-            Note,
-            "the host's are in sight; signals do not reach them on newer kernels",
-        ),
-        none: (Missing, "those of the same user can be ended and read"),
+        holds: |local| match (local.isolation, local.own_user) {
+            (Namespaces, _) => (Ok, "the host's are out of sight and reach"),
+            (Landlock, true) => (Ok, "the host's are in sight, and belong to another user"),
+            (Landlock, false) => (
+                Note,
+                "the host's are in sight; signals do not reach them on newer kernels",
+            ),
+            (Isolation::None, _) => (Missing, "those of the same user can be ended and read"),
+        },
     },
     Local {
         what: "system calls",
-        namespaces: (Ok, "those that tests do not need are refused"),
-        landlock: (Ok, "those that tests do not need are refused"),
-        none: (Missing, "all"),
+        holds: |local| match local.isolation {
+            Namespaces | Landlock => (Ok, "those that tests do not need are refused"),
+            Isolation::None => (Missing, "all"),
+        },
     },
     Local {
         what: "rights",
-        namespaces: (Ok, "no capabilities, no way to new ones"),
-        landlock: (Ok, "no capabilities, no way to new ones"),
-        none: (Missing, "those of the user that runs testwright"),
+        holds: |local| match (local.isolation, local.own_user) {
+            (Landlock, true) => (
+                Ok,
+                "no capabilities but that of passing through folders, no way to new ones",
+            ),
+            (Namespaces | Landlock, _) => (Ok, "no capabilities, no way to new ones"),
+            (Isolation::None, _) => (Missing, "those of the user that runs testwright"),
+        },
+    },
+    Local {
+        what: "memory",
+        holds: |local| match (local.isolation, local.memory_is_counted) {
+            (Isolation::None, _) => (Missing, "limited for each process by itself"),
+            (_, true) => (Ok, "limited by the kernel for all processes together"),
+            (_, false) => (
+                Note,
+                "watched for all processes together, since no control group can be made here",
+            ),
+        },
+    },
+    Local {
+        what: "disk",
+        holds: |local| match local.isolation {
+            Namespaces | Landlock => (Ok, "bytes and files are watched, for all that is written"),
+            Isolation::None => (Missing, "watched in the folders of the sandbox alone"),
+        },
     },
     Local {
         what: "settings",
-        namespaces: (Ok, REPOSITORY),
-        landlock: (Ok, REPOSITORY),
-        none: (Ok, REPOSITORY),
+        holds: |_| (Ok, REPOSITORY),
     },
 ];
 
 const REPOSITORY: &str = "a repository says how it is built and lowers limits, nothing else";
+const INDEX: &str =
+    "the package index alone, asked by the host; other hosts by build.allowed-hosts";
 
 /// A promise of the Docker sandbox.
 struct Engine {
@@ -73,7 +114,19 @@ struct Engine {
     no: Holds,
 }
 
-const ENGINE: [Engine; 5] = [
+const ENGINE: [Engine; 8] = [
+    Engine {
+        what: "network",
+        holds: |_| true,
+        yes: "none while tools run",
+        no: (Missing, ""),
+    },
+    Engine {
+        what: "network of builds",
+        holds: |_| true,
+        yes: INDEX,
+        no: (Missing, ""),
+    },
     Engine {
         what: "rights",
         holds: |_| true,
@@ -99,6 +152,12 @@ const ENGINE: [Engine; 5] = [
         no: (Missing, "the engine cannot limit processes"),
     },
     Engine {
+        what: "disk",
+        holds: |_| true,
+        yes: "bytes and files are watched, for all that is written",
+        no: (Missing, ""),
+    },
+    Engine {
         what: "user",
         holds: |engine| engine.own_users,
         yes: "root in a container is not root of this machine",
@@ -109,16 +168,12 @@ const ENGINE: [Engine; 5] = [
     },
 ];
 
-pub fn of_local(isolation: Isolation) -> Vec<Finding> {
+pub fn of_local(local: &LocalSecurity) -> Vec<Finding> {
     const AREA: &str = "promises of local";
     LOCAL
         .iter()
         .map(|promise| {
-            let (state, text) = match isolation {
-                Isolation::Namespaces => promise.namespaces,
-                Isolation::Landlock => promise.landlock,
-                Isolation::None => promise.none,
-            };
+            let (state, text) = (promise.holds)(local);
             finding(AREA, promise.what, state, text)
         })
         .collect()
@@ -154,13 +209,20 @@ mod tests {
     fn a_promise_that_does_not_hold_is_told_as_such() {
         let states =
             |findings: Vec<Finding>| findings.into_iter().map(|f| f.state).collect::<Vec<_>>();
-        assert!(
-            states(of_local(Isolation::Namespaces))
-                .iter()
-                .all(|s| *s == Ok)
-        );
-        assert!(states(of_local(Isolation::Landlock)).contains(&Note));
-        assert!(states(of_local(Isolation::None)).contains(&Missing));
+        let local = |isolation, own_user, memory_is_counted| {
+            states(of_local(&LocalSecurity {
+                isolation,
+                own_user,
+                memory_is_counted,
+            }))
+        };
+        for (isolation, own_user) in [(Namespaces, true), (Namespaces, false), (Landlock, true)] {
+            assert!(local(isolation, own_user, true).iter().all(|s| *s == Ok));
+            let watched = local(isolation, own_user, false);
+            assert_eq!(watched.iter().filter(|s| **s == Note).count(), 1);
+        }
+        assert!(local(Landlock, false, true).contains(&Note));
+        assert!(local(Isolation::None, false, false).contains(&Missing));
         let all = EngineSecurity {
             seccomp: true,
             own_users: true,

@@ -15,6 +15,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use super::OpenAiSettings;
+use super::bounds::{Watch, bounded};
 use crate::model::ModelError;
 
 /// Most bytes of a refusal's body that are read.
@@ -173,8 +174,17 @@ pub(super) fn unstreamed(error: &OpenAIError) -> Option<Value> {
 /// reqwest, without async-openai's retries around it.
 #[derive(Clone)]
 pub(super) struct Service {
-    http: reqwest::Client,
+    transport: Transport,
     stream: bool,
+    watch: Watch,
+}
+
+#[derive(Clone)]
+enum Transport {
+    Http(reqwest::Client),
+    /// One response whatever is asked, for the fuzz targets.
+    #[cfg(fuzzing)]
+    Canned(std::sync::Arc<std::sync::Mutex<Option<Response>>>),
 }
 
 impl Service {
@@ -209,9 +219,41 @@ impl Service {
             hint: None,
         })?;
         Ok(Service {
-            http,
+            transport: Transport::Http(http),
             stream: settings.stream,
+            watch: Watch::default(),
         })
+    }
+
+    /// One that gives this response, for the fuzz targets.
+    #[cfg(fuzzing)]
+    pub(super) fn canned(response: Response, stream: bool) -> Self {
+        Service {
+            transport: Transport::Canned(std::sync::Arc::new(Some(response).into())),
+            stream,
+            watch: Watch::default(),
+        }
+    }
+
+    pub(super) fn http(&self) -> reqwest::Client {
+        match &self.transport {
+            Transport::Http(http) => http.clone(),
+            #[cfg(fuzzing)]
+            Transport::Canned(_) => {
+                // Asks nobody; to make one for each input takes longer than all that is tested.
+                static UNUSED: std::sync::LazyLock<reqwest::Client> =
+                    std::sync::LazyLock::new(Default::default);
+                UNUSED.clone()
+            }
+        }
+    }
+
+    /// For one call, which is told what a reply was broken off for.
+    pub(super) fn watched(&self, watch: &Watch) -> Self {
+        Service {
+            watch: watch.clone(),
+            ..self.clone()
+        }
     }
 
     async fn send(self, request: HttpRequestFactory) -> Result<Response, OpenAIError> {
@@ -225,13 +267,21 @@ impl Service {
             .headers_mut()
             .entry(ACCEPT)
             .or_insert(HeaderValue::from_static(accept));
-        let response = self.http.execute(request).await?;
-        received(response, self.stream).await
+        let response = match self.transport {
+            Transport::Http(http) => http.execute(request).await?,
+            #[cfg(fuzzing)]
+            Transport::Canned(response) => response
+                .lock()
+                .ok()
+                .and_then(|mut one| one.take())
+                .ok_or_else(|| OpenAIError::InvalidArgument("asked again".to_owned()))?,
+        };
+        received(response, self.stream, self.watch).await
     }
 }
 
 /// The response of a server that did what was asked; else its refusal, or the whole reply where a stream was wanted.
-async fn received(response: Response, stream: bool) -> Result<Response, OpenAIError> {
+async fn received(response: Response, stream: bool, watch: Watch) -> Result<Response, OpenAIError> {
     if !response.status().is_success() {
         return Err(OpenAIError::Boxed(Box::new(read_refusal(response).await)));
     }
@@ -240,6 +290,7 @@ async fn received(response: Response, stream: bool) -> Result<Response, OpenAIEr
         .get(CONTENT_TYPE)
         .and_then(|v| v.to_str().ok())
         .is_some_and(|v| v.starts_with("application/json"));
+    let response = bounded(response, stream && !json, watch);
     if stream && json {
         let bytes = response.bytes().await?;
         let value = serde_json::from_slice(&bytes).map_err(|e| {
@@ -261,46 +312,6 @@ impl tower_service::Service<HttpRequestFactory> for Service {
 
     fn call(&mut self, request: HttpRequestFactory) -> Self::Future {
         Box::pin(self.clone().send(request))
-    }
-}
-
-/// One response whatever is asked, for the fuzz targets.
-#[cfg(fuzzing)]
-#[derive(Clone)]
-pub(super) struct Canned {
-    response: std::sync::Arc<std::sync::Mutex<Option<Response>>>,
-    stream: bool,
-}
-
-#[cfg(fuzzing)]
-impl Canned {
-    pub(super) fn new(response: Response, stream: bool) -> Self {
-        Canned {
-            response: std::sync::Arc::new(std::sync::Mutex::new(Some(response))),
-            stream,
-        }
-    }
-}
-
-#[cfg(fuzzing)]
-impl tower_service::Service<HttpRequestFactory> for Canned {
-    type Response = Response;
-    type Error = OpenAIError;
-    type Future = Pin<Box<dyn Future<Output = Result<Response, OpenAIError>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), OpenAIError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: HttpRequestFactory) -> Self::Future {
-        let response = self.response.lock().ok().and_then(|mut one| one.take());
-        let stream = self.stream;
-        Box::pin(async move {
-            match response {
-                Some(response) => received(response, stream).await,
-                None => Err(OpenAIError::InvalidArgument("asked again".to_owned())),
-            }
-        })
     }
 }
 

@@ -6,6 +6,7 @@ use async_openai::error::OpenAIError;
 use serde_json::Value;
 
 use super::OpenAiSettings;
+use super::bounds;
 use super::endpoint::{self, Refusal};
 use crate::model::ModelError;
 use crate::settings::Address;
@@ -61,6 +62,15 @@ pub(super) fn classed(error: &OpenAIError, settings: &OpenAiSettings) -> ModelEr
     let from = place(settings);
     if let Some(refusal) = endpoint::refusal(error) {
         return refused(refusal, settings);
+    }
+    // Asked again, it would send as much again.
+    if let Some(excess) = bounds::excess(error) {
+        return ModelError::Fatal {
+            message: format!("{from} sent {excess}"),
+            hint: Some(format!(
+                "no reply of a model is that long: check the base URL {from} and what answers there"
+            )),
+        };
     }
     let transient = |message: String| ModelError::Transient {
         message: clean(&message, settings),

@@ -1,5 +1,7 @@
 //! A reply put together from the pieces of a stream.
 
+use std::collections::HashMap;
+
 use async_openai::error::OpenAIError;
 use futures::{Stream, StreamExt};
 use serde_json::Value;
@@ -50,6 +52,8 @@ pub(super) async fn collect(
 #[derive(Default)]
 struct Calls {
     calls: Vec<(Option<u64>, RawCall)>,
+    /// Where the last call of an index is.
+    last: HashMap<u64, usize>,
 }
 
 impl Calls {
@@ -60,7 +64,9 @@ impl Calls {
         let name = function.get("name").and_then(Value::as_str).unwrap_or("");
         let at = self.place(index, id, name).unwrap_or_else(|| {
             self.calls.push((index, RawCall::default()));
-            self.calls.len() - 1
+            let at = self.calls.len() - 1;
+            self.last.extend(index.map(|index| (index, at)));
+            at
         });
         let call = &mut self.calls[at].1;
         if call.id.is_empty() {
@@ -75,7 +81,7 @@ impl Calls {
     /// The call that a piece belongs to; `None` for a new one.
     fn place(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
         let last = match index {
-            Some(_) => self.calls.iter().rposition(|(i, _)| *i == index)?,
+            Some(index) => *self.last.get(&index)?,
             None => self.calls.len().checked_sub(1)?,
         };
         let call = &self.calls[last].1;

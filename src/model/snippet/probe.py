@@ -463,7 +463,8 @@ def main():
                 if not report.get("checks"):
                     report.pop(key, None)
         line = json.dumps(out, separators=(",", ":"))
-    sys.stdout.write("\n@@probe " + line + "\n")
+    # The one control character that JSON leaves as it is, and that an answer would show as something else.
+    sys.stdout.write("\n@@probe " + line.replace("\x7f", "\\u007f") + "\n")
 
 
 main()

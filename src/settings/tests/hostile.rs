@@ -100,7 +100,7 @@ fn what_is_left_out_is_told_once_with_where_it_belongs() {
 #[test]
 fn a_found_file_lowers_limits_and_never_raises_one() {
     let raised = "[run]\nmax-steps = 100000\nmax-dollars = 3\nmax-minutes = 1e9\nmax-tokens = 9\n\
-                  [limits]\nmemory = \"900 GiB\"\nprocesses = 99999999\ncpus = inf\nfile-size = \"900 GiB\"\ntest-seconds = 99999\n";
+                  [limits]\nmemory = \"900 GiB\"\nprocesses = 99999999\ncpus = inf\nfile-size = \"900 GiB\"\ndisk = \"900 GiB\"\nfiles = 99999999\ntest-seconds = 99999\n";
     for folder in ["here", "repository"] {
         let user = "[run]\nmax-dollars = 2\nmax-tokens = 5\n[limits]\nprocesses = 70\n";
         let place = Place::new().file("home", user).file(folder, raised);
@@ -118,7 +118,7 @@ fn a_found_file_lowers_limits_and_never_raises_one() {
         );
 
         let lowered = "[run]\nmax-steps = 5\nmax-dollars = 0.5\nmax-tokens = 4\nmax-minutes = 2.5\n\
-                       [limits]\nmemory = \"1 GiB\"\nprocesses = 50\ncpus = 0.5\nfile-size = \"1 MiB\"\ntest-seconds = 7\n";
+                       [limits]\nmemory = \"1 GiB\"\nprocesses = 50\ncpus = 0.5\nfile-size = \"1 MiB\"\ndisk = \"2 MiB\"\nfiles = 9\ntest-seconds = 7\n";
         let settings = Place::new().file("home", user).file(folder, lowered).load();
         assert_eq!(
             (settings.run.max_steps, settings.run.max_dollars),
@@ -128,6 +128,8 @@ fn a_found_file_lowers_limits_and_never_raises_one() {
             (settings.limits.memory, settings.limits.test_seconds),
             (Size::new(1 << 30), 7)
         );
+        let sandbox = settings.limits.sandbox();
+        assert_eq!((sandbox.disk, sandbox.files), (2 << 20, 9));
         assert!(settings.notes.is_empty(), "{:?}", settings.notes);
     }
     // One that is no number is not below anything.
@@ -177,6 +179,36 @@ fn a_recipe_is_for_the_code_beside_it() {
         .file("repository", "[environment]\npython = \"3.9\"\n")
         .config("[environment]\npython = \"3.10\"\n");
     assert_eq!(python(&place, "anywhere").as_deref(), Some("3.10"));
+}
+
+#[test]
+fn a_found_recipe_names_no_image() {
+    let text =
+        "[environment]\nimage = \"127.0.0.1:1/evil:x\"\ninterpreter = \"/x\"\npython = \"3.9\"\n";
+    for folder in ["here", "repository"] {
+        let mut place = Place::new().file(folder, text);
+        if folder == "here" {
+            place.sources.repository = None;
+        }
+        let settings = place.load();
+        let recipe = settings.environment.clone().unwrap();
+        assert_eq!((recipe.image, recipe.interpreter), (None, None), "{folder}");
+        assert_eq!(recipe.python.as_deref(), Some("3.9"), "{folder}");
+        let file = match folder {
+            "here" => "testwright.toml:1".to_owned(),
+            _ => "DIR/repository/testwright.toml:1".to_owned(),
+        };
+        assert_eq!(
+            place.shown(&settings.notes.join("\n")),
+            format!(
+                "{file}: left out `environment.image` and `environment.interpreter`: a file found in a folder may not name an image; name it with --image or with run.image in DIR/home/testwright.toml, or trust the whole file with --config DIR/{folder}/testwright.toml"
+            ),
+        );
+    }
+    let settings = Place::new().config(text).load();
+    let image = settings.environment.and_then(|recipe| recipe.image);
+    assert_eq!(image.as_deref(), Some("127.0.0.1:1/evil:x"));
+    assert!(settings.notes.is_empty(), "{:?}", settings.notes);
 }
 
 #[test]

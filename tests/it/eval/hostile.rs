@@ -46,6 +46,15 @@ fn refused_to_be_counted(bench: &Bench) -> Vec<Attack> {
             "",
         ),
         attack(
+            "nests its code without end",
+            r.added(&format!(
+                "\n\ndef test_negative():\n    assert {}1{}\n",
+                "(".repeat(100_000),
+                ")".repeat(100_000)
+            )),
+            "",
+        ),
+        attack(
             "changes very many files",
             r.patch(|r| {
                 r.write("tests/test_calc.py", format!("{TESTS}{GOOD}").as_bytes());

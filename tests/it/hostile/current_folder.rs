@@ -121,6 +121,26 @@ fn a_tracked_file_raises_no_limit() {
     assert_eq!(value("limits.test-seconds"), "7");
 }
 
+/// An address is one, whatever the folder that one stands in holds.
+#[test]
+fn a_folder_called_like_an_address_is_not_taken_for_it() {
+    let place = Place::new();
+    let address = "https://127.0.0.1:1/acme/slugs";
+    let files = [
+        ("https:/127.0.0.1:1/acme/slugs/a.py", "a = 1\n"),
+        (
+            "https:/127.0.0.1:1/acme/slugs/testwright.toml",
+            "[environment]\npython = \"taken\"\n",
+        ),
+    ];
+    let folder = folder(&place, &files);
+    let mut command = run_here(&place, &folder);
+    let output = command.args(["--repo", address]).output().unwrap();
+    let shown = stderr(&output);
+    assert!(shown.contains("cannot be reached"), "{shown}");
+    assert!(!shown.contains("taken"), "{shown}");
+}
+
 /// Python imports what lies in the folder that it is started in, and the program asks Python where `uv` is.
 #[test]
 fn no_module_of_the_current_folder_runs_on_the_host() {
@@ -194,11 +214,19 @@ fn no_module_of_the_current_folder_runs_on_the_host() {
 
 /// The program itself is what `PATH` names, never what lies in the folder because of an empty part of it.
 #[test]
-fn a_relative_part_of_the_path_names_no_interpreter() {
+fn a_relative_part_of_the_path_names_no_program() {
     let place = Place::new();
     let marker = place.path("ran");
     let script = format!("#!/bin/sh\necho ran >> {}\nexit 1\n", marker.display());
-    let names = ["uv", "python3", "python3.11", "python3.9"];
+    let names = [
+        "uv",
+        "python3",
+        "python3.11",
+        "python3.9",
+        "git",
+        "sh",
+        "patch",
+    ];
     let files: Vec<(&str, &str)> = names.iter().map(|name| (*name, script.as_str())).collect();
     let folder = folder(&place, &files);
     for name in names {
@@ -236,4 +264,23 @@ fn a_link_in_the_folder_quotes_nothing() {
         "{shown}"
     );
     assert!(!shown.contains("pa55"), "{shown}");
+}
+
+#[test]
+fn a_tracked_link_takes_no_results_elsewhere() {
+    let place = Place::new();
+    let folder = folder(&place, &[("a.py", "a = 1\n")]);
+    let elsewhere = place.path("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, folder.join("testwright-runs")).unwrap();
+    let mut command = place.testwright();
+    command.args(["run", &example("issue.md"), "--max-steps", "1"]);
+    let output = command.current_dir(&folder).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(
+        said.contains("testwright-runs: it is a link") && said.contains("--out DIR"),
+        "{said}"
+    );
+    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
 }

@@ -195,6 +195,38 @@ for folder in [tempfile.gettempdir(), os.path.expanduser("~"), "/var/tmp", "/dev
     everywhere(|| vec![python(planted), insert(test), submit()]);
 }
 
+/// What the new test asks for fails on changed code alone, and so do tests that were there.
+#[test]
+fn a_shared_file_that_changes_the_code() {
+    let shared = python(
+        "open('tests/__init__.py', 'w').write('import slugs\\nold = slugs.slugify\\nslugs.slugify = lambda *a, **k: old(*a, **k) + \\'-\\'\\n')\n\
+         open('tests/test_new.py', 'w').write('import slugs\\n\\ndef test_bread():\\n    assert slugs.slugify(\\'bread\\') == \\'bread\\'\\n')",
+    );
+    let found = findings(&[shared, submit()], "local").join("\n");
+    let expected = "the change breaks existing tests, which pass without it: tests/test_slug.py::";
+    assert!(found.contains(expected), "the gate found: {found:?}");
+}
+
+#[test]
+fn a_module_in_the_place_of_the_package() {
+    let module = python("open('tests/slugs.py', 'w').write('slugify = str.upper\\n')");
+    let replies = [module, insert(PASSING), submit()];
+    passes(&replies, "local");
+    let found = findings(&replies, "local").join("\n");
+    let expected =
+        "tests/slugs.py: tests would import it in the place of `slugs`; give it another name";
+    assert!(found.contains(expected), "the gate found: {found:?}");
+}
+
+/// A file that no message has room for is a fault of the submission, and the run goes on.
+#[test]
+fn a_file_of_many_megabytes() {
+    let large = python("open('tests/data.bin', 'wb').truncate(30 << 20)");
+    let found = findings(&[large, insert(PASSING), submit()], "local").join("\n");
+    let expected = "tests/data.bin: it has 30720 KiB; a file in a test patch has at most 2048 KiB";
+    assert!(found.contains(expected), "the gate found: {found:?}");
+}
+
 /// Code under test that is changed for a moment: it is put back by `submit`, so nothing else may be judged either.
 #[test]
 fn code_under_test_that_is_made_wrong() {

@@ -5,6 +5,7 @@
 //! toolbox call NAME JSON --config JSON   one call, by hand: the text on stdout, or the data with --data
 //! toolbox test                           a run of tests: a request as JSON on stdin, the answer as JSON on stdout
 //! toolbox peek                           looks for new code: a request on stdin, what was found on stdout
+//! toolbox confine --config JSON -- PROGRAM ARGUMENT…   becomes a program that cannot reach a toolbox beside it
 //! toolbox --version
 //! ```
 //!
@@ -26,6 +27,7 @@ const USAGE: &str = "usage: toolbox serve --config JSON
        toolbox call NAME JSON --config JSON [--data]
        toolbox test < REQUEST
        toolbox peek < REQUEST
+       toolbox confine --config JSON -- PROGRAM ARGUMENT...
        toolbox --version";
 
 enum Failure {
@@ -93,13 +95,19 @@ fn run(mut args: Vec<String>) -> Result<(), Failure> {
             })?;
             print(&json(&answer)?)
         }
+        ["confine", "--", program, arguments @ ..] => {
+            let config = read(config)?;
+            make_folders(&config)?;
+            let error = confinement::become_program(&config, program, arguments);
+            Err(ToolError::Broken(format!("start {program}: {error}")).into())
+        }
         ["call", name, arguments] => {
             let arguments = serde_json::from_str(arguments)
                 .map_err(|e| Failure::Usage(format!("the arguments are not JSON: {e}")))?;
             let tool = server::find(name)?;
             let mut workspace = open(config)?;
             let time = Duration::from_secs(tool.seconds());
-            let answer = server::call(tool, &mut workspace, arguments, time)?;
+            let answer = server::shown(server::call(tool, &mut workspace, arguments, time))?;
             process::end_everything();
             print(&if data {
                 format!("{:#}", answer.data)
@@ -111,10 +119,14 @@ fn run(mut args: Vec<String>) -> Result<(), Failure> {
     }
 }
 
-fn open(config: Option<String>) -> Result<Workspace, Failure> {
+fn read(config: Option<String>) -> Result<Config, Failure> {
     let json = config.ok_or_else(|| Failure::Usage("--config is missing".to_owned()))?;
-    let config: Config = serde_json::from_str(&json)
-        .map_err(|e| Failure::Usage(format!("the configuration cannot be read: {e}")))?;
+    serde_json::from_str(&json)
+        .map_err(|e| Failure::Usage(format!("the configuration cannot be read: {e}")))
+}
+
+fn open(config: Option<String>) -> Result<Workspace, Failure> {
+    let config = read(config)?;
     make_folders(&config)?;
     confinement::confine_programs(&config);
     process::adopt_orphans().map_err(|e| ToolError::Broken(e.to_string()))?;

@@ -12,6 +12,7 @@ mod filter;
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -134,6 +135,20 @@ impl Confined {
         }
         apply_filter(&self.program).map_err(|_| io::Error::last_os_error())
     }
+}
+
+/// Becomes another program, confined as those are that tools start; returns only where it cannot. The program may signal
+/// itself: there is no toolbox in this process any more.
+pub fn become_program(config: &Config, program: &str, arguments: &[&str]) -> io::Error {
+    let (domain, _, _) = files::domain(config);
+    let confined = Confined {
+        domain: domain.as_ref().map(AsRawFd::as_raw_fd),
+        program: filter::program(&[]).unwrap_or_default(),
+    };
+    if let Err(error) = confined.enter() {
+        return error;
+    }
+    std::process::Command::new(program).args(arguments).exec()
 }
 
 /// The threads of this process. A signal to any of them is one to the process.

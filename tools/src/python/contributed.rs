@@ -5,14 +5,18 @@
 //! fixture, a helper, module-level data, `setUp`. Comments, layout, docstrings and quotes do not count.
 //! What a test uses from other files (`conftest.py`) is not followed; doctests are left out.
 
+mod reach;
 mod suite;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
+
 use super::Module;
 use crate::tools::submission::{Change, ContributedTest};
 use crate::workspace::Layout;
-use suite::Suite;
+use reach::Comparison;
+use suite::{Suite, Test};
 
 /// The contributed tests of one file, in the order of the file, deleted ones last (their line and source
 /// are those of `before`). `before` is `None` for a new file. A file that holds no tests by the layout has none.
@@ -30,29 +34,34 @@ pub fn contributed(
     let after = Module::parse(after);
     let old = before.as_ref().map(|module| Suite::read(module, layout));
     let new = Suite::read(&after, layout);
-    let one = |test: &suite::Test, change| ContributedTest {
+    let one = |test: &Test, change| ContributedTest {
         id: format!("{path}::{}", test.id),
         change,
         line: u32::try_from(test.line).unwrap_or(u32::MAX),
         source: test.source.clone(),
     };
+    let Some(old) = &old else {
+        return new.tests.iter().map(|t| one(t, Change::Added)).collect();
+    };
+    let (then, now) = (by_id(old), by_id(&new));
+    let mut comparison = Comparison::new(old, &new);
     let mut found = Vec::new();
     for test in &new.tests {
-        let then = old
-            .as_ref()
-            .and_then(|old| Some((old, old.test(&test.id)?)));
-        match then {
+        match then.get(test.id.as_str()) {
             None => found.push(one(test, Change::Added)),
-            Some((old, then)) if old.fingerprint(then) != new.fingerprint(test) => {
-                found.push(one(test, Change::Modified));
-            }
+            Some(then) if comparison.differs(then, test) => found.push(one(test, Change::Modified)),
             Some(_) => {}
         }
     }
-    for test in old.iter().flat_map(|old| &old.tests) {
-        if new.test(&test.id).is_none() {
-            found.push(one(test, Change::Deleted));
-        }
-    }
+    let gone = old
+        .tests
+        .iter()
+        .filter(|test| !now.contains_key(test.id.as_str()));
+    found.extend(gone.map(|test| one(test, Change::Deleted)));
     found
+}
+
+fn by_id(suite: &Suite) -> HashMap<&str, &Test> {
+    let tests = suite.tests.iter();
+    tests.map(|test| (test.id.as_str(), test)).collect()
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use regex::Regex;
 
 use super::Module;
+use crate::workspace::{TEXT_LIMIT, read_text};
 
 /// A way to import a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +51,7 @@ pub fn suggest(root: &Path, files: &[String], name: &str) -> Vec<Found> {
     };
     let mut weights: HashMap<String, usize> = HashMap::new();
     for path in files.iter().filter(|p| p.ends_with(".py")) {
-        let Ok(text) = std::fs::read_to_string(root.join(path)) else {
+        let Some(text) = read_text(&root.join(path), TEXT_LIMIT) else {
             continue;
         };
         if !text.contains(name) {

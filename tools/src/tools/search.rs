@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::window::{count, cut};
 use crate::python::{Scope, scopes};
 use crate::tool::{Answer, Context, Tool, ToolError};
-use crate::workspace::{Workspace, forward};
+use crate::workspace::{TEXT_LIMIT, Workspace, forward, read_text};
 pub(super) use scan::scan;
 use scan::{FileMatches, Line};
 
@@ -270,7 +270,7 @@ fn outline(root: &Path, path: &str) -> Vec<Scope> {
     if !path.ends_with(".py") {
         return Vec::new();
     }
-    std::fs::read_to_string(root.join(path))
+    read_text(&root.join(path), TEXT_LIMIT)
         .map(|text| scopes(&text))
         .unwrap_or_default()
 }

@@ -10,6 +10,8 @@ use crate::workspace::forward;
 /// Lines of a patch that are shown.
 const SHOWN: usize = 300;
 const WIDTH: usize = 300;
+/// Large files that are named.
+const LARGE: usize = 10;
 
 pub struct ShowPatch;
 
@@ -52,6 +54,16 @@ impl Tool for ShowPatch {
                 "… {} more. Changed files: {}. Give `path` to see one.\n",
                 count(total - SHOWN, "line"),
                 paths.join(", ")
+            ));
+        }
+        for (path, size) in changes
+            .iter()
+            .filter_map(|c| Some((&c.path, c.oversized?)))
+            .take(LARGE)
+        {
+            out.push_str(&format!(
+                "{path} differs too, and is too large to be shown ({} KiB).\n",
+                size.div_ceil(1 << 10)
             ));
         }
         Ok(Answer::text(out))

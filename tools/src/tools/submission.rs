@@ -18,10 +18,24 @@ pub struct Submission {
     /// Existing tests of the changed files that do not pass with the patch, as they were at the base commit;
     /// `None` if there are none. If one of them passed, this is the run of the whole files.
     pub before: Option<Report>,
+    /// Existing tests beside files of the patch that tests share; `None` if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub neighbours: Option<Neighbours>,
     /// The changed test files with the patch, on the old code; traced (`executed` is filled).
     pub old: Report,
     /// The failing contributed tests again, each time under other conditions; empty if none failed.
     pub reruns: Vec<Rerun>,
+}
+
+/// How tests do that the patch leaves as they are, by outcomes alone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Neighbours {
+    /// Files of the patch that these tests may use: `conftest.py`, `__init__.py`, modules of helpers, data.
+    pub shared: Vec<String>,
+    /// At the base commit.
+    pub before: Report,
+    /// With the patch.
+    pub now: Report,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,10 +86,14 @@ pub enum ProblemKind {
     Conftest,
     /// Settings of a test runner, or what Python loads by itself.
     Settings,
+    /// A new module that would be imported in the place of another.
+    Shadows,
     /// Existing tests were deleted.
     DeletedTests,
     /// A test file does not parse.
     Syntax,
+    /// A file, or all of them together, with more bytes than a test patch may have.
+    TooLarge,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -3,8 +3,11 @@
 //! What cannot be part of a test patch is put back to the base commit for good, and named. Then the tests
 //! run: the changed files as they were, the changed files as they are, and what fails three times more.
 
+mod neighbours;
 pub(super) mod partition;
 mod runs;
+mod shadows;
+mod used_by_code;
 mod vacuous;
 
 use std::path::Path;
@@ -67,6 +70,7 @@ fn gather(context: &mut Context<'_>) -> Result<Submission, ToolError> {
         contributed,
         problems,
         before: runs.before,
+        neighbours: runs.neighbours,
         old: runs.old,
         reruns: runs.reruns,
     })

@@ -17,6 +17,7 @@ use crate::outcomes;
 use crate::outcomes::report::Report;
 use crate::python::{Module, flatten};
 use crate::runners;
+use crate::server::visible;
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
 use neighbours::{Neighbours, Scope};
@@ -167,6 +168,10 @@ fn replace_text(path: &str, now: &str, old: &str, new: &str) -> Result<String, T
     let at: Vec<usize> = now.match_indices(old).map(|(at, _)| at).collect();
     match at.as_slice() {
         [_] => Ok(now.replacen(old, new, 1)),
+        [] if visible(now).contains(old) => Err(ToolError::Refused(format!(
+            "`{path}` holds characters there that are only shown as escapes such as `\\u{{1b}}`. Take the text beside \
+             them, or give `function`."
+        ))),
         [] => Err(ToolError::Refused(format!(
             "`old` does not occur in `{path}`. It has to be the text as it stands there, indentation included.{}",
             nearest_lines(now, old)
@@ -335,6 +340,16 @@ mod tests {
         assert!(
             twice.contains("2 times") && twice.contains("lines 4, 7"),
             "{twice}"
+        );
+        let shown = refusal(replace_text(
+            "a.py",
+            "red = '\x1b[31m'\n",
+            "'\\u{1b}[31m'",
+            "''",
+        ));
+        assert!(
+            shown.contains("only shown as escapes such as `\\u{1b}`"),
+            "{shown}"
         );
         let none = refusal(replace_text("a.py", CODE, "def gg(self):", "x"));
         assert!(none.contains("    6     def g(self):"), "{none}");

@@ -7,6 +7,9 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::tool::ToolError;
 
+/// Bytes that are compared at once.
+const PIECE: usize = 64 << 10;
+
 pub struct Archive {
     file: File,
     entries: BTreeMap<PathBuf, Entry>,
@@ -107,6 +110,26 @@ impl Archive {
             Some(entry) if entry.link.is_none() => Ok(Some(self.content(entry)?)),
             _ => Ok(None),
         }
+    }
+
+    /// Is this what the file holds?
+    pub fn holds(&self, entry: &Entry, file: &File) -> std::io::Result<bool> {
+        let (mut then, mut now) = (vec![0; PIECE], vec![0; PIECE]);
+        let mut at = 0;
+        while at < entry.size {
+            let size = usize::try_from(entry.size - at).map_or(PIECE, |left| left.min(PIECE));
+            match file.read_exact_at(&mut now[..size], at) {
+                Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(false),
+                read => read?,
+            }
+            self.file
+                .read_exact_at(&mut then[..size], entry.offset + at)?;
+            if then[..size] != now[..size] {
+                return Ok(false);
+            }
+            at += size as u64;
+        }
+        Ok(true)
     }
 
     /// What git records as the content: of a link, its target.

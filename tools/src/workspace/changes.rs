@@ -1,19 +1,27 @@
 //! What differs from the base commit, and from how things were when the environment was built.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
-use std::os::unix::ffi::OsStrExt;
+use std::fs::{self, Metadata};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::archive::{Archive, git_mode};
+use super::archive::{Archive, Entry, git_mode};
 use super::files::walker;
+use super::regular::{self, Unread};
 use crate::tool::ToolError;
 use crate::tools::submission::Change;
+
+/// Most bytes of a file, before or after, whose content is looked at. A test patch has room for far less.
+const MOST_OF_FILE: u64 = 16 << 20;
+/// Most bytes of all contents together.
+const MOST_OF_ALL: u64 = 128 << 20;
 
 /// One file that differs from the base commit.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,9 +36,11 @@ pub struct Changed {
     /// Mode as git records it: 0o100644, 0o100755 or 0o120000.
     pub base_mode: Option<u32>,
     pub mode: Option<u32>,
+    /// Its bytes, before or after, where they are too many to be looked at: neither `base` nor `now` is there then.
+    pub oversized: Option<u64>,
 }
 
-/// What a path is now: git mode and digest of the content; `None`: not there.
+/// What a path is now: git mode and digest of the content (of a large file, its size); `None`: not there.
 type State = Option<(u32, String)>;
 
 /// What a file's metadata was when its content was last read.
@@ -44,7 +54,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(data: &fs::Metadata) -> Stamp {
+    fn of(data: &Metadata) -> Stamp {
         Stamp {
             inode: data.ino(),
             size: data.size(),
@@ -92,11 +102,13 @@ impl Tracker {
             tracker.baseline = known.files;
             return Ok(tracker);
         }
-        let changes = tracker.changes(root, base)?;
-        tracker.baseline = changes
-            .into_iter()
-            .map(|c| (c.path.clone(), state(&c)))
-            .collect();
+        let differing = tracker.differing(root, base)?;
+        for differing in differing {
+            let state = differing.state()?;
+            if state.is_some() || differing.entry.is_some() {
+                tracker.baseline.insert(differing.name, state);
+            }
+        }
         let known = Kept {
             workspace: root.to_path_buf(),
             files: tracker.baseline.clone(),
@@ -117,6 +129,26 @@ impl Tracker {
     /// See [`super::Workspace::changes`].
     pub fn changes(&mut self, root: &Path, base: &Archive) -> Result<Vec<Changed>, ToolError> {
         let mut found = Vec::new();
+        let mut room = MOST_OF_ALL;
+        for differing in self.differing(root, base)? {
+            if let Some(then) = self.baseline.get(&differing.name)
+                && *then == differing.state()?
+            {
+                continue;
+            }
+            found.extend(differing.read(base, &mut room)?);
+        }
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(found)
+    }
+
+    /// What differs from the base commit, the baseline included: tracked files first, each by path.
+    fn differing<'b>(
+        &mut self,
+        root: &Path,
+        base: &'b Archive,
+    ) -> Result<Vec<Differing<'b>>, ToolError> {
+        let mut found = Vec::new();
         for (path, entry) in base.entries() {
             let Some(name) = path.to_str() else { continue };
             let whole = root.join(path);
@@ -125,47 +157,19 @@ impl Tracker {
             if stamp.is_some() && self.same.get(path) == stamp.as_ref() {
                 continue;
             }
-            let now = match &data {
-                Some(data) => content(&whole, data)?,
-                None => None,
+            let differing = Differing {
+                name: name.to_owned(),
+                whole,
+                data: data.filter(|d| d.is_file() || d.is_symlink()),
+                entry: Some(entry),
             };
-            let mode = data.as_ref().map(|d| git_mode(d.is_symlink(), d.mode()));
-            let was = base.content(entry)?;
-            if now.as_deref() == Some(&was[..]) && mode == Some(entry.git_mode()) {
-                if let Some(stamp) = stamp.filter(|s| !s.is_racy()) {
-                    self.same.insert(path.clone(), stamp);
-                }
-                continue;
+            if !differing.is_as_in(base)? {
+                found.push(differing);
+            } else if let Some(stamp) = stamp.filter(|s| !s.is_racy()) {
+                self.same.insert(path.clone(), stamp);
             }
-            found.push(Changed {
-                path: name.to_owned(),
-                change: if now.is_some() {
-                    Change::Modified
-                } else {
-                    Change::Deleted
-                },
-                base: Some(was),
-                base_mode: Some(entry.git_mode()),
-                mode: now.as_ref().and(mode),
-                now,
-            });
         }
-        self.added(root, base, &mut found)?;
-        found.retain(|c| {
-            self.baseline
-                .get(&c.path)
-                .is_none_or(|then| *then != state(c))
-        });
-        found.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(found)
-    }
-
-    fn added(
-        &self,
-        root: &Path,
-        base: &Archive,
-        found: &mut Vec<Changed>,
-    ) -> Result<(), ToolError> {
+        let tracked = found.len();
         for entry in walker(root).build().flatten() {
             let Ok(path) = entry.path().strip_prefix(root) else {
                 continue;
@@ -174,53 +178,139 @@ impl Tracker {
             if entry.file_type().is_none_or(|t| t.is_dir()) || base.entry(path).is_some() {
                 continue;
             }
-            let Ok(data) = fs::symlink_metadata(entry.path()) else {
-                continue;
-            };
-            if let Some(now) = content(entry.path(), &data)? {
-                found.push(Changed {
-                    path: name.to_owned(),
-                    change: Change::Added,
-                    base: None,
-                    now: Some(now),
-                    base_mode: None,
-                    mode: Some(git_mode(data.is_symlink(), data.mode())),
+            let data = fs::symlink_metadata(entry.path()).ok();
+            let data = data.filter(|d| d.is_file() || d.is_symlink());
+            if data.is_some() {
+                found.push(Differing {
+                    name: name.to_owned(),
+                    whole: entry.path().to_path_buf(),
+                    data,
+                    entry: None,
                 });
             }
         }
-        Ok(())
+        found[tracked..].sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(found)
     }
 }
 
-fn state(changed: &Changed) -> State {
-    let now = changed.now.as_ref()?;
-    let digest = Sha256::digest(now)
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect();
-    Some((changed.mode.unwrap_or_default(), digest))
+/// A path that is not as it was at the base commit.
+struct Differing<'b> {
+    name: String,
+    whole: PathBuf,
+    /// Of what git would record; `None` for nothing, and for what it would not (sockets, pipes).
+    data: Option<Metadata>,
+    entry: Option<&'b Entry>,
 }
 
-/// What git would record; `None` for what it would not (sockets, pipes) and for what cannot be read.
-fn content(path: &Path, data: &fs::Metadata) -> Result<Option<Vec<u8>>, ToolError> {
-    if data.is_symlink() {
-        return Ok(fs::read_link(path)
-            .ok()
-            .map(|t| t.as_os_str().as_bytes().to_vec()));
+/// What is there.
+enum Now {
+    /// Nothing, or what cannot be read.
+    Nothing,
+    Content(Vec<u8>),
+    /// So many bytes, which are not read.
+    TooLarge(u64),
+}
+
+impl Differing<'_> {
+    fn mode(&self) -> Option<u32> {
+        let data = self.data.as_ref()?;
+        Some(git_mode(data.is_symlink(), data.mode()))
     }
-    if !data.is_file() {
-        return Ok(None);
-    }
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(e)
-            if matches!(
-                e.kind(),
-                std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied
-            ) =>
-        {
-            Ok(None)
+
+    /// It does not differ after all.
+    fn is_as_in(&self, base: &Archive) -> Result<bool, ToolError> {
+        let (Some(entry), Some(data)) = (self.entry, &self.data) else {
+            return Ok(false);
+        };
+        if self.mode() != Some(entry.git_mode()) {
+            return Ok(false);
         }
-        Err(e) => Err(e.into()),
+        if data.is_symlink() {
+            let target = fs::read_link(&self.whole).ok();
+            return Ok(target.is_some() && target == entry.link);
+        }
+        if data.len() != entry.size {
+            return Ok(false);
+        }
+        match regular::open(&self.whole, OFlag::O_NOFOLLOW) {
+            Ok(file) => Ok(base.holds(entry, &file)?),
+            Err(e) if is_gone(&e) => Ok(false),
+            Err(e) => Err(e.into()),
+        }
     }
+
+    fn now(&self, most: u64) -> Result<Now, ToolError> {
+        match &self.data {
+            None => Ok(Now::Nothing),
+            Some(data) if data.is_symlink() => Ok(match fs::read_link(&self.whole) {
+                Ok(target) => Now::Content(target.into_os_string().into_vec()),
+                Err(_) => Now::Nothing,
+            }),
+            Some(_) => match regular::read_itself(&self.whole, most) {
+                Ok(Ok(bytes)) => Ok(Now::Content(bytes)),
+                Ok(Err(Unread::TooLarge(size))) => Ok(Now::TooLarge(size)),
+                Ok(Err(Unread::NotRegular)) => Ok(Now::Nothing),
+                Err(e) if is_gone(&e) => Ok(Now::Nothing),
+                Err(e) => Err(e.into()),
+            },
+        }
+    }
+
+    fn state(&self) -> Result<State, ToolError> {
+        let digest = match self.now(MOST_OF_FILE)? {
+            Now::Nothing => return Ok(None),
+            Now::Content(bytes) => Sha256::digest(bytes)
+                .iter()
+                .map(|b| format!("{b:02x}"))
+                .collect(),
+            Now::TooLarge(size) => format!("{size} bytes"),
+        };
+        Ok(Some((self.mode().unwrap_or_default(), digest)))
+    }
+
+    /// With the contents, if there is room for them; without, it is still told what happened to the file. `None` for a
+    /// new file that is gone again, or cannot be read.
+    fn read(self, base: &Archive, room: &mut u64) -> Result<Option<Changed>, ToolError> {
+        let before = self.entry.map_or(0, |entry| entry.size);
+        let most = MOST_OF_FILE.min(*room);
+        let now = match &self.data {
+            Some(data) if before > most => Now::TooLarge(data.len()),
+            _ => self.now(MOST_OF_FILE.min(room.saturating_sub(before)))?,
+        };
+        let is_there = !matches!(now, Now::Nothing);
+        let mut changed = Changed {
+            change: match (self.entry, is_there) {
+                (None, false) => return Ok(None),
+                (None, true) => Change::Added,
+                (Some(_), true) => Change::Modified,
+                (Some(_), false) => Change::Deleted,
+            },
+            base: None,
+            now: None,
+            base_mode: self.entry.map(Entry::git_mode),
+            mode: self.mode().filter(|_| is_there),
+            oversized: None,
+            path: self.name,
+        };
+        match now {
+            Now::TooLarge(size) => changed.oversized = Some(size.max(before)),
+            Now::Nothing if before > most => changed.oversized = Some(before),
+            now => {
+                if let Now::Content(bytes) = now {
+                    changed.now = Some(bytes);
+                }
+                changed.base = self.entry.map(|entry| base.content(entry)).transpose()?;
+                let length = |bytes: &Option<Vec<u8>>| bytes.as_ref().map_or(0, Vec::len) as u64;
+                *room = room.saturating_sub(length(&changed.base) + length(&changed.now));
+            }
+        }
+        Ok(Some(changed))
+    }
+}
+
+/// It went away, cannot be read, or became a link.
+fn is_gone(e: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{NotFound, PermissionDenied};
+    matches!(e.kind(), NotFound | PermissionDenied) || e.raw_os_error() == Some(Errno::ELOOP as i32)
 }

@@ -4,21 +4,23 @@ use std::path::Path;
 
 use ignore::WalkBuilder;
 
+use super::ignored::Ignored;
+
 /// A walk over everything below `start` that git would not ignore. The workspace need not be a git
 /// repository; ignore files above it and the user's own do not count.
 pub fn walker(start: &Path) -> WalkBuilder {
+    let ignored = Ignored::new(start);
     let mut walk = WalkBuilder::new(start);
-    walk.hidden(false)
-        .parents(false)
-        .ignore(false)
-        .git_global(false)
-        .git_exclude(false)
-        .require_git(false)
-        .filter_entry(|entry| {
-            let is_folder = entry.depth() > 0 && entry.file_type().is_some_and(|t| t.is_dir());
-            let is_environment = is_folder && entry.path().join("pyvenv.cfg").is_file();
-            !is_environment && !is_product(&entry.file_name().to_string_lossy())
-        });
+    walk.standard_filters(false).filter_entry(move |entry| {
+        if entry.depth() == 0 {
+            return true;
+        }
+        let is_folder = entry.file_type().is_some_and(|t| t.is_dir());
+        let is_environment = is_folder && entry.path().join("pyvenv.cfg").is_file();
+        !is_environment
+            && !is_product(&entry.file_name().to_string_lossy())
+            && !ignored.contains(entry.path(), is_folder)
+    });
     walk
 }
 

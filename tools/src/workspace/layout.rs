@@ -4,6 +4,8 @@ use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
 
+use super::regular;
+
 mod ini;
 
 /// The largest configuration file that is read, in bytes.
@@ -32,12 +34,7 @@ impl Default for Layout {
 impl Layout {
     /// From the configuration file that pytest would use.
     pub fn read(root: &Path) -> Layout {
-        Layout::from_files(&|name| {
-            let path = root.join(name);
-            let found = std::fs::metadata(&path).ok()?;
-            let plain = found.is_file() && found.len() <= MOST;
-            plain.then(|| std::fs::read_to_string(path).ok()).flatten()
-        })
+        Layout::from_files(&|name| regular::read_text(&root.join(name), MOST))
     }
 
     /// The same, given what reads a file of the root.
@@ -156,6 +153,11 @@ impl Layout {
     pub fn is_test_function(&self, name: &str) -> bool {
         fits(&self.functions, name)
     }
+}
+
+/// A `conftest.py`, and not a `test_conftest.py`.
+pub fn is_conftest(path: &str) -> bool {
+    name(path) == "conftest.py"
 }
 
 fn name(path: &str) -> &str {

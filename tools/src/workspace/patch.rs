@@ -14,7 +14,7 @@ const CONTEXT: usize = 3;
 /// See [`super::Workspace::patch`].
 pub fn patch(changes: &[Changed]) -> String {
     let mut out = String::new();
-    for changed in changes {
+    for changed in changes.iter().filter(|c| c.oversized.is_none()) {
         let is_link = |mode: Option<u32>| mode == Some(0o120_000);
         let kinds_differ = is_link(changed.base_mode) != is_link(changed.mode);
         if changed.base.is_some() && changed.now.is_some() && kinds_differ {

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod hostile;
+
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::process::Command;
 

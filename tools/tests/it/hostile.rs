@@ -196,6 +196,62 @@ fn the_handshake_says_what_is_in_force() {
     assert_eq!(data["layers"], all);
 }
 
+/// A service of the repository runs before the toolbox does, in the same sandbox.
+#[test]
+fn a_program_that_runs_before_the_toolbox_does_not_change_it() {
+    let kept = kept();
+    std::fs::create_dir_all(kept.folder()).unwrap();
+    let toolbox = kept.folder().join("toolbox");
+    std::fs::copy(env!("CARGO_BIN_EXE_toolbox"), &toolbox).unwrap();
+    let tried = [
+        ("write", "open(toolbox, 'r+b')"),
+        ("replace", "os.rename(__file__, toolbox)"),
+        ("remove", "os.remove(toolbox)"),
+        ("beside", "open(toolbox + '2', 'w')"),
+        (
+            "move its folder",
+            "os.rename(os.path.dirname(toolbox), os.path.dirname(toolbox) + '2')",
+        ),
+        (
+            "its own files",
+            "open(os.path.dirname(__file__) + '/own', 'w')",
+        ),
+        ("itself", "os.kill(os.getpid(), 0)"),
+    ];
+    let mut code = format!(
+        "import os\ntoolbox = {:?}\ndef attempt(name, work):\n    try:\n        work()\n        print(name + ': worked')\n    \
+         except OSError as error:\n        print(name + ': refused')\n",
+        toolbox.display().to_string()
+    );
+    for (name, work) in tried {
+        code.push_str(&format!("attempt({name:?}, lambda: {work})\n"));
+    }
+    let script = kept.project.config.workspace.join("service.py");
+    std::fs::write(&script, code).unwrap();
+    let words = kept.project.config.confine(&toolbox).unwrap();
+    let said = std::process::Command::new(&words[0])
+        .args(&words[1..])
+        .arg("python3")
+        .arg(&script)
+        .output()
+        .unwrap();
+    assert!(said.status.success(), "{said:?}");
+    let said = String::from_utf8(said.stdout).unwrap();
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "write: refused",
+            "replace: refused",
+            "remove: refused",
+            "beside: refused",
+            "move its folder: refused",
+            "its own files: worked",
+            "itself: worked",
+        ]
+    );
+}
+
 /// What earlier calls left in the folders of a run has no part in the next one.
 #[test]
 fn a_run_of_tests_loads_nothing_that_an_earlier_program_left() {
@@ -363,6 +419,36 @@ fn a_patch_holds_no_settings_of_the_runner_and_no_links() {
             "tests/tox.ini"
         ]
     );
+}
+
+/// In records, in answers and in a message between toolbox and host there is room for so much.
+#[test]
+fn a_patch_holds_no_large_files_and_says_so() {
+    let kept = kept();
+    let mut client = Client::start(&kept.project);
+    let made = "truncate -s 30M tests/data.bin; for n in 1 2 3; do truncate -s 1500K tests/part$n.bin; done; \
+                printf 'def test_x(): assert 0\\n' > tests/test_x.py";
+    client.call("shell", &json!({ "command": made }));
+    let (_, state) = client.call("changes", &json!({}));
+    assert_eq!(state["left_out"], json!(["tests/data.bin"]));
+    let (_, sorted) = client.call("test_patch", &json!({}));
+    let found: Vec<(&str, &str)> = (sorted["problems"].as_array().unwrap().iter())
+        .map(|problem| {
+            (
+                problem["kind"].as_str().unwrap(),
+                problem["text"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let expected = [
+        "tests/data.bin: it has 30720 KiB; a file in a test patch has at most 2048 KiB.",
+        "tests/part3.bin: with its 1500 KiB the files of the test patch have more than 4096 KiB together.",
+    ];
+    assert_eq!(found, expected.map(|text| ("too_large", text)));
+    assert!(!kept.project.root().join("tests/data.bin").exists());
+    let (_, state) = client.call("changes", &json!({}));
+    assert_eq!(state["files"].as_array().unwrap().len(), 3, "{state}");
+    assert!(state.get("left_out").is_none());
 }
 
 /// Where tests lie is what the base commit says, whatever a model writes into the settings before a restart.

@@ -4,6 +4,8 @@
 mod coverage;
 mod hostile;
 mod hostile_events;
+mod hostile_names;
+mod hostile_patches;
 mod hostile_sources;
 mod other_runners;
 mod project;

@@ -93,3 +93,31 @@ fn a_file_does_not_replace_what_another_file_predicts() {
     let patch = one[0].by_instance["acme__slugs-1"].model_patch.as_deref();
     assert_eq!(patch, Some("broken"));
 }
+
+/// Whatever the form of a file, and however little of a record is needed: what it takes is counted while it is read.
+#[test]
+fn records_of_every_form_are_bounded() {
+    let folder = Folder::new();
+    let dataset = folder.dataset(&[instance("acme__slugs-1")]).unwrap();
+    let message = |text: String| {
+        let path = folder.file("predictions.json", text);
+        let read = predictions::read(&[&path], &dataset, &dataset);
+        let message = read.unwrap_err().to_string();
+        is_fit_to_be_shown(&message);
+        assert!(message.contains("line 1: "), "{message}");
+        message
+    };
+    let values = format!("{{\"other\": [{}0]}}", "0,".repeat(1_000_000));
+    for text in [
+        values.clone(),
+        format!("[{values}]"),
+        format!("{{\"acme__slugs-1\": {values}}}"),
+    ] {
+        let message = message(text);
+        let wanted = "the record holds more than 1000000 values";
+        assert!(message.contains(wanted), "{message}");
+    }
+    let long = "x".repeat(65 << 20);
+    let message = message(format!("{{\"acme__slugs-1\": \"{long}\"}}"));
+    assert!(message.contains("longer than 64 MiB"), "{message}");
+}

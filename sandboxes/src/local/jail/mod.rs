@@ -20,6 +20,7 @@ mod supervisor;
 mod watch;
 
 use std::fs::File;
+use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
@@ -106,7 +107,7 @@ fn start_supervisor(
         Isolation::Namespaces => namespaces::flags(setup.network),
         Isolation::Landlock | Isolation::None => 0,
     };
-    let (mapped, map_done) = std::io::pipe().map_err(|e| format!("make a pipe: {e}"))?;
+    let (steps, mut step_done) = std::io::pipe().map_err(|e| format!("make a pipe: {e}"))?;
     let known = supervisor::Known {
         present: limits::present_processes(setup),
         memory_is_counted: cgroup.is_some(),
@@ -119,24 +120,27 @@ fn start_supervisor(
             std::io::Error::last_os_error()
         )),
         0 => {
-            drop(map_done);
-            supervisor::main(setup, socket, mapped, known)
+            drop(step_done);
+            supervisor::main(setup, socket, steps, known)
         }
         pid => {
             let pid = Pid::from_raw(pid as i32);
             if setup.isolation == Isolation::Namespaces {
                 ids::write_maps(pid, setup.owner)?;
             }
+            let mut tell = |step: &[u8]| {
+                let told = step_done.write_all(step);
+                told.map_err(|e| format!("tell the supervisor: {e}"))
+            };
+            tell(b"m")?;
+            // It takes many milliseconds, in which the supervisor sets the jail up. Nothing foreign runs before it is
+            // done, as the supervisor waits for the second step before it serves.
             if let Some(cgroup) = cgroup {
                 cgroup
                     .add(pid)
                     .map_err(|e| format!("limit the memory of the sandbox: {e}"))?;
             }
-            use std::io::Write;
-            let mut map_done = map_done;
-            map_done
-                .write_all(b"m")
-                .map_err(|e| format!("tell the supervisor: {e}"))?;
+            tell(b"c")?;
             Ok(pid)
         }
     }

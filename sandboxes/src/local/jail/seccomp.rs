@@ -63,6 +63,16 @@ fn known() -> Rules {
         .collect()
 }
 
+const BY_PATH: [&str; 7] = [
+    "inotify_add_watch",
+    "lremovexattr",
+    "lsetxattr",
+    "removexattr",
+    "removexattrat",
+    "setxattr",
+    "setxattrat",
+];
+
 /// What is refused.
 fn rules(around: Surroundings) -> Result<Rules, seccompiler::BackendError> {
     let Surroundings {
@@ -118,6 +128,11 @@ fn rules(around: Surroundings) -> Result<Rules, seccompiler::BackendError> {
         rules.insert(libc::SYS_socketpair, other);
         if !network {
             rules.insert(libc::SYS_connect, vec![]);
+        }
+        // By a path, which Landlock leaves alone: attributes of files outside, and what happens to them.
+        let by_path = |call: &SystemCall| BY_PATH.contains(&call.name());
+        for number in numbers(system_calls::allowed().filter(by_path)) {
+            rules.insert(number, vec![]);
         }
         // Kept by the host's kernel under names and numbers that all see.
         for number in [

@@ -27,16 +27,21 @@ pub struct Known {
     pub memory_is_counted: bool,
 }
 
-pub fn main(setup: &Setup, socket: &UnixStream, mut mapped: PipeReader, known: Known) -> ! {
+/// `steps` brings a byte once users are mapped, and one once memory is counted.
+pub fn main(setup: &Setup, socket: &UnixStream, mut steps: PipeReader, known: Known) -> ! {
     // The keeper has the write end; without a byte it died.
-    let go = mapped.read_exact(&mut [0]);
-    drop(mapped);
-    let confined = go
-        .map_err(|e| format!("hear from the keeper: {e}"))
-        .and_then(|()| confine(setup, known));
+    let mut step = || {
+        let read = steps.read_exact(&mut [0]);
+        read.map_err(|e| format!("hear from the keeper: {e}"))
+    };
+    let confined = step()
+        .and_then(|()| confine(setup, known))
+        .and_then(|confined| step().map(|()| confined));
+    drop(steps);
     let reply = match &confined {
         Ok(confined) => Reply::Ready {
             lacking: confined.lacking.clone(),
+            memory_is_counted: known.memory_is_counted,
         },
         Err(message) => Reply::Failed {
             message: message.clone(),

@@ -21,7 +21,7 @@ use testwright_sandboxes::sandbox::output;
 use testwright_sandboxes::{Backend, Command, Limits, Sandbox, Spec, Start};
 
 pub use faults::{Broken, Fault};
-pub use orphans::host_to_be_killed;
+pub use orphans::{host_to_be_killed, processes_end_with_a_killed_host};
 
 /// What the checks stand on.
 #[derive(Clone, Copy)]

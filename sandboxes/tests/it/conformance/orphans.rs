@@ -1,7 +1,7 @@
 //! What a host leaves that was killed in the middle.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -47,14 +47,10 @@ impl Drop for Host {
     }
 }
 
-async fn killed_host(ground: Ground<'_>) -> Verdict {
-    let Some(command) = ground.killed_host else {
-        return Err("no program was given".to_owned());
-    };
-    let mark = mark();
-    let mut command = command();
+/// A program that has a sandbox and a fork of it, and their ids.
+async fn start_host(mut command: Command, mark: &str) -> Result<(Host, Vec<String>), String> {
     command
-        .env(MARK, &mark)
+        .env(MARK, mark)
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
     let mut host = Host(command.spawn().map_err(|e| e.to_string())?);
@@ -69,6 +65,30 @@ async fn killed_host(ground: Ground<'_>) -> Verdict {
     let ids = tokio::time::timeout(Duration::from_secs(60), ids).await;
     let ids = ids.map_err(|_| "the host does not start")?.unwrap();
     ensure(ids.len() == 2, format!("the host says {ids:?}"))?;
+    Ok((host, ids))
+}
+
+/// With nobody there who cleans.
+pub async fn processes_end_with_a_killed_host(command: Command) {
+    let mark = mark();
+    let (mut host, _) = start_host(command, &mark).await.unwrap();
+    assert!(marked(&mark) > 0);
+    host.0.kill().unwrap();
+    host.0.wait().unwrap();
+    let begun = std::time::Instant::now();
+    while marked(&mark) > 0 {
+        let left = marked(&mark);
+        assert!(begun.elapsed().as_secs() < 30, "{left} processes are left");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn killed_host(ground: Ground<'_>) -> Verdict {
+    let Some(command) = ground.killed_host else {
+        return Err("no program was given".to_owned());
+    };
+    let mark = mark();
+    let (mut host, ids) = start_host(command(), &mark).await?;
     let seen = marked(&mark);
     ensure(
         clean(ground).await?.is_empty() || seen == marked(&mark),

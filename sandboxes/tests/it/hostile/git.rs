@@ -3,6 +3,7 @@
 mod clones;
 mod commands;
 mod layout;
+mod objects;
 mod patches;
 mod sizes;
 

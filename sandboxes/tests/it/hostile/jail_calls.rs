@@ -135,17 +135,22 @@ async fn in_place_nothing_outside_is_changed() {
         .unwrap();
     let sandbox = backend.start(&spec(python())).await.unwrap();
     let script = format!(
-        "import os, resource, signal
+        "import ctypes, os, resource, signal
 file, pid = {:?}, {}
 def attempt(name, what):
     try: what()
     except OSError: return
     print(name)
+def watch(folder):
+    libc = ctypes.CDLL(None)
+    if libc.inotify_add_watch(libc.inotify_init1(0), folder.encode(), 0x100) < 0: raise OSError
 if {}:
     attempt('chmod', lambda: os.chmod(file, 0o777))
     attempt('utime', lambda: os.utime(file, (1, 1)))
     attempt('setxattr', lambda: os.setxattr(file, 'user.x', b'1'))
     attempt('lists', lambda: os.listdir('/proc/%d/fd' % pid))
+attempt('own attributes', lambda: os.setxattr(file, 'user.x', b'1'))
+attempt('watch', lambda: watch(os.path.dirname(file)))
 attempt('setpriority', lambda: os.setpriority(os.PRIO_PROCESS, pid, 19))
 attempt('setpriority of all', lambda: os.setpriority(os.PRIO_USER, os.getuid(), 19))
 attempt('affinity', lambda: os.sched_setaffinity(pid, {{0}}))

@@ -108,6 +108,26 @@ async fn a_file_with_another_digest_arrives_nowhere() {
     }
 }
 
+/// What a build has fetched does not stay because it fails in the end.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_that_fails_leaves_no_more_downloads_than_others() {
+    let Some(mut place) = Place::new() else {
+        return;
+    };
+    place.cache_size = 100 << 10;
+    let mut recipe = recipe_here();
+    recipe.before_install.push("exit 3".to_owned());
+    let error = place.build(&place.source(), &recipe).await.unwrap_err();
+    assert!(error.message.contains("exit 3"), "{error}");
+    assert!(!place.index.asked().is_empty());
+    let downloads = place.folder.path().join("cache/downloads");
+    let folders = ["files", "pages", "aside"].map(|name| downloads.join(name));
+    let files = folders.iter().flat_map(|f| std::fs::read_dir(f).unwrap());
+    let files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    // A tenth of the size, in blocks of 4 KiB.
+    assert!(files.len() <= 2, "{files:?}");
+}
+
 /// Builds offline need neither the index nor its password; what was changed on the disk is not served.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_fetched_is_served_offline_and_checked() {

@@ -23,3 +23,54 @@ async fn hostile_counts_of_tokens_do_not_start_again_from_nothing() {
         (u64::MAX, u64::MAX)
     );
 }
+
+/// A reply without end, to one who would ask eight times: what the error says, and how many MiB were sent.
+async fn flooded(stream: bool, kind: &'static str, piece: &[u8]) -> (ModelError, usize) {
+    const MOST: usize = 160 << 20;
+    let floods = (0..8).map(|_| Act::Flood(kind, piece.to_vec(), MOST));
+    let server = Server::new(floods.collect()).await;
+    let settings = RetrySettings {
+        first: Duration::ZERO,
+        ..RetrySettings::default()
+    };
+    let model = Retry::new(Box::new(client(&server, stream)), settings);
+    let error = model.complete(&request()).await.unwrap_err();
+    assert_eq!(server.seen().len(), 1, "{error}");
+    (error, server.flooded() >> 20)
+}
+
+#[tokio::test]
+async fn a_hostile_reply_without_end_is_broken_off_and_not_asked_for_again() {
+    let json = "application/json";
+    let events = "text/event-stream";
+    let padding = "x".repeat(4_000);
+    let event = &format!("data: {{\"choices\": [], \"padding\": \"{padding}\"}}\n\n");
+    let part = &format!("data: {padding}\n");
+    let comment = &format!(": {padding}\r\n");
+    for (stream, kind, piece, told, most) in [
+        (false, json, "[", "a reply of more than 16 MiB", 32),
+        (true, json, " ", "a reply of more than 16 MiB", 32),
+        (true, events, "data: ", "an event of more than 16 MiB", 32),
+        (true, events, part, "an event of more than 16 MiB", 32),
+        (true, events, comment, "an event of more than 16 MiB", 32),
+        (true, events, event, "a stream of more than 64 MiB", 96),
+        (
+            true,
+            "text/plain",
+            event,
+            "a stream of more than 64 MiB",
+            96,
+        ),
+    ] {
+        let (error, sent) = flooded(stream, kind, piece.as_bytes()).await;
+        let ModelError::Fatal { message, hint } = error else {
+            panic!("{piece:?}: {error}");
+        };
+        assert!(message.contains(told), "{piece:?}: {message}");
+        assert!(
+            hint.unwrap()
+                .contains("check the base URL http://127.0.0.1")
+        );
+        assert!(sent < most, "{piece:?}: {sent} MiB were sent");
+    }
+}

@@ -1,5 +1,6 @@
 //! A server on loopback that gives scripted answers, byte by byte where that matters.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ pub enum Act {
     Answer(u16, Vec<(String, String)>, String),
     /// The events of a stream; `cut` breaks the connection off behind them.
     Stream { events: Vec<String>, cut: bool },
+    /// A body that goes on and on, of this type: the piece again and again, for this many bytes.
+    Flood(&'static str, Vec<u8>, usize),
     /// Takes the request and says nothing.
     Silence,
     /// Closes the connection without a word.
@@ -54,6 +57,7 @@ pub struct Seen {
 pub struct Server {
     pub url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
+    flooded: Arc<AtomicUsize>,
 }
 
 impl Server {
@@ -63,6 +67,8 @@ impl Server {
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let seen = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&seen);
+        let flooded = Arc::new(AtomicUsize::new(0));
+        let sent = Arc::clone(&flooded);
         let script = Arc::new(Mutex::new(script.into_iter()));
         tokio::spawn(async move {
             loop {
@@ -70,16 +76,22 @@ impl Server {
                     return;
                 };
                 let (log, script) = (Arc::clone(&log), Arc::clone(&script));
+                let sent = Arc::clone(&sent);
                 tokio::spawn(async move {
-                    let _ = serve(socket, &log, &script).await;
+                    let _ = serve(socket, &log, &script, &sent).await;
                 });
             }
         });
-        Server { url, seen }
+        Server { url, seen, flooded }
     }
 
     pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
+    }
+
+    /// Bytes of floods that were sent.
+    pub fn flooded(&self) -> usize {
+        self.flooded.load(Ordering::Relaxed)
     }
 }
 
@@ -87,6 +99,7 @@ async fn serve(
     mut socket: TcpStream,
     log: &Mutex<Vec<Seen>>,
     script: &Mutex<std::vec::IntoIter<Act>>,
+    flooded: &AtomicUsize,
 ) -> std::io::Result<()> {
     let mut input = Vec::new();
     let head_end = loop {
@@ -137,6 +150,16 @@ async fn serve(
             }
             if !cut {
                 socket.write_all(b"0\r\n\r\n").await?;
+            }
+        }
+        Act::Flood(kind, piece, most) => {
+            let head =
+                format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n");
+            socket.write_all(head.as_bytes()).await?;
+            let pieces = piece.repeat((1 << 16) / piece.len() + 1);
+            while flooded.load(Ordering::Relaxed) < most {
+                socket.write_all(&pieces).await?;
+                flooded.fetch_add(pieces.len(), Ordering::Relaxed);
             }
         }
         Act::Silence => tokio::time::sleep(Duration::from_secs(3600)).await,

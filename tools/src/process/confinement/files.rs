@@ -87,6 +87,7 @@ fn writable(config: &Config, private: &Path) -> Option<Vec<PathBuf>> {
         return None;
     }
     let mut places = needed;
+    let own = std::env::current_exe().and_then(std::fs::canonicalize).ok();
     let mut below = private.as_path();
     while let Some(folder) = below.parent() {
         // Where a sandbox lets nobody list the folders above, it lets nobody write there either.
@@ -96,7 +97,8 @@ fn writable(config: &Config, private: &Path) -> Option<Vec<PathBuf>> {
         });
         // A link may lead to the folder after all.
         places.extend(beside.filter(|path| {
-            std::fs::canonicalize(path).is_ok_and(|real| !private.starts_with(&real))
+            std::fs::canonicalize(path)
+                .is_ok_and(|real| !private.starts_with(&real) && Some(&real) != own.as_ref())
         }));
         below = folder;
     }

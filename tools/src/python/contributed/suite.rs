@@ -1,7 +1,8 @@
 //! The tests of one file, and what in the file each of them rests on.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
 
 use tree_sitter::Node;
 
@@ -31,23 +32,26 @@ const UNNAMED: [&str; 18] = [
     "pytestmark",
 ];
 
+/// Most classes that one is looked up in: each test holds their names.
+const BASES: usize = 30;
+
 pub struct Test {
     /// `Class::function`, without the file.
     pub id: String,
     pub line: usize,
     pub source: String,
     /// Key of its function.
-    unit: String,
+    pub unit: String,
     /// Its class and the bases of that in this file, in the order in which members are looked up.
-    classes: Vec<String>,
+    pub classes: Vec<String>,
 }
 
 /// A piece of code that has a name: a function, an assignment, an import, the head of a class.
 #[derive(Default)]
-struct Unit {
-    hashes: Vec<u64>,
-    /// Names that it may refer to.
-    names: BTreeSet<String>,
+pub struct Unit {
+    pub hashes: Vec<u64>,
+    /// Names that it may refer to; shared by all that one statement binds.
+    pub names: Vec<Rc<BTreeSet<String>>>,
     runs_unnamed: bool,
 }
 
@@ -63,7 +67,9 @@ struct Class<'m> {
 
 pub struct Suite {
     /// By name for the module's own, by `Class.name` for members, by `class Class` for heads.
-    units: HashMap<String, Unit>,
+    pub units: HashMap<String, Unit>,
+    /// Keys of what runs without being named, by the class that it is a member of (empty: by the module).
+    pub unnamed: HashMap<String, Vec<String>>,
     pub tests: Vec<Test>,
 }
 
@@ -73,6 +79,7 @@ impl Suite {
             module,
             units: HashMap::new(),
             classes: Vec::new(),
+            by_path: HashMap::new(),
             functions: Vec::new(),
         };
         reader.block(module.root(), "");
@@ -112,55 +119,20 @@ impl Suite {
             last.get(&test.id) == Some(&(at - 1))
         });
         tests.sort_by_key(|t| t.line);
+        let mut unnamed: HashMap<String, Vec<String>> = HashMap::new();
+        for (key, _) in reader.units.iter().filter(|(_, unit)| unit.runs_unnamed) {
+            let owner = key.rsplit_once('.').map_or("", |(owner, _)| owner);
+            unnamed
+                .entry(owner.to_owned())
+                .or_default()
+                .push(key.clone());
+        }
+        keep_known(&mut reader.units);
         Suite {
             units: reader.units,
+            unnamed,
             tests,
         }
-    }
-
-    pub fn test(&self, id: &str) -> Option<&Test> {
-        self.tests.iter().find(|t| t.id == id)
-    }
-
-    /// Everything of this file that the test rests on, with a hash of each.
-    pub fn fingerprint(&self, test: &Test) -> BTreeMap<&str, &[u64]> {
-        let mut found = BTreeMap::new();
-        let mut open: Vec<String> = vec![test.unit.clone()];
-        for (key, unit) in &self.units {
-            let owner = key.rsplit_once('.').map(|(owner, _)| owner);
-            let applies = match owner {
-                None => !key.starts_with("class "),
-                Some(owner) => test.classes.iter().any(|c| c == owner),
-            };
-            if unit.runs_unnamed && applies {
-                open.push(key.clone());
-            }
-        }
-        for class in &test.classes {
-            // Of a nested class, the heads around it count too.
-            for (at, _) in class.match_indices('.').chain([(class.len(), "")]) {
-                open.push(format!("class {}", &class[..at]));
-            }
-        }
-        while let Some(key) = open.pop() {
-            let Some((key, unit)) = self.units.get_key_value(&key) else {
-                continue;
-            };
-            if found.insert(key.as_str(), unit.hashes.as_slice()).is_some() {
-                continue;
-            }
-            for name in &unit.names {
-                if let Some(class) = test
-                    .classes
-                    .iter()
-                    .find(|c| self.units.contains_key(&format!("{c}.{name}")))
-                {
-                    open.push(format!("{class}.{name}"));
-                }
-                open.push(name.clone());
-            }
-        }
-        found
     }
 }
 
@@ -168,6 +140,8 @@ struct Reader<'m> {
     module: &'m Module,
     units: HashMap<String, Unit>,
     classes: Vec<Class<'m>>,
+    /// Where a class is; of those of one path, the last.
+    by_path: HashMap<String, usize>,
     functions: Vec<(String, Node<'m>)>,
 }
 
@@ -188,12 +162,12 @@ impl<'m> Reader<'m> {
                     let Some(name) = self.name_of(inner) else {
                         continue;
                     };
-                    self.add(owner, &name, statement);
+                    self.add(owner, [name.as_str()], statement);
                     match owner {
                         "" => self.functions.push((name, statement)),
                         _ => {
-                            if let Some(class) = self.classes.iter_mut().find(|c| c.path == owner) {
-                                class.functions.push((name, statement));
+                            if let Some(at) = self.by_path.get(owner) {
+                                self.classes[*at].functions.push((name, statement));
                             }
                         }
                     }
@@ -202,7 +176,7 @@ impl<'m> Reader<'m> {
                 "import_statement" | "import_from_statement" => {
                     for binding in self.module.bindings(inner) {
                         let text = format!("{} {} {}", binding.module, binding.name, binding.local);
-                        self.insert(owner, &binding.local, hash(&[text]), BTreeSet::new());
+                        self.insert(owner, &binding.local, hash(&[text]), &Rc::default());
                     }
                 }
                 "if_statement" | "try_statement" | "else_clause" | "elif_clause"
@@ -225,9 +199,8 @@ impl<'m> Reader<'m> {
                     }
                 }
                 _ => {
-                    for name in self.targets(inner) {
-                        self.add(owner, &name, inner);
-                    }
+                    let names = self.targets(inner);
+                    self.add(owner, names.iter().map(String::as_str), inner);
                 }
             }
         }
@@ -243,13 +216,14 @@ impl<'m> Reader<'m> {
             _ => format!("{owner}.{name}"),
         };
         // For those who name the class, it counts as a whole.
-        self.add(owner, &name, whole);
+        self.add(owner, [name.as_str()], whole);
         let head = tokens(self.module, whole, &|n| n.id() == body.id());
         let mut names = BTreeSet::new();
         self.names(whole, &mut names, Some(body));
         let bases = self.bases(inner);
         names.retain(|n| !bases.contains(n) && *n != name);
-        self.insert("", &format!("class {path}"), hash(&head), names);
+        self.insert("", &format!("class {path}"), hash(&head), &Rc::new(names));
+        self.by_path.insert(path.clone(), self.classes.len());
         self.classes.push(Class {
             path: path.clone(),
             name,
@@ -260,30 +234,41 @@ impl<'m> Reader<'m> {
         self.block(body, &path);
     }
 
-    fn add(&mut self, owner: &str, name: &str, node: Node<'m>) {
+    /// A statement that binds these names.
+    fn add<'n>(&mut self, owner: &str, bound: impl IntoIterator<Item = &'n str>, node: Node<'m>) {
+        let mut bound = bound.into_iter().peekable();
+        if bound.peek().is_none() {
+            return;
+        }
         let mut names = BTreeSet::new();
         self.names(node, &mut names, None);
-        names.remove(name);
-        let tokens = tokens(self.module, node, &|_| false);
-        self.insert(owner, name, hash(&tokens), names);
+        let names = Rc::new(names);
+        let hash = hash(&tokens(self.module, node, &|_| false));
         let is_autouse = node.kind() == "decorated_definition" && {
             let mut cursor = node.walk();
             node.named_children(&mut cursor)
                 .any(|c| c.kind() == "decorator" && self.module.source(c).contains("autouse"))
         };
-        let key = key(owner, name);
-        if let Some(unit) = self.units.get_mut(&key) {
+        for name in bound {
+            let unit = self.insert(owner, name, hash, &names);
             unit.runs_unnamed |= is_autouse || UNNAMED.contains(&name);
         }
     }
 
-    fn insert(&mut self, owner: &str, name: &str, hash: u64, names: BTreeSet<String>) {
+    fn insert(
+        &mut self,
+        owner: &str,
+        name: &str,
+        hash: u64,
+        names: &Rc<BTreeSet<String>>,
+    ) -> &mut Unit {
+        if let Some(at) = self.by_path.get(owner) {
+            self.classes[*at].members.insert(name.to_owned());
+        }
         let unit = self.units.entry(key(owner, name)).or_default();
         unit.hashes.push(hash);
-        unit.names.extend(names);
-        if let Some(class) = self.classes.iter_mut().find(|c| c.path == owner) {
-            class.members.insert(name.to_owned());
-        }
+        unit.names.push(names.clone());
+        unit
     }
 
     fn name_of(&self, node: Node<'m>) -> Option<String> {
@@ -378,7 +363,7 @@ impl<'m> Reader<'m> {
     }
 
     fn class(&self, path: &str) -> Option<&Class<'m>> {
-        self.classes.iter().rev().find(|c| c.path == path)
+        self.classes.get(*self.by_path.get(path)?)
     }
 
     /// The class and its bases in this file.
@@ -393,7 +378,7 @@ impl<'m> Reader<'m> {
                 let known = sibling
                     .filter(|s| self.class(s).is_some())
                     .unwrap_or_else(|| base.clone());
-                if self.class(&known).is_some() && !order.contains(&known) {
+                if order.len() < BASES && self.class(&known).is_some() && !order.contains(&known) {
                     order.push(known);
                 }
             }
@@ -452,6 +437,22 @@ impl<'m> Reader<'m> {
             unit,
             classes,
         }
+    }
+}
+
+/// Takes out the names that nothing in the file has.
+fn keep_known(units: &mut HashMap<String, Unit>) {
+    let last = |key: &String| key.rsplit('.').next().unwrap_or_default().to_owned();
+    let known: HashSet<String> = units.keys().map(last).collect();
+    // What is shared stays shared. The old ones are held, so that each has its address to the end.
+    let mut kept: HashMap<_, (_, Rc<BTreeSet<String>>)> = HashMap::new();
+    for names in units.values_mut().flat_map(|unit| &mut unit.names) {
+        let old = names.clone();
+        let (_, new) = kept.entry(Rc::as_ptr(names)).or_insert_with(|| {
+            let new = old.iter().filter(|name| known.contains(*name));
+            (old.clone(), Rc::new(new.cloned().collect()))
+        });
+        *names = new.clone();
     }
 }
 

@@ -236,3 +236,90 @@ fn fixtures_named_in_strings_and_same_names_twice() {
     let twice = "def test_x():\n    1\ndef test_x():\n    2\n";
     assert_eq!(changed("", twice), ["+test_x"]);
 }
+
+#[test]
+fn the_last_class_of_a_name_is_the_one_that_runs() {
+    let twice = "class TestA:\n    def test_old(self): pass\nclass TestA:\n    def test_x(self): assert 1\n";
+    assert_eq!(changed("", twice), ["+TestA::test_x"]);
+    assert_eq!(
+        changed(twice, &twice.replace("assert 1", "assert 2")),
+        ["~TestA::test_x"]
+    );
+}
+
+/// Sources of `n` tests each, by which looking at all pairs of something would take the square of that.
+fn many(n: usize) -> Vec<String> {
+    let each = |one: &dyn Fn(usize) -> String| (0..n).map(one).collect::<String>();
+    vec![
+        each(&|i| format!("def test_{i}(): pass\n")),
+        each(&|i| format!("class Test{i}:\n    def test_a(self): pass\n")),
+        each(&|i| {
+            format!(
+                "def test_{i}(): help_{i}()\ndef help_{i}(): help_{}()\n",
+                i + 1
+            )
+        }),
+        each(&|i| {
+            format!(
+                "def setup_{i}(): pass\n@pytest.fixture(autouse=True)\ndef f_{i}(): pass\ndef test_{i}(): pass\n"
+            )
+        }),
+        format!(
+            "if 1:\n  for x in y:\n{}",
+            each(&|i| format!("    a_{i} = test_{i} = 1\n"))
+        ),
+        format!("{} = 1\ndef test_a(): a_0\n", each(&|i| format!("a_{i}, "))),
+        each(&|i| {
+            format!(
+                "class Test{i}(Test{}):\n    def test_{i}(self): pass\n",
+                i.wrapping_sub(1)
+            )
+        }),
+    ]
+}
+
+#[test]
+fn many_tests_are_compared_in_time_that_grows_with_their_number() {
+    let seconds = |n: usize| -> Vec<f64> {
+        let layout = Layout::default();
+        let one = |source: String| {
+            let after = format!("x = 1\n{source}");
+            let once = || {
+                let began = std::time::Instant::now();
+                contributed("tests/test_a.py", Some(&source), &after, &layout);
+                began.elapsed().as_secs_f64()
+            };
+            once().min(once())
+        };
+        many(n).into_iter().map(one).collect()
+    };
+    let (few, more) = (seconds(250), seconds(2_000));
+    for (at, (few, more)) in few.iter().zip(&more).enumerate() {
+        // Eight times as many; the square would be 64.
+        assert!(more / few < 30.0, "source {at}: {few} s, {more} s");
+    }
+}
+
+#[test]
+fn beyond_the_steps_that_are_followed_all_but_tests_counts() {
+    let helper = |n: usize| -> String {
+        let names: Vec<String> = (0..n).map(|i| format!("h_{i}")).collect();
+        let functions: String = names
+            .iter()
+            .map(|h| format!("def {h}(): {}\n", names.join(", ")))
+            .collect();
+        let tests: String = (0..n)
+            .map(|i| format!("def test_{i}(): h_{i}(), {i}\n"))
+            .collect();
+        format!("OTHER = 1\n{functions}{tests}")
+    };
+    let file = helper(80);
+    assert!(changed(&file, &file).is_empty());
+    assert_eq!(
+        changed(&file, &file.replace("h_79(), 79", "h_79(), 0")),
+        ["~test_79"]
+    );
+    // What the first ones rest on was followed; of the last ones it is not known.
+    let other = changed(&file, &file.replace("OTHER = 1", "OTHER = 2"));
+    assert!(other.contains(&"~test_79".to_owned()) && !other.contains(&"~test_0".to_owned()));
+}

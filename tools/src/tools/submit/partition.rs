@@ -1,11 +1,20 @@
 //! What of the changes is a test patch, and what is put back.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::tool::ToolError;
 use crate::tools::state::LINK;
 use crate::tools::submission::{Change, ChangedFile, Problem, ProblemKind};
-use crate::workspace::{Changed, Layout, Workspace};
+use crate::workspace::{Changed, Layout, Workspace, is_conftest};
+
+use super::shadows::shadows;
+use super::used_by_code::used_by_code;
+
+/// Most bytes of a file that a test patch adds or changes.
+const MOST_OF_FILE: usize = 2 << 20;
+/// Most bytes of all of them.
+const MOST_OF_ALL: usize = 4 << 20;
 
 /// The changes, sorted.
 pub struct Parts {
@@ -28,8 +37,13 @@ pub fn partition(workspace: &mut Workspace) -> Result<Parts, ToolError> {
         problems: Vec::new(),
     };
     let mut put_back = Vec::new();
+    let mut bytes = 0;
+    let used = used_by_code(workspace, &changes);
+    let shadows = shadows(workspace, &changes)?;
     for change in &changes {
-        let dropped = verdict(change, &changes, workspace);
+        let dropped = verdict(change, &changes, workspace, &used)
+            .or_else(|| in_place_of(change, &shadows))
+            .or_else(|| too_large(change, &mut bytes));
         let mut reason = None;
         match dropped {
             None => parts.kept.push(change.clone()),
@@ -54,7 +68,12 @@ pub fn partition(workspace: &mut Workspace) -> Result<Parts, ToolError> {
     Ok(parts)
 }
 
-fn verdict(change: &Changed, all: &[Changed], workspace: &Workspace) -> Option<Dropped> {
+fn verdict(
+    change: &Changed,
+    all: &[Changed],
+    workspace: &Workspace,
+    used: &BTreeSet<String>,
+) -> Option<Dropped> {
     let layout = workspace.layout();
     let path = change.path.as_str();
     if !layout.is_test_path(path) {
@@ -66,6 +85,13 @@ fn verdict(change: &Changed, all: &[Changed], workspace: &Workspace) -> Option<D
         };
         return Some((why.to_owned(), None));
     }
+    if used.contains(path) {
+        let why = match change.change {
+            Change::Added => "a new file in a folder that the code under test uses",
+            _ => "the code under test uses it; only test files may change",
+        };
+        return Some((why.to_owned(), None));
+    }
     if change.mode == Some(LINK) {
         return Some(("a link; tests are made of files".to_owned(), None));
     }
@@ -73,7 +99,7 @@ fn verdict(change: &Changed, all: &[Changed], workspace: &Workspace) -> Option<D
         let why = "it changes how tests are run, not what they test";
         return Some((why.to_owned(), Some(ProblemKind::Settings)));
     }
-    if path.ends_with("conftest.py") && !reaches_new_tests_alone(change, all, workspace) {
+    if is_conftest(path) && !reaches_new_tests_alone(change, all, workspace) {
         let why =
             "a conftest.py that reaches beyond the new tests; put fixtures into the test file";
         return Some((why.to_owned(), Some(ProblemKind::Conftest)));
@@ -87,6 +113,39 @@ fn verdict(change: &Changed, all: &[Changed], workspace: &Workspace) -> Option<D
     if is_build_product(path) {
         return Some(("a build product".to_owned(), None));
     }
+    None
+}
+
+fn in_place_of(change: &Changed, shadows: &BTreeMap<String, String>) -> Option<Dropped> {
+    let name = shadows.get(&change.path)?;
+    let why = format!("tests would import it in the place of `{name}`; give it another name");
+    Some((why, Some(ProblemKind::Shadows)))
+}
+
+/// A patch travels whole, and stays in every record of the run. `bytes` are those of the files before this one.
+fn too_large(change: &Changed, bytes: &mut usize) -> Option<Dropped> {
+    let length = |content: &Option<Vec<u8>>| content.as_ref().map_or(0, Vec::len);
+    let own = match change.oversized {
+        Some(size) => usize::try_from(size).unwrap_or(usize::MAX),
+        None => length(&change.now).max(length(&change.base)),
+    };
+    let dropped = |why| Some((why, Some(ProblemKind::TooLarge)));
+    if own > MOST_OF_FILE {
+        return dropped(format!(
+            "it has {} KiB; a file in a test patch has at most {} KiB",
+            own.div_ceil(1 << 10),
+            MOST_OF_FILE >> 10
+        ));
+    }
+    // Not looked at, although it is small: too much else differs.
+    if change.oversized.is_some() || *bytes + own > MOST_OF_ALL {
+        return dropped(format!(
+            "with its {} KiB the files of the test patch have more than {} KiB together",
+            own.div_ceil(1 << 10),
+            MOST_OF_ALL >> 10
+        ));
+    }
+    *bytes += own;
     None
 }
 

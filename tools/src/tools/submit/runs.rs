@@ -9,8 +9,10 @@ use crate::runners::{self, Options};
 use crate::tool::{Context, ToolError};
 use crate::tools::contribution;
 use crate::tools::run_pytest::failing;
-use crate::tools::submission::{Change, ContributedTest, Rerun};
+use crate::tools::submission::{Change, ContributedTest, Neighbours, Rerun};
 use crate::workspace::{Changed, Workspace};
+
+use super::neighbours;
 
 /// Tests that are run alone, each in a process of its own; further ones run together.
 const ALONE: usize = 8;
@@ -21,6 +23,7 @@ const NOTE: &str =
 
 pub struct Runs {
     pub before: Option<Report>,
+    pub neighbours: Option<Neighbours>,
     pub old: Report,
     pub reruns: Vec<Rerun>,
 }
@@ -45,6 +48,7 @@ pub fn run(
     if changed.is_empty() || ids.is_empty() {
         return Ok(Runs {
             before: None,
+            neighbours: None,
             old: Report::default(),
             reruns: Vec::new(),
         });
@@ -63,11 +67,35 @@ pub fn run(
     put_right(context.workspace, kept)?;
     let failing = failing_ids(&old, contributed);
     let reruns = rerun(context, &failing)?;
+    let neighbours = neighbours(context, kept)?;
     Ok(Runs {
         before,
+        neighbours,
         old,
         reruns,
     })
+}
+
+/// How existing tests do, where the patch has files that they may use.
+fn neighbours(
+    context: &mut Context<'_>,
+    kept: &[Changed],
+) -> Result<Option<Neighbours>, ToolError> {
+    let shared = neighbours::shared(context.workspace, kept);
+    let files = neighbours::of(context.workspace, &shared, kept);
+    if files.is_empty() {
+        return Ok(None);
+    }
+    put_right(context.workspace, kept)?;
+    let options = Options::until(share(context, 3));
+    let now = runners::run(context.workspace.checkout(), &files, &options)?;
+    put_right(context.workspace, kept)?;
+    let options = Options::until(share(context, 2));
+    let before = with_base(context.workspace, kept, |workspace| {
+        runners::run(workspace.checkout(), &files, &options)
+    })?;
+    put_right(context.workspace, kept)?;
+    Ok(Some(neighbours::compared(shared, before, now)))
 }
 
 /// How the existing tests that do not pass now did at the base commit.

@@ -171,3 +171,57 @@ fn a_patch_of_hundreds_of_megabytes_is_refused() {
     let reason = apply_check(&source, &patch).unwrap().unwrap_err();
     assert!(reason.contains("MiB"));
 }
+
+/// A part of PATH that is not absolute leads into the current folder, and into the one in which a patch is applied.
+#[test]
+fn a_relative_part_of_the_path_names_no_program() {
+    let name = "hostile::git::patches::a_relative_part_of_the_path_names_no_program";
+    const PROGRAMS: [&str; 3] = ["git", "patch", "sh"];
+    let patch = |context: &str, more: &str| -> String {
+        let places = ["", "bin/"].iter();
+        let paths = places.flat_map(|place| PROGRAMS.map(|name| format!("{place}{name}")));
+        paths
+            .map(|path| {
+                format!(
+                    "--- a/{path}\n+++ b/{path}\n@@ -5,4 +5,5 @@\n 1\n 2\n{context}\n 4\n+{more}\n"
+                )
+            })
+            .collect()
+    };
+    // In git's way, with an eye closed to whitespace, with fuzz.
+    let patches = [patch(" 3", "5"), patch("  3", "6"), patch(" drei", "7")];
+    if let Some(work) = std::env::var_os("TESTWRIGHT_TEST_INSIDE") {
+        let scene = Scene::new();
+        let source = scene.open(Path::new(&work), None).unwrap();
+        let tree = source.tree().unwrap();
+        for patch in patches {
+            apply(&tree, &Files::new(), &patch).unwrap().unwrap();
+        }
+        return;
+    }
+    let scene = Scene::new();
+    let work = scene.repository();
+    for program in PROGRAMS {
+        let trap = std::fs::read_to_string(scene.trap(program)).unwrap();
+        for path in [work.join(program), work.join("bin").join(program)] {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, format!("{trap}\n1\n2\n3\n4\n")).unwrap();
+            set_mode(&path, 0o755);
+        }
+    }
+    commit(&work, "programs");
+    let path = std::env::var("PATH").unwrap();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env("TESTWRIGHT_TEST_INSIDE", &work)
+        .env("PATH", format!(":.:bin:{path}"))
+        .current_dir(&work)
+        .output()
+        .unwrap();
+    assert_eq!(scene.marks(), [""; 0]);
+    let said = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
+}

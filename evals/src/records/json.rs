@@ -1,0 +1,253 @@
+//! The forms that JSON records have in a text: lines, an array, an object by key. Values are read one by one, to know on
+//! which line each begins and to stop where there are too many.
+
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
+use super::bounded::{self, Room};
+use super::{PROBLEMS, Problem, RECORD, Take};
+
+/// The records of a text with the line on which each begins.
+pub(super) fn records(text: &str, problems: &mut Vec<Problem>, take: Take<'_>) {
+    let text = without_mark(text);
+    if !text.trim_start().starts_with('[') {
+        return lines(text, problems, take);
+    }
+    let mut take = |line, _: String, value| take(line, value);
+    if let Err(problem) = members(text, ARRAY, problems, &mut take) {
+        problems.push(problem);
+    }
+}
+
+/// The entries of one object as they are written: a map would keep only one of several entries of a key.
+pub(super) fn entries(
+    text: &str,
+    of_a_record: &str,
+    problems: &mut Vec<Problem>,
+    take: TakeMember<'_>,
+) -> Option<()> {
+    let text = without_mark(text);
+    if !bounded::is_object_without(text, of_a_record) {
+        return None;
+    }
+    if let Err(problem) = members(text, OBJECT, problems, take) {
+        problems.push(problem);
+    }
+    Some(())
+}
+
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+fn too_long(line: usize) -> Problem {
+    Problem {
+        line,
+        message: format!("the record is longer than {} MiB", RECORD >> 20),
+    }
+}
+
+fn not_json(line: usize, error: &serde_json::Error) -> Problem {
+    Problem {
+        line,
+        message: format!("it is not JSON: {}", reason(error)),
+    }
+}
+
+/// JSON lines; a line that is no JSON does not hide the next.
+fn lines(text: &str, problems: &mut Vec<Problem>, take: Take<'_>) {
+    let mut room = Room::new();
+    for (line, content) in (1..).zip(text.lines()) {
+        if content.trim().is_empty() {
+            continue;
+        }
+        if problems.len() >= PROBLEMS {
+            break;
+        }
+        if content.len() > RECORD {
+            problems.push(too_long(line));
+            continue;
+        }
+        match room.read(content) {
+            Ok(value) => {
+                if let Err(message) = take(line, value) {
+                    problems.push(Problem { line, message });
+                }
+            }
+            Err(error) => {
+                problems.push(match room.lack() {
+                    Some(message) => Problem { line, message },
+                    None => not_json(line, &error),
+                });
+                if room.file_is_full() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Where one is in a text, and on which line.
+struct Position<'a> {
+    text: &'a str,
+    at: usize,
+    line: usize,
+}
+
+impl<'a> Position<'a> {
+    fn go(&mut self, bytes: usize) {
+        let passed = &self.text.as_bytes()[self.at..self.at + bytes];
+        self.line += passed.iter().filter(|byte| **byte == b'\n').count();
+        self.at += bytes;
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn pass_space(&mut self) {
+        self.go(space(self.rest()));
+    }
+
+    /// What a record may take of the rest, and whether that is all.
+    fn record(&self) -> (&'a str, bool) {
+        let rest = self.rest();
+        if rest.len() <= RECORD {
+            return (rest, true);
+        }
+        let end = (0..=RECORD).rev().find(|end| rest.is_char_boundary(*end));
+        (&rest[..end.unwrap_or_default()], false)
+    }
+
+    /// Passes a value; nothing of it is kept but what `T` is.
+    fn pass<T: serde::Deserialize<'a>>(
+        &mut self,
+        no_end: &Problem,
+    ) -> Result<(T, &'a str), Problem> {
+        let (record, is_all) = self.record();
+        match bounded::length(record) {
+            Some(Ok((value, length))) => {
+                self.go(length);
+                Ok((value, &record[..length]))
+            }
+            Some(Err(e)) if e.is_eof() && !is_all => Err(too_long(self.line)),
+            Some(Err(e)) => Err(not_json(self.line + e.line().saturating_sub(1), &e)),
+            None => Err(no_end.clone()),
+        }
+    }
+
+    fn pass_sign(&mut self, signs: [char; 2], no_end: &Problem) -> Result<char, Problem> {
+        self.pass_space();
+        let found = self.rest().chars().next();
+        if let Some(sign) = found.filter(|c| signs.contains(c)) {
+            self.go(1);
+            return Ok(sign);
+        }
+        let message = match (found, signs) {
+            (Some(c), [a, b]) if a == b => format!("it is not JSON: expected `{a}`, found `{c}`"),
+            (Some(c), [a, b]) => format!("it is not JSON: expected `{a}` or `{b}`, found `{c}`"),
+            (None, _) => no_end.message.clone(),
+        };
+        Err(Problem {
+            line: self.line,
+            message,
+        })
+    }
+}
+
+/// What holds values.
+#[derive(Clone, Copy)]
+struct Form {
+    name: &'static str,
+    begin: char,
+    end: char,
+    keys: bool,
+}
+
+const ARRAY: Form = Form {
+    name: "array",
+    begin: '[',
+    end: ']',
+    keys: false,
+};
+
+const OBJECT: Form = Form {
+    name: "object",
+    begin: '{',
+    end: '}',
+    keys: true,
+};
+
+/// The key is empty in an array.
+type TakeMember<'a> = &'a mut dyn FnMut(usize, String, Value) -> Result<(), String>;
+
+fn members(
+    text: &str,
+    form: Form,
+    problems: &mut Vec<Problem>,
+    take: TakeMember<'_>,
+) -> Result<(), Problem> {
+    let mut room = Room::new();
+    let mut position = Position {
+        text,
+        at: 0,
+        line: 1,
+    };
+    position.go(text.find(form.begin).map_or(0, |i| i + 1));
+    let mut is_first = true;
+    loop {
+        position.pass_space();
+        if is_first && position.rest().starts_with(form.end) {
+            position.go(1);
+            break;
+        }
+        is_first = false;
+        let line = position.line;
+        let no_end = Problem {
+            line,
+            message: format!("the {} has no end", form.name),
+        };
+        let mut key = String::new();
+        if form.keys {
+            key = position.pass(&no_end)?.0;
+            position.pass_sign([':'; 2], &no_end)?;
+            position.pass_space();
+        }
+        let begin = position.line;
+        let (_, value) = position.pass::<IgnoredAny>(&no_end)?;
+        let value = room.read(value).map_err(|error| match room.lack() {
+            Some(message) => Problem { line, message },
+            None => not_json(begin + error.line().saturating_sub(1), &error),
+        })?;
+        if let Err(message) = take(line, key, value) {
+            problems.push(Problem { line, message });
+            if problems.len() >= PROBLEMS {
+                return Ok(());
+            }
+        }
+        if position.pass_sign([',', form.end], &no_end)? == form.end {
+            break;
+        }
+    }
+    position.pass_space();
+    if position.rest().is_empty() {
+        return Ok(());
+    }
+    Err(Problem {
+        line: position.line,
+        message: format!("there is something behind the {}", form.name),
+    })
+}
+
+fn space(text: &str) -> usize {
+    text.len() - text.trim_start().len()
+}
+
+/// What serde_json says, without the line that it counts itself.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rsplit_once(" at line ") {
+        Some((reason, _)) => format!("{reason} (column {})", error.column()),
+        None => text,
+    }
+}

@@ -1,0 +1,221 @@
+//! The log of a build. What a build prints is a stranger's: a line has a bound, and so has the log, of which beginning
+//! and end are kept.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use crate::sandbox::Result;
+
+/// Bytes of a line that are kept.
+const LINE: usize = 64 << 10;
+
+/// Bytes of the beginning that are kept, and at least of the end. The file has up to twice the end besides.
+const BEGINNING: u64 = 16 << 20;
+const END: u64 = 16 << 20;
+
+/// The log of one build.
+pub(super) struct Log {
+    pub path: PathBuf,
+    file: Mutex<Bounded>,
+    /// Passwords that the log must not hold.
+    secrets: Vec<String>,
+}
+
+impl Log {
+    pub fn create(path: PathBuf, secrets: Vec<String>) -> Result<Log> {
+        if let Some(folder) = path.parent() {
+            crate::private::create_closed(folder)?;
+        }
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&path)?;
+        let file = Mutex::new(Bounded::new(file, BEGINNING, END));
+        Ok(Log {
+            path,
+            file,
+            secrets,
+        })
+    }
+
+    pub fn line(&self, text: &str) {
+        let mut text = text.to_owned();
+        for secret in &self.secrets {
+            text = text.replace(secret, "***");
+        }
+        text.push('\n');
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        // A log that cannot be written must not end the build.
+        let _ = file.write(text.as_bytes());
+    }
+}
+
+/// A file of which the middle goes when it becomes too long.
+struct Bounded {
+    file: File,
+    beginning: u64,
+    end: u64,
+    length: u64,
+    left_out: u64,
+}
+
+impl Bounded {
+    fn new(file: File, beginning: u64, end: u64) -> Bounded {
+        Bounded {
+            file,
+            beginning,
+            end,
+            length: 0,
+            left_out: 0,
+        }
+    }
+
+    /// Between two calls the file holds the beginning, a line on what is left out, and the end.
+    fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let room = self.beginning + 2 * self.end - self.length;
+            let (now, later) =
+                bytes.split_at(bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX)));
+            self.file.write_all(now)?;
+            self.length += now.len() as u64;
+            if self.length >= self.beginning + 2 * self.end {
+                self.shorten()?;
+            }
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    fn shorten(&mut self) -> io::Result<()> {
+        let mut end = Vec::new();
+        self.file.seek(SeekFrom::End(-self.end.cast_signed()))?;
+        self.file.read_to_end(&mut end)?;
+        self.left_out += self.length - self.beginning - end.len() as u64;
+        self.file.set_len(self.beginning)?;
+        self.file.seek(SeekFrom::End(0))?;
+        let left_out = format!("\n== {} bytes are left out here ==\n", self.left_out);
+        self.file.write_all(left_out.as_bytes())?;
+        self.file.write_all(&end)?;
+        // The line itself is not counted: it is written anew each time.
+        self.length = self.beginning + end.len() as u64;
+        Ok(())
+    }
+}
+
+/// Makes whole lines of what arrives in pieces; of a longer one the rest is left out, and a mark says so.
+#[derive(Default)]
+pub(super) struct Lines {
+    line: Vec<u8>,
+    left_out: u64,
+}
+
+impl Lines {
+    /// The lines that end in `bytes`, each with its line end.
+    pub fn push(&mut self, bytes: &[u8]) -> String {
+        let mut whole = Vec::new();
+        for piece in bytes.split_inclusive(|b| *b == b'\n') {
+            let (text, ends) = match piece.split_last() {
+                Some((b'\n', text)) => (text, true),
+                _ => (piece, false),
+            };
+            let room = LINE.saturating_sub(self.line.len()).min(text.len());
+            self.line.extend_from_slice(&text[..room]);
+            self.left_out += (text.len() - room) as u64;
+            if ends {
+                self.end(&mut whole);
+            }
+        }
+        String::from_utf8_lossy(&whole).into_owned()
+    }
+
+    /// The last line, if it has no end.
+    pub fn rest(&mut self) -> String {
+        let mut whole = Vec::new();
+        if !self.line.is_empty() {
+            self.end(&mut whole);
+        }
+        String::from_utf8_lossy(&whole).into_owned()
+    }
+
+    fn end(&mut self, whole: &mut Vec<u8>) {
+        whole.append(&mut self.line);
+        if self.left_out > 0 {
+            let mark = format!(" … ({} bytes of this line are left out)", self.left_out);
+            whole.extend_from_slice(mark.as_bytes());
+        }
+        whole.push(b'\n');
+        self.left_out = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_line_without_end_is_cut_and_the_next_is_whole() {
+        let mut lines = Lines::default();
+        for _ in 0..100 {
+            assert_eq!(lines.push(&[b'x'; 16 << 10]), "");
+            assert!(lines.line.len() <= LINE);
+        }
+        let whole = lines.push(b"y\nnext\nla");
+        let (first, others) = whole.split_once('\n').unwrap();
+        let left_out = 100 * (16 << 10) + 1 - LINE;
+        assert!(first.starts_with(&"x".repeat(LINE)) && first.len() < LINE + 100);
+        assert!(
+            first.contains(&format!("{left_out} bytes")),
+            "{}",
+            &first[LINE..]
+        );
+        assert_eq!(others, "next\n");
+        assert_eq!(lines.push(b"st"), "");
+        assert_eq!(
+            (lines.rest(), lines.rest()),
+            ("last\n".into(), String::new())
+        );
+        assert_eq!(lines.push(b"\n\nx\n"), "\n\nx\n");
+    }
+
+    #[test]
+    fn a_long_log_keeps_its_beginning_and_its_end() {
+        let file = tempfile::tempfile().unwrap();
+        let mut log = Bounded::new(file, 100, 50);
+        let mut all = String::new();
+        for number in 0..1000 {
+            let line = format!("line {number}\n");
+            log.write(line.as_bytes()).unwrap();
+            all.push_str(&line);
+            let length = log.file.metadata().unwrap().len();
+            assert!(length < 100 + 2 * 50 + 60, "{length}");
+        }
+        log.write(&[b'z'; 10_000]).unwrap();
+        log.write(b"\nthe end\n").unwrap();
+        all.push_str(&"z".repeat(10_000));
+        all.push_str("\nthe end\n");
+        let mut text = String::new();
+        log.file.rewind().unwrap();
+        log.file.read_to_string(&mut text).unwrap();
+        let (beginning, rest) = text.split_once("\n== ").unwrap();
+        let (number, end) = rest.split_once(" bytes are left out here ==\n").unwrap();
+        assert!(all.starts_with(beginning) && beginning.len() == 100);
+        assert!(all.ends_with(end) && end.len() >= 50);
+        let number: usize = number.parse().unwrap();
+        assert_eq!(beginning.len() + number + end.len(), all.len());
+    }
+
+    #[test]
+    fn a_short_log_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("logs/x.log");
+        let log = Log::create(path.clone(), vec!["me:secret".to_owned()]).unwrap();
+        log.line("one me:secret");
+        log.line("two");
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "one ***\ntwo\n");
+    }
+}

@@ -1,0 +1,157 @@
+//! Whether an object is what its name says. A git that reads does not look, and a stranger can put any content under any
+//! name: it would be shown as a commit of the real project, and found in the cache as such.
+
+use std::io::{self, BufRead, Read};
+
+use sha1_checked::Sha1;
+use sha2::{Digest, Sha256};
+
+use super::clone::hex;
+use super::git::{Git, failed};
+use super::process;
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::Result;
+
+/// The hash of one object, whose name says which kind of hash it is.
+pub(super) enum ObjectHash {
+    /// The kind that tells of content made to collide.
+    Sha1(Box<Sha1>),
+    Sha256(Box<Sha256>),
+}
+
+impl ObjectHash {
+    /// `kind` is `blob`, `tree` or `commit`.
+    pub fn new(name: &str, kind: &str, size: u64) -> Self {
+        let mut hash = if name.len() == 64 {
+            ObjectHash::Sha256(Box::default())
+        } else {
+            ObjectHash::Sha1(Box::new(Sha1::builder().safe_hash(false).build()))
+        };
+        hash.update(format!("{kind} {size}\0").as_bytes());
+        hash
+    }
+
+    fn update(&mut self, bytes: &[u8]) {
+        match self {
+            ObjectHash::Sha1(hash) => hash.update(bytes),
+            ObjectHash::Sha256(hash) => hash.update(bytes),
+        }
+    }
+
+    fn check(self, name: &str) -> Result<()> {
+        let found = match self {
+            ObjectHash::Sha1(hash) => {
+                let result = hash.try_finalize();
+                (!result.has_collision()).then(|| hex(result.hash()))
+            }
+            ObjectHash::Sha256(hash) => Some(hex(&hash.finalize())),
+        };
+        if found.as_deref() == Some(name) {
+            return Ok(());
+        }
+        let text = format!("the repository's object {name} is not what its name says");
+        Err(SandboxError::new(ErrorKind::Input, text).hint(
+            "it is damaged or was tampered with: `git fsck` there says more; a fresh clone helps",
+        ))
+    }
+}
+
+/// A commit and the folders of a tree. Files are for whoever reads them.
+pub(super) fn check_tree(git: &Git, commit: Option<&str>, tree: &str) -> Result<()> {
+    let folders = git.run(["ls-tree", "-r", "-d", "-z", "--full-tree", tree])?;
+    let folders = String::from_utf8_lossy(&folders);
+    let folders = folders.split('\0').filter_map(|line| {
+        let mut fields = line.split('\t').next()?.split(' ').skip(1);
+        (fields.next()? == "tree").then_some(fields.next()?)
+    });
+    let mut names: Vec<&str> = folders.chain([tree]).chain(commit).collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut command = git.command();
+    command.args(["cat-file", "--batch", "--buffer"]);
+    let input: String = names.iter().map(|name| format!("{name}\n")).collect();
+    let said = process::run(command, input.as_bytes(), &process::Bounds::default())?;
+    let mut objects = said.stdout.as_slice();
+    for name in names {
+        let broken = || failed("cat-file", &said.stderr);
+        let mut header = String::new();
+        objects.read_line(&mut header)?;
+        let mut fields = header.trim_end().split(' ').skip(1);
+        let kind = fields.next().unwrap_or_default();
+        let size: usize = fields
+            .next()
+            .and_then(|size| size.parse().ok())
+            .ok_or_else(broken)?;
+        let content = objects.get(..size).ok_or_else(broken)?;
+        let mut hash = ObjectHash::new(name, kind, size as u64);
+        hash.update(content);
+        hash.check(name)?;
+        objects = objects.get(size + 1..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// Content on its way to somewhere else.
+pub(super) struct Hashed<R> {
+    content: R,
+    hash: ObjectHash,
+}
+
+impl<R: Read> Hashed<R> {
+    pub fn new(content: R, hash: ObjectHash) -> Self {
+        Hashed { content, hash }
+    }
+
+    /// To be called once all of it was read.
+    pub fn check(self, name: &str) -> Result<()> {
+        self.hash.check(name)
+    }
+}
+
+impl<R: Read> Read for Hashed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.content.read(buffer)?;
+        self.hash.update(&buffer[..count]);
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(name: &str, kind: &str, content: &[u8]) -> bool {
+        let hash = ObjectHash::new(name, kind, content.len() as u64);
+        let mut hashed = Hashed::new(content, hash);
+        io::copy(&mut hashed, &mut io::sink()).is_ok() && hashed.check(name).is_ok()
+    }
+
+    #[test]
+    fn names_are_those_that_git_gives() {
+        // `git hash-object -t KIND`, and the same in a repository of `--object-format=sha256`.
+        for (kind, content, names) in [
+            (
+                "blob",
+                "hello\n",
+                [
+                    "ce013625030ba8dba906f756967f9e9ca394464a",
+                    "2cf8d83d9ee29543b34a87727421fdecb7e3f3a183d337639025de576db9ebb4",
+                ],
+            ),
+            (
+                "tree",
+                "",
+                [
+                    "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
+                    "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+                ],
+            ),
+        ] {
+            for name in names {
+                assert!(check(name, kind, content.as_bytes()), "{name}");
+                assert!(!check(name, kind, b"another"), "{name}");
+                assert!(!check(name, "commit", content.as_bytes()), "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! How much of a reply is read: an endpoint that never stops must not fill the memory.
+//!
+//! A stream is also handed on line by line, and without the fields that no reply needs: the reader of events looks
+//! at all that it holds for each piece that arrives, so a long line in many pieces, or many lines in one piece, would
+//! cost it the square of their length.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use async_openai::error::OpenAIError;
+use futures::stream;
+use reqwest::{Body, Response};
+
+const MIB: usize = 1 << 20;
+/// Bytes of a reply that comes whole. The longest completions are some 200,000 tokens, which is about a MiB; the rest
+/// is for servers that repeat the prompt.
+const WHOLE: usize = 16 * MIB;
+/// Bytes of one event in a stream, since some servers send the whole reply as the last.
+const EVENT: usize = WHOLE;
+/// Bytes of a whole stream: each token comes in a frame of some 200 bytes.
+const STREAM: usize = 64 * MIB;
+
+/// More was sent than any reply needs.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub(super) enum Excess {
+    #[error("a reply of more than {} MiB", WHOLE / MIB)]
+    Whole,
+    #[error("an event of more than {} MiB in a stream", EVENT / MIB)]
+    Event,
+    #[error("a stream of more than {} MiB", STREAM / MIB)]
+    Stream,
+}
+
+/// Keeps what a reader was stopped for: async-openai hands on no more than the words of an error.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Watch(Arc<OnceLock<Excess>>);
+
+impl Watch {
+    /// The error, or what was behind it.
+    pub(super) fn explain(&self, error: OpenAIError) -> OpenAIError {
+        match self.0.get() {
+            Some(excess) => OpenAIError::Boxed(Box::new(*excess)),
+            None => error,
+        }
+    }
+}
+
+pub(super) fn excess(error: &OpenAIError) -> Option<Excess> {
+    match error {
+        OpenAIError::Boxed(inner) => inner.downcast_ref().copied(),
+        _ => None,
+    }
+}
+
+/// The response, with a body that ends in an error where it exceeds its bounds.
+pub(super) fn bounded(response: Response, is_stream: bool, watch: Watch) -> Response {
+    let (status, headers) = (response.status(), response.headers().clone());
+    let reader = Reader {
+        response: Some(response),
+        watch,
+        total: 0,
+        lines: is_stream.then(Lines::default),
+        ready: VecDeque::new(),
+    };
+    let pieces = stream::unfold(reader, |mut reader| async move {
+        let piece = reader.next().await?;
+        Some((piece, reader))
+    });
+    let mut bounded = http::Response::new(Body::wrap_stream(pieces));
+    *bounded.status_mut() = status;
+    *bounded.headers_mut() = headers;
+    bounded.into()
+}
+
+struct Reader {
+    /// `None` after its end.
+    response: Option<Response>,
+    watch: Watch,
+    total: usize,
+    /// `None` where the body is no stream of events.
+    lines: Option<Lines>,
+    ready: VecDeque<Vec<u8>>,
+}
+
+impl Reader {
+    async fn next(&mut self) -> Option<io::Result<Vec<u8>>> {
+        loop {
+            if let Some(piece) = self.ready.pop_front() {
+                return Some(Ok(piece));
+            }
+            match self.response.as_mut()?.chunk().await {
+                Ok(Some(piece)) => {
+                    if let Err(excess) = self.take(&piece) {
+                        // Closes the connection: the rest is not wanted.
+                        self.response = None;
+                        let _ = self.watch.0.set(excess);
+                        return Some(Err(io::Error::other(excess)));
+                    }
+                }
+                Ok(None) => {
+                    self.response = None;
+                    let rest = self.lines.take().map(|lines| lines.pending);
+                    self.ready.extend(rest.filter(|rest| !rest.is_empty()));
+                }
+                Err(error) => {
+                    self.response = None;
+                    return Some(Err(io::Error::other(error)));
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, piece: &[u8]) -> Result<(), Excess> {
+        self.total += piece.len();
+        match &mut self.lines {
+            Some(_) if self.total > STREAM => Err(Excess::Stream),
+            Some(lines) => lines.add(piece, &mut self.ready),
+            None if self.total > WHOLE => Err(Excess::Whole),
+            None => {
+                self.ready.push_back(piece.to_vec());
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Cuts a stream of events into lines.
+#[derive(Default)]
+struct Lines {
+    /// The begin of a line.
+    pending: Vec<u8>,
+    /// Bytes of the event so far, without `pending`.
+    event: usize,
+}
+
+impl Lines {
+    fn add(&mut self, mut piece: &[u8], ready: &mut VecDeque<Vec<u8>>) -> Result<(), Excess> {
+        // What follows decides whether a carriage return was a whole line end.
+        if self.pending.ends_with(b"\r") {
+            match piece.first() {
+                None => return Ok(()),
+                Some(b'\n') => {}
+                Some(_) => self.end_line(ready),
+            }
+        }
+        while let Some(at) = piece.iter().position(|b| matches!(b, b'\n' | b'\r')) {
+            let end = match piece[at..] {
+                // Of one line end, or of two: seen with the next piece.
+                [b'\r'] => break,
+                [b'\r', b'\n', ..] => at + 2,
+                _ => at + 1,
+            };
+            let (line, rest) = piece.split_at(end);
+            self.append(line)?;
+            self.end_line(ready);
+            piece = rest;
+        }
+        self.append(piece)
+    }
+
+    fn append(&mut self, part: &[u8]) -> Result<(), Excess> {
+        if self.event + self.pending.len() + part.len() > EVENT {
+            return Err(Excess::Event);
+        }
+        self.pending.extend_from_slice(part);
+        Ok(())
+    }
+
+    fn end_line(&mut self, ready: &mut VecDeque<Vec<u8>>) {
+        let line = std::mem::take(&mut self.pending);
+        let is_blank = matches!(line[..], [b'\n' | b'\r', ..]);
+        let is_first = self.event == 0;
+        self.event = if is_blank { 0 } else { self.event + line.len() };
+        let field = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&line);
+        // Neither comments, nor an id, which the reader would copy for each event that follows.
+        let is_wanted = match is_blank {
+            true => !is_first,
+            false => field.starts_with(b"data") || field.starts_with(b"event"),
+        };
+        if is_wanted {
+            ready.push_back(line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is handed on of a stream that arrives in pieces of this many bytes.
+    fn lines_of(text: &str, size: usize) -> Vec<String> {
+        let (mut lines, mut ready) = (Lines::default(), VecDeque::new());
+        for piece in text.as_bytes().chunks(size) {
+            assert_eq!(lines.add(piece, &mut ready), Ok(()));
+        }
+        ready.extend([lines.pending].into_iter().filter(|l| !l.is_empty()));
+        let text = |line: Vec<u8>| String::from_utf8_lossy(&line).into_owned();
+        ready.into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn lines_are_the_same_in_whatever_pieces_they_come() {
+        let text = "\u{feff}data: ä\r\n: hello\r\n\r\nid: 7\revent: x\rdata: 1\r\r\n\n\ndata: [\ndata\ndata: ]\n\nretry: 3\ndata: 2";
+        let expected = [
+            "\u{feff}data: ä\r\n",
+            "\r\n",
+            "event: x\r",
+            "data: 1\r",
+            "\r\n",
+            "data: [\n",
+            "data\n",
+            "data: ]\n",
+            "\n",
+            "data: 2",
+        ];
+        for size in 1..text.len() {
+            assert_eq!(lines_of(text, size), expected, "in pieces of {size}");
+        }
+    }
+}

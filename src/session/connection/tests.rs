@@ -1,0 +1,79 @@
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::unix::pipe;
+
+use super::*;
+
+const MIB: usize = 1 << 20;
+
+/// A server at the other ends of real pipes, which answers a call with a text of so many bytes; with one that has no
+/// end, as far as that can be tried, where `ends` is false.
+async fn connected(bytes: usize, ends: bool) -> (Connection, Arc<AtomicUsize>) {
+    let (stdin, requests) = pipe::pipe().unwrap();
+    let (mut answers, stdout) = pipe::pipe().unwrap();
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counted = sent.clone();
+    tokio::spawn(async move {
+        let mut requests = BufReader::new(requests).lines();
+        while let Ok(Some(line)) = requests.next_line().await {
+            let request: Value = serde_json::from_str(&line).unwrap();
+            let result = match request["method"].as_str() {
+                Some("initialize") => json!({
+                    "protocolVersion": request["params"]["protocolVersion"],
+                    "capabilities": {},
+                    "serverInfo": {"name": "fake", "version": "0"},
+                }),
+                Some("tools/call") => json!({"content": [{"type": "text", "text": "TEXT"}]}),
+                _ => continue,
+            };
+            let answer = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
+            let answer = format!("{answer}\n");
+            let (begin, end) = answer.split_once("TEXT").unwrap_or((&answer, ""));
+            let _ = answers.write_all(begin.as_bytes()).await;
+            if !end.is_empty() {
+                let piece = vec![b'x'; 1 << 16];
+                while counted.load(Ordering::Relaxed) < bytes {
+                    if answers.write_all(&piece).await.is_err() {
+                        return;
+                    }
+                    counted.fetch_add(piece.len(), Ordering::Relaxed);
+                }
+            }
+            if end.is_empty() || ends {
+                let _ = answers.write_all(end.as_bytes()).await;
+            }
+        }
+    });
+    let process = Process {
+        stdin: Box::new(stdin),
+        stdout: Box::new(stdout),
+        stderr: Box::new(tokio::io::empty()),
+        exit: Box::pin(std::future::pending()),
+    };
+    (Connection::with(process).await.unwrap(), sent)
+}
+
+#[tokio::test]
+async fn a_line_without_end_from_the_toolbox_ends_the_connection() {
+    let (connection, sent) = connected(64 * MIB, false).await;
+    let called = connection.call("search", json!({}), HELLO).await;
+    let error = called.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Dead);
+    let told = "the toolbox is gone: it sent a line of more than 16 MiB";
+    assert!(error.message.contains(told), "{}", error.message);
+    let sent = sent.load(Ordering::Relaxed) / MIB;
+    assert!((15..32).contains(&sent), "{sent} MiB were taken");
+    assert_eq!(connection.ping().await.unwrap_err().kind, ErrorKind::Dead);
+}
+
+#[tokio::test]
+async fn a_long_line_from_the_toolbox_arrives() {
+    let (connection, _) = connected(15 * MIB, true).await;
+    let called = connection.call("search", json!({}), HELLO).await;
+    assert_eq!(called.unwrap().text.len(), 15 * MIB);
+}

@@ -1,0 +1,101 @@
+//! What in its file a test rests on: everything that it names, and what that names in turn.
+
+use std::collections::BTreeMap;
+
+use super::suite::{Suite, Test};
+
+/// Steps, from a name to what has it in the file, that are followed for all tests together. Those of 1,000 tests with
+/// 250 each, before and after, are as many, and no file that people write comes near; where all tests name everything,
+/// it would be the square of its length.
+const STEPS: usize = 500_000;
+
+/// Pieces of code by their key, with a hash of each definition.
+type Pieces<'s> = BTreeMap<&'s str, &'s [u64]>;
+
+/// The tests of a file before and after a change.
+pub struct Comparison<'s> {
+    before: &'s Suite,
+    after: &'s Suite,
+    steps: usize,
+    /// Is anything else than the tests themselves different? Found out when it is asked for.
+    rest_differs: Option<bool>,
+}
+
+impl<'s> Comparison<'s> {
+    pub fn new(before: &'s Suite, after: &'s Suite) -> Self {
+        Comparison {
+            before,
+            after,
+            steps: STEPS,
+            rest_differs: None,
+        }
+    }
+
+    /// Is the test, or anything that it rests on, different? Beyond [`STEPS`] all that is no test counts as something
+    /// that it rests on.
+    pub fn differs(&mut self, before: &Test, after: &Test) -> bool {
+        if let Some(then) = reach(self.before, before, &mut self.steps)
+            && let Some(now) = reach(self.after, after, &mut self.steps)
+        {
+            return then != now;
+        }
+        let hashes = |suite: &'s Suite, test: &Test| Some(&suite.units.get(&test.unit)?.hashes);
+        hashes(self.before, before) != hashes(self.after, after)
+            || before.classes != after.classes
+            || *self
+                .rest_differs
+                .get_or_insert_with(|| rest(self.before) != rest(self.after))
+    }
+}
+
+/// `None` where the steps do not suffice.
+fn reach<'s>(suite: &'s Suite, test: &Test, steps: &mut usize) -> Option<Pieces<'s>> {
+    let mut found = BTreeMap::new();
+    let mut open: Vec<String> = vec![test.unit.clone()];
+    for owner in test.classes.iter().map(String::as_str).chain([""]) {
+        let unnamed = suite.unnamed.get(owner).map_or(&[][..], Vec::as_slice);
+        *steps = steps.checked_sub(1 + unnamed.len())?;
+        open.extend_from_slice(unnamed);
+    }
+    for class in &test.classes {
+        // Of a nested class, the heads around it count too.
+        for (at, _) in class.match_indices('.').chain([(class.len(), "")]) {
+            open.push(format!("class {}", &class[..at]));
+        }
+    }
+    while let Some(key) = open.pop() {
+        let Some((key, unit)) = suite.units.get_key_value(&key) else {
+            continue;
+        };
+        if found.insert(key.as_str(), unit.hashes.as_slice()).is_some() {
+            continue;
+        }
+        let own = key.rsplit('.').next();
+        for name in unit.names.iter().flat_map(|names| names.iter()) {
+            *steps = steps.checked_sub(1 + test.classes.len())?;
+            if own == Some(name) {
+                continue;
+            }
+            let mut members = test.classes.iter().map(|class| format!("{class}.{name}"));
+            open.extend(members.find(|member| suite.units.contains_key(member)));
+            if suite.units.contains_key(name) {
+                open.push(name.clone());
+            }
+        }
+    }
+    Some(found)
+}
+
+/// All but the functions of tests, and classes as a whole, which hold them.
+fn rest(suite: &Suite) -> Pieces<'_> {
+    let mut rest: Pieces<'_> = suite
+        .units
+        .iter()
+        .filter(|(key, _)| !suite.units.contains_key(&format!("class {key}")))
+        .map(|(key, unit)| (key.as_str(), unit.hashes.as_slice()))
+        .collect();
+    for test in &suite.tests {
+        rest.remove(test.unit.as_str());
+    }
+    rest
+}

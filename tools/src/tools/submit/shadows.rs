@@ -1,0 +1,248 @@
+//! New modules that would be imported in the place of others.
+//!
+//! pytest puts the folder of each test file, or the one above the package that the file is in, first into `sys.path`: what
+//! lies there goes before the code under test, the standard library and all that is installed. (unittest does the same with
+//! the folder that it begins in.)
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::used_by_code::is_aside;
+use crate::process::{self, Command};
+use crate::tool::ToolError;
+use crate::tools::submission::Change;
+use crate::workspace::{Changed, Workspace, is_conftest};
+
+/// How long Python may take to look for the names.
+const TIME: Duration = Duration::from_secs(30);
+
+/// Says where each name is imported from, if it is a module; what comes from the current folder is left out.
+const QUESTION: &str = "
+import importlib.util, sys
+sys.path[:] = [path for path in sys.path if path]
+for name in sys.argv[1:]:
+    try:
+        spec = importlib.util.find_spec(name)
+    except Exception:
+        continue
+    if spec is not None and spec.origin not in (None, 'namespace'):
+        print(name, spec.origin, sep='\\t')
+";
+
+/// The paths of those changes, and the names of the modules that they would take the place of.
+pub fn shadows(
+    workspace: &Workspace,
+    changes: &[Changed],
+) -> Result<BTreeMap<String, String>, ToolError> {
+    let layout = workspace.layout();
+    let new: Vec<(&Changed, String, String)> = (changes.iter())
+        .filter(|change| change.change == Change::Added && layout.is_test_path(&change.path))
+        .filter(|change| !is_named_as_a_test(&change.path))
+        .filter_map(|change| {
+            let (root, name) = imported_as(workspace, &change.path)?;
+            Some((change, root, name))
+        })
+        .collect();
+    if new.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let files = workspace.files();
+    let roots: BTreeSet<String> = (files.iter())
+        .filter(|path| layout.is_test_file(path) || is_conftest(path))
+        .filter_map(|path| Some(imported_as(workspace, path)?.0))
+        .collect();
+    let new: Vec<_> = (new.into_iter())
+        .filter(|(_, root, name)| roots.contains(root) && is_new(workspace, root, name))
+        .collect();
+    let names: BTreeSet<&str> = new.iter().map(|(_, _, name)| name.as_str()).collect();
+    if names.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let mut taken = of_repository(workspace, &files);
+    taken.extend(installed(workspace, &names)?);
+    let shadowing = new.into_iter().filter(|(_, _, name)| taken.contains(name));
+    Ok(shadowing
+        .map(|(change, _, name)| (change.path.clone(), name))
+        .collect())
+}
+
+/// No code is called so, and most patches hold no other new files.
+fn is_named_as_a_test(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    name.starts_with("test_") || name.ends_with("_test.py")
+}
+
+/// The folder from which the file can be imported, and the first part of the name that it has there.
+fn imported_as(workspace: &Workspace, path: &str) -> Option<(String, String)> {
+    let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
+    let stem = match file.strip_suffix(".py") {
+        Some(stem) => stem,
+        // `name.cpython-311-x86_64-linux-gnu.so`
+        None if file.ends_with(".so") => file.split('.').next()?,
+        None => return None,
+    };
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    let mut name = stem;
+    loop {
+        let folder = workspace.root().join(parts.join("/"));
+        if !folder.join("__init__.py").is_file() {
+            break;
+        }
+        let Some(last) = parts.pop() else { break };
+        name = last;
+    }
+    let is_module = name != "conftest" && name != "__init__" && !name.is_empty();
+    is_module.then(|| (parts.join("/"), name.to_owned()))
+}
+
+/// Nothing of the name could be imported from there before.
+fn is_new(workspace: &Workspace, root: &str, name: &str) -> bool {
+    let root = Path::new(root);
+    let there = |path: PathBuf| workspace.base(&path).ok().flatten().is_some();
+    !there(root.join(name).join("__init__.py")) && !there(root.join(format!("{name}.py")))
+}
+
+/// First parts of the names of the repository's own modules that are no tests.
+fn of_repository(workspace: &Workspace, files: &[String]) -> BTreeSet<String> {
+    let layout = workspace.layout();
+    let code = files.iter().filter(|path| {
+        path.ends_with(".py")
+            && !layout.is_test_path(path)
+            && !layout.is_test_support(path)
+            && !is_aside(path)
+    });
+    let mut names = BTreeSet::new();
+    for path in code {
+        names.extend(imported_as(workspace, path).map(|(_, name)| name));
+        // A package without `__init__.py`.
+        let inside = ["src/", "lib/"]
+            .iter()
+            .find_map(|root| path.strip_prefix(root));
+        names.extend(
+            inside
+                .unwrap_or(path)
+                .split_once('/')
+                .map(|(name, _)| name.to_owned()),
+        );
+    }
+    names
+}
+
+/// Those of the names that Python finds without the repository's tests.
+fn installed(workspace: &Workspace, names: &BTreeSet<&str>) -> Result<BTreeSet<String>, ToolError> {
+    let config = workspace.config();
+    let mut args = vec!["-c".into(), QUESTION.into()];
+    // A folder `test` may become a package although the standard library has one: it is there for its own tests.
+    let asked = names
+        .iter()
+        .filter(|name| !matches!(**name, "test" | "tests" | "testing"));
+    args.extend(asked.map(|name| (*name).into()));
+    let command = Command {
+        program: config.python.clone(),
+        args,
+        directory: PathBuf::from("/"),
+        env: process::environment(config),
+        stdin: Vec::new(),
+        merge: false,
+        keep: 1 << 20,
+    };
+    let finished = process::run(&command, Instant::now() + TIME)?;
+    let printed = finished.stdout.text();
+    let mut found = BTreeSet::new();
+    for line in printed.lines() {
+        let Some((name, origin)) = line.split_once('\t') else {
+            continue;
+        };
+        let inside = Path::new(origin).strip_prefix(workspace.root()).ok();
+        let is_test = inside
+            .and_then(Path::to_str)
+            .is_some_and(|p| workspace.layout().is_test_path(p));
+        if !is_test {
+            found.insert(name.to_owned());
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::fs;
+
+    use super::*;
+    use crate::testing::Fixture;
+
+    const EMPTY: &[u8] = b"";
+
+    /// What the new files take the place of.
+    fn found(base: &[&str], new: &[&str]) -> Vec<(String, String)> {
+        let base: Vec<(&str, &[u8])> = base.iter().map(|path| (*path, EMPTY)).collect();
+        let mut f = Fixture::new(&base);
+        for path in new {
+            let path = f.workspace.root().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let changes = f.workspace.changes().unwrap();
+        shadows(&f.workspace, &changes)
+            .unwrap()
+            .into_iter()
+            .collect()
+    }
+
+    #[test]
+    fn modules_that_go_before_the_code_and_before_what_is_installed() {
+        let base = [
+            "src/slugs/__init__.py",
+            "six.py",
+            "src/spaces/a.py",
+            "tests/test_a.py",
+        ];
+        for (new, name) in [
+            ("tests/slugs.py", "slugs"),
+            ("tests/slugs/__init__.py", "slugs"),
+            ("tests/slugs.cpython-311-x86_64-linux-gnu.so", "slugs"),
+            ("tests/spaces/__init__.py", "spaces"),
+            ("tests/six.py", "six"),
+            ("tests/json.py", "json"),
+            ("tests/_socket.py", "_socket"),
+        ] {
+            assert_eq!(found(&base, &[new]), [(new.to_owned(), name.to_owned())]);
+        }
+        let both = ["tests/deep/test_b.py", "tests/deep/slugs.py"];
+        assert_eq!(
+            found(&base, &both).len(),
+            1,
+            "its own new test file makes it importable"
+        );
+        for new in [
+            "tests/helpers.py",
+            "tests/__init__.py",
+            "tests/conftest.py",
+            "tests/slugs/data.json",
+            "tests/test_b.py",
+            // No test lies in it, so that it is not looked into for modules.
+            "tests/data/slugs.py",
+        ] {
+            assert!(found(&base, &[new]).is_empty(), "{new}");
+        }
+    }
+
+    #[test]
+    fn modules_of_packages_have_longer_names() {
+        let base = [
+            "slugs/__init__.py",
+            "slugs/tests/__init__.py",
+            "slugs/tests/test_a.py",
+        ];
+        for new in ["slugs/tests/json.py", "slugs/tests/slugs/__init__.py"] {
+            assert!(found(&base, &[new]).is_empty(), "{new}");
+        }
+        // What was importable from there stays so.
+        let base = ["slugs.py", "tests/json/__init__.py", "tests/test_a.py"];
+        assert!(found(&base, &["tests/json/more.py"]).is_empty());
+        assert!(found(&base, &["test/__init__.py", "test/test_b.py"]).is_empty());
+    }
+}

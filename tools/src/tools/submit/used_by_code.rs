@@ -1,0 +1,359 @@
+//! Which changed files in folders of tests the code under test uses, so that a change to them changes what is tested:
+//! `numpy/testing`, `django/test`, but not `astropy/table/tests`.
+//!
+//! A folder named for tests belongs to the code under test when a module outside of such folders, or one in a folder that
+//! belongs to it already, imports from it, or names it as imports by name do (`"pkg.testing"`, and `"testing"` in the package
+//! that it lies in). A test file belongs to it when it is imported itself. Names that are put together at run time are missed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::python::Module;
+use crate::tools::contribution::lossy;
+use crate::tools::submission::Change;
+use crate::workspace::{Changed, Layout, Workspace, is_conftest};
+
+/// Folders of the root whose modules are no part of what is installed.
+const ASIDE: &[&str] = &[
+    "bench",
+    "benchmarks",
+    "bin",
+    "ci",
+    "doc",
+    "docs",
+    "example",
+    "examples",
+    "scripts",
+    "tools",
+];
+
+/// What may be imported: a folder, or a test file.
+struct Target {
+    /// Without `.py`.
+    path: String,
+    is_folder: bool,
+    /// Fewest of the last parts of `path` that make a name to import it by.
+    least: usize,
+}
+
+/// The paths of those changes.
+pub fn used_by_code(workspace: &Workspace, changes: &[Changed]) -> BTreeSet<String> {
+    let layout = workspace.layout();
+    let is_changed_test =
+        |c: &&Changed| c.change == Change::Modified && layout.is_test_file(&c.path);
+    let in_folder = |c: &&Changed| {
+        !layout.is_test_file(&c.path) && !is_conftest(&c.path) && layout.in_test_folder(&c.path)
+    };
+    let tests: Vec<&Changed> = changes.iter().filter(is_changed_test).collect();
+    let others: Vec<&Changed> = changes.iter().filter(in_folder).collect();
+    if tests.is_empty() && others.is_empty() {
+        return BTreeSet::new();
+    }
+    let files = workspace.files();
+    let mut targets: Vec<Target> = (tests.iter())
+        .filter_map(|change| change.path.strip_suffix(".py"))
+        .map(|path| Target::new(path, false, workspace))
+        .collect();
+    if !others.is_empty() {
+        let folders: BTreeSet<&str> = files
+            .iter()
+            .filter_map(|path| folder_of_tests(path, layout))
+            .collect();
+        targets.extend(
+            folders
+                .into_iter()
+                .map(|path| Target::new(path, true, workspace)),
+        );
+    }
+    let texts = texts(workspace, &files, &targets);
+    let reached = reached(&targets, &texts, layout);
+    let tests = tests.into_iter().filter(|change| {
+        let path = change.path.strip_suffix(".py").unwrap_or_default();
+        reached.contains(path)
+    });
+    let others = others.into_iter().filter(|change| {
+        folder_of_tests(&change.path, layout).is_some_and(|folder| reached.contains(folder))
+    });
+    tests
+        .chain(others)
+        .map(|change| change.path.clone())
+        .collect()
+}
+
+/// The outermost folder above the file that is named for tests.
+fn folder_of_tests<'a>(path: &'a str, layout: &Layout) -> Option<&'a str> {
+    let ends = path.match_indices('/').map(|(at, _)| at);
+    ends.map(|end| &path[..end])
+        .find(|folder| layout.in_test_folder(&format!("{folder}/x")))
+}
+
+/// A module that refers to a target, perhaps.
+struct Text {
+    path: String,
+    text: String,
+    /// What it imports, as paths from an unknown root.
+    absolute: Vec<String>,
+    /// What it imports, as paths from the root of the repository.
+    relative: Vec<String>,
+}
+
+/// The Python modules that serve no tests alone or lie in a folder of tests without holding any, as far as they speak of
+/// one of the targets.
+fn texts(workspace: &Workspace, files: &[String], targets: &[Target]) -> Vec<Text> {
+    let layout = workspace.layout();
+    let names: BTreeSet<&str> = targets.iter().map(Target::name).collect();
+    let mut found = Vec::new();
+    for path in files.iter().filter(|path| path.ends_with(".py")) {
+        let serves_tests = layout.is_test_file(path) || is_conftest(path);
+        if serves_tests || is_aside(path) {
+            continue;
+        }
+        // What cannot be read cannot be imported either.
+        let Ok(bytes) = workspace.read(Path::new(path)) else {
+            continue;
+        };
+        let text = lossy(&bytes);
+        if !names.iter().any(|name| text.contains(name)) {
+            continue;
+        }
+        found.push(Text::new(path, text));
+    }
+    found
+}
+
+/// A script beside the code: nothing that is imported.
+pub fn is_aside(path: &str) -> bool {
+    match path.split_once('/') {
+        Some((folder, _)) => ASIDE.contains(&folder) || folder.starts_with('.'),
+        None => path == "setup.py" || path == "noxfile.py" || path.contains("test"),
+    }
+}
+
+fn reached<'a>(targets: &'a [Target], texts: &[Text], layout: &Layout) -> BTreeSet<&'a str> {
+    // Those in folders of tests wait until their folder is reached.
+    let mut waiting: BTreeMap<&str, Vec<&Text>> = BTreeMap::new();
+    let mut active = Vec::new();
+    for text in texts {
+        match folder_of_tests(&text.path, layout) {
+            Some(folder) => waiting.entry(folder).or_default().push(text),
+            None => active.push(text),
+        }
+    }
+    let mut reached = BTreeSet::new();
+    while let Some(text) = active.pop() {
+        for target in targets {
+            if !reached.contains(target.path.as_str()) && text.uses(target) {
+                reached.insert(target.path.as_str());
+                active.extend(waiting.remove(target.path.as_str()).unwrap_or_default());
+            }
+        }
+    }
+    reached
+}
+
+impl Target {
+    fn new(path: &str, is_folder: bool, workspace: &Workspace) -> Target {
+        // The nearest folder above that is no package is one that imports may begin in.
+        let parts: Vec<&str> = path.split('/').collect();
+        let is_package = |parts: &[&str]| {
+            let init = workspace.root().join(parts.join("/")).join("__init__.py");
+            !parts.is_empty() && init.is_file()
+        };
+        let mut root = parts.len() - 1;
+        while is_package(&parts[..root]) {
+            root -= 1;
+        }
+        Target {
+            path: path.to_owned(),
+            is_folder,
+            least: parts.len() - root,
+        }
+    }
+
+    fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+
+    fn folder(&self) -> &str {
+        self.path.rsplit_once('/').map_or("", |(folder, _)| folder)
+    }
+
+    /// The ends of the path by which it may be imported.
+    fn ends(&self) -> impl Iterator<Item = &str> {
+        let starts = self.path.match_indices('/').map(|(at, _)| at + 1);
+        std::iter::once(0)
+            .chain(starts)
+            .map(|start| &self.path[start..])
+            .filter(|end| end.split('/').count() >= self.least)
+    }
+}
+
+impl Text {
+    fn new(path: &str, text: String) -> Text {
+        let (mut absolute, mut relative) = (Vec::new(), Vec::new());
+        let folder: Vec<&str> = path.split('/').rev().skip(1).collect();
+        let bindings = Module::parse(text.as_str()).imports();
+        for binding in bindings.into_iter().flat_map(|import| import.bindings) {
+            let module = binding.module.trim_start_matches('.');
+            let level = binding.module.len() - module.len();
+            let parts = [module, binding.name.as_str()].map(|part| part.replace('.', "/"));
+            let from = |level: usize| {
+                let above = folder.iter().skip(level).rev().copied();
+                let parts = parts.iter().map(String::as_str);
+                let parts = above.chain(parts).filter(|part| !part.is_empty());
+                parts.collect::<Vec<_>>().join("/")
+            };
+            match level {
+                0 => {
+                    absolute.push(from(folder.len()));
+                    // As Python 2 looks first.
+                    relative.push(from(0));
+                }
+                level => relative.push(from(level - 1)),
+            }
+        }
+        Text {
+            path: path.to_owned(),
+            text,
+            absolute,
+            relative,
+        }
+    }
+
+    fn uses(&self, target: &Target) -> bool {
+        let leads = |path: &String, to: &str| {
+            path.strip_prefix(to)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let imports = self.relative.iter().any(|path| leads(path, &target.path))
+            || (target.ends()).any(|end| self.absolute.iter().any(|path| leads(path, end)));
+        imports || (target.is_folder && self.names(target))
+    }
+
+    /// In a string, as far as can be told without reading it as Python does.
+    fn names(&self, target: &Target) -> bool {
+        let dotted = |end: &str| end.contains('/') && self.text.contains(&end.replace('/', "."));
+        let folder = target.folder();
+        let beside = !folder.is_empty() && Path::new(&self.path).starts_with(folder);
+        let name = target.name();
+        let quoted = |quote: char| {
+            self.text.contains(&format!("{quote}{name}{quote}"))
+                || self.text.contains(&format!("{quote}.{name}"))
+        };
+        target.ends().any(dotted) || (beside && (quoted('"') || quoted('\'')))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::fs;
+
+    use super::*;
+    use crate::testing::Fixture;
+
+    /// Those of the files of tests that count as used by the code, when all of them are changed.
+    fn used(files: &[(&str, &str)]) -> Vec<String> {
+        let bytes: Vec<(&str, &[u8])> = files.iter().map(|(p, t)| (*p, t.as_bytes())).collect();
+        let mut f = Fixture::new(&bytes);
+        for (path, text) in files {
+            if f.workspace.layout().is_test_path(path) {
+                fs::write(
+                    f.workspace.root().join(path),
+                    format!("{text}\n# changed\n"),
+                )
+                .unwrap();
+            }
+        }
+        let changes = f.workspace.changes().unwrap();
+        used_by_code(&f.workspace, &changes).into_iter().collect()
+    }
+
+    const INIT: &str = "";
+
+    #[test]
+    fn folders_that_the_code_imports() {
+        let files = |code: &'static str| {
+            [
+                ("src/slugs/__init__.py", INIT),
+                ("src/slugs/slug.py", code),
+                ("src/slugs/testing/__init__.py", INIT),
+                ("src/slugs/testing/helpers.py", INIT),
+                ("src/slugs/testing/words.json", INIT),
+                ("src/slugs/testing/test_own.py", INIT),
+                ("tests/helpers.py", INIT),
+            ]
+        };
+        let all =
+            ["__init__.py", "helpers.py", "words.json"].map(|n| format!("src/slugs/testing/{n}"));
+        for code in [
+            "from .testing import finish\n",
+            "from . import testing\n",
+            "import slugs.testing\n",
+            "def f():\n    if x:\n        from slugs.testing.helpers import y\n",
+            "import importlib\ntesting = importlib.import_module('slugs.testing')\n",
+            "import importlib\ntesting = importlib.import_module('.testing', __package__)\n",
+            "__getattr__ = attach(__name__, [\"testing\"])\n",
+            "from testing import finish\n",
+        ] {
+            assert_eq!(used(&files(code)), all, "{code}");
+        }
+        for code in [
+            "import unittest\n",
+            "# for testing\n",
+            "from tests_of import testing\n",
+        ] {
+            assert_eq!(used(&files(code)), [""; 0], "{code}");
+        }
+    }
+
+    #[test]
+    fn folders_that_only_tests_use_and_scripts_beside_the_code() {
+        let files = [
+            (
+                "astropy/__init__.py",
+                "from .tests.runner import TestRunner\n",
+            ),
+            ("astropy/tests/__init__.py", INIT),
+            (
+                "astropy/tests/runner.py",
+                "from astropy.more.tests.base import x\n",
+            ),
+            ("astropy/table/__init__.py", INIT),
+            (
+                "astropy/table/tests/__init__.py",
+                "from ...tests import helper\n",
+            ),
+            ("astropy/table/tests/test_x.py", "from . import data\n"),
+            ("astropy/table/tests/data/x.fits", INIT),
+            ("astropy/more/__init__.py", INIT),
+            ("astropy/more/tests/base.py", INIT),
+            ("astropy/more/tests/test_y.py", INIT),
+            ("tests/models.py", INIT),
+            ("tests/app/models.py", INIT),
+            (
+                "setup.py",
+                "import tests\nsetup(test_suite='astropy.table.tests.test_x')\n",
+            ),
+            ("runtests.py", "import tests.models, astropy.table.tests\n"),
+            ("docs/conf.py", "import astropy.table.tests\n"),
+        ];
+        let expected = [
+            "astropy/more/tests/base.py",
+            "astropy/tests/__init__.py",
+            "astropy/tests/runner.py",
+        ];
+        assert_eq!(used(&files), expected);
+    }
+
+    #[test]
+    fn test_files_that_the_code_imports() {
+        let files = [
+            ("pkg/__init__.py", "from .test_support import check\n"),
+            ("pkg/test_support.py", INIT),
+            ("pkg/test_other.py", INIT),
+        ];
+        assert_eq!(used(&files), ["pkg/test_support.py"]);
+    }
+}

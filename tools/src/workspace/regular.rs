@@ -1,0 +1,105 @@
+//! Files of a workspace are anybody's: a program may have put a pipe, a device or a file without end in their place.
+//! What reads them whole reads regular files alone, up to a bound, and waits for nobody.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Result};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+
+/// Why a file is not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unread {
+    /// A folder, a pipe, a socket, a device.
+    NotRegular,
+    /// It has more bytes than the bound: so many when it was opened.
+    TooLarge(u64),
+}
+
+/// The bytes of a regular file with no more than `most` of them. Links are followed.
+pub fn read(path: &Path, most: u64) -> Result<std::result::Result<Vec<u8>, Unread>> {
+    contents(open(path, OFlag::empty()), most)
+}
+
+/// The same, but a link is an error.
+pub fn read_itself(path: &Path, most: u64) -> Result<std::result::Result<Vec<u8>, Unread>> {
+    contents(open(path, OFlag::O_NOFOLLOW), most)
+}
+
+/// As text; `None` for whatever reason.
+pub fn read_text(path: &Path, most: u64) -> Option<String> {
+    String::from_utf8(read(path, most).ok()?.ok()?).ok()
+}
+
+/// Opens without waiting for the other end of a pipe.
+pub fn open(path: &Path, flags: OFlag) -> Result<File> {
+    let flags = flags | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits())
+        .open(path)
+}
+
+fn contents(file: Result<File>, most: u64) -> Result<std::result::Result<Vec<u8>, Unread>> {
+    let file = match file {
+        // A socket, or a device that is not there.
+        Err(e) if e.raw_os_error() == Some(Errno::ENXIO as i32) => {
+            return Ok(Err(Unread::NotRegular));
+        }
+        file => file?,
+    };
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Ok(Err(Unread::NotRegular));
+    }
+    if found.len() > most {
+        return Ok(Err(Unread::TooLarge(found.len())));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or_default());
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    let length = bytes.len() as u64;
+    // It may grow meanwhile.
+    Ok(match length > most {
+        true => Err(Unread::TooLarge(length)),
+        false => Ok(bytes),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn only_regular_files_are_read_and_no_more_than_the_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("a"), "abc").unwrap();
+        std::os::unix::fs::symlink("a", path("link")).unwrap();
+        nix::unistd::mkfifo(&path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        File::create(path("sparse"))
+            .unwrap()
+            .set_len(1 << 40)
+            .unwrap();
+        assert_eq!(read(&path("a"), 3).unwrap(), Ok(b"abc".to_vec()));
+        assert_eq!(read(&path("a"), 2).unwrap(), Err(Unread::TooLarge(3)));
+        assert_eq!(read(&path("link"), 3).unwrap(), Ok(b"abc".to_vec()));
+        assert!(read_itself(&path("link"), 3).is_err());
+        assert_eq!(read(&path("pipe"), 3).unwrap(), Err(Unread::NotRegular));
+        assert_eq!(read(folder.path(), 3).unwrap(), Err(Unread::NotRegular));
+        assert_eq!(
+            read(&path("sparse"), 3).unwrap(),
+            Err(Unread::TooLarge(1 << 40))
+        );
+        assert!(read(&path("none"), 3).is_err());
+        let _socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+        assert_eq!(read(&path("socket"), 3).unwrap(), Err(Unread::NotRegular));
+        // These have no size, and no end.
+        assert_eq!(
+            read(Path::new("/dev/zero"), 3).unwrap(),
+            Err(Unread::NotRegular)
+        );
+    }
+}

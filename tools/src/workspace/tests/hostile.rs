@@ -1,0 +1,202 @@
+//! Files that are made to stop or to fill whoever reads them.
+
+use serde_json::json;
+
+use super::*;
+use crate::python::suggest;
+
+fn pipe(path: &Path) {
+    nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+}
+
+/// A file of so many bytes that takes none on disk.
+fn sparse(path: &Path, bytes: u64) {
+    fs::File::create(path).unwrap().set_len(bytes).unwrap();
+}
+
+const TERABYTE: u64 = 1 << 40;
+
+/// What hangs must not keep the tests.
+fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (done, wait) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(work()));
+    wait.recv_timeout(Duration::from_secs(120))
+        .expect("it ends")
+}
+
+fn oversized(f: &mut Fixture) -> Vec<(String, Change, Option<u64>)> {
+    let changes = f.workspace.changes().unwrap();
+    assert!(
+        changes
+            .iter()
+            .all(|c| c.oversized.is_none() || (c.now.is_none() && c.base.is_none()))
+    );
+    let told = |c: Changed| (c.path, c.change, c.oversized);
+    changes.into_iter().map(told).collect()
+}
+
+#[test]
+fn hostile_sizes_are_told_and_not_read() {
+    let large = vec![b'x'; 20 << 20];
+    let files: &[(&str, &[u8])] = &[
+        ("a.py", b"x = 1\n"),
+        ("b.py", b"x = 1\n"),
+        ("large", &large),
+        ("same", &large),
+        ("gone", &large),
+    ];
+    let mut f = Fixture::with(files, |root| sparse(&root.join("built.so"), TERABYTE));
+    // Of a build; and what lies in the archive is compared, however large it is.
+    assert_eq!(f.changed(), []);
+    let root = f.root();
+    sparse(&root.join("a.py"), TERABYTE);
+    sparse(&root.join("new"), TERABYTE);
+    sparse(&root.join("small"), 3);
+    fs::write(root.join("large"), "small").unwrap();
+    fs::remove_file(root.join("gone")).unwrap();
+    fs::write(root.join("b.py"), "x = 2\n").unwrap();
+    let of = |path: &str, change, size| (path.to_owned(), change, size);
+    assert_eq!(
+        oversized(&mut f),
+        [
+            of("a.py", Change::Modified, Some(TERABYTE)),
+            of("b.py", Change::Modified, None),
+            of("gone", Change::Deleted, Some(20 << 20)),
+            of("large", Change::Modified, Some(20 << 20)),
+            of("new", Change::Added, Some(TERABYTE)),
+            of("small", Change::Added, None),
+        ]
+    );
+    let shown = f.text("show_patch", json!({}));
+    assert!(shown.contains("+++ b/b.py"), "{shown}");
+    assert!(!shown.contains("b/a.py"), "{shown}");
+    assert!(shown.contains("new differs too, and is too large to be shown (1073741824 KiB).\n"));
+    let state = f.answer("changes", json!({})).unwrap().data;
+    assert_eq!(state["left_out"], json!(["a.py", "large", "new"]));
+    assert_eq!(state["files"][1]["path"], "gone");
+    assert_eq!(state["files"].as_array().unwrap().len(), 3);
+    f.text("revert", json!({}));
+    assert_eq!(f.changed(), []);
+    assert_eq!(f.read("a.py"), "x = 1\n");
+    assert!(!root.join("new").exists());
+}
+
+#[test]
+fn a_hostile_number_of_large_files_is_told_and_not_read() {
+    let mut f = Fixture::new(&[("a.py", b"x = 1\n")]);
+    let root = f.root();
+    for n in 0..10 {
+        sparse(&root.join(format!("new{n}")), 15 << 20);
+    }
+    fs::write(root.join("a.py"), "x = 2\n").unwrap();
+    let found = oversized(&mut f);
+    // 128 MiB are read, in the order of the names after what is tracked.
+    let left: Vec<&str> = (found.iter())
+        .filter(|(_, _, size)| size.is_some())
+        .map(|(path, ..)| path.as_str())
+        .collect();
+    assert_eq!((found.len(), left), (11, vec!["new8", "new9"]));
+}
+
+#[test]
+fn hostile_ignore_files_count_as_none() {
+    let mut f = Fixture::new(&[("a.py", b"x = 1\n"), ("sub/b.py", b"")]);
+    let root = f.root();
+    let found = in_time(move || {
+        pipe(&root.join(".gitignore"));
+        sparse(&root.join("sub/.gitignore"), TERABYTE);
+        for folder in ["link", "right"] {
+            fs::create_dir(root.join(folder)).unwrap();
+            fs::write(root.join(folder).join("c.log"), "").unwrap();
+        }
+        fs::write(root.join("right/.gitignore"), "*.log\n").unwrap();
+        symlink("../right/.gitignore", root.join("link/.gitignore")).unwrap();
+        fs::write(root.join("new.py"), "").unwrap();
+        f.changed()
+            .into_iter()
+            .map(|(path, _)| path)
+            .collect::<Vec<_>>()
+    });
+    let expected = [
+        "link/.gitignore",
+        "link/c.log",
+        "new.py",
+        "right/.gitignore",
+        "sub/.gitignore",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn hostile_sources_are_not_asked_for_imports() {
+    let f = Fixture::new(&[
+        ("pkg/__init__.py", b""),
+        ("pkg/a.py", b"class Thing: pass\n"),
+    ]);
+    let root = f.root();
+    pipe(&root.join("x.py"));
+    sparse(&root.join("y.py"), TERABYTE);
+    symlink("/dev/zero", root.join("z.py")).unwrap();
+    let found = in_time(move || suggest(&root, &f.workspace.files(), "Thing"));
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].statement, "from pkg.a import Thing");
+}
+
+/// The same files are left out as git leaves out.
+#[test]
+fn ignore_files_are_read_as_git_reads_them() {
+    let names = [
+        "a.log",
+        "keep.log",
+        "build/x",
+        "src/build/y",
+        "docs/z.txt",
+        "docs/build/w",
+        "deep/a/b/c.tmp",
+        "deep/a/keep.tmp",
+        "out/in/x",
+        "out/in/y",
+        "sp ace",
+        "#hash",
+        "!bang",
+        "trail ",
+        "x/only",
+        "y/x/only",
+        "\u{e4}.log",
+    ];
+    let files: Vec<(&str, &[u8])> = names.iter().map(|name| (*name, &b""[..])).collect();
+    let ignore: [(&str, &[u8]); 4] = [
+        (".gitignore", b"\xef\xbb\xbf*.log\n!keep.log\n/build\ndocs/**/w\n# comment\n\\#hash\n\\!bang\nsp\\ ace\ntrail\\ \n[\n\n"),
+        ("deep/.gitignore", b"*.tmp\r\n"),
+        ("deep/a/.gitignore", b"!keep.tmp\n"),
+        ("out/.gitignore", b"in/*\n!in/y\n"),
+    ];
+    let extra: [(&str, &[u8]); 1] = [("y/.gitignore", b"/x/\n")];
+    let mut f = Fixture::with(&[], |_| {});
+    let root = f.root();
+    for (name, content) in files.iter().chain(&ignore).chain(&extra) {
+        let path = root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    let found: Vec<String> = f.changed().into_iter().map(|(path, _)| path).collect();
+    git(&root, &["init", "-q"]);
+    let listed = Command::new("git")
+        .args([
+            "-c",
+            "core.excludesFile=/dev/null",
+            "ls-files",
+            "-z",
+            "--others",
+            "--exclude-standard",
+        ])
+        .current_dir(&root)
+        .output()
+        .unwrap();
+    let mut listed: Vec<String> = (String::from_utf8(listed.stdout).unwrap().split('\0'))
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect();
+    listed.sort();
+    assert_eq!(found, listed);
+}
