@@ -145,13 +145,11 @@ pub async fn examine(
     let sorted: SortedChanges = read(answer)?;
     let fresh = session.fresh().await?;
     let judged = judge(&fresh, &sorted, arguments, deadline).await;
-    session.count_ended(&fresh);
-    let closed = fresh.close().await;
+    session.discard(fresh).await;
     let submission = match judged? {
         Judged::Submission(submission) => submission,
         Judged::Refused(text) => return Ok(Examined::Refused(text)),
     };
-    closed?;
     let applies = if submission.patch.is_empty() {
         Ok(())
     } else {

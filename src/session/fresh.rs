@@ -1,6 +1,7 @@
 //! Sandboxes of the saved state in which nothing has happened yet: a submission is judged in one of its own.
 //!
-//! One is started as soon as it is likely to be needed, beside what runs, so that a submission does not wait for it.
+//! One is started once code has run, while the model thinks: beside a run of tests it would take the processor from it,
+//! and in the submission it would be waited for. One that is done with ends in the background.
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ pub(super) struct Fresh {
     environment: Environment,
     settings: SessionSettings,
     spare: Mutex<Spare>,
+    ending: Mutex<Vec<JoinHandle<Result<(), SandboxError>>>>,
 }
 
 enum Spare {
@@ -39,6 +41,7 @@ impl Fresh {
             environment: environment.clone(),
             settings: settings.clone(),
             spare: Mutex::new(Spare::None),
+            ending: Mutex::default(),
         }
     }
 
@@ -79,25 +82,35 @@ impl Fresh {
         joined(self.start()).await
     }
 
-    /// Ends what was started and not taken.
+    /// Ends one that was taken, which nobody waits for before the session ends.
+    pub async fn discard(&self, taken: Session) {
+        let ending = tokio::spawn(async move { Box::pin(taken.stop()).await });
+        self.ending.lock().await.push(ending);
+    }
+
+    /// Ends what was started and not taken, and waits for what is ending. The answer is the first failure.
     pub async fn stop(&self) -> Result<(), SandboxError> {
         let spare = std::mem::replace(&mut *self.spare.lock().await, Spare::Over);
-        match spare {
+        let mut stopped = match spare {
             // One that did not start has nothing to be stopped.
             Spare::Starting(starting) => match joined(starting).await {
                 Ok(session) => Box::pin(session.stop()).await,
                 Err(_) => Ok(()),
             },
             Spare::None | Spare::Over => Ok(()),
+        };
+        for ending in self.ending.lock().await.drain(..) {
+            stopped = stopped.and(joined(ending).await);
         }
+        stopped
     }
 }
 
-async fn joined(starting: Starting) -> Result<Session, SandboxError> {
-    starting.await.map_err(|e| {
+async fn joined<T>(task: JoinHandle<Result<T, SandboxError>>) -> Result<T, SandboxError> {
+    task.await.map_err(|e| {
         SandboxError::new(
             ErrorKind::System,
-            format!("start a sandbox for a submission: {e}"),
+            format!("start or end a sandbox for a submission: {e}"),
         )
     })?
 }

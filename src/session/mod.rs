@@ -152,10 +152,10 @@ impl Session {
         }
         let live = self.live().await?;
         let runs_code = runs_code(tool);
+        let called = live.connection.call(tool, arguments, deadline).await;
         if let Some(fresh) = self.fresh.as_ref().filter(|_| runs_code) {
             fresh.prepare().await;
         }
-        let called = live.connection.call(tool, arguments, deadline).await;
         match called {
             Err(error) if error.kind == ErrorKind::Dead => {
                 // A toolbox that is gone may only follow from a container or an engine that is.
@@ -207,7 +207,7 @@ impl Session {
         Session::open(sandbox, self.environment.clone(), self.settings.clone()).await
     }
 
-    /// A sandbox of the saved state in which nothing has happened yet. Close it when done.
+    /// A sandbox of the saved state in which nothing has happened yet. Discard it when done.
     pub async fn fresh(&self) -> Result<Session, SandboxError> {
         match &self.fresh {
             Some(fresh) => fresh.take().await,
@@ -215,6 +215,14 @@ impl Session {
                 ErrorKind::System,
                 "start a sandbox for a submission: this session is one itself",
             )),
+        }
+    }
+
+    /// Ends a sandbox that [`Session::fresh`] gave.
+    pub async fn discard(&self, fresh: Session) {
+        self.count_ended(&fresh);
+        if let Some(all) = &self.fresh {
+            all.discard(fresh).await;
         }
     }
 
