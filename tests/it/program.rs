@@ -5,15 +5,81 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
+/// What stands between the code of others and the host.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Boundary {
+    Namespaces,
+    /// Namespaces that an ordinary user makes.
+    UserNamespaces,
+    /// For an ordinary user who may make no namespaces.
+    Landlock,
+    Docker,
+}
+
+impl Boundary {
+    /// Those that this machine has.
+    pub fn all() -> Vec<Boundary> {
+        use Boundary::*;
+        [Namespaces, UserNamespaces, Landlock, Docker]
+            .into_iter()
+            .filter(|boundary| boundary.is_here())
+            .collect()
+    }
+
+    fn is_here(self) -> bool {
+        match self {
+            Boundary::Namespaces => true,
+            Boundary::Docker => docker_answers(),
+            Boundary::UserNamespaces | Boundary::Landlock => {
+                let words = self.command("true");
+                let ended = Command::new(&words[0]).args(&words[1..]).status();
+                let here = ended.is_ok_and(|status| status.success());
+                if !here {
+                    eprintln!("skipped: no user namespaces to try {self:?} in");
+                }
+                here
+            }
+        }
+    }
+
+    pub fn sandbox(self) -> &'static str {
+        match self {
+            Boundary::Docker => "docker",
+            _ => "local",
+        }
+    }
+
+    /// How a program is started in it. The user is another one only as far as programs can see: files stay those of
+    /// whoever runs the tests.
+    fn command(self, program: &str) -> Vec<String> {
+        const USER: [&str; 4] = ["unshare", "--user", "--map-user=1000", "--map-group=1000"];
+        const FORBID: &str = "for kind in user mnt pid; do echo 0 >/proc/sys/user/max_${kind}_namespaces || exit; done; \
+                              exec setpriv --inh-caps=-all --ambient-caps=-all \"$@\"";
+        let words: Vec<&str> = match self {
+            Boundary::Namespaces | Boundary::Docker => Vec::new(),
+            Boundary::UserNamespaces => USER.to_vec(),
+            Boundary::Landlock => [&USER[..], &["--keep-caps", "sh", "-c", FORBID, "sh"]].concat(),
+        };
+        let words = words.into_iter().chain([program]);
+        words.map(str::to_owned).collect()
+    }
+}
+
 /// A folder for one test, and the program with settings of its own.
 pub struct Place {
     pub folder: tempfile::TempDir,
+    boundary: Boundary,
 }
 
 impl Place {
     pub fn new() -> Self {
+        Place::within(Boundary::Namespaces)
+    }
+
+    pub fn within(boundary: Boundary) -> Self {
         Place {
             folder: tempfile::tempdir().unwrap(),
+            boundary,
         }
     }
 
@@ -21,9 +87,11 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    /// The program, with no settings of whoever runs the tests, and one cache for all tests.
+    /// The program, with no settings of whoever runs the tests, and one cache for all tests within the same boundary.
     pub fn testwright(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_testwright"));
+        let words = self.boundary.command(env!("CARGO_BIN_EXE_testwright"));
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();
             if name.starts_with("OPENAI_")
@@ -33,10 +101,14 @@ impl Place {
                 command.env_remove(name.as_ref());
             }
         }
+        let cache = match self.boundary {
+            Boundary::Namespaces | Boundary::Docker => "cache".to_owned(),
+            other => format!("cache-{other:?}"),
+        };
         command
             .env(
                 "TESTWRIGHT_CACHE",
-                Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"),
+                Path::new(env!("CARGO_TARGET_TMPDIR")).join(cache),
             )
             .env("XDG_CONFIG_HOME", self.path("config"))
             .stdin(Stdio::null());

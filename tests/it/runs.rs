@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::program::{Place, calls, ended, example, says};
+use crate::program::{Boundary, Place, calls, ended, example, says};
 use crate::server::{Response, Server};
 
 const TEST: &str = "def test_cut_leaves_no_separator_at_the_end():\n    \
@@ -69,6 +69,19 @@ fn the_example_ends_in_an_accepted_test_without_a_key() {
         .output()
         .unwrap();
     ended(&applied, 0);
+}
+
+/// Where code has another path in each sandbox too: the package must be found there.
+#[test]
+fn the_example_ends_in_an_accepted_test_within_every_boundary() {
+    for boundary in Boundary::all() {
+        let place = Place::within(boundary);
+        let output = place
+            .run_example(&["--sandbox", boundary.sandbox(), "--python", "3.11"])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{boundary:?}: {output:?}");
+    }
 }
 
 #[test]

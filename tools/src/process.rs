@@ -83,8 +83,8 @@ impl Finished {
     }
 }
 
-/// The environment of every program that a tool starts: nothing that the toolbox itself was given except
-/// `PATH`, and what the configuration adds.
+/// The environment of every program that a tool starts: nothing that the toolbox itself was given except `PATH` and
+/// `PYTHONPATH` (a sandbox without an own root says there where editable installs are), and what the configuration adds.
 pub fn environment(config: &Config) -> BTreeMap<String, String> {
     const SYSTEM: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
     let mut env = BTreeMap::from(
@@ -105,6 +105,13 @@ pub fn environment(config: &Config) -> BTreeMap<String, String> {
         std::env::var("PATH").unwrap_or_else(|_| SYSTEM.to_owned()),
     );
     env.extend(config.env.clone());
+    if let Ok(given) = std::env::var("PYTHONPATH") {
+        let path = match config.env.get("PYTHONPATH") {
+            Some(configured) => format!("{given}:{configured}"),
+            None => given,
+        };
+        env.insert("PYTHONPATH".into(), path);
+    }
     if let Some(folder) = config.python.parent().filter(|f| !f.as_os_str().is_empty()) {
         let path = env.get("PATH").map_or(SYSTEM, String::as_str);
         let path = format!("{}:{path}", folder.display());

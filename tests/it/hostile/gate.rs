@@ -3,12 +3,12 @@
 //! Each of these plants something with `run_python` and submits a test that passes on the code as it is. Nothing of it
 //! may be accepted.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::program::{Place, calls, docker_answers};
+use crate::program::{Boundary, Place, calls};
 
 /// Passes on the code of the example.
 const PASSING: &str = "def test_bread_stays_bread():\n    assert slugify(\"bread\") == \"bread\"\n";
@@ -29,8 +29,8 @@ fn submit() -> Value {
 }
 
 /// What the gate found wrong with the last submission of a run of these replies; nothing if it was accepted.
-fn findings(replies: &[Value], sandbox: &str) -> Vec<String> {
-    let place = Place::new();
+fn findings(replies: &[Value], boundary: Boundary) -> Vec<String> {
+    let place = Place::within(boundary);
     let model = place.recording(replies);
     let steps = replies.len().to_string();
     let output = place
@@ -42,7 +42,7 @@ fn findings(replies: &[Value], sandbox: &str) -> Vec<String> {
             "--max-steps",
             &steps,
             "--sandbox",
-            sandbox,
+            boundary.sandbox(),
             "--python",
             "3.11",
         ])
@@ -66,19 +66,17 @@ fn findings(replies: &[Value], sandbox: &str) -> Vec<String> {
 
 /// The submission is not accepted, because its test passes.
 #[track_caller]
-fn passes(replies: &[Value], sandbox: &str) {
-    let found = findings(replies, sandbox).join("\n");
+fn passes(replies: &[Value], boundary: Boundary) {
+    let found = findings(replies, boundary).join("\n");
     assert!(
         found.contains("no contributed test fails on this code"),
-        "{sandbox}: the gate found: {found:?}"
+        "{boundary:?}: the gate found: {found:?}"
     );
 }
 
-/// On both backends, where there is an engine.
 fn everywhere(replies: impl Fn() -> Vec<Value>) {
-    passes(&replies(), "local");
-    if docker_answers() {
-        passes(&replies(), "docker");
+    for boundary in Boundary::all() {
+        passes(&replies(), boundary);
     }
 }
 
@@ -202,7 +200,7 @@ fn a_shared_file_that_changes_the_code() {
         "open('tests/__init__.py', 'w').write('import slugs\\nold = slugs.slugify\\nslugs.slugify = lambda *a, **k: old(*a, **k) + \\'-\\'\\n')\n\
          open('tests/test_new.py', 'w').write('import slugs\\n\\ndef test_bread():\\n    assert slugs.slugify(\\'bread\\') == \\'bread\\'\\n')",
     );
-    let found = findings(&[shared, submit()], "local").join("\n");
+    let found = findings(&[shared, submit()], Boundary::Namespaces).join("\n");
     let expected = "the change breaks existing tests, which pass without it: tests/test_slug.py::";
     assert!(found.contains(expected), "the gate found: {found:?}");
 }
@@ -211,8 +209,8 @@ fn a_shared_file_that_changes_the_code() {
 fn a_module_in_the_place_of_the_package() {
     let module = python("open('tests/slugs.py', 'w').write('slugify = str.upper\\n')");
     let replies = [module, insert(PASSING), submit()];
-    passes(&replies, "local");
-    let found = findings(&replies, "local").join("\n");
+    passes(&replies, Boundary::Namespaces);
+    let found = findings(&replies, Boundary::Namespaces).join("\n");
     let expected =
         "tests/slugs.py: tests would import it in the place of `slugs`; give it another name";
     assert!(found.contains(expected), "the gate found: {found:?}");
@@ -222,7 +220,7 @@ fn a_module_in_the_place_of_the_package() {
 #[test]
 fn a_file_of_many_megabytes() {
     let large = python("open('tests/data.bin', 'wb').truncate(30 << 20)");
-    let found = findings(&[large, insert(PASSING), submit()], "local").join("\n");
+    let found = findings(&[large, insert(PASSING), submit()], Boundary::Namespaces).join("\n");
     let expected = "tests/data.bin: it has 30720 KiB; a file in a test patch has at most 2048 KiB";
     assert!(found.contains(expected), "the gate found: {found:?}");
 }
@@ -253,12 +251,9 @@ pathlib.Path("tests/conftest.py").write_text(HOOK)
         "HOOK = {}\n{settings}",
         serde_json::to_string(HOOK).unwrap()
     );
-    for sandbox in ["local", "docker"] {
-        if sandbox == "docker" && !docker_answers() {
-            continue;
-        }
+    for boundary in Boundary::all() {
         let replies = [python(&settings), insert(PASSING), submit()];
-        assert_ne!(findings(&replies, sandbox), Vec::<String>::new());
+        assert_ne!(findings(&replies, boundary), Vec::<String>::new());
     }
 }
 
@@ -279,11 +274,8 @@ const FORGER: &str = r#"def test_forger():
 
 #[test]
 fn a_test_that_writes_its_own_record() {
-    for sandbox in ["local", "docker"] {
-        if sandbox == "docker" && !docker_answers() {
-            continue;
-        }
-        let found = findings(&[insert(FORGER), submit()], sandbox).join("\n");
+    for boundary in Boundary::all() {
+        let found = findings(&[insert(FORGER), submit()], boundary).join("\n");
         // By what it names, and by what it cannot change from there.
         assert!(found.contains("speaks of `testwright_record`"), "{found}");
         assert!(
@@ -297,17 +289,14 @@ fn a_test_that_writes_its_own_record() {
 fn the_example_is_accepted_all_the_same() {
     let test = "def test_cut_leaves_no_separator_at_the_end():\n    \
                 assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
-    for sandbox in ["local", "docker"] {
-        if sandbox == "docker" && !docker_answers() {
-            continue;
-        }
+    for boundary in Boundary::all() {
         let replies = [python(UNCHECKED_BYTECODE), insert(test), submit()];
-        assert_eq!(findings(&replies, sandbox), Vec::<String>::new());
+        assert_eq!(findings(&replies, boundary), Vec::<String>::new());
     }
 }
 
-/// The toolbox among what a process started, directly or not; not one that only waits for a submission.
-fn toolbox_below(root: u32) -> Option<i32> {
+/// The toolbox among what these processes started, directly or not; not one that only waits for a submission.
+fn toolbox_below(roots: &[u32]) -> Option<i32> {
     let mut parents = std::collections::HashMap::new();
     let mut sleeping = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -333,7 +322,7 @@ fn toolbox_below(root: u32) -> Option<i32> {
     for snippet in sleeping {
         let mut at = snippet;
         while let Some(parent) = parents.get(&at).copied().filter(|parent| *parent > 1) {
-            if parent == root {
+            if roots.contains(&parent) {
                 return parents.get(&snippet)?.to_owned().try_into().ok();
             }
             at = parent;
@@ -342,13 +331,40 @@ fn toolbox_below(root: u32) -> Option<i32> {
     None
 }
 
+/// The process, and the first ones of its containers.
+fn with_containers(process: u32) -> Vec<u32> {
+    let docker = |arguments: &[&str]| {
+        let output = Command::new("docker").args(arguments).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let listed = docker(&["ps", "--format", "{{.ID}} {{.Label \"testwright.owner\"}}"]);
+    let owner = format!("/{process}/");
+    let of_process = listed
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .filter(|(_, label)| label.contains(&owner));
+    let shims = of_process.filter_map(|(id, _)| {
+        let first = docker(&["inspect", "--format", "{{.State.Pid}}", id]);
+        let first: u32 = first.trim().parse().ok()?;
+        // What `exec` starts is a sibling of the first process.
+        let stat = std::fs::read_to_string(format!("/proc/{first}/stat")).ok()?;
+        stat.rsplit_once(')')?
+            .1
+            .split_whitespace()
+            .nth(1)?
+            .parse()
+            .ok()
+    });
+    std::iter::once(process).chain(shims).collect()
+}
+
 /// Starts a run of these replies and kills the toolbox as often as a snippet runs.
-fn killed(replies: &[Value], times: usize) -> Place {
-    let place = Place::new();
+fn killed(replies: &[Value], times: usize, boundary: Boundary) -> Place {
+    let place = Place::within(boundary);
     let model = place.recording(replies);
     let mut child = place
         .run_example(&["--approach", "testwright", "--model", &model])
-        .args(["--sandbox", "local"])
+        .args(["--sandbox", boundary.sandbox(), "--python", "3.11"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -357,7 +373,11 @@ fn killed(replies: &[Value], times: usize) -> Place {
     for _ in 0..times {
         let begun = Instant::now();
         let toolbox = loop {
-            match toolbox_below(child.id()) {
+            let roots = match boundary {
+                Boundary::Docker => with_containers(child.id()),
+                _ => vec![child.id()],
+            };
+            match toolbox_below(&roots) {
                 Some(toolbox) if Some(toolbox) != last => break toolbox,
                 _ => {}
             }
@@ -365,7 +385,7 @@ fn killed(replies: &[Value], times: usize) -> Place {
             assert!(begun.elapsed() < Duration::from_secs(300));
             std::thread::sleep(Duration::from_millis(50));
         };
-        let killed = std::process::Command::new("kill")
+        let killed = Command::new("kill")
             .args(["-9", &toolbox.to_string()])
             .status();
         assert!(killed.unwrap().success());
@@ -380,15 +400,19 @@ const SLEEP: &str =
 
 #[test]
 fn a_killed_toolbox_is_started_again_and_the_call_answered() {
-    let place = killed(
-        &[
+    for boundary in Boundary::all() {
+        let replies = [
             insert(PASSING),
             python(SLEEP),
             python("print(open('tests/left.txt').read(), 'is left')"),
             submit(),
-        ],
-        1,
-    );
+        ];
+        let place = killed(&replies, 1, boundary);
+        answered_after_the_kill(&place);
+    }
+}
+
+fn answered_after_the_kill(place: &Place) {
     let events = place.events();
     let answers: Vec<&str> = events
         .iter()
@@ -409,7 +433,8 @@ fn a_killed_toolbox_is_started_again_and_the_call_answered() {
 
 #[test]
 fn a_toolbox_that_is_ended_again_and_again_ends_the_run() {
-    let place = killed(&[python(SLEEP), python(SLEEP), python(SLEEP), submit()], 3);
+    let replies = [python(SLEEP), python(SLEEP), python(SLEEP), submit()];
+    let place = killed(&replies, 3, Boundary::Namespaces);
     let record = place.json("run.json");
     let (outcome, message) = (&record["outcome"], &record["message"]);
     assert_eq!(outcome, "nothing", "{message}");

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nix::errno::Errno;
@@ -82,11 +82,21 @@ pub struct Tracker {
 
 #[derive(Serialize, Deserialize)]
 struct Kept {
+    /// As seen from the folder in which this is kept: a copy of a sandbox may have both in another place.
     workspace: PathBuf,
     files: BTreeMap<String, State>,
 }
 
 const KEPT_IN: &str = "baseline.json";
+
+fn seen_from(folder: &Path, path: &Path) -> PathBuf {
+    let (mut folder, mut path) = (folder.components().peekable(), path.components().peekable());
+    while folder.peek().is_some() && folder.peek() == path.peek() {
+        folder.next();
+        path.next();
+    }
+    folder.map(|_| Component::ParentDir).chain(path).collect()
+}
 
 impl Tracker {
     pub fn open(root: &Path, base: &Archive, scratch: &Path) -> Result<Tracker, ToolError> {
@@ -95,9 +105,10 @@ impl Tracker {
             same: HashMap::new(),
         };
         let kept = scratch.join(KEPT_IN);
+        let workspace = seen_from(scratch, root);
         if let Ok(bytes) = fs::read(&kept)
             && let Ok(known) = serde_json::from_slice::<Kept>(&bytes)
-            && known.workspace == root
+            && known.workspace == workspace
         {
             tracker.baseline = known.files;
             return Ok(tracker);
@@ -110,7 +121,7 @@ impl Tracker {
             }
         }
         let known = Kept {
-            workspace: root.to_path_buf(),
+            workspace,
             files: tracker.baseline.clone(),
         };
         let bytes = serde_json::to_vec(&known).map_err(|e| ToolError::Broken(e.to_string()))?;

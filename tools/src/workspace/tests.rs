@@ -238,6 +238,20 @@ fn changes_leave_out_the_baseline_and_what_git_ignores() {
 }
 
 #[test]
+fn a_copy_in_another_place_has_the_same_changes() {
+    let f = Fixture::with(&[("a.py", b"a\n")], |root| {
+        fs::write(root.join("generated.py"), "x\n").unwrap();
+    });
+    fs::write(f.root().join("a.py"), "b\n").unwrap();
+    let elsewhere = f.folder.path().with_extension("copy");
+    fs::rename(f.folder.path(), &elsewhere).unwrap();
+    let copy = Workspace::open(config(&elsewhere)).unwrap().changes();
+    fs::rename(&elsewhere, f.folder.path()).unwrap();
+    let paths: Vec<String> = copy.unwrap().into_iter().map(|c| c.path).collect();
+    assert_eq!(paths, ["a.py"]);
+}
+
+#[test]
 fn a_change_of_the_same_size_and_second_is_seen() {
     let mut f = Fixture::new(&[("a.py", b"x = 1\n")]);
     let path = f.root().join("a.py");
