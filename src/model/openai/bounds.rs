@@ -100,7 +100,7 @@ impl Reader {
                 }
                 Ok(None) => {
                     self.response = None;
-                    let rest = self.lines.take().map(|lines| lines.pending);
+                    let rest = self.lines.take().map(|lines| without_mark(lines.pending));
                     self.ready.extend(rest.filter(|rest| !rest.is_empty()));
                 }
                 Err(error) => {
@@ -168,20 +168,28 @@ impl Lines {
     }
 
     fn end_line(&mut self, ready: &mut VecDeque<Vec<u8>>) {
-        let line = std::mem::take(&mut self.pending);
+        let line = without_mark(std::mem::take(&mut self.pending));
         let is_blank = matches!(line[..], [b'\n' | b'\r', ..]);
         let is_first = self.event == 0;
         self.event = if is_blank { 0 } else { self.event + line.len() };
-        let field = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&line);
         // Neither comments, nor an id, which the reader would copy for each event that follows.
         let is_wanted = match is_blank {
             true => !is_first,
-            false => field.starts_with(b"data") || field.starts_with(b"event"),
+            false => line.starts_with(b"data") || line.starts_with(b"event"),
         };
         if is_wanted {
             ready.push_back(line);
         }
     }
+}
+
+/// Without the byte order mark that may begin a stream: the reader of events panics on one.
+fn without_mark(mut line: Vec<u8>) -> Vec<u8> {
+    let mark = "\u{feff}".as_bytes();
+    while line.starts_with(mark) {
+        line.drain(..mark.len());
+    }
+    line
 }
 
 #[cfg(test)]
@@ -194,7 +202,11 @@ mod tests {
         for piece in text.as_bytes().chunks(size) {
             assert_eq!(lines.add(piece, &mut ready), Ok(()));
         }
-        ready.extend([lines.pending].into_iter().filter(|l| !l.is_empty()));
+        ready.extend(
+            [without_mark(lines.pending)]
+                .into_iter()
+                .filter(|l| !l.is_empty()),
+        );
         let text = |line: Vec<u8>| String::from_utf8_lossy(&line).into_owned();
         ready.into_iter().map(text).collect()
     }
@@ -203,7 +215,7 @@ mod tests {
     fn lines_are_the_same_in_whatever_pieces_they_come() {
         let text = "\u{feff}data: ä\r\n: hello\r\n\r\nid: 7\revent: x\rdata: 1\r\r\n\n\ndata: [\ndata\ndata: ]\n\nretry: 3\ndata: 2";
         let expected = [
-            "\u{feff}data: ä\r\n",
+            "data: ä\r\n",
             "\r\n",
             "event: x\r",
             "data: 1\r",

@@ -24,6 +24,17 @@ async fn hostile_counts_of_tokens_do_not_start_again_from_nothing() {
     );
 }
 
+#[tokio::test]
+async fn a_byte_order_mark_before_a_hostile_stream_is_no_part_of_it() {
+    let chunk = json!({"id": "x", "object": "chat.completion.chunk", "created": 0, "model": "m", "choices": [
+        {"index": 0, "delta": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}]});
+    let body = format!("\u{feff}data: {chunk}\n\ndata: [DONE]\n\n");
+    let kind = ("content-type".to_owned(), "text/event-stream".to_owned());
+    let server = Server::new(vec![Act::Answer(200, vec![kind], body)]).await;
+    let reply = client(&server, true).complete(&request()).await;
+    assert_eq!(reply.unwrap().content, "x");
+}
+
 /// A reply without end, to one who would ask eight times: what the error says, and how many MiB were sent.
 async fn flooded(stream: bool, kind: &'static str, piece: &[u8]) -> (ModelError, usize) {
     const MOST: usize = 160 << 20;
