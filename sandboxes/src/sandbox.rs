@@ -242,7 +242,6 @@ pub async fn output(
     command: &Command,
     deadline: Duration,
 ) -> Result<Output> {
-    use tokio::io::AsyncReadExt;
     let Process {
         stdin,
         stdout,
@@ -251,20 +250,7 @@ pub async fn output(
     } = sandbox.spawn(command).await?;
     drop(stdin);
     let work = async {
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        // What runs there may be theirs.
-        let (mut stdout, mut stderr) = (stdout.take(MOST_OUTPUT), stderr.take(MOST_OUTPUT));
-        tokio::try_join!(stdout.read_to_end(&mut out), stderr.read_to_end(&mut err))?;
-        if stdout.limit() == 0 || stderr.limit() == 0 {
-            return Err(SandboxError::new(
-                crate::error::ErrorKind::System,
-                format!(
-                    "`{}` printed {} MiB and more",
-                    command.argv.join(" "),
-                    MOST_OUTPUT >> 20
-                ),
-            ));
-        }
+        let (out, err) = tokio::try_join!(bounded(command, stdout), bounded(command, stderr))?;
         Ok(Output {
             code: exit.await?,
             stdout: out,
@@ -282,4 +268,23 @@ pub async fn output(
             ),
         )),
     }
+}
+
+/// What runs there may be theirs, and print without end.
+async fn bounded(command: &Command, stream: impl tokio::io::AsyncRead + Unpin) -> Result<Vec<u8>> {
+    use tokio::io::AsyncReadExt;
+    let mut read = Vec::new();
+    let mut stream = stream.take(MOST_OUTPUT);
+    stream.read_to_end(&mut read).await?;
+    if stream.limit() > 0 {
+        return Ok(read);
+    }
+    Err(SandboxError::new(
+        crate::error::ErrorKind::System,
+        format!(
+            "`{}` printed {} MiB and more",
+            command.argv.join(" "),
+            MOST_OUTPUT >> 20
+        ),
+    ))
 }

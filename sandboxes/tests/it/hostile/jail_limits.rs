@@ -275,3 +275,36 @@ async fn holes_stay_holes_in_states() {
         );
     }
 }
+
+/// The host reads no more of it than it has to, and does not wait for its end.
+async fn print_without_end(sandbox: &dyn Sandbox) {
+    for script in ["yes", "yes >&2"] {
+        let begun = Instant::now();
+        let hour = Duration::from_secs(3600);
+        let said =
+            testwright_sandboxes::sandbox::output(sandbox, &Command::shell(script), hour).await;
+        let error = said.unwrap_err().to_string();
+        assert!(error.contains("printed 64 MiB and more"), "{error}");
+        assert!(begun.elapsed() < hour / 10, "{:?}", begun.elapsed());
+    }
+    sandbox.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_program_prints_without_end_is_not_read_to_the_end() {
+    for force in [Isolation::Namespaces, Isolation::Landlock] {
+        let cache = tempfile::tempdir().unwrap();
+        if let Some(backend) = local(cache.path(), force) {
+            let sandbox = backend.start(&spec(python())).await.unwrap();
+            print_without_end(&*sandbox).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn docker_what_a_program_prints_without_end_is_not_read_to_the_end() {
+    let Some(docker) = docker().await else { return };
+    let start = Start::Python("3.11".to_owned());
+    let sandbox = docker.start(&spec(start)).await.unwrap();
+    print_without_end(&*sandbox).await;
+}
