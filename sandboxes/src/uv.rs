@@ -123,12 +123,15 @@ fn install(folder: &Path) -> std::result::Result<PathBuf, String> {
             text.trim().lines().last().unwrap_or_default()
         ));
     }
-    let aside = aside.keep();
-    if folder.exists() {
+    let program = folder.join("bin/uv");
+    // Another process may have been quicker, and be using its own.
+    if check(&program).is_err() {
         let _ = std::fs::remove_dir_all(folder);
+        if std::fs::rename(aside.path(), folder).is_ok() {
+            let _ = aside.keep();
+        }
     }
-    std::fs::rename(&aside, folder).map_err(|e| e.to_string())?;
-    check(&folder.join("bin/uv"))
+    check(&program)
 }
 
 #[cfg(test)]

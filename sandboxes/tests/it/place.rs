@@ -1,7 +1,8 @@
 //! A repository, the packages that it needs and a local backend, in a folder of their own: environments can be built
 //! there without the internet.
 
-use std::path::PathBuf;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -72,7 +73,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// `None` where this machine has no isolation, or no uv.
+    /// `None` where this machine has no isolation.
     pub fn new() -> Option<Place> {
         Place::within(None)
     }
@@ -96,10 +97,10 @@ impl Place {
     }
 
     pub fn on(backend: Box<dyn Backend>, folder: tempfile::TempDir) -> Option<Place> {
-        if let Err(e) = testwright_sandboxes::uv::find(None, folder.path(), false) {
-            eprintln!("skipped: {e}");
-            return None;
-        }
+        // Where none is installed, one for all test runs.
+        let shared = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        testwright_sandboxes::uv::find(None, shared, true).unwrap();
+        symlink(shared.join("uv-program"), folder.path().join("uv-program")).unwrap();
         let place = Place {
             index: Server::index(folder.path().join("wheels"), Some(LOGIN)),
             folder,

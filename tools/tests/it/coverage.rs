@@ -7,7 +7,7 @@ use serde_json::json;
 use testwright_tools::outcomes::report::Outcome;
 use testwright_tools::test_run::{Answer, Coverage, Measure, Request};
 
-use crate::project::{Project, answer, coverage_for, environment, python, test, toolbox_test};
+use crate::project::{Project, answer, coverage_for, environment, python, test, toolbox_test, uv};
 
 fn package() -> PathBuf {
     coverage_for(&python())
@@ -587,7 +587,7 @@ fn bad_requests_and_broken_environments_have_their_exit_codes() {
     request.config.python = "/nowhere/python".into();
     assert_eq!(code(&request), Some(3));
     let bare = tempfile::tempdir().unwrap();
-    let made = Command::new("uv")
+    let made = uv()
         .args(["venv", "--quiet"])
         .arg(bare.path().join("venv"))
         .status();

@@ -47,14 +47,32 @@ pub fn made(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
     done
 }
 
+/// The program `uv`: the one that is installed, or one that is made once for all test runs.
+pub fn uv() -> Command {
+    let is_installed = || Command::new("uv").arg("--version").output().is_ok();
+    static FOUND: OnceLock<PathBuf> = OnceLock::new();
+    let found = FOUND.get_or_init(|| match is_installed() {
+        true => "uv".into(),
+        false => {
+            let folder = made("uv", |aside| {
+                run(Command::new("python3").args(["-m", "venv"]).arg(aside));
+                let pip = ["-m", "pip", "install", "--quiet", "uv"];
+                run(Command::new(aside.join("bin/python")).args(pip));
+            });
+            folder.join("bin/uv")
+        }
+    });
+    Command::new(found)
+}
+
 /// The interpreter of an environment with these packages, for this version of Python (default: any).
 pub fn environment(name: &str, base: Option<&Path>, packages: &[&str]) -> PathBuf {
     let folder = made(&format!("python-{name}"), |aside| {
         let base = base.unwrap_or(Path::new("python3"));
-        run(Command::new("uv")
+        run(uv()
             .args(["venv", "--quiet", "--python"])
             .args([base, aside]));
-        let mut install = Command::new("uv");
+        let mut install = uv();
         install.args(["pip", "install", "--quiet", "--python"]);
         run(install.arg(aside.join("bin/python")).args(packages));
     });
@@ -67,7 +85,7 @@ pub fn coverage_for(python: &Path) -> PathBuf {
     let mark = &path[path.len().saturating_sub(80)..];
     made(&format!("coverage-{mark}"), |aside| {
         let only = ["--only-binary", ":all:", "coverage", "--python"];
-        run(Command::new("uv")
+        run(uv()
             .args(["pip", "install", "--quiet"])
             .args(only)
             .arg(python)

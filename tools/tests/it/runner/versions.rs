@@ -1,12 +1,11 @@
 //! The oldest and the newest Python and pytest that the plugin is for, with xdist asked for by the repository.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use testwright_tools::outcomes::report::Outcome;
 
 use super::PKG;
-use crate::project::{Project, answer, environment, outcomes};
+use crate::project::{Project, answer, environment, outcomes, uv};
 
 const TESTS: &str = "\
 import unittest, pytest
@@ -66,7 +65,7 @@ fn interpreter(version: &str) -> Option<PathBuf> {
         "--no-project",
         version,
     ];
-    let found = Command::new("uv").args(find).output().unwrap();
+    let found = uv().args(find).output().unwrap();
     if !found.status.success() {
         eprintln!("skipped: there is no Python {version} here");
         return None;

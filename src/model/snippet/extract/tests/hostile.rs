@@ -4,7 +4,7 @@
 use super::*;
 use crate::model::snippet::extract::claims;
 
-const LARGE: usize = 1 << 20;
+const LARGE: usize = 1 << 18;
 
 fn held(issue: &Issue) -> usize {
     issue.parts.iter().map(|part| part.heading.len()).sum()
