@@ -4,7 +4,7 @@
 use super::*;
 use crate::model::snippet::extract::claims;
 
-const LARGE: usize = 1 << 18;
+const LARGE: usize = 1 << 20;
 
 fn held(issue: &Issue) -> usize {
     issue.parts.iter().map(|part| part.heading.len()).sum()
@@ -32,13 +32,13 @@ fn a_heading_without_end_is_not_copied_into_every_part() {
 #[test]
 fn brackets_prompts_and_indents_without_end_are_read_once() {
     let texts = [
-        format!("T\n\nf(x {}", "()".repeat(LARGE / 2)),
-        format!("T\n\n{}", "f(x) ".repeat(LARGE / 20)),
-        format!("T\n\n>>> f(\n{}", "... f(\n".repeat(LARGE / 7)),
-        format!("T\n\n```python\nf\n{}```\n", " x\n".repeat(LARGE / 6)),
-        format!("T\n\n{}", "```\nx\n".repeat(LARGE / 20)),
-        format!("T\n\n{}", "<!--".repeat(LARGE / 4)),
-        format!("T\n\n{}", "`` ".repeat(LARGE / 20)),
+        format!("T\n\nf(x {}", "()".repeat(LARGE / 8)),
+        format!("T\n\n{}", "f(x) ".repeat(LARGE / 80)),
+        format!("T\n\n>>> f(\n{}", "... f(\n".repeat(LARGE / 28)),
+        format!("T\n\n```python\nf\n{}```\n", " x\n".repeat(LARGE / 24)),
+        format!("T\n\n{}", "```\nx\n".repeat(LARGE / 80)),
+        format!("T\n\n{}", "<!--".repeat(LARGE / 16)),
+        format!("T\n\n{}", "`` ".repeat(LARGE / 80)),
     ];
     for text in texts {
         let issue = extract(&text);
