@@ -15,7 +15,8 @@ impl Lines {
     /// The text with `\n` alone, and what it had. A file of mixed line ends is left as it is.
     pub fn split(text: &str) -> (String, Lines) {
         let ends = text.matches('\n').count();
-        if ends > 0 && text.matches("\r\n").count() == ends {
+        let is_mixed = text.contains("\r\r\n");
+        if ends > 0 && text.matches("\r\n").count() == ends && !is_mixed {
             (text.replace("\r\n", "\n"), Lines::CrLf)
         } else {
             (text.to_owned(), Lines::Lf)

@@ -153,4 +153,5 @@ fn line_ends_are_kept() {
     assert_eq!((text.as_str(), lines), ("a\nb\n", Lines::CrLf));
     assert_eq!(lines.join("a\nc\n"), "a\r\nc\r\n");
     assert_eq!(Lines::split("a\r\nb\n").1, Lines::Lf);
+    assert_eq!(Lines::split("a\r\nb\r\r\n").1, Lines::Lf);
 }
