@@ -337,19 +337,3 @@ fn wrong_input_gets_one_line_with_a_hint() {
     );
     assert!(!Path::new(&bench.place.path("out/report.json")).exists());
 }
-
-fn has_docker() -> bool {
-    let engine = Command::new("docker")
-        .args(["image", "inspect", "testwright/python:3.11"])
-        .output();
-    let is_there = engine.is_ok_and(|output| output.status.success());
-    let is_needed = std::env::var_os("TESTWRIGHT_REQUIRE_DOCKER").is_some_and(|value| value == "1");
-    assert!(
-        is_there || !is_needed,
-        "there is no Docker engine with the image testwright/python:3.11"
-    );
-    if !is_there {
-        eprintln!("skipped: there is no Docker engine with the image testwright/python:3.11");
-    }
-    is_there
-}

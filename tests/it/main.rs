@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod architecture;
+#[path = "../../sandboxes/tests/it/base_image.rs"]
+mod base_image;
 mod eval;
 mod hostile;
 mod issues;

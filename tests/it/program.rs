@@ -29,7 +29,7 @@ impl Boundary {
     fn is_here(self) -> bool {
         match self {
             Boundary::Namespaces => true,
-            Boundary::Docker => docker_answers(),
+            Boundary::Docker => crate::base_image::is_there(),
             Boundary::UserNamespaces | Boundary::Landlock => {
                 let words = self.command("true");
                 let ended = Command::new(&words[0]).args(&words[1..]).status();
@@ -186,19 +186,6 @@ pub fn says(content: &str) -> Value {
         "content": content, "calls": [], "malformed": [], "finish": "stop",
         "usage": {"prompt_tokens": 1000, "cached_tokens": 0, "completion_tokens": 50, "dollars": null},
     })
-}
-
-/// Is there a Docker engine with the image that tests need? Where it is required, it is an error if not.
-pub fn docker_answers() -> bool {
-    let image = ["image", "inspect", "testwright/python:3.11"];
-    let found = Command::new("docker").args(image).output();
-    let there = found.is_ok_and(|output| output.status.success());
-    let required = std::env::var_os("TESTWRIGHT_REQUIRE_DOCKER").is_some_and(|value| value == "1");
-    assert!(
-        there || !required,
-        "no Docker engine with testwright/python:3.11"
-    );
-    there
 }
 
 pub fn code(output: &Output) -> i32 {

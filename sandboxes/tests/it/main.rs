@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod base_image;
 mod conformance;
 mod coverage;
 mod docker;

@@ -189,7 +189,7 @@ fn what_a_prediction_leaves_behind_reaches_no_other_one() {
 
 #[test]
 fn docker_what_a_prediction_leaves_behind_reaches_no_other_one() {
-    if crate::eval::has_docker() {
+    if crate::base_image::is_there() {
         nothing_is_left(&["--sandbox", "docker"]);
     }
 }

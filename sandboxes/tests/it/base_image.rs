@@ -1,0 +1,86 @@
+//! The image from which tests start in Docker. Where an engine answers and lacks it, it is made, once, by the project's
+//! own script; where that cannot be, or no engine answers, these tests are skipped. With `TESTWRIGHT_REQUIRE_DOCKER=1`
+//! nothing is skipped: then it is a failure. Used by the tests of other crates too.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+const IMAGE: &str = "testwright/python:3.11";
+const SCRIPT: &str = "sandboxes/base-images/make-base-image";
+
+pub fn is_there() -> bool {
+    static THERE: OnceLock<bool> = OnceLock::new();
+    *THERE.get_or_init(|| match found_or_made() {
+        Ok(()) => true,
+        Err(why) => {
+            let is_required = std::env::var("TESTWRIGHT_REQUIRE_DOCKER").is_ok_and(|v| v == "1");
+            assert!(!is_required, "TESTWRIGHT_REQUIRE_DOCKER=1, but {why}");
+            eprintln!("skipped: {why}");
+            false
+        }
+    })
+}
+
+fn found_or_made() -> Result<(), String> {
+    let docker = |arguments: &[&str]| {
+        let output = Command::new("docker").args(arguments).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    let is_there = || docker(&["image", "inspect", IMAGE]);
+    if is_there() {
+        return Ok(());
+    }
+    if !docker(&["version"]) {
+        return Err("no Docker engine answers".to_owned());
+    }
+    // Tests are many processes: one makes it, and the others wait.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let lock = File::create(folder.join("base-image.lock")).map_err(|e| e.to_string())?;
+    lock.lock().map_err(|e| e.to_string())?;
+    if is_there() {
+        return Ok(());
+    }
+    let failed = folder.join("base-image.failed");
+    if let Ok(why) = std::fs::read_to_string(&failed)
+        && is_fresh(&failed)
+    {
+        return Err(why);
+    }
+    say(&format!(
+        "{IMAGE} is made by {SCRIPT}, which takes some minutes"
+    ));
+    let script = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .map(|folder| folder.join(SCRIPT))
+        .find(|script| script.is_file())
+        .ok_or("there is no script that makes the image")?;
+    let made = Command::new(script).args(["--python", "3.11"]).output();
+    let why = match made {
+        Ok(output) if output.status.success() => return Ok(()),
+        Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let why = format!("the engine lacks {IMAGE}, and it cannot be made here: {why}");
+    let _ = std::fs::write(&failed, &why);
+    Err(why)
+}
+
+/// Within one run of the tests it is not tried again.
+fn is_fresh(file: &Path) -> bool {
+    let modified = std::fs::metadata(file).and_then(|found| found.modified());
+    modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < Duration::from_secs(600)))
+}
+
+/// On the screen, past whoever collects what tests print.
+fn say(text: &str) {
+    use std::io::Write;
+    match File::options().write(true).open("/dev/tty") {
+        Ok(mut terminal) => {
+            let _ = writeln!(terminal, "{text}");
+        }
+        Err(_) => eprintln!("{text}"),
+    }
+}
