@@ -3,8 +3,8 @@
 
 mod agreement;
 mod coverage;
-mod dots;
-mod flows;
+mod forest_plot;
+mod sankey;
 mod slowest;
 mod svg;
 
@@ -25,12 +25,12 @@ const WIDTH: f64 = 380.0;
 /// The plots of a section. `labels` as for its tables.
 pub(super) fn plots(section: &str, report: &Report, labels: &[String]) -> Vec<Plot> {
     match section {
-        "rates" => dots::rates(report),
+        "rates" => forest_plot::rates(report),
         "agreement" => agreement::plots(report, labels),
         "coverage" => coverage::plots(report, labels),
-        "flows" => flows::plots(report, labels),
-        "repositories" => dots::repositories(report),
-        "lengths" => dots::lengths(report),
+        "flows" => sankey::plots(report, labels),
+        "repositories" => forest_plot::repositories(report),
+        "lengths" => forest_plot::lengths(report),
         "time" => slowest::plots(report),
         _ => Vec::new(),
     }

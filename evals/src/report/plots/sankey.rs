@@ -1,5 +1,5 @@
-//! How the outcomes of contributed tests change from the old code (left) to the new (right): ribbons as thick as tests are
-//! many, in the colour of the outcome on the old code.
+//! A Sankey diagram: how the outcomes of contributed tests change from the old code (left) to the new (right), as ribbons as
+//! thick as tests are many, in the colour of the outcome on the old code.
 
 use std::collections::BTreeMap;
 

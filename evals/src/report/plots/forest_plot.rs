@@ -1,4 +1,5 @@
-//! Rates as dots with whiskers, one row for each prediction set, under the name of what is measured.
+//! A forest plot: rates as dots with their intervals as whiskers, one row for each prediction set, under the name of what is
+//! measured.
 
 use super::svg::{Anchor, Svg, cut};
 use super::{Plot, WIDTH};
