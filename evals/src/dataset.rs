@@ -1,11 +1,11 @@
-//! Datasets in the shape of SWE-bench and of those made from it (Lite, Verified, SWT-bench, TDD-Bench-Verified): one
+//! Datasets in the format of SWE-bench and of those made from it (Lite, Verified, SWT-bench, TDD-Bench-Verified): one
 //! instance an issue, as JSON lines, a JSON array, or Parquet.
 //!
 //! Fields that are not known here are kept.
 
-mod names;
+mod formats;
+mod python_literals;
 mod selection;
-mod shapes;
 
 use std::path::{Path, PathBuf};
 
@@ -128,7 +128,7 @@ fn instance(value: Value) -> Result<Instance, String> {
     let Value::Object(mut fields) = value else {
         return Err("it is not an object".to_owned());
     };
-    shapes::adapt(&mut fields);
+    formats::adapt(&mut fields);
     let missing: Vec<&str> = REQUIRED
         .into_iter()
         .filter(|name| match fields.get(*name) {
@@ -226,7 +226,7 @@ fn names<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String
         Ok(Names::Text(text)) if text.trim().is_empty() => Ok(None),
         Ok(Names::Text(text)) => serde_json::from_str(&text)
             .ok()
-            .or_else(|| names::python_list(&text))
+            .or_else(|| python_literals::python_list(&text))
             .map(Some)
             .ok_or_else(|| serde::de::Error::custom("a list of test names is not one")),
         Err(_) => Err(serde::de::Error::custom("a list of test names is not one")),

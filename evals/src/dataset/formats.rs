@@ -1,4 +1,4 @@
-//! Records in the shapes that datasets made from SWE-bench have, brought into SWE-bench's own.
+//! Records in the formats that datasets made from SWE-bench have, brought into SWE-bench's own.
 //!
 //! - SWT-bench's harness calls the patches `golden_code_patch` and `golden_test_patch`.
 //! - The datasets with prompts (SWE-bench's "oracle" and "BM25", SWT-bench's "zsb" and "zsp") put `patch` between tags; those
