@@ -7,7 +7,7 @@ mod compare;
 mod details;
 mod format;
 mod markdown;
-mod measure;
+mod metric;
 mod page;
 mod plots;
 mod run_facts;
@@ -29,7 +29,7 @@ pub use compare::{Comparison, Overlap, PairOfSets};
 pub use details::{
     Agreement, ClassRow, Details, Differing, Failed, Flow, Group, Histogram, Slow, Time,
 };
-pub use measure::Measure;
+pub use metric::Metric;
 pub use run_facts::RunFacts;
 pub use summary::{Power, Summary};
 

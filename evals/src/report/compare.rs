@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::measure::Measure;
+use super::metric::Metric;
 use super::sets::Set;
 use crate::graded::Graded;
 use crate::statistics::Paired;
@@ -20,7 +20,7 @@ pub struct Comparison {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PairOfSets {
-    pub measure: Measure,
+    pub measure: Metric,
     pub first: String,
     pub second: String,
     /// Instances with a verdict for both.
@@ -32,7 +32,7 @@ pub struct PairOfSets {
 /// Which instances one verdict holds for in which sets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Overlap {
-    pub measure: Measure,
+    pub measure: Metric,
     /// Instances with a verdict for all sets.
     pub instances: u64,
     /// Solved in at least one set.
@@ -56,7 +56,7 @@ pub(super) fn compare(sets: &[Set]) -> Option<Comparison> {
         })
         .collect();
     let mut pairs = Vec::new();
-    for measure in Measure::ALL {
+    for measure in Metric::ALL {
         for (at, first) in sets.iter().enumerate() {
             for (beyond, second) in sets.iter().enumerate().skip(at + 1) {
                 let both: Vec<(bool, bool)> = judged[at]
@@ -76,14 +76,14 @@ pub(super) fn compare(sets: &[Set]) -> Option<Comparison> {
             }
         }
     }
-    let overlap = Measure::ALL
+    let overlap = Metric::ALL
         .into_iter()
         .map(|measure| overlap(measure, sets, &judged))
         .collect();
     Some(Comparison { pairs, overlap })
 }
 
-fn overlap(measure: Measure, sets: &[Set], judged: &[BTreeMap<&str, &Graded>]) -> Overlap {
+fn overlap(measure: Metric, sets: &[Set], judged: &[BTreeMap<&str, &Graded>]) -> Overlap {
     let mut found = Overlap {
         measure,
         instances: 0,

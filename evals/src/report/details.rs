@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::Outcome;
 
-use super::measure::{Measure, counts};
+use super::metric::{Metric, counts};
 use super::sets::Set;
 use crate::graded::{Graded, Seconds};
 use crate::statistics::Rate;
@@ -120,8 +120,8 @@ pub(super) fn details(set: &Set) -> Details {
     let judged = set.judged();
     Details {
         by_old_class: classes(&judged),
-        strict_against_swt: agreement(&judged, Measure::Success),
-        strict_against_tdd: agreement(&judged, Measure::TddFailToPass),
+        strict_against_swt: agreement(&judged, Metric::Success),
+        strict_against_tdd: agreement(&judged, Metric::TddFailToPass),
         differing: differing(&judged),
         by_repository: by_repository(set),
         by_issue_length: LENGTHS
@@ -159,16 +159,16 @@ fn classes(judged: &[&Graded]) -> Vec<ClassRow> {
                 .collect();
             ClassRow {
                 old_class,
-                fail_to_pass: Measure::FailToPass.rate(&these),
+                fail_to_pass: Metric::FailToPass.rate(&these),
             }
         })
         .collect()
 }
 
-fn agreement(judged: &[&Graded], official: Measure) -> Agreement {
+fn agreement(judged: &[&Graded], official: Metric) -> Agreement {
     let mut agreement = Agreement::default();
     for graded in judged {
-        let count = match (Measure::FailToPass.holds(graded), official.holds(graded)) {
+        let count = match (Metric::FailToPass.holds(graded), official.holds(graded)) {
             (true, true) => &mut agreement.both,
             (true, false) => &mut agreement.only_strict,
             (false, true) => &mut agreement.only_official,
@@ -184,9 +184,9 @@ fn differing(judged: &[&Graded]) -> Vec<Differing> {
         .iter()
         .map(|g| Differing {
             instance_id: g.instance_id.clone(),
-            fail_to_pass: Measure::FailToPass.holds(g),
-            success: Measure::Success.holds(g),
-            tdd_fail_to_pass: Measure::TddFailToPass.holds(g),
+            fail_to_pass: Metric::FailToPass.holds(g),
+            success: Metric::Success.holds(g),
+            tdd_fail_to_pass: Metric::TddFailToPass.holds(g),
             reasons: g.differs.clone(),
         })
         .filter(|d| d.fail_to_pass != d.success || d.fail_to_pass != d.tdd_fail_to_pass)
@@ -214,9 +214,9 @@ fn group(name: &str, set: &Set, is_in: impl Fn(&Graded) -> bool) -> Option<Group
     (!all.is_empty()).then(|| Group {
         name: name.to_owned(),
         infrastructure: (all.len() - judged.len()) as u64,
-        fail_to_pass: Measure::FailToPass.rate(&judged),
-        success: Measure::Success.rate(&judged),
-        tdd_fail_to_pass: Measure::TddFailToPass.rate(&judged),
+        fail_to_pass: Metric::FailToPass.rate(&judged),
+        success: Metric::Success.rate(&judged),
+        tdd_fail_to_pass: Metric::TddFailToPass.rate(&judged),
     })
 }
 
@@ -237,7 +237,7 @@ fn histogram(judged: &[&Graded]) -> Histogram {
         other: vec![0; STEPS],
     };
     for graded in judged {
-        let side = match Measure::Success.holds(graded) {
+        let side = match Metric::Success.holds(graded) {
             true => &mut histogram.success,
             false => &mut histogram.other,
         };

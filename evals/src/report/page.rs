@@ -10,7 +10,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::format::{NONE, letter, old_class, percent, short_rate};
-use super::measure::{Measure, counts};
+use super::metric::{Metric, counts};
 use super::plots::{Plot, plots};
 use super::sections::{Cell, Column, Labels, Section, Table, facts, sections};
 use super::sets::Set;
@@ -252,7 +252,7 @@ fn rows(sets: &[Set]) -> Vec<Row> {
 
 fn row(set: usize, graded: &Graded) -> Row {
     let is_judged = graded.infrastructure.is_none();
-    let verdict = |measure: Measure| match measure.holds(graded) {
+    let verdict = |measure: Metric| match measure.holds(graded) {
         _ if !is_judged => NONE,
         true => "yes",
         false => "no",
@@ -269,9 +269,9 @@ fn row(set: usize, graded: &Graded) -> Row {
         repo: graded.repo.clone(),
         tokens: graded.issue_tokens,
         old_class: old_class(graded.old_class),
-        strict: verdict(Measure::FailToPass),
-        swt: verdict(Measure::Success),
-        tdd: verdict(Measure::TddFailToPass),
+        strict: verdict(Metric::FailToPass),
+        swt: verdict(Metric::Success),
+        tdd: verdict(Metric::TddFailToPass),
         delta: share(graded.coverage_delta),
         adequacy: share(graded.tdd.adequacy),
         seconds: match graded.seconds.total {

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::measure::{Measure, counts, rate};
+use super::metric::{Metric, counts, rate};
 use super::sets::Set;
 use crate::graded::Graded;
 use crate::statistics::{DISAGREEMENT_OF_RERUNS, Mean, Rate, smallest_difference};
@@ -70,11 +70,11 @@ pub struct Power {
 
 pub(super) fn summary(set: &Set) -> Summary {
     let judged = set.judged();
-    let fail_to_pass = Measure::FailToPass.rate(&judged);
+    let fail_to_pass = Metric::FailToPass.rate(&judged);
     let (success, other): (Vec<&Graded>, Vec<&Graded>) = judged
         .iter()
         .copied()
-        .partition(|g| Measure::Success.holds(g));
+        .partition(|g| Metric::Success.holds(g));
     let deltas = deltas(&judged);
     let no_lines = judged.iter().filter(|g| has_no_lines(g)).count() as u64;
     let adequacies = adequacies(&judged);
@@ -88,7 +88,7 @@ pub(super) fn summary(set: &Set) -> Summary {
         applicability: rate(&judged, |_| true),
         fail_to_any: rate(&judged, |g| g.swt.fail_to_any),
         fail_to_pass,
-        success: Measure::Success.rate(&judged),
+        success: Metric::Success.rate(&judged),
         swt_fail_to_pass: rate(&judged, |g| g.swt.fail_to_pass),
         pass_to_pass: rate(&judged, |g| g.swt.pass_to_pass),
         coverage_delta_all: Mean::of(&deltas),
@@ -96,7 +96,7 @@ pub(super) fn summary(set: &Set) -> Summary {
         coverage_delta_other: Mean::of(&self::deltas(&other)),
         coverage_delta_no_lines: no_lines,
         coverage_delta_not_measured: (judged.len() - deltas.len()) as u64 - no_lines,
-        tdd_fail_to_pass: Measure::TddFailToPass.rate(&judged),
+        tdd_fail_to_pass: Metric::TddFailToPass.rate(&judged),
         tdd_score: Mean::of(&scores),
         adequacy: Mean::of(&adequacies),
         adequacy_left_out: (judged.len() - adequacies.len()) as u64,

@@ -297,7 +297,7 @@ fn folders_are_compared_on_the_instances_that_both_have() {
     assert!(names[0].starts_with("a (") && names[0].ends_with("first)"));
     let comparison = report.comparison.unwrap();
     let pair = &comparison.pairs[0];
-    assert_eq!((pair.measure, pair.instances), (Measure::FailToPass, 2));
+    assert_eq!((pair.measure, pair.instances), (Metric::FailToPass, 2));
     assert_eq!(
         (
             pair.paired.both,

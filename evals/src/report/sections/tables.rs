@@ -9,7 +9,7 @@ use crate::report::details::{Agreement, Details, Group};
 use crate::report::format::{
     NONE, mean, old_class, outcome, p_value, percent, points, rate, seconds, short_rate,
 };
-use crate::report::{Measure, Report, Summary};
+use crate::report::{Metric, Report, Summary};
 
 type Line = (&'static str, fn(&Summary) -> String);
 
@@ -349,7 +349,7 @@ pub(super) fn comparison(report: &Report, labels: &Labels) -> Option<Section> {
         let only = only.map(|name| row.only.get(name).map_or(0, Vec::len).to_string().into());
         let figures = [row.instances, row.union, row.intersection];
         let figures = figures.map(|n| n.to_string().into());
-        let name = [Measure::title(row.measure).into()];
+        let name = [Metric::title(row.measure).into()];
         overlap.row(name.into_iter().chain(figures).chain(only));
     }
     Some(Section {

@@ -8,7 +8,7 @@ use crate::statistics::Rate;
 /// The three verdicts that can be compared with each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Measure {
+pub enum Metric {
     /// Strict fail-to-pass.
     FailToPass,
     /// SWT-bench's success.
@@ -17,26 +17,22 @@ pub enum Measure {
     TddFailToPass,
 }
 
-impl Measure {
-    pub const ALL: [Measure; 3] = [
-        Measure::FailToPass,
-        Measure::Success,
-        Measure::TddFailToPass,
-    ];
+impl Metric {
+    pub const ALL: [Metric; 3] = [Metric::FailToPass, Metric::Success, Metric::TddFailToPass];
 
     pub fn title(self) -> &'static str {
         match self {
-            Measure::FailToPass => "F→P, strict",
-            Measure::Success => "SWT-bench success",
-            Measure::TddFailToPass => "TDD-Bench F→P",
+            Metric::FailToPass => "F→P, strict",
+            Metric::Success => "SWT-bench success",
+            Metric::TddFailToPass => "TDD-Bench F→P",
         }
     }
 
     pub(super) fn holds(self, graded: &Graded) -> bool {
         let verdict = match self {
-            Measure::FailToPass => graded.strict.fail_to_pass,
-            Measure::Success => graded.swt.success,
-            Measure::TddFailToPass => graded.tdd.fail_to_pass,
+            Metric::FailToPass => graded.strict.fail_to_pass,
+            Metric::Success => graded.swt.success,
+            Metric::TddFailToPass => graded.tdd.fail_to_pass,
         };
         counts(graded) && verdict
     }
