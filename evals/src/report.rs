@@ -10,11 +10,11 @@ mod markdown;
 mod metric;
 mod page;
 mod plots;
+mod prediction_sets;
 mod run_facts;
 #[cfg(test)]
 pub(crate) mod sample;
 mod sections;
-mod sets;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -37,7 +37,7 @@ use crate::folder;
 use crate::graded::Graded;
 use crate::graded::stored::{self, Stored};
 use crate::predictions::Remark;
-use sets::Set;
+use prediction_sets::PredictionSet;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
@@ -77,7 +77,7 @@ pub struct Report {
 /// Makes the three reports of a folder of results.
 pub fn write(folder: &Path, run: &RunFacts) -> Result<Report, ReportError> {
     let (results, remarks) = results(folder)?;
-    let sets = sets::sets(results, run);
+    let sets = prediction_sets::group(results, run);
     put_all(folder, "report", sets, remarks, run)
 }
 
@@ -93,7 +93,7 @@ fn results(folder: &Path) -> Result<(Vec<Graded>, Vec<String>), ReportError> {
 /// Compares the prediction sets of several folders: `comparison.json`, `.md` and `.html` in the folder `into`. Sets of the
 /// same name are told apart by their folders.
 pub fn write_comparison(folders: &[&Path], into: &Path) -> Result<Report, ReportError> {
-    let mut all: Vec<(&Path, Set)> = Vec::new();
+    let mut all: Vec<(&Path, PredictionSet)> = Vec::new();
     let mut remarks = Vec::new();
     for folder in folders {
         let (results, odd) = results(folder)?;
@@ -102,7 +102,7 @@ pub fn write_comparison(folders: &[&Path], into: &Path) -> Result<Report, Report
         let odd = odd.into_iter().chain(run.remarks.iter().cloned());
         let odd = odd.chain(in_groups(&run.predictions));
         remarks.extend(odd.map(|r| format!("{place}: {r}")));
-        let found = sets::sets(results, &run).into_iter();
+        let found = prediction_sets::group(results, &run).into_iter();
         all.extend(found.map(|set| (*folder, set)));
     }
     let names: Vec<String> = all.iter().map(|(_, set)| set.prediction.clone()).collect();
@@ -122,7 +122,7 @@ pub fn write_comparison(folders: &[&Path], into: &Path) -> Result<Report, Report
 fn put_all(
     folder: &Path,
     name: &str,
-    mut sets: Vec<Set>,
+    mut sets: Vec<PredictionSet>,
     remarks: Vec<String>,
     run: &RunFacts,
 ) -> Result<Report, ReportError> {
@@ -141,10 +141,10 @@ fn put_all(
 }
 
 impl Report {
-    fn of(sets: &[Set], mut remarks: Vec<String>, run: &RunFacts) -> Report {
+    fn of(sets: &[PredictionSet], mut remarks: Vec<String>, run: &RunFacts) -> Report {
         remarks.extend(run.remarks.iter().cloned());
         remarks.extend(in_groups(&run.predictions));
-        let by_name = |set: &Set| set.prediction.clone();
+        let by_name = |set: &PredictionSet| set.prediction.clone();
         Report {
             run: run.clone(),
             remarks,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::metric::Metric;
-use super::sets::Set;
+use super::prediction_sets::PredictionSet;
 use crate::graded::Graded;
 use crate::statistics::Paired;
 
@@ -44,7 +44,7 @@ pub struct Overlap {
 }
 
 /// `None` for less than two sets.
-pub(super) fn compare(sets: &[Set]) -> Option<Comparison> {
+pub(super) fn compare(sets: &[PredictionSet]) -> Option<Comparison> {
     if sets.len() < 2 {
         return None;
     }
@@ -83,7 +83,7 @@ pub(super) fn compare(sets: &[Set]) -> Option<Comparison> {
     Some(Comparison { pairs, overlap })
 }
 
-fn overlap(measure: Metric, sets: &[Set], judged: &[BTreeMap<&str, &Graded>]) -> Overlap {
+fn overlap(measure: Metric, sets: &[PredictionSet], judged: &[BTreeMap<&str, &Graded>]) -> Overlap {
     let mut found = Overlap {
         measure,
         instances: 0,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::Outcome;
 
 use super::metric::{Metric, counts};
-use super::sets::Set;
+use super::prediction_sets::PredictionSet;
 use crate::graded::{Graded, Seconds};
 use crate::statistics::Rate;
 use crate::verdict::OldClass;
@@ -116,7 +116,7 @@ const LENGTHS: [(&str, u64, u64); 5] = [
     ("unknown", 0, 0),
 ];
 
-pub(super) fn details(set: &Set) -> Details {
+pub(super) fn details(set: &PredictionSet) -> Details {
     let judged = set.judged();
     Details {
         by_old_class: classes(&judged),
@@ -193,7 +193,7 @@ fn differing(judged: &[&Graded]) -> Vec<Differing> {
         .collect()
 }
 
-fn by_repository(set: &Set) -> Vec<Group> {
+fn by_repository(set: &PredictionSet) -> Vec<Group> {
     let mut repositories: Vec<&str> = set.all.iter().map(|g| g.repo.as_str()).collect();
     repositories.sort_unstable();
     repositories.dedup();
@@ -204,7 +204,7 @@ fn by_repository(set: &Set) -> Vec<Group> {
 }
 
 /// `None` where there is nothing in it.
-fn group(name: &str, set: &Set, is_in: impl Fn(&Graded) -> bool) -> Option<Group> {
+fn group(name: &str, set: &PredictionSet, is_in: impl Fn(&Graded) -> bool) -> Option<Group> {
     let all: Vec<&Graded> = set.all.iter().filter(|g| is_in(g)).collect();
     let judged: Vec<&Graded> = all
         .iter()
@@ -248,7 +248,7 @@ fn histogram(judged: &[&Graded]) -> Histogram {
     histogram
 }
 
-fn time(set: &Set) -> Time {
+fn time(set: &PredictionSet) -> Time {
     let mut slow: Vec<&Graded> = set.all.iter().filter(|g| g.seconds.total > 0.0).collect();
     slow.sort_by(|a, b| {
         let by_time = b.seconds.total.total_cmp(&a.seconds.total);
@@ -298,7 +298,7 @@ fn parts(seconds: Seconds) -> Seconds {
     seconds
 }
 
-fn infrastructure(set: &Set) -> Vec<Failed> {
+fn infrastructure(set: &PredictionSet) -> Vec<Failed> {
     set.all
         .iter()
         .filter_map(|g| {

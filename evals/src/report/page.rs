@@ -12,8 +12,8 @@ use sha2::{Digest, Sha256};
 use super::format::{NONE, letter, old_class, percent, short_rate};
 use super::metric::{Metric, counts};
 use super::plots::{Plot, plots};
+use super::prediction_sets::PredictionSet;
 use super::sections::{Cell, Column, Labels, Section, Table, facts, sections};
-use super::sets::Set;
 use super::{Report, ReportError};
 use crate::foreign_text;
 use crate::graded::Graded;
@@ -100,7 +100,7 @@ struct Row {
     logs: Vec<Log>,
 }
 
-pub(super) fn page(report: &Report, sets: &[Set]) -> Result<String, ReportError> {
+pub(super) fn page(report: &Report, sets: &[PredictionSet]) -> Result<String, ReportError> {
     let names = report.summary.keys().enumerate();
     let labels = Labels {
         long: names
@@ -147,7 +147,7 @@ pub(super) fn page(report: &Report, sets: &[Set]) -> Result<String, ReportError>
         .map_err(|e| ReportError::Render(format!("{e:#}")))
 }
 
-fn title(sets: &[Set]) -> String {
+fn title(sets: &[PredictionSet]) -> String {
     let instances = sets.iter().map(|s| s.instances).max().unwrap_or_default();
     let of = |n: usize, what: &str| match n {
         1 => format!("1 {what}"),
@@ -241,7 +241,7 @@ fn columns() -> Vec<Column> {
     .into()
 }
 
-fn rows(sets: &[Set]) -> Vec<Row> {
+fn rows(sets: &[PredictionSet]) -> Vec<Row> {
     let mut rows = Vec::new();
     for (at, set) in sets.iter().enumerate() {
         rows.extend(set.all.iter().map(|graded| row(at, graded)));

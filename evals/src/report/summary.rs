@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::metric::{Metric, counts, rate};
-use super::sets::Set;
+use super::prediction_sets::PredictionSet;
 use crate::graded::Graded;
 use crate::statistics::{DISAGREEMENT_OF_RERUNS, Mean, Rate, smallest_difference};
 
@@ -68,7 +68,7 @@ pub struct Power {
     pub if_independent: Option<f64>,
 }
 
-pub(super) fn summary(set: &Set) -> Summary {
+pub(super) fn summary(set: &PredictionSet) -> Summary {
     let judged = set.judged();
     let fail_to_pass = Metric::FailToPass.rate(&judged);
     let (success, other): (Vec<&Graded>, Vec<&Graded>) = judged

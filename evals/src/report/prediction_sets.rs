@@ -10,7 +10,7 @@ use crate::verdict::{OldClass, Strict, Swt, Tdd};
 
 /// The results of one prediction set.
 #[derive(Debug, Clone)]
-pub(super) struct Set {
+pub(super) struct PredictionSet {
     pub prediction: String,
     /// By instance, one each.
     pub all: Vec<Graded>,
@@ -18,7 +18,7 @@ pub(super) struct Set {
     pub instances: u64,
 }
 
-impl Set {
+impl PredictionSet {
     /// Those with a verdict: nothing of ours or of the machine's failed.
     pub fn judged(&self) -> Vec<&Graded> {
         let judged = self.all.iter().filter(|g| g.infrastructure.is_none());
@@ -27,7 +27,7 @@ impl Set {
 }
 
 /// By name of the prediction set.
-pub(super) fn sets(graded: Vec<Graded>, run: &RunFacts) -> Vec<Set> {
+pub(super) fn group(graded: Vec<Graded>, run: &RunFacts) -> Vec<PredictionSet> {
     let mut known: BTreeMap<String, (String, u64)> = BTreeMap::new();
     let mut by_set: BTreeMap<String, BTreeMap<String, Graded>> = BTreeMap::new();
     for one in graded {
@@ -55,7 +55,7 @@ pub(super) fn sets(graded: Vec<Graded>, run: &RunFacts) -> Vec<Set> {
     let instances = run.instances.unwrap_or(0).max(ids.len() as u64);
     by_set
         .into_iter()
-        .map(|(prediction, all)| Set {
+        .map(|(prediction, all)| PredictionSet {
             prediction,
             all: all.into_values().collect(),
             instances,
