@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use testwright_evals::graded::stored::{self, Stored};
-use testwright_evals::report::{self, RunFacts};
+use testwright_evals::report::{self, RunMetadata};
 
 const INSTANCES: usize = 449;
 const ROUNDS: usize = 9;
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             return Err("not all results were read".into());
         }
         let start = Instant::now();
-        report::write(folder.path(), &RunFacts::default())?;
+        report::write(folder.path(), &RunMetadata::default())?;
         whole.push(start.elapsed());
     }
     let (reading, whole) = (median(reading), median(whole));

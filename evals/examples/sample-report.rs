@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use testwright_evals::graded::stored;
 use testwright_evals::predictions::{Remark, RemarkKind};
-use testwright_evals::report::{self, RunFacts};
+use testwright_evals::report::{self, RunMetadata};
 
 const SETS: [&str; 3] = [
     "zero-shot-gpt-4o",
@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         serde_json::to_writer(&mut file, &graded)?;
         file.write_all(b"\n")?;
     }
-    let facts = RunFacts {
+    let metadata = RunMetadata {
         dataset: Some("data/tdd-bench.jsonl".to_owned()),
         instances: Some(instances as u64),
         grader: Some("0.1.0".to_owned()),
@@ -46,9 +46,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }],
         remarks: vec!["one worker less than asked for: memory is short".to_owned()],
     };
-    facts.write(&folder)?;
+    metadata.write(&folder)?;
     let start = Instant::now();
-    let report = report::write(&folder, &facts)?;
+    let report = report::write(&folder, &metadata)?;
     println!(
         "{} prediction sets on {instances} instances: reports in {:.2} s",
         report.summary.len(),

@@ -11,7 +11,7 @@ mod metric;
 mod page;
 mod plots;
 mod prediction_sets;
-mod run_facts;
+mod run_metadata;
 #[cfg(test)]
 pub(crate) mod sample;
 mod sections;
@@ -30,7 +30,7 @@ pub use details::{
     Agreement, ClassRow, Details, Differing, Failed, Flow, Group, Histogram, Slow, Time,
 };
 pub use metric::Metric;
-pub use run_facts::RunFacts;
+pub use run_metadata::RunMetadata;
 pub use summary::{Power, Summary};
 
 use crate::folder;
@@ -63,7 +63,7 @@ pub enum ReportError {
 /// `report.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    pub run: RunFacts,
+    pub run: RunMetadata,
     /// What is odd in results and predictions.
     pub remarks: Vec<String>,
     /// By prediction set.
@@ -75,7 +75,7 @@ pub struct Report {
 }
 
 /// Makes the three reports of a folder of results.
-pub fn write(folder: &Path, run: &RunFacts) -> Result<Report, ReportError> {
+pub fn write(folder: &Path, run: &RunMetadata) -> Result<Report, ReportError> {
     let (results, remarks) = results(folder)?;
     let sets = prediction_sets::group(results, run);
     put_all(folder, "report", sets, remarks, run)
@@ -97,7 +97,7 @@ pub fn write_comparison(folders: &[&Path], into: &Path) -> Result<Report, Report
     let mut remarks = Vec::new();
     for folder in folders {
         let (results, odd) = results(folder)?;
-        let run = RunFacts::read(folder)?;
+        let run = RunMetadata::read(folder)?;
         let place = folder.display();
         let odd = odd.into_iter().chain(run.remarks.iter().cloned());
         let odd = odd.chain(in_groups(&run.predictions));
@@ -116,7 +116,7 @@ pub fn write_comparison(folders: &[&Path], into: &Path) -> Result<Report, Report
             set
         })
         .collect();
-    put_all(into, "comparison", sets, remarks, &RunFacts::default())
+    put_all(into, "comparison", sets, remarks, &RunMetadata::default())
 }
 
 fn put_all(
@@ -124,7 +124,7 @@ fn put_all(
     name: &str,
     mut sets: Vec<PredictionSet>,
     remarks: Vec<String>,
-    run: &RunFacts,
+    run: &RunMetadata,
 ) -> Result<Report, ReportError> {
     // As in the report, which is by name: sets are called by the letters of their places.
     sets.sort_by(|a, b| a.prediction.cmp(&b.prediction));
@@ -141,7 +141,7 @@ fn put_all(
 }
 
 impl Report {
-    fn of(sets: &[PredictionSet], mut remarks: Vec<String>, run: &RunFacts) -> Report {
+    fn of(sets: &[PredictionSet], mut remarks: Vec<String>, run: &RunMetadata) -> Report {
         remarks.extend(run.remarks.iter().cloned());
         remarks.extend(in_groups(&run.predictions));
         let by_name = |set: &PredictionSet| set.prediction.clone();

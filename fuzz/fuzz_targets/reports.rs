@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use testwright_evals::Graded;
 use testwright_evals::graded::stored::Stored;
-use testwright_evals::report::{RunFacts, write};
+use testwright_evals::report::{RunMetadata, write};
 use testwright_fuzz::{file, folder, texts};
 
 /// No page has this tag unless a text became markup.
@@ -32,7 +32,7 @@ fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
         out.push('\n');
     }
     file("results.jsonl", out.as_bytes());
-    if write(folder(), &RunFacts::default()).is_ok() {
+    if write(folder(), &RunMetadata::default()).is_ok() {
         let page = std::fs::read_to_string(folder().join("report.html")).expect("a page");
         assert!(!page.contains(TAG), "a text became markup");
         assert!(page.len() < 40 * out.len() + 200_000);

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::RunFacts;
+use super::RunMetadata;
 use crate::graded::{Graded, Seconds};
 use crate::predictions::RemarkKind;
 use crate::verdict::{OldClass, Strict, Swt, Tdd};
@@ -27,7 +27,7 @@ impl PredictionSet {
 }
 
 /// By name of the prediction set.
-pub(super) fn group(graded: Vec<Graded>, run: &RunFacts) -> Vec<PredictionSet> {
+pub(super) fn group(graded: Vec<Graded>, run: &RunMetadata) -> Vec<PredictionSet> {
     let mut known: BTreeMap<String, (String, u64)> = BTreeMap::new();
     let mut by_set: BTreeMap<String, BTreeMap<String, Graded>> = BTreeMap::new();
     for one in graded {

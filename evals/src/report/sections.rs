@@ -5,7 +5,7 @@ mod tables;
 pub(super) use tables::names;
 
 use super::format::{bytes, seconds};
-use super::{Report, RunFacts};
+use super::{Report, RunMetadata};
 
 pub(super) struct Section {
     /// Names the section's plots and its anchor.
@@ -132,7 +132,7 @@ fn remarks(remarks: &[String]) -> Table {
 }
 
 /// What the report is about, by name.
-pub(super) fn facts(run: &RunFacts) -> Vec<(&'static str, String)> {
+pub(super) fn facts(run: &RunMetadata) -> Vec<(&'static str, String)> {
     let some = [
         ("Dataset", run.dataset.clone()),
         ("Instances", run.instances.map(|n| n.to_string())),

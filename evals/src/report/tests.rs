@@ -48,7 +48,7 @@ fn solved(id: &str) -> Graded {
     graded
 }
 
-fn set(results: Vec<Graded>, run: &RunFacts) -> Summary {
+fn set(results: Vec<Graded>, run: &RunMetadata) -> Summary {
     let folder = folder(&results);
     let report = write(folder.path(), run).unwrap();
     report.summary["a"].clone()
@@ -85,7 +85,7 @@ fn what_is_not_the_predictions_fault_is_in_no_denominator_and_the_rest_is() {
         no_lines,
         fails,
     ];
-    let run = RunFacts {
+    let run = RunMetadata {
         instances: Some(9),
         predictions: vec![
             Remark {
@@ -100,7 +100,7 @@ fn what_is_not_the_predictions_fault_is_in_no_denominator_and_the_rest_is() {
                 kind: RemarkKind::Missing,
             },
         ],
-        ..RunFacts::default()
+        ..RunMetadata::default()
     };
     let s = set(results, &run);
     assert_eq!(
@@ -147,7 +147,7 @@ fn a_few_results_in_words_and_figures() {
     let mut results = sample::results(&["otter", "zero shot"], 14, 3);
     results[0].seconds.total = 4000.0;
     let folder = folder(&results);
-    let facts = RunFacts {
+    let metadata = RunMetadata {
         dataset: Some("data/some.jsonl".to_owned()),
         instances: Some(14),
         workers: Some(2),
@@ -160,27 +160,27 @@ fn a_few_results_in_words_and_figures() {
                 kind: RemarkKind::Unknown,
             })
             .collect(),
-        ..RunFacts::default()
+        ..RunMetadata::default()
     };
-    let report = write(folder.path(), &facts).unwrap();
+    let report = write(folder.path(), &metadata).unwrap();
     insta::assert_snapshot!(text(folder.path(), "report.md"));
     insta::assert_json_snapshot!(report.summary["otter"]);
     let read: Report = serde_json::from_str(&text(folder.path(), "report.json")).unwrap();
     assert_eq!(read.summary["otter"].graded, 14);
     let overlap = |report: &Report| report.comparison.clone().unwrap().overlap;
     assert_eq!(overlap(&read), overlap(&report));
-    assert_eq!(read.run, facts);
+    assert_eq!(read.run, metadata);
 }
 
 #[test]
 fn the_same_results_give_the_same_files_and_nothing_else() {
     let mut results = sample::results(&["a", "b"], 20, 5);
     let first = folder(&results);
-    write(first.path(), &RunFacts::default()).unwrap();
+    write(first.path(), &RunMetadata::default()).unwrap();
     results.reverse();
     let second = folder(&results);
-    write(second.path(), &RunFacts::default()).unwrap();
-    write(second.path(), &RunFacts::default()).unwrap();
+    write(second.path(), &RunMetadata::default()).unwrap();
+    write(second.path(), &RunMetadata::default()).unwrap();
     for name in ["report.json", "report.md", "report.html"] {
         assert_eq!(
             text(first.path(), name),
@@ -210,13 +210,13 @@ fn data_cannot_become_part_of_the_page() {
         });
     }
     results.extend(sample::results(&[NASTY], 6, 2));
-    let facts = RunFacts {
+    let metadata = RunMetadata {
         dataset: Some(NASTY.to_owned()),
         remarks: vec![NASTY.to_owned()],
-        ..RunFacts::default()
+        ..RunMetadata::default()
     };
     let folder = folder(&results);
-    write(folder.path(), &facts).unwrap();
+    write(folder.path(), &metadata).unwrap();
     let page = text(folder.path(), "report.html");
     assert_eq!(page.matches("<script").count(), 1);
     assert_eq!(page.matches("<title>Evaluation").count(), 1);
@@ -239,7 +239,7 @@ fn data_cannot_become_part_of_the_page() {
 #[test]
 fn the_page_needs_nothing_else_and_runs_only_its_own_script() {
     let folder = folder(&sample::results(&["a"], 8, 2));
-    write(folder.path(), &RunFacts::default()).unwrap();
+    write(folder.path(), &RunMetadata::default()).unwrap();
     let page = text(folder.path(), "report.html");
     for wrong in ["http://", "https://", " src=", "@import", "url("] {
         assert!(!page.contains(wrong), "{wrong}");
@@ -261,7 +261,7 @@ fn the_page_needs_nothing_else_and_runs_only_its_own_script() {
 fn every_result_links_to_its_logs() {
     let results = sample::results(&["a"], 90, 2);
     let folder = folder(&results);
-    write(folder.path(), &RunFacts::default()).unwrap();
+    write(folder.path(), &RunMetadata::default()).unwrap();
     let page = text(folder.path(), "report.html");
     for graded in &results {
         let log = format!(
@@ -336,7 +336,7 @@ fn a_build_is_part_of_the_time_of_one_prediction() {
         graded
     };
     let folder = folder(&[timed("a", 600.0, 610.0), timed("b", 600.0, 5.0)]);
-    let report = write(folder.path(), &RunFacts::default()).unwrap();
+    let report = write(folder.path(), &RunMetadata::default()).unwrap();
     let build = |set: &str| report.details[set].time.slowest[0].seconds.build;
     assert_eq!((build("a"), build("b")), (600.0, 0.0));
     assert_eq!(report.details["b"].time.slowest[0].seconds.old, 2.0);
@@ -351,7 +351,7 @@ fn the_median_of_an_even_number_lies_between_the_two_in_the_middle() {
             graded
         });
         let folder = folder(&timed.collect::<Vec<_>>());
-        let report = write(folder.path(), &RunFacts::default()).unwrap();
+        let report = write(folder.path(), &RunMetadata::default()).unwrap();
         report.details["a"].time.median
     };
     assert_eq!(of(&[9.0, 1.0, 4.0, 2.0]), Some(3.0));
@@ -362,16 +362,16 @@ fn the_median_of_an_even_number_lies_between_the_two_in_the_middle() {
 
 #[test]
 fn what_has_no_result_yet_is_not_graded() {
-    let run = RunFacts {
+    let run = RunMetadata {
         instances: Some(5),
         sets: vec!["a".to_owned(), "b".to_owned()],
-        ..RunFacts::default()
+        ..RunMetadata::default()
     };
     for results in [vec![], vec![solved("x"), solved("y")]] {
         let graded = results.len() as u64;
         let folder = folder(&results);
         run.write(folder.path()).unwrap();
-        let report = write(folder.path(), &RunFacts::read(folder.path()).unwrap()).unwrap();
+        let report = write(folder.path(), &RunMetadata::read(folder.path()).unwrap()).unwrap();
         for (set, graded) in [("a", graded), ("b", 0)] {
             let s = &report.summary[set];
             assert_eq!(
@@ -419,13 +419,13 @@ fn what_is_odd_in_a_folder_is_told_in_the_comparison() {
     let (first, second) = (place.path().join("first"), place.path().join("second"));
     fill(&first, &[solved("x")]);
     fill(&second, &[solved("x")]);
-    let odd = RunFacts {
+    let odd = RunMetadata {
         predictions: vec![Remark {
             model_name_or_path: "a".to_owned(),
             instance_id: "nowhere".to_owned(),
             kind: RemarkKind::Unknown,
         }],
-        ..RunFacts::default()
+        ..RunMetadata::default()
     };
     odd.write(&second).unwrap();
     let report = write_comparison(&[&first, &second], place.path()).unwrap();
@@ -440,9 +440,9 @@ fn what_is_odd_in_a_folder_is_told_in_the_comparison() {
 #[test]
 fn a_folder_without_results_says_so() {
     let folder = tempfile::tempdir().unwrap();
-    let error = write(folder.path(), &RunFacts::default()).unwrap_err();
+    let error = write(folder.path(), &RunMetadata::default()).unwrap_err();
     assert!(error.to_string().contains(stored::FILE), "{error}");
     fill(folder.path(), &[]);
-    let report = write(folder.path(), &RunFacts::default()).unwrap();
+    let report = write(folder.path(), &RunMetadata::default()).unwrap();
     assert_eq!(report.summary.len(), 0);
 }

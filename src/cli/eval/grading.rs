@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use testwright_evals::dataset::Dataset;
 use testwright_evals::harness::{self, Harness, Job, Results, ResultsError};
 use testwright_evals::predictions::{self, Prediction, Predictions, Remark};
-use testwright_evals::report::{self, Report, RunFacts};
+use testwright_evals::report::{self, Report, RunMetadata};
 use testwright_evals::{Instance, RecordsError};
 
 use super::GradeArgs;
@@ -98,13 +98,13 @@ impl<'a> Work<'a> {
         if let Some(note) = &workers.note {
             bar.note(note);
         }
-        let earlier = RunFacts::read(&self.out).unwrap_or_default();
-        let mut run = RunFacts {
+        let earlier = RunMetadata::read(&self.out).unwrap_or_default();
+        let mut run = RunMetadata {
             started: earlier.started.or(Some(started)),
             seconds: earlier.seconds,
             sets: sets.iter().map(|set| set.model.clone()).collect(),
             predictions: remarks,
-            ..self.facts(&harness, &workers, notes)
+            ..self.metadata(&harness, &workers, notes)
         };
         run.write(&self.out).map_err(reporting)?;
         let told = |step: harness::Step| bar.step(&step);
@@ -146,20 +146,20 @@ impl<'a> Work<'a> {
     }
 
     /// What does not change while it is graded.
-    fn facts(
+    fn metadata(
         &self,
         harness: &Harness,
         workers: &harness::Workers,
         remarks: Vec<String>,
-    ) -> RunFacts {
-        RunFacts {
+    ) -> RunMetadata {
+        RunMetadata {
             dataset: Some(self.dataset.path.display().to_string()),
             instances: Some(self.dataset.instances.len() as u64),
             grader: Some(harness::VERSION.to_owned()),
             workers: u32::try_from(workers.number).ok(),
             sandbox: Some(harness.backend.name().to_owned()),
             remarks: remarks.into_iter().chain(workers.note.clone()).collect(),
-            ..RunFacts::default()
+            ..RunMetadata::default()
         }
     }
 }

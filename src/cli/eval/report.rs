@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use testwright_evals::graded::stored;
-use testwright_evals::report::{self, Report, RunFacts};
+use testwright_evals::report::{self, Report, RunMetadata};
 
 use super::grading::reporting;
 use crate::cli::output::{self, single_line};
@@ -39,7 +39,7 @@ pub fn run(args: &Args) -> Result<u8> {
                 .cause(format!("it has no {}", stored::FILE))
                 .hint("name a folder that `testwright eval --out` wrote"));
         }
-        let run = RunFacts::read(folder).map_err(reporting)?;
+        let run = RunMetadata::read(folder).map_err(reporting)?;
         let report = report::write(folder, &run).map_err(reporting)?;
         if !args.json {
             output::out(format!("{}\n", single_line(&folder.display().to_string())));

@@ -4,7 +4,7 @@
 use std::os::unix::fs::symlink;
 
 use testwright_evals::harness::Results;
-use testwright_evals::report::{self, RunFacts};
+use testwright_evals::report::{self, RunMetadata};
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn reported(folder: &Folder, results: &[Value], run: &Value) -> Result<Vec<Strin
     let lines: Vec<String> = results.iter().map(|r| r.to_string() + "\n").collect();
     folder.file("results.jsonl", lines.concat());
     folder.file("run.json", run.to_string());
-    let run = RunFacts::read(folder.path()).map_err(|e| e.to_string())?;
+    let run = RunMetadata::read(folder.path()).map_err(|e| e.to_string())?;
     let report = report::write(folder.path(), &run).map_err(|e| e.to_string())?;
     Ok(report.remarks)
 }
@@ -116,8 +116,8 @@ fn nothing_is_written_through_a_link() {
         symlink(&theirs, folder.path().join(name)).unwrap();
     }
     folder.file("results.jsonl", result().to_string() + "\n");
-    RunFacts::default().write(folder.path()).unwrap();
-    report::write(folder.path(), &RunFacts::default()).unwrap();
+    RunMetadata::default().write(folder.path()).unwrap();
+    report::write(folder.path(), &RunMetadata::default()).unwrap();
     assert_eq!(ours(), "theirs");
 }
 
@@ -129,7 +129,7 @@ fn devices_and_pipes_are_no_results() {
         let path = folder.path().join(name);
         symlink(device, &path).unwrap();
         assert!(
-            RunFacts::read(folder.path())
+            RunMetadata::read(folder.path())
                 .and_then(|run| report::write(folder.path(), &run))
                 .is_err(),
             "{name}"

@@ -17,7 +17,7 @@ const INSTANCES: u64 = 100_000_000;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct RunFacts {
+pub struct RunMetadata {
     /// Path of the dataset, as the user gave it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dataset: Option<String>,
@@ -53,16 +53,16 @@ pub struct RunFacts {
     pub remarks: Vec<String>,
 }
 
-impl RunFacts {
+impl RunMetadata {
     /// Nothing is known where the folder has no `run.json`.
-    pub fn read(folder: &Path) -> Result<RunFacts, ReportError> {
+    pub fn read(folder: &Path) -> Result<RunMetadata, ReportError> {
         let path = folder.join(FILE);
         let text = match folder::read(&path) {
             Ok(text) => text,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(RunFacts::default()),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(RunMetadata::default()),
             Err(source) => return Err(ReportError::Read { path, source }),
         };
-        let mut run: RunFacts =
+        let mut run: RunMetadata =
             serde_json::from_slice(&text).map_err(|source| ReportError::Json { path, source })?;
         run.check();
         Ok(run)
@@ -105,20 +105,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn facts_come_back_and_are_not_needed() {
+    fn metadata_comes_back_and_is_not_needed() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(RunFacts::read(folder.path()).unwrap(), RunFacts::default());
-        let facts = RunFacts {
+        assert_eq!(
+            RunMetadata::read(folder.path()).unwrap(),
+            RunMetadata::default()
+        );
+        let metadata = RunMetadata {
             workers: Some(2),
             remarks: vec!["slow disk".to_owned()],
-            ..RunFacts::default()
+            ..RunMetadata::default()
         };
-        facts.write(folder.path()).unwrap();
-        assert_eq!(RunFacts::read(folder.path()).unwrap(), facts);
+        metadata.write(folder.path()).unwrap();
+        assert_eq!(RunMetadata::read(folder.path()).unwrap(), metadata);
         std::fs::write(folder.path().join(FILE), "{\"workers\": 3, \"new\": 1}").unwrap();
-        assert_eq!(RunFacts::read(folder.path()).unwrap().workers, Some(3));
+        assert_eq!(RunMetadata::read(folder.path()).unwrap().workers, Some(3));
         std::fs::write(folder.path().join(FILE), "{").unwrap();
-        let error = RunFacts::read(folder.path()).unwrap_err().to_string();
+        let error = RunMetadata::read(folder.path()).unwrap_err().to_string();
         assert!(
             error.starts_with("read ") && error.contains(FILE),
             "{error}"
