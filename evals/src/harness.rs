@@ -4,20 +4,20 @@
 //! saved state. Runs are cached by content ([`runs`]): of those that an instance needs, the ones that do not depend on
 //! the prediction are made once. Nothing here decides what an outcome means: see [`crate::verdict`].
 
-mod blank;
+#[cfg(not(fuzzing))]
+mod changed_lines;
+#[cfg(fuzzing)]
+pub mod changed_lines;
 mod contribution;
 mod coverage;
-mod figures;
+mod coverage_metrics;
 mod files;
 mod grade;
+mod grading_key;
 mod instance;
-#[cfg(not(fuzzing))]
-mod lines;
-#[cfg(fuzzing)]
-pub mod lines;
 mod logs;
 mod notes;
-mod observe;
+mod outcome_pairs;
 mod peeking;
 mod results;
 mod runs;

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use libfuzzer_sys::fuzz_target;
-use testwright_evals::harness::lines::Changed as Lines;
+use testwright_evals::harness::changed_lines::ChangedLines;
 use testwright_fuzz::texts;
 use testwright_sandboxes::repository::touched;
 use testwright_tools::tools::submission::Change;
@@ -15,7 +15,7 @@ fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
     let [Some(first), second, name] = texts(data) else {
         return;
     };
-    let lines = Lines::of(&first);
+    let lines = ChangedLines::of(&first);
     let paths = touched(&first);
     for file in lines.files() {
         assert!(paths.contains(&file), "{file:?} is not among {paths:?}");
@@ -41,7 +41,7 @@ fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
         return;
     }
     assert!(touched(&written).contains(&changed.path), "{written}");
-    let lines = Lines::of(&written);
+    let lines = ChangedLines::of(&written);
     let without = |text: &str, gone: Option<&BTreeSet<u32>>| -> Vec<String> {
         let numbered = (1..).zip(text.split_inclusive('\n'));
         numbered

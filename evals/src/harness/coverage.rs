@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use testwright_tools::test_run::{Coverage, Lines as Ran};
 
-use super::lines::{Changed, Lines};
+use super::changed_lines::{ChangedLines, Lines};
 
 /// What ran on one side, old or new.
 #[derive(Debug, Clone, Default)]
@@ -51,7 +51,7 @@ impl Covered {
 
 /// ΔC of a prediction, or why it is not known.
 pub fn change_coverage(
-    changed: &Changed,
+    changed: &ChangedLines,
     old: &Side<'_>,
     new: &Side<'_>,
 ) -> Result<Covered, String> {
@@ -110,7 +110,7 @@ pub struct Adequate {
 /// Adequacy of a prediction, from what its contributed tests ran on the old and on the new code. Which lines are
 /// statements is taken from the golden tests' runs where the prediction has none.
 pub fn adequacy(
-    changed: &Changed,
+    changed: &ChangedLines,
     own: [Option<&Coverage>; 2],
     golden: [Option<&Coverage>; 2],
 ) -> Adequate {
@@ -216,12 +216,12 @@ mod tests {
         }
     }
 
-    fn changed(removed: &[u32], added: &[u32]) -> Changed {
+    fn changed(removed: &[u32], added: &[u32]) -> ChangedLines {
         let of = |lines: &[u32]| match lines {
             [] => Lines::new(),
             some => [("a.py".to_owned(), some.iter().copied().collect())].into(),
         };
-        Changed {
+        ChangedLines {
             removed: of(removed),
             added: of(added),
         }
@@ -288,7 +288,7 @@ mod tests {
         let old = coverage(&[1, 2, 5], &[1, 5], &[]);
         let new = coverage(&[1, 3], &[1, 3], &[]);
         let lines = changed(&[2, 4, 5], &[3]);
-        let of = |lines: &Changed| adequacy(lines, [Some(&old), Some(&new)], [None; 2]);
+        let of = |lines: &ChangedLines| adequacy(lines, [Some(&old), Some(&new)], [None; 2]);
         assert_eq!(of(&lines).covered, Covered { lines: 2, of: 3 });
         assert_eq!(of(&lines).problem, None);
         assert_eq!(of(&changed(&[4], &[2])).covered.share(), None);

@@ -7,13 +7,13 @@ use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::repository::{self, Applied, Files};
 use testwright_tools::outcomes::text::text;
 
-use super::blank::blank;
 use super::contribution::Contribution;
+use super::grading_key::empty_result;
 use super::instance::{Ready, State};
 use super::logs::{LONGEST, Owner, build_log, log};
 use super::notes::{NOTE, bound};
 use super::runs::{Ran, Run};
-use super::{Harness, Stopped, TESTS, observe, stopped};
+use super::{Harness, Stopped, TESTS, outcome_pairs, stopped};
 use crate::dataset::Instance;
 use crate::foreign_text::shown;
 use crate::graded::{Graded, Infrastructure, Peeking, Seconds, TestPair};
@@ -144,7 +144,7 @@ impl Harness {
         shared: &Shared,
     ) -> Graded {
         let begun = Instant::now();
-        let mut graded = blank(self, instance, prediction);
+        let mut graded = empty_result(self, instance, prediction);
         graded.peeking.clone_from(&shared.peeking);
         if let Some(log) = &shared.build_log {
             graded.logs.insert("build".to_owned(), log.clone());
@@ -398,7 +398,7 @@ fn observed(
 ) -> Observed {
     let [then, now] = [old, new].map(|runs| &runs.with.answer.report);
     let alone = match (&old.alone, &new.alone) {
-        (Some(old), Some(new)) => Some(observe::pairs(
+        (Some(old), Some(new)) => Some(outcome_pairs::pairs(
             &old.answer.report,
             &new.answer.report,
             &tests.tests,
@@ -407,12 +407,12 @@ fn observed(
     };
     Observed {
         contributed: tests.tests.clone(),
-        with: observe::pairs(then, now, &tests.tests),
-        base: observe::pairs(&old.base.answer.report, &new.base.answer.report, &[]),
+        with: outcome_pairs::pairs(then, now, &tests.tests),
+        base: outcome_pairs::pairs(&old.base.answer.report, &new.base.answer.report, &[]),
         alone,
-        elsewhere: observe::elsewhere(then, now),
-        failures: observe::failures(then),
-        asked_for: observe::asked_for(then, &tests.tests, &instance.problem_statement),
+        elsewhere: outcome_pairs::elsewhere(then, now),
+        failures: outcome_pairs::failures(then),
+        asked_for: outcome_pairs::asked_for(then, &tests.tests, &instance.problem_statement),
         edits: applied
             .files
             .keys()
@@ -432,12 +432,12 @@ fn forged(ready: &Ready, old: &Runs, new: &Runs) -> Vec<String> {
     }
     let sides = [("old", old), ("new", new)];
     let found = sides.into_iter().filter_map(|(side, runs)| {
-        if observe::contradiction(&runs.base.answer.report).is_some() {
+        if outcome_pairs::contradiction(&runs.base.answer.report).is_some() {
             return None;
         }
         let why = runs
             .all()
-            .find_map(|ran| observe::contradiction(&ran.answer.report))?;
+            .find_map(|ran| outcome_pairs::contradiction(&ran.answer.report))?;
         Some(format!("on the {side} code {why}"))
     });
     found.collect()

@@ -7,8 +7,8 @@ use testwright_sandboxes::recipe;
 use testwright_sandboxes::repository::{self, Applied, Files, How, Source, Tree};
 use testwright_tools::workspace::Layout;
 
+use super::changed_lines::ChangedLines;
 use super::contribution::{Contribution, layout};
-use super::lines::Changed;
 use super::schedule::Step;
 use super::{Harness, Stopped, stopped};
 use crate::dataset::Instance;
@@ -28,7 +28,7 @@ pub struct Ready {
     pub old: State,
     pub new: State,
     /// Lines that the golden code patch changes.
-    pub changed: Changed,
+    pub changed: ChangedLines,
     /// Files that the golden code patch changes, as they are on the new code.
     pub fix: Files,
     /// The golden tests; `None` where the dataset has none.
@@ -101,7 +101,7 @@ impl Harness {
             tree,
             old,
             new,
-            changed: Changed::of(patch),
+            changed: ChangedLines::of(patch),
             fix: fix.files,
             golden,
         })

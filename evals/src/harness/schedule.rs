@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use futures::future::join_all;
 
-use super::blank::{blank, key};
+use super::grading_key::{empty_result, key};
 use super::results::{Results, ResultsError};
 use super::{Harness, Stopped};
 use crate::dataset::Instance;
@@ -172,7 +172,7 @@ async fn work_on(
                 graded
             }
             Err(why) => {
-                let mut graded = blank(harness, job.instance, prediction);
+                let mut graded = empty_result(harness, job.instance, prediction);
                 graded.could_not(stopped(why));
                 graded
             }

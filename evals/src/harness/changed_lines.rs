@@ -9,17 +9,17 @@ pub type Lines = BTreeMap<String, BTreeSet<u32>>;
 
 /// Lines that a patch changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Changed {
+pub struct ChangedLines {
     /// In the old code.
     pub removed: Lines,
     /// In the new code.
     pub added: Lines,
 }
 
-impl Changed {
+impl ChangedLines {
     /// Of the Python files of a unified diff.
-    pub fn of(patch: &str) -> Changed {
-        let mut changed = Changed::default();
+    pub fn of(patch: &str) -> ChangedLines {
+        let mut changed = ChangedLines::default();
         let mut reader = Reader::default();
         for line in patch.lines() {
             reader.line(line, &mut changed);
@@ -44,7 +44,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn line(&mut self, line: &str, changed: &mut Changed) {
+    fn line(&mut self, line: &str, changed: &mut ChangedLines) {
         if self.left == [0, 0] {
             if let Some(name) = line.strip_prefix("--- ") {
                 self.old = header_path(name);
@@ -102,13 +102,13 @@ mod tests {
     #[test]
     fn a_hostile_hunk_at_the_last_number_of_all_is_read() {
         let patch = "--- a/a.py\n+++ b/a.py\n@@ -4294967295,2 +4294967295,2 @@\n-a\n-b\n+c\n+d\n";
-        assert_eq!(Changed::of(patch).files(), ["a.py"]);
+        assert_eq!(ChangedLines::of(patch).files(), ["a.py"]);
     }
 
     #[test]
     fn names_that_git_quotes_are_read_as_it_reads_them() {
         let patch = "--- \"a/\\303\\244.py\"\n+++ \"b/\\r\\a\\\".py\"\n@@ -1 +1 @@\n-a\n+b\n";
-        assert_eq!(Changed::of(patch).files(), ["\r\u{7}\".py", "ä.py"]);
+        assert_eq!(ChangedLines::of(patch).files(), ["\r\u{7}\".py", "ä.py"]);
     }
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
                      @@ -20 +21,2 @@\n-q\n\\ No newline at end of file\n+q\n+r\n\
                      diff --git a/b.txt b/b.txt\n--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-a\n+b\n\
                      diff --git a/n.py b/n.py\nnew file mode 100644\n--- /dev/null\n+++ b/n.py\t2020\n@@ -0,0 +1,2 @@\n+a\n+b\n";
-        let changed = Changed::of(patch);
+        let changed = ChangedLines::of(patch);
         let lines = |set: &Lines, file: &str| set[file].iter().copied().collect::<Vec<_>>();
         assert_eq!(lines(&changed.removed, "a.py"), [4, 20]);
         assert_eq!(lines(&changed.added, "a.py"), [4, 5, 21, 22]);

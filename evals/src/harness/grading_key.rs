@@ -1,4 +1,4 @@
-//! A result before anything has been seen, and the key under which it is found again.
+//! The key under which a result is found again, and a result before anything has been seen.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ pub fn key(harness: &Harness, instance: &Instance, prediction: &Prediction) -> S
 }
 
 /// A result in which nothing has been seen yet.
-pub fn blank(harness: &Harness, instance: &Instance, prediction: &Prediction) -> Graded {
+pub fn empty_result(harness: &Harness, instance: &Instance, prediction: &Prediction) -> Graded {
     let Verdict {
         old_class,
         strict,
