@@ -61,7 +61,7 @@ pub struct Graded {
     pub logs: BTreeMap<String, String>,
     /// That the sandbox of the old code did not hold the new one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub peeking: Option<Peeking>,
+    pub peeking: Option<Leakage>,
 }
 
 impl Graded {
@@ -158,7 +158,7 @@ pub struct Seconds {
 
 /// What was looked for in a sandbox of the old code.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Peeking {
+pub struct Leakage {
     /// Files that were looked at.
     pub searched: u64,
     /// Where the new code was found; empty is good.

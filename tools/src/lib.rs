@@ -7,9 +7,9 @@
 
 pub mod config;
 mod coverage;
+pub mod leakage;
 pub mod list;
 pub mod outcomes;
-pub mod peeking;
 pub mod process;
 pub mod python;
 pub mod runners;

@@ -16,7 +16,7 @@ use super::runs::{Ran, Run};
 use super::{Harness, Stopped, TESTS, outcome_pairs, stopped};
 use crate::dataset::Instance;
 use crate::foreign_text::shown;
-use crate::graded::{Graded, Infrastructure, Peeking, Seconds, TestPair};
+use crate::graded::{Graded, Infrastructure, Leakage, Seconds, TestPair};
 use crate::predictions::Prediction;
 use crate::verdict::{Observed, Pairs};
 
@@ -59,7 +59,7 @@ pub struct Shared {
     pub golden: Option<[Ran; 2]>,
     /// The golden tests' files without them.
     pub base: Option<[Ran; 2]>,
-    pub peeking: Option<Peeking>,
+    pub leakage: Option<Leakage>,
     /// The log of the build, beside the others.
     build_log: Option<String>,
 }
@@ -74,7 +74,7 @@ impl Harness {
         let mut shared = Shared {
             golden: None,
             base: None,
-            peeking: Some(self.peek(ready).await.map_err(stopped("old"))?),
+            leakage: Some(self.find_leakage(ready).await.map_err(stopped("old"))?),
             build_log: self.keep_build_log(instance, &ready.old.environment.log),
         };
         let Some((applied, tests)) = &ready.golden else {
@@ -145,7 +145,7 @@ impl Harness {
     ) -> Graded {
         let begun = Instant::now();
         let mut graded = empty_result(self, instance, prediction);
-        graded.peeking.clone_from(&shared.peeking);
+        graded.peeking.clone_from(&shared.leakage);
         if let Some(log) = &shared.build_log {
             graded.logs.insert("build".to_owned(), log.clone());
         }

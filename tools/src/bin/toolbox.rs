@@ -21,7 +21,7 @@ use testwright_tools::process::confinement;
 use testwright_tools::test_run::make_folders;
 use testwright_tools::tool::ToolError;
 use testwright_tools::workspace::Workspace;
-use testwright_tools::{peeking, process, server, test_run};
+use testwright_tools::{leakage, process, server, test_run};
 
 const USAGE: &str = "usage: toolbox serve --config JSON
        toolbox call NAME JSON --config JSON [--data]
@@ -78,8 +78,8 @@ fn run(mut args: Vec<String>) -> Result<(), Failure> {
         ["peek"] => {
             let request = serde_json::from_reader(std::io::stdin().lock())
                 .map_err(|e| Failure::Usage(format!("the request cannot be read: {e}")))?;
-            let found = peeking::peek(Path::new("/"), &request);
-            print(&json(&found)?)
+            let findings = leakage::find(Path::new("/"), &request);
+            print(&json(&findings)?)
         }
         ["test"] => {
             let request = serde_json::from_reader(std::io::stdin().lock())

@@ -1,5 +1,5 @@
 //! Is new code in a place that should only have the old? `toolbox peek` reads a [`Request`] as JSON from stdin and
-//! writes what it [`Found`].
+//! writes its [`Findings`].
 //!
 //! Looks through all files that it can read, for those of the package under test by their last folder and name, and for
 //! objects of git. Archives (wheels, zip files) are not opened.
@@ -14,13 +14,13 @@ use crate::workspace::read_itself;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    pub wanted: Vec<Wanted>,
+    pub wanted: Vec<NewFile>,
 }
 
 /// A file of the new code.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wanted {
+pub struct NewFile {
     /// In its repository.
     pub path: String,
     /// Lines, stripped, that are in it and not in the old one. A file that has all of them is new code; none: it is
@@ -31,7 +31,7 @@ pub struct Wanted {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Found {
+pub struct Findings {
     /// Files that were seen.
     pub searched: u64,
     /// Paths of new code, sorted.
@@ -46,8 +46,8 @@ const BIGGEST: u64 = 16 << 20;
 const BIGGEST_INDEX: u64 = 512 << 20;
 
 /// Looks through everything below a folder, on its file system and others; links are not followed.
-pub fn peek(root: &Path, request: &Request) -> Found {
-    let mut found = Found::default();
+pub fn find(root: &Path, request: &Request) -> Findings {
+    let mut findings = Findings::default();
     let mut places = BTreeSet::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -65,18 +65,18 @@ pub fn peek(root: &Path, request: &Request) -> Found {
                     folders.push(path);
                 }
             } else if kind.is_file() {
-                found.searched += 1;
+                findings.searched += 1;
                 if is_new(&path, &request.wanted) {
                     places.insert(path.to_string_lossy().into_owned());
                 }
             }
         }
     }
-    found.places = places.into_iter().collect();
-    found
+    findings.places = places.into_iter().collect();
+    findings
 }
 
-fn is_new(path: &Path, wanted: &[Wanted]) -> bool {
+fn is_new(path: &Path, wanted: &[NewFile]) -> bool {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         return false;
     };
@@ -101,7 +101,7 @@ fn is_loose(path: &Path, name: &str, blob: &str) -> bool {
 }
 
 /// The index of a pack holds the names of its objects as bytes.
-fn is_in_pack(path: &Path, wanted: &[Wanted]) -> bool {
+fn is_in_pack(path: &Path, wanted: &[NewFile]) -> bool {
     let Ok(Ok(index)) = read_itself(path, BIGGEST_INDEX) else {
         return false;
     };
@@ -138,7 +138,7 @@ mod tests {
 
     fn wanted(lines: &[&str], blob: &str) -> Request {
         Request {
-            wanted: vec![Wanted {
+            wanted: vec![NewFile {
                 path: "src/pkg/mod.py".to_owned(),
                 lines: lines.iter().map(|&l| l.to_owned()).collect(),
                 blob: blob.to_owned(),
@@ -157,15 +157,19 @@ mod tests {
         let request = wanted(&["return the_right_value"], &"0".repeat(40));
         write("testbed/src/pkg/mod.py", "def f():\n    return 1\n");
         write("other/mod.py", "def f():\n    return the_right_value\n");
-        let found = peek(folder.path(), &request);
-        assert_eq!((found.searched, found.places.len()), (2, 0), "{found:?}");
+        let findings = find(folder.path(), &request);
+        assert_eq!(
+            (findings.searched, findings.places.len()),
+            (2, 0),
+            "{findings:?}"
+        );
         write(
             "site-packages/pkg/mod.py",
             "\ndef f():\n  return the_right_value\nmore = 1\n",
         );
-        let found = peek(folder.path(), &request);
-        assert_eq!(found.places.len(), 1, "{found:?}");
-        assert!(found.places[0].ends_with("site-packages/pkg/mod.py"));
+        let findings = find(folder.path(), &request);
+        assert_eq!(findings.places.len(), 1, "{findings:?}");
+        assert!(findings.places[0].ends_with("site-packages/pkg/mod.py"));
     }
 
     #[test]
@@ -184,16 +188,16 @@ mod tests {
         git(&["init", "-q"]);
         std::fs::write(folder.path().join("a.py"), "x = 1\n").unwrap();
         let blob = git(&["hash-object", "a.py"]);
-        assert!(peek(folder.path(), &wanted(&[], &blob)).places.is_empty());
+        assert!(find(folder.path(), &wanted(&[], &blob)).places.is_empty());
         git(&["add", "a.py"]);
         git(&["commit", "-qm", "a"]);
-        let loose = peek(folder.path(), &wanted(&[], &blob)).places;
+        let loose = find(folder.path(), &wanted(&[], &blob)).places;
         assert_eq!(loose.len(), 1, "{loose:?}");
         git(&["gc", "-q"]);
-        let packed = peek(folder.path(), &wanted(&[], &blob)).places;
+        let packed = find(folder.path(), &wanted(&[], &blob)).places;
         assert!(packed.iter().any(|p| p.ends_with(".idx")), "{packed:?}");
         assert!(
-            peek(folder.path(), &wanted(&[], &"1".repeat(40)))
+            find(folder.path(), &wanted(&[], &"1".repeat(40)))
                 .places
                 .is_empty()
         );

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use sha1::{Digest, Sha1};
 use testwright_sandboxes::SandboxError;
-use testwright_tools::peeking::{Found, Request, Wanted};
+use testwright_tools::leakage::{Findings, NewFile, Request};
 
 use super::Harness;
 use super::instance::Ready;
 use super::runs::{self, Ended, encode};
-use crate::graded::Peeking;
+use crate::graded::Leakage;
 
 /// Lines shorter than this say nothing of where they come from.
 const TELLING: usize = 12;
@@ -19,9 +19,9 @@ const TIME: Duration = Duration::from_secs(300);
 
 impl Harness {
     /// Looks through a sandbox of the old code. Kept by environment and fix, as runs are.
-    pub(super) async fn peek(&self, ready: &Ready) -> Result<Peeking, SandboxError> {
+    pub(super) async fn find_leakage(&self, ready: &Ready) -> Result<Leakage, SandboxError> {
         let wanted = wanted(ready)?;
-        let record = self.peeked(ready, &wanted)?;
+        let record = self.leakage_record(ready, &wanted)?;
         if let Some(known) = runs::read(&record).await {
             return Ok(known);
         }
@@ -34,22 +34,22 @@ impl Harness {
         }
         .await;
         let stopped = sandbox.stop().await;
-        let found: Found = serde_json::from_slice(&looked?).map_err(|error| {
+        let findings: Findings = serde_json::from_slice(&looked?).map_err(|error| {
             SandboxError::new(
                 testwright_sandboxes::error::ErrorKind::Dead,
                 format!("read what the toolbox found: {error}"),
             )
         })?;
         stopped?;
-        let peeking = Peeking {
-            searched: found.searched,
-            found: found.places,
+        let leakage = Leakage {
+            searched: findings.searched,
+            found: findings.places,
         };
-        runs::write(&record, &peeking).await?;
-        Ok(peeking)
+        runs::write(&record, &leakage).await?;
+        Ok(leakage)
     }
 
-    fn peeked(&self, ready: &Ready, wanted: &[Wanted]) -> Result<PathBuf, SandboxError> {
+    fn leakage_record(&self, ready: &Ready, wanted: &[NewFile]) -> Result<PathBuf, SandboxError> {
         let mut name = runs::Name::new(self);
         name.state(&ready.old);
         name.add(&encode(&wanted)?);
@@ -58,7 +58,7 @@ impl Harness {
 }
 
 /// The files of the fix, by what tells the new from the old.
-fn wanted(ready: &Ready) -> Result<Vec<Wanted>, SandboxError> {
+fn wanted(ready: &Ready) -> Result<Vec<NewFile>, SandboxError> {
     let mut all = Vec::new();
     for (path, file) in &ready.fix {
         let Some(content) = file.as_ref().map(|file| file.content.as_slice()) else {
@@ -77,7 +77,7 @@ fn wanted(ready: &Ready) -> Result<Vec<Wanted>, SandboxError> {
             .map(|(_, line)| line.trim().to_owned())
             .filter(|line| line.len() >= TELLING && !before.contains(line.as_str()))
             .collect();
-        all.push(Wanted {
+        all.push(NewFile {
             path: path.clone(),
             lines,
             blob: blob(content),
