@@ -1,8 +1,8 @@
 //! The harness: runs the tests of predictions on the old and on the new code, and says what came of it.
 //!
 //! Old and new code are two states of one prepared environment; every run has a sandbox of its own, started from the
-//! saved state. Runs are cached by content ([`runs`]): of those that an instance needs, the ones that do not depend on
-//! the prediction are made once. Nothing here decides what an outcome means: see [`crate::verdict`].
+//! saved state. Runs are cached by content ([`test_run_cache`]): of those that an instance needs, the ones that do not
+//! depend on the prediction are made once. Nothing here decides what an outcome means: see [`crate::verdict`].
 
 #[cfg(not(fuzzing))]
 mod changed_lines;
@@ -20,8 +20,8 @@ mod logs;
 mod notes;
 mod outcome_pairs;
 mod results;
-mod runs;
 mod schedule;
+mod test_run_cache;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -5,12 +5,12 @@ use testwright_tools::test_run::Coverage;
 use super::coverage::{Adequate, Changes, Covered, Side, adequacy, change_coverage};
 use super::grade::{Runs, Shared};
 use super::instance::Ready;
-use super::runs::Ran;
+use super::test_run_cache::RunRecord;
 use crate::dataset::Instance;
 use crate::graded::Graded;
 use crate::verdict::Adequacy;
 
-fn coverage(ran: &Ran) -> Option<&Coverage> {
+fn coverage(ran: &RunRecord) -> Option<&Coverage> {
     ran.answer.coverage.as_ref()
 }
 

@@ -12,7 +12,7 @@ use super::grading_key::empty_result;
 use super::instance::{Ready, State};
 use super::logs::{LONGEST, Owner, build_log, log};
 use super::notes::{NOTE, bound};
-use super::runs::{Ran, Run};
+use super::test_run_cache::{RunRecord, TestRun};
 use super::{Harness, Stopped, TESTS, outcome_pairs, stopped};
 use crate::dataset::Instance;
 use crate::foreign_text::shown;
@@ -32,23 +32,23 @@ const SEEDS: [u32; 2] = [0, 1];
 /// The runs of one prediction, on one side.
 pub(super) struct Runs {
     /// Its files as a whole.
-    with: Ran,
+    with: RunRecord,
     /// The contributed tests on their own; `None` where `with` is just that.
-    alone: Option<Ran>,
+    alone: Option<RunRecord>,
     /// The same files without it.
-    pub base: Ran,
+    pub base: RunRecord,
     /// Where it changes tests: how often lines run in those as they were, and in all that it contributes.
-    pub changed: Option<[Ran; 2]>,
+    pub changed: Option<[RunRecord; 2]>,
 }
 
 impl Runs {
-    fn all(&self) -> impl Iterator<Item = &Ran> + Clone {
+    fn all(&self) -> impl Iterator<Item = &RunRecord> + Clone {
         [Some(&self.with), self.alone.as_ref()]
             .into_iter()
             .flatten()
     }
 
-    pub fn alone(&self) -> &Ran {
+    pub fn alone(&self) -> &RunRecord {
         self.alone.as_ref().unwrap_or(&self.with)
     }
 }
@@ -56,9 +56,9 @@ impl Runs {
 /// What all predictions of an instance share.
 pub struct Shared {
     /// The golden tests on the old and on the new code.
-    pub golden: Option<[Ran; 2]>,
+    pub golden: Option<[RunRecord; 2]>,
     /// The golden tests' files without them.
-    pub base: Option<[Ran; 2]>,
+    pub base: Option<[RunRecord; 2]>,
     pub leakage: Option<Leakage>,
     /// The log of the build, beside the others.
     build_log: Option<String>,
@@ -109,8 +109,8 @@ impl Harness {
         ids: &[String],
         files: &Files,
         measure: &[String],
-    ) -> Result<Ran, SandboxError> {
-        self.run(&Run {
+    ) -> Result<RunRecord, SandboxError> {
+        self.run(&TestRun {
             state,
             files,
             ids: ids.to_vec(),
@@ -275,7 +275,7 @@ impl Harness {
             .files(!is_golden, state, ids, &applied.files, of_with)
             .await
             .map_err(stopped(stage))?;
-        let own = |files, ids: &[String], counted| Run {
+        let own = |files, ids: &[String], counted| TestRun {
             state,
             files,
             ids: ids.to_vec(),
@@ -456,7 +456,7 @@ fn contributed_pairs(seen: &Observed) -> Vec<TestPair> {
 }
 
 fn seconds(old: &Runs, new: &Runs) -> Seconds {
-    let fresh = |ran: &Ran| if ran.cached { 0.0 } else { ran.seconds };
+    let fresh = |ran: &RunRecord| if ran.cached { 0.0 } else { ran.seconds };
     let side = |runs: &Runs| fresh(&runs.with) + runs.alone.as_ref().map_or(0.0, fresh);
     Seconds {
         old: side(old),
@@ -480,7 +480,7 @@ fn cached(old: &Runs, new: &Runs) -> Vec<String> {
 }
 
 /// A run for people: outcomes, failures, and what pytest printed.
-fn written(ran: &Ran) -> String {
+fn written(ran: &RunRecord) -> String {
     let report = &ran.answer.report;
     format!(
         "{}\n\n--- printed ---\n{}\n",

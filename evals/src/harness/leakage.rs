@@ -10,7 +10,7 @@ use testwright_tools::leakage::{Findings, NewFile, Request};
 
 use super::Harness;
 use super::instance::Ready;
-use super::runs::{self, Ended, encode};
+use super::test_run_cache::{self, Ended, encode};
 use crate::graded::Leakage;
 
 /// Lines shorter than this say nothing of where they come from.
@@ -22,7 +22,7 @@ impl Harness {
     pub(super) async fn find_leakage(&self, ready: &Ready) -> Result<Leakage, SandboxError> {
         let wanted = wanted(ready)?;
         let record = self.leakage_record(ready, &wanted)?;
-        if let Some(known) = runs::read(&record).await {
+        if let Some(known) = test_run_cache::read(&record).await {
             return Ok(known);
         }
         let sandbox = self.start(&ready.old.environment.saved).await?;
@@ -45,15 +45,15 @@ impl Harness {
             searched: findings.searched,
             found: findings.places,
         };
-        runs::write(&record, &leakage).await?;
+        test_run_cache::write(&record, &leakage).await?;
         Ok(leakage)
     }
 
     fn leakage_record(&self, ready: &Ready, wanted: &[NewFile]) -> Result<PathBuf, SandboxError> {
-        let mut name = runs::Name::new(self);
-        name.state(&ready.old);
-        name.add(&encode(&wanted)?);
-        Ok(name.path(&self.cache.join("peeking")))
+        let mut key = test_run_cache::RecordKey::new(self);
+        key.state(&ready.old);
+        key.add(&encode(&wanted)?);
+        Ok(key.path(&self.cache.join("peeking")))
     }
 }
 

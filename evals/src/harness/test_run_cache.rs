@@ -29,7 +29,7 @@ const ANSWER: u64 = 128 << 20;
 const CONTROL: &str = "test_testwright_control.py";
 
 /// What is to be run.
-pub struct Run<'a> {
+pub struct TestRun<'a> {
     pub state: &'a State,
     /// Put over the state's own files.
     pub files: &'a Files,
@@ -63,7 +63,7 @@ enum End {
 
 /// A run, made now or before.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Ran {
+pub struct RunRecord {
     pub answer: Answer,
     /// Why nothing is known of the tests: they kept the program that runs them from saying anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,16 +74,16 @@ pub struct Ran {
     pub cached: bool,
 }
 
-/// The name of a record, from all that it depends on.
-pub struct Name(Sha256);
+/// The key of a record, from all that it depends on.
+pub struct RecordKey(Sha256);
 
-impl Name {
-    pub fn new(harness: &Harness) -> Name {
-        let mut name = Name(Sha256::new());
-        name.add(super::RUNS.as_bytes());
-        name.add(harness.toolbox_digest.as_bytes());
-        name.add(harness.backend.layout().as_bytes());
-        name
+impl RecordKey {
+    pub fn new(harness: &Harness) -> RecordKey {
+        let mut key = RecordKey(Sha256::new());
+        key.add(super::RUNS.as_bytes());
+        key.add(harness.toolbox_digest.as_bytes());
+        key.add(harness.backend.layout().as_bytes());
+        key
     }
 
     pub fn add(&mut self, part: &[u8]) {
@@ -124,9 +124,9 @@ impl Name {
 }
 
 impl Harness {
-    pub(super) async fn run(&self, run: &Run<'_>) -> Result<Ran, SandboxError> {
+    pub(super) async fn run(&self, run: &TestRun<'_>) -> Result<RunRecord, SandboxError> {
         if run.ids.is_empty() {
-            return Ok(Ran {
+            return Ok(RunRecord {
                 answer: Answer {
                     report: Default::default(),
                     coverage: Some(Default::default()),
@@ -137,10 +137,10 @@ impl Harness {
             });
         }
         let record = self.record(run);
-        if let Some(ran) = read::<Ran>(&record).await
+        if let Some(ran) = read::<RunRecord>(&record).await
             && (!ran.answer.report.timed_out && ran.ended.is_none() || self.is_ours(&record))
         {
-            return Ok(Ran {
+            return Ok(RunRecord {
                 cached: true,
                 ..ran
             });
@@ -157,7 +157,7 @@ impl Harness {
                 (Answer { report, coverage }, Some(why))
             }
         };
-        let ran = Ran {
+        let ran = RunRecord {
             answer,
             ended,
             seconds: begun.elapsed().as_secs_f64(),
@@ -167,26 +167,26 @@ impl Harness {
         Ok(ran)
     }
 
-    /// Where the record of a run lies: everything that it depends on goes into the name.
-    fn record(&self, run: &Run<'_>) -> PathBuf {
-        let mut name = Name::new(self);
-        name.state(run.state);
-        name.add(format!("{:?} {:?}", self.limits, self.test_time).as_bytes());
+    /// Where the record of a run lies: everything that it depends on goes into its key.
+    fn record(&self, run: &TestRun<'_>) -> PathBuf {
+        let mut key = RecordKey::new(self);
+        key.state(run.state);
+        key.add(format!("{:?} {:?}", self.limits, self.test_time).as_bytes());
         // All others keep their names.
         let kind = &run.state.environment.recipe.runner.kind;
         if kind != "pytest" {
-            name.add(kind.as_bytes());
+            key.add(kind.as_bytes());
         }
-        name.add(&run.hash_seed.to_le_bytes());
-        name.add(&(run.ids.len() as u64).to_le_bytes());
+        key.add(&run.hash_seed.to_le_bytes());
+        key.add(&(run.ids.len() as u64).to_le_bytes());
         for text in run.ids.iter().chain(&run.measure) {
-            name.add(text.as_bytes());
+            key.add(text.as_bytes());
         }
         if run.counted {
-            name.add(b"counted");
+            key.add(b"counted");
         }
-        name.files(run.files);
-        name.path(&self.cache.join("runs"))
+        key.files(run.files);
+        key.path(&self.cache.join("runs"))
     }
 
     /// Written since this harness began: a run that was too slow, or ended, another day gets another chance.
@@ -197,7 +197,7 @@ impl Harness {
 
     /// A prediction whose tests cannot be run, time and again, where a test of ours can, is to blame for it: otherwise
     /// whoever would be found wrong could choose not to be counted.
-    async fn make(&self, run: &Run<'_>) -> Result<End, SandboxError> {
+    async fn make(&self, run: &TestRun<'_>) -> Result<End, SandboxError> {
         let first = match self.once(run).await? {
             Ok(end) => return Ok(end),
             Err(error) => error,
@@ -213,7 +213,7 @@ impl Harness {
             content: b"def test_runs():\n    pass\n".to_vec(),
             kind: FileKind::Plain,
         };
-        let control = Run {
+        let control = TestRun {
             state: run.state,
             files: &Files::from([(CONTROL.to_owned(), Some(test))]),
             ids: vec![CONTROL.to_owned()],
@@ -229,7 +229,7 @@ impl Harness {
     }
 
     /// In a sandbox of its own. The outer error is of its start: nothing of the run had a part in it.
-    async fn once(&self, run: &Run<'_>) -> Result<Result<End, SandboxError>, SandboxError> {
+    async fn once(&self, run: &TestRun<'_>) -> Result<Result<End, SandboxError>, SandboxError> {
         let sandbox = self.start(&run.state.environment.saved).await?;
         let end = match self.in_sandbox(run, sandbox.as_ref()).await {
             Ok(Ok(answer)) => Ok(End::Answer(answer)),
@@ -261,7 +261,7 @@ impl Harness {
 
     async fn in_sandbox(
         &self,
-        run: &Run<'_>,
+        run: &TestRun<'_>,
         sandbox: &dyn Sandbox,
     ) -> Result<Result<Answer, Ended>, SandboxError> {
         files::put(sandbox, &run.state.files).await?;
