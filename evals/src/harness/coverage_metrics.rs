@@ -3,8 +3,8 @@
 use testwright_tools::test_run::Coverage;
 
 use super::coverage::{Adequate, Changes, Covered, Side, adequacy, change_coverage};
-use super::grade::{Runs, Shared};
-use super::instance::Ready;
+use super::grade::{BaselineRuns, Runs};
+use super::instance::PreparedInstance;
 use super::test_run_cache::RunRecord;
 use crate::dataset::Instance;
 use crate::graded::Graded;
@@ -15,10 +15,14 @@ fn coverage(ran: &RunRecord) -> Option<&Coverage> {
 }
 
 /// Without runs: of a prediction that there is not.
-fn delta(ready: &Ready, shared: &Shared, runs: Option<[&Runs; 2]>) -> Result<Covered, String> {
+fn delta(
+    prepared: &PreparedInstance,
+    baseline: &BaselineRuns,
+    runs: Option<[&Runs; 2]>,
+) -> Result<Covered, String> {
     let [then, now] = [0, 1].map(|at| {
-        let golden = shared.golden.as_ref().map(|golden| &golden[at]);
-        let base = shared.base.as_ref().map(|base| &base[at]);
+        let golden = baseline.golden.as_ref().map(|golden| &golden[at]);
+        let base = baseline.base.as_ref().map(|base| &base[at]);
         let runs = runs.map(|runs| runs[at]);
         Side {
             base: [base, runs.map(|runs| &runs.base)]
@@ -37,10 +41,10 @@ fn delta(ready: &Ready, shared: &Shared, runs: Option<[&Runs; 2]>) -> Result<Cov
             }),
         }
     });
-    change_coverage(&ready.changed, &then, &now)
+    change_coverage(&prepared.changed, &then, &now)
 }
 
-impl Shared {
+impl BaselineRuns {
     fn golden_coverage(&self) -> [Option<&Coverage>; 2] {
         let golden = self.golden.as_ref();
         [0, 1].map(|at| golden.and_then(|golden| coverage(&golden[at])))
@@ -67,12 +71,12 @@ impl Graded {
     pub(super) fn cover(
         &mut self,
         instance: &Instance,
-        ready: &Ready,
-        shared: &Shared,
+        prepared: &PreparedInstance,
+        baseline: &BaselineRuns,
         runs: [&Runs; 2],
     ) {
         let own = runs.map(|runs| coverage(runs.alone()));
-        let adequacy = adequacy(&ready.changed, own, shared.golden_coverage());
+        let adequacy = adequacy(&prepared.changed, own, baseline.golden_coverage());
         self.tdd = self.tdd.clone().with_adequacy(known(instance, &adequacy));
         self.adequacy_lines = Some(adequacy.covered.of);
         let blind = adequacy.problem.is_none() && adequacy.covered.share() == Some(0.0);
@@ -81,14 +85,14 @@ impl Graded {
             self.notes.push(note.to_owned());
         }
         self.coverage_problem = adequacy.problem;
-        self.change(delta(ready, shared, Some(runs)));
+        self.change(delta(prepared, baseline, Some(runs)));
     }
 
     /// Without a prediction there is nothing that runs more often; there may be nothing to run either.
-    pub(super) fn cover_nothing(&mut self, ready: &Ready, shared: &Shared) {
-        let none = adequacy(&ready.changed, [None; 2], shared.golden_coverage());
-        self.adequacy_lines = shared.golden.as_ref().map(|_| none.covered.of);
-        self.change(delta(ready, shared, None));
+    pub(super) fn cover_nothing(&mut self, prepared: &PreparedInstance, baseline: &BaselineRuns) {
+        let none = adequacy(&prepared.changed, [None; 2], baseline.golden_coverage());
+        self.adequacy_lines = baseline.golden.as_ref().map(|_| none.covered.of);
+        self.change(delta(prepared, baseline, None));
     }
 
     /// Where nothing that can run was changed, or it could not be measured, there is no figure.

@@ -9,7 +9,7 @@ use testwright_tools::outcomes::text::text;
 
 use super::contribution::Contribution;
 use super::grading_key::empty_result;
-use super::instance::{Ready, State};
+use super::instance::{PreparedInstance, State};
 use super::logs::{LONGEST, Owner, build_log, log};
 use super::notes::{NOTE, bound};
 use super::test_run_cache::{RunRecord, TestRun};
@@ -54,7 +54,7 @@ impl Runs {
 }
 
 /// What all predictions of an instance share.
-pub struct Shared {
+pub struct BaselineRuns {
     /// The golden tests on the old and on the new code.
     pub golden: Option<[RunRecord; 2]>,
     /// The golden tests' files without them.
@@ -66,25 +66,25 @@ pub struct Shared {
 
 impl Harness {
     /// The runs that do not depend on a prediction.
-    pub(super) async fn shared(
+    pub(super) async fn baseline_runs(
         &self,
         instance: &Instance,
-        ready: &Ready,
-    ) -> Result<Shared, Stopped> {
-        let mut shared = Shared {
+        prepared: &PreparedInstance,
+    ) -> Result<BaselineRuns, Stopped> {
+        let mut baseline = BaselineRuns {
             golden: None,
             base: None,
-            leakage: Some(self.find_leakage(ready).await.map_err(stopped("old"))?),
-            build_log: self.keep_build_log(instance, &ready.old.environment.log),
+            leakage: Some(self.find_leakage(prepared).await.map_err(stopped("old"))?),
+            build_log: self.keep_build_log(instance, &prepared.old.environment.log),
         };
-        let Some((applied, tests)) = &ready.golden else {
-            return Ok(shared);
+        let Some((applied, tests)) = &prepared.golden else {
+            return Ok(baseline);
         };
         let nothing = Files::new();
         let mut golden = Vec::new();
         let mut base = Vec::new();
-        for (state, stage) in [(&ready.old, "old"), (&ready.new, "new")] {
-            let measure = ready.changed.files();
+        for (state, stage) in [(&prepared.old, "old"), (&prepared.new, "new")] {
+            let measure = prepared.changed.files();
             let with = self.files(false, state, &tests.files, &applied.files, &measure);
             golden.push(with.await.map_err(stopped(stage))?);
             let without = self.files(false, state, &tests.modified, &nothing, &measure);
@@ -97,9 +97,9 @@ impl Harness {
                 log(&self.out, id, Owner::Instance, &name(part), &text).map_err(stopped("old"))?;
             }
         }
-        shared.golden = golden.try_into().ok();
-        shared.base = base.try_into().ok();
-        Ok(shared)
+        baseline.golden = golden.try_into().ok();
+        baseline.base = base.try_into().ok();
+        Ok(baseline)
     }
 
     async fn files(
@@ -140,17 +140,17 @@ impl Harness {
         &self,
         instance: &Instance,
         prediction: &Prediction,
-        ready: &Ready,
-        shared: &Shared,
+        prepared: &PreparedInstance,
+        baseline: &BaselineRuns,
     ) -> Graded {
         let begun = Instant::now();
         let mut graded = empty_result(self, instance, prediction);
-        graded.peeking.clone_from(&shared.leakage);
-        if let Some(log) = &shared.build_log {
+        graded.peeking.clone_from(&baseline.leakage);
+        if let Some(log) = &baseline.build_log {
             graded.logs.insert("build".to_owned(), log.clone());
         }
         if let Err(stopped) = self
-            .fill(&mut graded, instance, prediction, ready, shared)
+            .fill(&mut graded, instance, prediction, prepared, baseline)
             .await
         {
             graded.could_not(*stopped);
@@ -168,27 +168,27 @@ impl Harness {
         graded: &mut Graded,
         instance: &Instance,
         prediction: &Prediction,
-        ready: &Ready,
-        shared: &Shared,
+        prepared: &PreparedInstance,
+        baseline: &BaselineRuns,
     ) -> Result<(), Stopped> {
         let Some(patch) = &prediction.model_patch else {
             graded.strict.reason = "there is no prediction".to_owned();
-            graded.cover_nothing(ready, shared);
+            graded.cover_nothing(prepared, baseline);
             return Ok(());
         };
-        let applied = match ready.apply(patch).map_err(stopped("source"))? {
+        let applied = match prepared.apply(patch).map_err(stopped("source"))? {
             Ok(applied) => applied,
             Err(why) => {
                 graded.strict.reason = "the patch does not apply".to_owned();
                 graded.notes.push(format!("does not apply: {why}"));
-                graded.cover_nothing(ready, shared);
+                graded.cover_nothing(prepared, baseline);
                 return Ok(());
             }
         };
         graded.applied = true;
         graded.notes.extend(applied.notes.iter().cloned());
-        let tests =
-            Contribution::of(&applied, &ready.tree, &ready.layout).map_err(stopped("source"))?;
+        let tests = Contribution::of(&applied, &prepared.tree, &prepared.layout)
+            .map_err(stopped("source"))?;
         for path in &tests.sources {
             graded.notes.push(format!("edits code under test: {path}"));
         }
@@ -202,16 +202,16 @@ impl Harness {
         }
         graded.contributed.clone_from(&tests.tests);
         let old = self
-            .side(&tests, &applied, ready, &ready.old, "old")
+            .side(&tests, &applied, prepared, &prepared.old, "old")
             .await?;
-        let new_files = ready
+        let new_files = prepared
             .over_the_fix(patch, &applied)
             .map_err(stopped("source"))?;
         let new = self
-            .side(&tests, &new_files, ready, &ready.new, "new")
+            .side(&tests, &new_files, prepared, &prepared.new, "new")
             .await?;
 
-        let seen = observed(instance, ready, &tests, &applied, &old, &new);
+        let seen = observed(instance, prepared, &tests, &applied, &old, &new);
         let verdict = seen.verdict();
         graded.old_class = verdict.old_class;
         graded.strict = verdict.strict;
@@ -229,7 +229,7 @@ impl Harness {
             graded.notes.push(note);
         }
         graded.tdd = verdict.tdd;
-        graded.cover(instance, ready, shared, [&old, &new]);
+        graded.cover(instance, prepared, baseline, [&old, &new]);
         for (side, runs) in [("old", &old), ("new", &new)] {
             self.keep_logs(graded, side, runs).map_err(stopped(side))?;
         }
@@ -248,11 +248,11 @@ impl Harness {
         &self,
         tests: &Contribution,
         applied: &Applied,
-        ready: &Ready,
+        prepared: &PreparedInstance,
         state: &State,
         stage: &str,
     ) -> Result<Runs, Stopped> {
-        let measure = ready.changed.files();
+        let measure = prepared.changed.files();
         let none = Files::new();
         // A patch that contributes no test is judged without a run.
         let ids: &[String] = if tests.tests.is_empty() {
@@ -262,7 +262,7 @@ impl Harness {
         };
         // Where the contributed tests are run on their own too, that run is measured: measuring takes half as long again,
         // and what the others run is known from the base suite. The golden tests' run is there already.
-        let is_golden = ready
+        let is_golden = prepared
             .golden
             .as_ref()
             .is_some_and(|(golden, _)| golden.files == applied.files);
@@ -350,7 +350,7 @@ impl Harness {
     }
 }
 
-impl Ready {
+impl PreparedInstance {
     /// A prediction on the old code.
     fn apply(&self, patch: &str) -> Result<Result<Applied, String>, SandboxError> {
         if patch.len() > PATCH {
@@ -390,7 +390,7 @@ fn is_prose(path: &str) -> bool {
 
 fn observed(
     instance: &Instance,
-    ready: &Ready,
+    prepared: &PreparedInstance,
     tests: &Contribution,
     applied: &Applied,
     old: &Runs,
@@ -416,18 +416,18 @@ fn observed(
         edits: applied
             .files
             .keys()
-            .filter(|path| ready.fix.contains_key(*path) && !is_prose(path))
+            .filter(|path| prepared.fix.contains_key(*path) && !is_prose(path))
             .cloned()
             .collect(),
         startup: tests.startup.clone(),
-        forged: forged(ready, old, new),
+        forged: forged(prepared, old, new),
     }
 }
 
 /// Contradictions in the runs with the prediction that the runs without it do not have: a repository may decide how its
 /// own runs end.
-fn forged(ready: &Ready, old: &Runs, new: &Runs) -> Vec<String> {
-    if ready.old.environment.recipe.runner.kind != "pytest" {
+fn forged(prepared: &PreparedInstance, old: &Runs, new: &Runs) -> Vec<String> {
+    if prepared.old.environment.recipe.runner.kind != "pytest" {
         return Vec::new();
     }
     let sides = [("old", old), ("new", new)];

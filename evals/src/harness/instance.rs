@@ -21,8 +21,8 @@ pub struct State {
     pub files: Files,
 }
 
-/// Ready to be graded on.
-pub struct Ready {
+/// What predictions for an instance are graded on.
+pub struct PreparedInstance {
     pub tree: Tree,
     pub layout: Layout,
     pub old: State,
@@ -35,7 +35,7 @@ pub struct Ready {
     pub golden: Option<(Applied, Contribution)>,
 }
 
-impl Ready {
+impl PreparedInstance {
     /// What is taken for running and not for judging: seconds spent on building environments now.
     pub fn build_seconds(&self) -> f64 {
         let of = |e: &Environment| if e.cached { 0.0 } else { e.seconds };
@@ -55,11 +55,11 @@ impl Ready {
 
 impl Harness {
     /// Blocks while environments are built.
-    pub(super) async fn ready(
+    pub(super) async fn prepare(
         &self,
         instance: &Instance,
         progress: &(dyn Fn(Step) + Send + Sync),
-    ) -> Result<Ready, Stopped> {
+    ) -> Result<PreparedInstance, Stopped> {
         let source = self.source(instance).await?;
         let tree = source.tree().map_err(stopped("source"))?;
         let layout = layout(&tree).map_err(stopped("source"))?;
@@ -96,7 +96,7 @@ impl Harness {
             };
             (old, new)
         };
-        Ok(Ready {
+        Ok(PreparedInstance {
             layout,
             tree,
             old,

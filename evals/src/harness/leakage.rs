@@ -9,7 +9,7 @@ use testwright_sandboxes::SandboxError;
 use testwright_tools::leakage::{Findings, NewFile, Request};
 
 use super::Harness;
-use super::instance::Ready;
+use super::instance::PreparedInstance;
 use super::test_run_cache::{self, Ended, encode};
 use crate::graded::Leakage;
 
@@ -19,15 +19,18 @@ const TIME: Duration = Duration::from_secs(300);
 
 impl Harness {
     /// Looks through a sandbox of the old code. Kept by environment and fix, as runs are.
-    pub(super) async fn find_leakage(&self, ready: &Ready) -> Result<Leakage, SandboxError> {
-        let wanted = wanted(ready)?;
-        let record = self.leakage_record(ready, &wanted)?;
+    pub(super) async fn find_leakage(
+        &self,
+        prepared: &PreparedInstance,
+    ) -> Result<Leakage, SandboxError> {
+        let wanted = wanted(prepared)?;
+        let record = self.leakage_record(prepared, &wanted)?;
         if let Some(known) = test_run_cache::read(&record).await {
             return Ok(known);
         }
-        let sandbox = self.start(&ready.old.environment.saved).await?;
+        let sandbox = self.start(&prepared.old.environment.saved).await?;
         let looked = async {
-            super::files::put(sandbox.as_ref(), &ready.old.files).await?;
+            super::files::put(sandbox.as_ref(), &prepared.old.files).await?;
             let request = encode(&Request { wanted })?;
             let said = self.ask(sandbox.as_ref(), "peek", &request, TIME).await?;
             said.map_err(Ended::error)
@@ -49,25 +52,29 @@ impl Harness {
         Ok(leakage)
     }
 
-    fn leakage_record(&self, ready: &Ready, wanted: &[NewFile]) -> Result<PathBuf, SandboxError> {
+    fn leakage_record(
+        &self,
+        prepared: &PreparedInstance,
+        wanted: &[NewFile],
+    ) -> Result<PathBuf, SandboxError> {
         let mut key = test_run_cache::RecordKey::new(self);
-        key.state(&ready.old);
+        key.state(&prepared.old);
         key.add(&encode(&wanted)?);
         Ok(key.path(&self.cache.join("peeking")))
     }
 }
 
 /// The files of the fix, by what tells the new from the old.
-fn wanted(ready: &Ready) -> Result<Vec<NewFile>, SandboxError> {
+fn wanted(prepared: &PreparedInstance) -> Result<Vec<NewFile>, SandboxError> {
     let mut all = Vec::new();
-    for (path, file) in &ready.fix {
+    for (path, file) in &prepared.fix {
         let Some(content) = file.as_ref().map(|file| file.content.as_slice()) else {
             continue;
         };
         let text = String::from_utf8_lossy(content);
-        let before = ready.tree.read(path)?.unwrap_or_default();
+        let before = prepared.tree.read(path)?.unwrap_or_default();
         let before = String::from_utf8_lossy(&before).into_owned();
-        let added = ready.changed.added.get(path);
+        let added = prepared.changed.added.get(path);
         let lines: Vec<String> = text
             .lines()
             .enumerate()

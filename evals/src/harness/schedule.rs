@@ -141,16 +141,16 @@ async fn work_on(
 ) -> Result<(), ResultsError> {
     let begun = Instant::now();
     let prepared = async {
-        let ready = harness.ready(job.instance, progress).await?;
-        let shared = harness.shared(job.instance, &ready).await?;
-        Ok::<_, Stopped>((ready, shared))
+        let prepared = harness.prepare(job.instance, progress).await?;
+        let baseline = harness.baseline_runs(job.instance, &prepared).await?;
+        Ok::<_, Stopped>((prepared, baseline))
     }
     .await;
     // Counted with the first prediction.
     let mut shared_seconds = begun.elapsed().as_secs_f64();
     let mut build_seconds = prepared
         .as_ref()
-        .map_or(0.0, |(ready, _)| ready.build_seconds());
+        .map_or(0.0, |(prepared, _)| prepared.build_seconds());
     let stopped = |infrastructure: &Infrastructure| {
         let mut infrastructure = infrastructure.clone();
         let given = infrastructure.log.take().map(PathBuf::from);
@@ -163,9 +163,11 @@ async fn work_on(
             prediction: prediction.model_name_or_path.clone(),
         });
         let result = match &prepared {
-            Ok((ready, shared)) => {
-                let mut graded = harness.grade(job.instance, prediction, ready, shared).await;
-                if ready.is_cached() {
+            Ok((prepared, baseline)) => {
+                let mut graded = harness
+                    .grade(job.instance, prediction, prepared, baseline)
+                    .await;
+                if prepared.is_cached() {
                     graded.cached.insert(0, "build".to_owned());
                 }
                 graded.seconds.build = std::mem::take(&mut build_seconds);
