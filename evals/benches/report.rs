@@ -9,8 +9,8 @@ mod sample;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use testwright_evals::graded::stored::{self, Stored};
 use testwright_evals::report::{self, RunMetadata};
+use testwright_evals::result::results_file::{self, ResultsFile};
 
 const INSTANCES: usize = 449;
 const ROUNDS: usize = 9;
@@ -23,11 +23,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         serde_json::to_writer(&mut lines, &graded)?;
         lines.push(b'\n');
     }
-    std::fs::File::create(folder.path().join(stored::FILE))?.write_all(&lines)?;
+    std::fs::File::create(folder.path().join(results_file::FILE))?.write_all(&lines)?;
     let (mut reading, mut whole) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let start = Instant::now();
-        let results = Stored::parse(&std::fs::read(folder.path().join(stored::FILE))?);
+        let results = ResultsFile::parse(&std::fs::read(folder.path().join(results_file::FILE))?);
         reading.push(start.elapsed());
         if results.by_name.len() != INSTANCES {
             return Err("not all results were read".into());

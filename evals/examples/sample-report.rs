@@ -9,9 +9,9 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use testwright_evals::graded::stored;
 use testwright_evals::predictions::{Remark, RemarkKind};
 use testwright_evals::report::{self, RunMetadata};
+use testwright_evals::result::results_file;
 
 const SETS: [&str; 3] = [
     "zero-shot-gpt-4o",
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = PathBuf::from(given.first().ok_or("name a folder")?);
     let instances = given.get(1).map_or(Ok(449), |n| n.parse())?;
     std::fs::create_dir_all(&folder)?;
-    let mut file = std::fs::File::create(folder.join(stored::FILE))?;
+    let mut file = std::fs::File::create(folder.join(results_file::FILE))?;
     for graded in sample::results(&SETS, instances, 4) {
         serde_json::to_writer(&mut file, &graded)?;
         file.write_all(b"\n")?;

@@ -33,7 +33,7 @@ use testwright_sandboxes::recipe::Overrides;
 use testwright_sandboxes::repository::OpenOptions;
 use testwright_sandboxes::{Backend, Limits, SandboxError};
 
-use crate::graded::Infrastructure;
+use crate::result::Infrastructure;
 
 pub use results::{Results, ResultsError};
 pub use schedule::{Job, Progress, Step, Workers, grade_all, workers};
@@ -71,7 +71,7 @@ pub struct Harness {
     pub out: PathBuf,
 }
 
-/// In [`crate::Graded::logs`]: outcomes of all tests of the prediction's files, with it, as JSON.
+/// In [`crate::InstanceResult::logs`]: outcomes of all tests of the prediction's files, with it, as JSON.
 pub const TESTS: &str = "tests";
 
 /// The forge's own address.

@@ -9,15 +9,15 @@ extern crate self as testwright_evals;
 pub mod dataset;
 mod folder;
 pub mod foreign_text;
-pub mod graded;
 pub mod harness;
 pub mod predictions;
 mod records;
 pub mod report;
+pub mod result;
 pub mod statistics;
 pub mod verdict;
 pub mod verify;
 
 pub use dataset::{Dataset, Instance};
-pub use graded::Graded;
 pub use records::{Problem, RecordsError};
+pub use result::InstanceResult;

@@ -34,9 +34,9 @@ pub use run_metadata::RunMetadata;
 pub use summary::{Power, Summary};
 
 use crate::folder;
-use crate::graded::Graded;
-use crate::graded::stored::{self, Stored};
 use crate::predictions::Remark;
+use crate::result::InstanceResult;
+use crate::result::results_file::{self, ResultsFile};
 use prediction_sets::PredictionSet;
 
 #[derive(Debug, thiserror::Error)]
@@ -82,10 +82,10 @@ pub fn write(folder: &Path, run: &RunMetadata) -> Result<Report, ReportError> {
 }
 
 /// The results of a folder, and what was odd in them.
-fn results(folder: &Path) -> Result<(Vec<Graded>, Vec<String>), ReportError> {
-    let path = folder.join(stored::FILE);
+fn results(folder: &Path) -> Result<(Vec<InstanceResult>, Vec<String>), ReportError> {
+    let path = folder.join(results_file::FILE);
     let bytes = folder::read(&path).map_err(|source| ReportError::Read { path, source })?;
-    let Stored { by_name, remarks } = Stored::parse(&bytes);
+    let ResultsFile { by_name, remarks } = ResultsFile::parse(&bytes);
     let results = by_name.into_values().map(|line| line.graded).collect();
     Ok((results, remarks))
 }

@@ -11,8 +11,8 @@ use testwright_tools::outcomes::report::Outcome;
 use crate::dataset::{Dataset, Instance};
 use crate::folder;
 use crate::foreign_text::shown;
-use crate::graded::Graded;
 use crate::harness::TESTS;
+use crate::result::InstanceResult;
 use crate::verdict::{Pair, Pairs};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -47,8 +47,8 @@ pub struct Agreement {
 const SHOWN: usize = 300;
 
 /// `results` are those of the golden tests, in the folder `out`.
-pub fn verify(dataset: &Dataset, results: &[Graded], out: &Path) -> Verified {
-    let by_id: BTreeMap<&str, &Graded> = results
+pub fn verify(dataset: &Dataset, results: &[InstanceResult], out: &Path) -> Verified {
+    let by_id: BTreeMap<&str, &InstanceResult> = results
         .iter()
         .map(|r| (r.instance_id.as_str(), r))
         .collect();
@@ -61,7 +61,7 @@ pub fn verify(dataset: &Dataset, results: &[Graded], out: &Path) -> Verified {
     }
 }
 
-fn checked(instance: &Instance, result: &Graded, out: &Path) -> Checked {
+fn checked(instance: &Instance, result: &InstanceResult, out: &Path) -> Checked {
     let pairs = result
         .logs
         .get(TESTS)

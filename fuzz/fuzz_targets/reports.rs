@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use testwright_evals::Graded;
-use testwright_evals::graded::stored::Stored;
+use testwright_evals::InstanceResult;
 use testwright_evals::report::{RunMetadata, write};
+use testwright_evals::result::results_file::ResultsFile;
 use testwright_fuzz::{file, folder, texts};
 
 /// No page has this tag unless a text became markup.
@@ -15,11 +15,11 @@ fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
     let [Some(lines), text] = texts(data) else {
         return;
     };
-    let stored = Stored::parse(lines.as_bytes());
+    let stored = ResultsFile::parse(lines.as_bytes());
     let text = format!("{}{TAG} a='\"`>", text.unwrap_or_default());
     let mut out = String::new();
     for line in stored.by_name.into_values().take(8) {
-        let mut graded: Graded = line.graded;
+        let mut graded: InstanceResult = line.graded;
         graded.instance_id.push_str(&text);
         graded.prediction.push_str(&text);
         graded.repo.push_str(&text);

@@ -7,7 +7,7 @@ use super::grade::{BaselineRuns, Runs};
 use super::instance::PreparedInstance;
 use super::test_run_cache::RunRecord;
 use crate::dataset::Instance;
-use crate::graded::Graded;
+use crate::result::InstanceResult;
 use crate::verdict::Adequacy;
 
 fn coverage(ran: &RunRecord) -> Option<&Coverage> {
@@ -66,7 +66,7 @@ fn known(instance: &Instance, adequate: &Adequate) -> Adequacy {
     }
 }
 
-impl Graded {
+impl InstanceResult {
     /// From the runs of both sides.
     pub(super) fn cover(
         &mut self,

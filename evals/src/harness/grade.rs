@@ -16,8 +16,8 @@ use super::test_run_cache::{RunRecord, TestRun};
 use super::{Harness, Stopped, TESTS, outcome_pairs, stopped};
 use crate::dataset::Instance;
 use crate::foreign_text::shown;
-use crate::graded::{Graded, Infrastructure, Leakage, Seconds, TestPair};
 use crate::predictions::Prediction;
+use crate::result::{Infrastructure, InstanceResult, Leakage, Seconds, TestPair};
 use crate::verdict::{Observed, Pairs};
 
 /// Bytes of a patch, files that it changes, and bytes that they may take: what is more is no patch for review, and takes
@@ -142,7 +142,7 @@ impl Harness {
         prediction: &Prediction,
         prepared: &PreparedInstance,
         baseline: &BaselineRuns,
-    ) -> Graded {
+    ) -> InstanceResult {
         let begun = Instant::now();
         let mut graded = empty_result(self, instance, prediction);
         graded.peeking.clone_from(&baseline.leakage);
@@ -165,7 +165,7 @@ impl Harness {
 
     async fn fill(
         &self,
-        graded: &mut Graded,
+        graded: &mut InstanceResult,
         instance: &Instance,
         prediction: &Prediction,
         prepared: &PreparedInstance,
@@ -330,7 +330,12 @@ impl Harness {
         })
     }
 
-    fn keep_logs(&self, graded: &mut Graded, side: &str, runs: &Runs) -> Result<(), SandboxError> {
+    fn keep_logs(
+        &self,
+        graded: &mut InstanceResult,
+        side: &str,
+        runs: &Runs,
+    ) -> Result<(), SandboxError> {
         let parts = [
             (side.to_owned(), Some(&runs.with)),
             (format!("{side}-alone"), runs.alone.as_ref()),

@@ -7,8 +7,8 @@ use testwright_sandboxes::recipe::built_in_digest;
 
 use super::{Harness, VERSION};
 use crate::dataset::Instance;
-use crate::graded::{Graded, Seconds};
 use crate::predictions::Prediction;
+use crate::result::{InstanceResult, Seconds};
 use crate::verdict::{Observed, Verdict};
 
 /// Identifies what is graded, and how.
@@ -46,7 +46,11 @@ pub fn key(harness: &Harness, instance: &Instance, prediction: &Prediction) -> S
 }
 
 /// A result in which nothing has been seen yet.
-pub fn empty_result(harness: &Harness, instance: &Instance, prediction: &Prediction) -> Graded {
+pub fn empty_result(
+    harness: &Harness,
+    instance: &Instance,
+    prediction: &Prediction,
+) -> InstanceResult {
     let Verdict {
         old_class,
         strict,
@@ -54,7 +58,7 @@ pub fn empty_result(harness: &Harness, instance: &Instance, prediction: &Predict
         tdd,
         differs,
     } = Observed::default().verdict();
-    Graded {
+    InstanceResult {
         instance_id: instance.instance_id.clone(),
         prediction: prediction.model_name_or_path.clone(),
         key: key(harness, instance, prediction),

@@ -12,7 +12,7 @@ use super::contribution::{Contribution, layout};
 use super::schedule::Step;
 use super::{Harness, Stopped, stopped};
 use crate::dataset::Instance;
-use crate::graded::Infrastructure;
+use crate::result::Infrastructure;
 
 /// A saved state and what is put over it. The files of the fix are put there on both sides, as they were and as they are:
 /// no test can tell the sides by times of files.

@@ -11,7 +11,7 @@ use testwright_tools::leakage::{Findings, NewFile, Request};
 use super::Harness;
 use super::instance::PreparedInstance;
 use super::test_run_cache::{self, Ended, encode};
-use crate::graded::Leakage;
+use crate::result::Leakage;
 
 /// Lines shorter than this say nothing of where they come from.
 const TELLING: usize = 12;

@@ -9,8 +9,8 @@ use rustix::fs::OFlags;
 use testwright_sandboxes::private;
 
 use crate::folder;
-use crate::graded::Graded;
-use crate::graded::stored::{FILE, Line, Stored};
+use crate::result::InstanceResult;
+use crate::result::results_file::{FILE, Line, ResultsFile};
 
 #[derive(Debug, thiserror::Error)]
 #[error("{doing} {path}: {source}")]
@@ -24,7 +24,7 @@ pub struct ResultsError {
 pub struct Results {
     path: PathBuf,
     file: File,
-    stored: Stored,
+    stored: ResultsFile,
     /// Length of the whole lines, where the last one was cut short.
     whole: Option<u64>,
 }
@@ -66,7 +66,7 @@ impl Results {
             .rposition(|b| *b == b'\n')
             .map_or(0, |at| at + 1);
         // Lines of other versions are as good as none.
-        let stored = Stored::parse(&bytes[..whole]);
+        let stored = ResultsFile::parse(&bytes[..whole]);
         Ok(Results {
             path,
             file,
@@ -76,7 +76,7 @@ impl Results {
     }
 
     /// The result of what has this key, unless the machine was to blame for it.
-    pub fn of(&self, prediction: &str, instance_id: &str, key: &str) -> Option<&Graded> {
+    pub fn of(&self, prediction: &str, instance_id: &str, key: &str) -> Option<&InstanceResult> {
         let names = (prediction.to_owned(), instance_id.to_owned());
         let line = self.stored.by_name.get(&names);
         line.map(|line| &line.graded)
@@ -84,7 +84,7 @@ impl Results {
     }
 
     /// Adds a result; it is on disk when this returns. What was cut short in the file is taken off before.
-    pub fn add(&mut self, result: Graded) -> Result<(), ResultsError> {
+    pub fn add(&mut self, result: InstanceResult) -> Result<(), ResultsError> {
         let failed = |source| ResultsError {
             doing: "write",
             path: self.path.clone(),
@@ -132,7 +132,7 @@ impl Results {
         Ok(())
     }
 
-    pub fn all(&self) -> impl Iterator<Item = &Graded> {
+    pub fn all(&self) -> impl Iterator<Item = &InstanceResult> {
         self.stored.by_name.values().map(|line| &line.graded)
     }
 }

@@ -12,8 +12,8 @@ use super::grading_key::{empty_result, key};
 use super::results::{Results, ResultsError};
 use super::{Harness, Stopped};
 use crate::dataset::Instance;
-use crate::graded::{Graded, Infrastructure};
 use crate::predictions::Prediction;
+use crate::result::{Infrastructure, InstanceResult};
 
 /// An instance and what was predicted for it.
 pub struct Job<'a> {
@@ -32,7 +32,10 @@ pub enum Step {
         prediction: String,
     },
     /// A prediction is graded; `fresh` unless it was there from before.
-    Graded { result: Box<Graded>, fresh: bool },
+    Graded {
+        result: Box<InstanceResult>,
+        fresh: bool,
+    },
 }
 
 /// Told from several tasks.
@@ -137,7 +140,7 @@ async fn work_on(
     harness: &Harness,
     job: &Job<'_>,
     progress: Progress<'_>,
-    add: &(dyn Fn(Graded) -> Result<(), ResultsError> + Sync),
+    add: &(dyn Fn(InstanceResult) -> Result<(), ResultsError> + Sync),
 ) -> Result<(), ResultsError> {
     let begun = Instant::now();
     let prepared = async {

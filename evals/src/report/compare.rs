@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::metric::Metric;
 use super::prediction_sets::PredictionSet;
-use crate::graded::Graded;
+use crate::result::InstanceResult;
 use crate::statistics::Paired;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ pub(super) fn compare(sets: &[PredictionSet]) -> Option<Comparison> {
     if sets.len() < 2 {
         return None;
     }
-    let judged: Vec<BTreeMap<&str, &Graded>> = sets
+    let judged: Vec<BTreeMap<&str, &InstanceResult>> = sets
         .iter()
         .map(|set| {
             let judged = set.judged().into_iter();
@@ -83,7 +83,11 @@ pub(super) fn compare(sets: &[PredictionSet]) -> Option<Comparison> {
     Some(Comparison { pairs, overlap })
 }
 
-fn overlap(measure: Metric, sets: &[PredictionSet], judged: &[BTreeMap<&str, &Graded>]) -> Overlap {
+fn overlap(
+    measure: Metric,
+    sets: &[PredictionSet],
+    judged: &[BTreeMap<&str, &InstanceResult>],
+) -> Overlap {
     let mut found = Overlap {
         measure,
         instances: 0,

@@ -8,7 +8,7 @@ use testwright_tools::outcomes::report::Outcome;
 
 use super::metric::{Metric, counts};
 use super::prediction_sets::PredictionSet;
-use crate::graded::{Graded, Seconds};
+use crate::result::{InstanceResult, Seconds};
 use crate::statistics::Rate;
 use crate::verdict::OldClass;
 
@@ -137,7 +137,7 @@ pub(super) fn details(set: &PredictionSet) -> Details {
     }
 }
 
-fn classes(judged: &[&Graded]) -> Vec<ClassRow> {
+fn classes(judged: &[&InstanceResult]) -> Vec<ClassRow> {
     let classes = [
         OldClass::Pass,
         OldClass::Assertion,
@@ -145,14 +145,14 @@ fn classes(judged: &[&Graded]) -> Vec<ClassRow> {
         OldClass::Error,
         OldClass::None,
     ];
-    let class_of = |g: &Graded| match counts(g) {
+    let class_of = |g: &InstanceResult| match counts(g) {
         true => g.old_class,
         false => OldClass::None,
     };
     classes
         .into_iter()
         .map(|old_class| {
-            let these: Vec<&Graded> = judged
+            let these: Vec<&InstanceResult> = judged
                 .iter()
                 .copied()
                 .filter(|g| class_of(g) == old_class)
@@ -165,7 +165,7 @@ fn classes(judged: &[&Graded]) -> Vec<ClassRow> {
         .collect()
 }
 
-fn agreement(judged: &[&Graded], official: Metric) -> Agreement {
+fn agreement(judged: &[&InstanceResult], official: Metric) -> Agreement {
     let mut agreement = Agreement::default();
     for graded in judged {
         let count = match (Metric::FailToPass.holds(graded), official.holds(graded)) {
@@ -179,7 +179,7 @@ fn agreement(judged: &[&Graded], official: Metric) -> Agreement {
     agreement
 }
 
-fn differing(judged: &[&Graded]) -> Vec<Differing> {
+fn differing(judged: &[&InstanceResult]) -> Vec<Differing> {
     judged
         .iter()
         .map(|g| Differing {
@@ -204,9 +204,13 @@ fn by_repository(set: &PredictionSet) -> Vec<Group> {
 }
 
 /// `None` where there is nothing in it.
-fn group(name: &str, set: &PredictionSet, is_in: impl Fn(&Graded) -> bool) -> Option<Group> {
-    let all: Vec<&Graded> = set.all.iter().filter(|g| is_in(g)).collect();
-    let judged: Vec<&Graded> = all
+fn group(
+    name: &str,
+    set: &PredictionSet,
+    is_in: impl Fn(&InstanceResult) -> bool,
+) -> Option<Group> {
+    let all: Vec<&InstanceResult> = set.all.iter().filter(|g| is_in(g)).collect();
+    let judged: Vec<&InstanceResult> = all
         .iter()
         .copied()
         .filter(|g| g.infrastructure.is_none())
@@ -220,7 +224,7 @@ fn group(name: &str, set: &PredictionSet, is_in: impl Fn(&Graded) -> bool) -> Op
     })
 }
 
-fn flows(judged: &[&Graded]) -> Vec<Flow> {
+fn flows(judged: &[&InstanceResult]) -> Vec<Flow> {
     let mut flows: BTreeMap<(Outcome, Outcome), u64> = BTreeMap::new();
     for test in judged.iter().flat_map(|g| &g.tests) {
         *flows.entry((test.pair.old, test.pair.new)).or_default() += 1;
@@ -231,7 +235,7 @@ fn flows(judged: &[&Graded]) -> Vec<Flow> {
         .collect()
 }
 
-fn histogram(judged: &[&Graded]) -> Histogram {
+fn histogram(judged: &[&InstanceResult]) -> Histogram {
     let mut histogram = Histogram {
         success: vec![0; STEPS],
         other: vec![0; STEPS],
@@ -249,7 +253,7 @@ fn histogram(judged: &[&Graded]) -> Histogram {
 }
 
 fn time(set: &PredictionSet) -> Time {
-    let mut slow: Vec<&Graded> = set.all.iter().filter(|g| g.seconds.total > 0.0).collect();
+    let mut slow: Vec<&InstanceResult> = set.all.iter().filter(|g| g.seconds.total > 0.0).collect();
     slow.sort_by(|a, b| {
         let by_time = b.seconds.total.total_cmp(&a.seconds.total);
         by_time.then_with(|| a.instance_id.cmp(&b.instance_id))

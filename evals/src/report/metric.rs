@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::graded::Graded;
+use crate::result::InstanceResult;
 use crate::statistics::Rate;
 
 /// The three verdicts that can be compared with each other.
@@ -28,7 +28,7 @@ impl Metric {
         }
     }
 
-    pub(super) fn holds(self, graded: &Graded) -> bool {
+    pub(super) fn holds(self, graded: &InstanceResult) -> bool {
         let verdict = match self {
             Metric::FailToPass => graded.strict.fail_to_pass,
             Metric::Success => graded.swt.success,
@@ -37,18 +37,18 @@ impl Metric {
         counts(graded) && verdict
     }
 
-    pub(super) fn rate(self, graded: &[&Graded]) -> Rate {
+    pub(super) fn rate(self, graded: &[&InstanceResult]) -> Rate {
         rate(graded, |g| self.holds(g))
     }
 }
 
 /// There is a prediction and it applies; every other result counts as 0.
-pub(super) fn counts(graded: &Graded) -> bool {
+pub(super) fn counts(graded: &InstanceResult) -> bool {
     graded.given && graded.applied
 }
 
 /// Share of the results for which it holds; a prediction that is none, or does not apply, is one for which it does not.
-pub(super) fn rate(graded: &[&Graded], holds: impl Fn(&Graded) -> bool) -> Rate {
+pub(super) fn rate(graded: &[&InstanceResult], holds: impl Fn(&InstanceResult) -> bool) -> Rate {
     let those = graded.iter().filter(|g| counts(g) && holds(g)).count();
     Rate::of(those, graded.len())
 }

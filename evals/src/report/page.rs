@@ -16,7 +16,7 @@ use super::prediction_sets::PredictionSet;
 use super::sections::{Cell, Column, Labels, Section, Table, facts, sections};
 use super::{Report, ReportError};
 use crate::foreign_text;
-use crate::graded::Graded;
+use crate::result::InstanceResult;
 
 /// Characters of a text; `results.jsonl` has it whole.
 pub(super) const LONGEST: usize = 4_000;
@@ -250,7 +250,7 @@ fn rows(sets: &[PredictionSet]) -> Vec<Row> {
     rows
 }
 
-fn row(set: usize, graded: &Graded) -> Row {
+fn row(set: usize, graded: &InstanceResult) -> Row {
     let is_judged = graded.infrastructure.is_none();
     let verdict = |measure: Metric| match measure.holds(graded) {
         _ if !is_judged => NONE,
@@ -285,7 +285,7 @@ fn row(set: usize, graded: &Graded) -> Row {
     }
 }
 
-fn state(graded: &Graded) -> (&'static str, String) {
+fn state(graded: &InstanceResult) -> (&'static str, String) {
     let notes = |lead: &str| match graded.notes.is_empty() {
         true => lead.to_owned(),
         false => format!("{lead}: {}", graded.notes.join("; ")),
@@ -309,7 +309,7 @@ fn state(graded: &Graded) -> (&'static str, String) {
     }
 }
 
-fn logs(graded: &Graded) -> Vec<Log> {
+fn logs(graded: &InstanceResult) -> Vec<Log> {
     let mut logs: Vec<Log> = graded
         .logs
         .iter()
@@ -358,7 +358,7 @@ fn href(path: &str) -> Option<String> {
 }
 
 /// Logs are relative to their folder of results; makes them relative to another.
-pub(super) fn move_logs(graded: &mut [Graded], from: &Path, to: &Path) {
+pub(super) fn move_logs(graded: &mut [InstanceResult], from: &Path, to: &Path) {
     let whole = |path: &Path| path.canonicalize().ok();
     let Some((from, to)) = whole(from).zip(whole(to)) else {
         return;

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::RunMetadata;
-use crate::graded::{Graded, Seconds};
 use crate::predictions::RemarkKind;
+use crate::result::{InstanceResult, Seconds};
 use crate::verdict::{OldClass, Strict, Swt, Tdd};
 
 /// The results of one prediction set.
@@ -13,23 +13,23 @@ use crate::verdict::{OldClass, Strict, Swt, Tdd};
 pub(super) struct PredictionSet {
     pub prediction: String,
     /// By instance, one each.
-    pub all: Vec<Graded>,
+    pub all: Vec<InstanceResult>,
     /// Instances that were to be graded.
     pub instances: u64,
 }
 
 impl PredictionSet {
     /// Those with a verdict: nothing of ours or of the machine's failed.
-    pub fn judged(&self) -> Vec<&Graded> {
+    pub fn judged(&self) -> Vec<&InstanceResult> {
         let judged = self.all.iter().filter(|g| g.infrastructure.is_none());
         judged.collect()
     }
 }
 
 /// By name of the prediction set.
-pub(super) fn group(graded: Vec<Graded>, run: &RunMetadata) -> Vec<PredictionSet> {
+pub(super) fn group(graded: Vec<InstanceResult>, run: &RunMetadata) -> Vec<PredictionSet> {
     let mut known: BTreeMap<String, (String, u64)> = BTreeMap::new();
-    let mut by_set: BTreeMap<String, BTreeMap<String, Graded>> = BTreeMap::new();
+    let mut by_set: BTreeMap<String, BTreeMap<String, InstanceResult>> = BTreeMap::new();
     for one in graded {
         let about = (one.repo.clone(), one.issue_tokens);
         known.insert(one.instance_id.clone(), about);
@@ -64,9 +64,9 @@ pub(super) fn group(graded: Vec<Graded>, run: &RunMetadata) -> Vec<PredictionSet
 }
 
 /// No length is known of an issue of which no result tells one: 0.
-fn missing(prediction: &str, id: &str, known: Option<&(String, u64)>) -> Graded {
+fn missing(prediction: &str, id: &str, known: Option<&(String, u64)>) -> InstanceResult {
     let (repo, issue_tokens) = known.cloned().unwrap_or_else(|| (repository_of(id), 0));
-    Graded {
+    InstanceResult {
         instance_id: id.to_owned(),
         prediction: prediction.to_owned(),
         key: String::new(),

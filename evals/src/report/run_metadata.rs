@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::{ReportError, put};
 use crate::folder;
 use crate::foreign_text;
-use crate::graded::is_time;
 use crate::predictions::Remark;
+use crate::result::is_time;
 
 const FILE: &str = "run.json";
 /// More than any dataset has.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use testwright_evals::graded::{Graded, Infrastructure, Seconds, TestPair};
+use testwright_evals::result::{Infrastructure, InstanceResult, Seconds, TestPair};
 use testwright_evals::verdict::{Adequacy, Observed, Pair};
 use testwright_tools::outcomes::report::{FailureClass, Outcome};
 
@@ -45,7 +45,7 @@ impl Random {
 }
 
 /// Results of so many instances for each of the prediction sets; later sets are better.
-pub fn results(sets: &[&str], instances: usize, seed: u64) -> Vec<Graded> {
+pub fn results(sets: &[&str], instances: usize, seed: u64) -> Vec<InstanceResult> {
     let mut random = Random(seed);
     let mut all = Vec::new();
     for number in 0..instances {
@@ -75,7 +75,7 @@ pub fn results(sets: &[&str], instances: usize, seed: u64) -> Vec<Graded> {
     all
 }
 
-fn one(random: &mut Random, hard: u64, set: u64) -> Graded {
+fn one(random: &mut Random, hard: u64, set: u64) -> InstanceResult {
     let given = random.chance(97);
     let applied = given && random.chance(94);
     let contributed = "tests/test_topic.py::TestTopic::test_issue".to_owned();
@@ -131,7 +131,7 @@ fn one(random: &mut Random, hard: u64, set: u64) -> Graded {
         4.0 + 20.0 * random.share().powi(4),
         4.0 + 20.0 * random.share().powi(4),
     );
-    Graded {
+    InstanceResult {
         instance_id: String::new(),
         prediction: String::new(),
         key: String::new(),

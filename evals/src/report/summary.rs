@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::metric::{Metric, counts, rate};
 use super::prediction_sets::PredictionSet;
-use crate::graded::Graded;
+use crate::result::InstanceResult;
 use crate::statistics::{DISAGREEMENT_OF_RERUNS, Mean, Rate, smallest_difference};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,7 +71,7 @@ pub struct Power {
 pub(super) fn summary(set: &PredictionSet) -> Summary {
     let judged = set.judged();
     let fail_to_pass = Metric::FailToPass.rate(&judged);
-    let (success, other): (Vec<&Graded>, Vec<&Graded>) = judged
+    let (success, other): (Vec<&InstanceResult>, Vec<&InstanceResult>) = judged
         .iter()
         .copied()
         .partition(|g| Metric::Success.holds(g));
@@ -105,26 +105,29 @@ pub(super) fn summary(set: &PredictionSet) -> Summary {
 }
 
 /// ΔC of each. An instance without a line to cover, or where that is not known, is left out whatever was predicted.
-pub(super) fn deltas(graded: &[&Graded]) -> Vec<f64> {
-    let is_known = |g: &&Graded| g.coverage_problem.is_none() || g.coverage_lines.is_some();
+pub(super) fn deltas(graded: &[&InstanceResult]) -> Vec<f64> {
+    let is_known = |g: &&InstanceResult| g.coverage_problem.is_none() || g.coverage_lines.is_some();
     let with_lines = graded.iter().copied();
     let with_lines = with_lines.filter(|g| !has_no_lines(g)).filter(is_known);
     values(&with_lines.collect::<Vec<_>>(), |g| g.coverage_delta)
 }
 
-fn has_no_lines(graded: &Graded) -> bool {
+fn has_no_lines(graded: &InstanceResult) -> bool {
     graded.coverage_lines == Some(0)
 }
 
 /// Adequacy of each; an instance of which no changed line is a statement is left out whatever was predicted.
-fn adequacies(graded: &[&Graded]) -> Vec<f64> {
+fn adequacies(graded: &[&InstanceResult]) -> Vec<f64> {
     let with_lines = graded.iter().copied();
     let with_lines = with_lines.filter(|g| g.adequacy_lines != Some(0));
     values(&with_lines.collect::<Vec<_>>(), |g| g.tdd.adequacy)
 }
 
 /// What is measured of each; 0 without a prediction that applies; those without a measure are left out.
-pub(super) fn values(graded: &[&Graded], of: impl Fn(&Graded) -> Option<f64>) -> Vec<f64> {
+pub(super) fn values(
+    graded: &[&InstanceResult],
+    of: impl Fn(&InstanceResult) -> Option<f64>,
+) -> Vec<f64> {
     graded
         .iter()
         .filter_map(|g| if counts(g) { of(g) } else { Some(0.0) })

@@ -1,27 +1,27 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::graded::Infrastructure;
 use crate::predictions::RemarkKind;
+use crate::result::Infrastructure;
 use crate::verdict::{Adequacy, OldClass};
 
 const NASTY: &str =
     "\"><img src=x onerror=alert(1)></title><script>alert(1)</script>{{ 7 * 7 }}|`x`";
 
 /// A folder with these results.
-fn folder(results: &[Graded]) -> tempfile::TempDir {
+fn folder(results: &[InstanceResult]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fill(folder.path(), results);
     folder
 }
 
-fn fill(folder: &Path, results: &[Graded]) {
+fn fill(folder: &Path, results: &[InstanceResult]) {
     std::fs::create_dir_all(folder).unwrap();
     let lines: Vec<String> = results
         .iter()
         .map(|g| serde_json::to_string(g).unwrap() + "\n")
         .collect();
-    std::fs::write(folder.join(stored::FILE), lines.concat()).unwrap();
+    std::fs::write(folder.join(results_file::FILE), lines.concat()).unwrap();
 }
 
 fn text(folder: &Path, name: &str) -> String {
@@ -29,7 +29,7 @@ fn text(folder: &Path, name: &str) -> String {
 }
 
 /// Solved by every verdict, with everything covered.
-fn solved(id: &str) -> Graded {
+fn solved(id: &str) -> InstanceResult {
     let mut graded = sample::results(&["a"], 1, 1).remove(0);
     graded.instance_id = id.to_owned();
     (graded.given, graded.applied, graded.infrastructure) = (true, true, None);
@@ -48,7 +48,7 @@ fn solved(id: &str) -> Graded {
     graded
 }
 
-fn set(results: Vec<Graded>, run: &RunMetadata) -> Summary {
+fn set(results: Vec<InstanceResult>, run: &RunMetadata) -> Summary {
     let folder = folder(&results);
     let report = write(folder.path(), run).unwrap();
     report.summary["a"].clone()
@@ -326,7 +326,7 @@ fn a_build_is_part_of_the_time_of_one_prediction() {
     let timed = |set: &str, build: f64, total: f64| {
         let mut graded = solved("x");
         graded.prediction = set.to_owned();
-        graded.seconds = crate::graded::Seconds {
+        graded.seconds = crate::result::Seconds {
             build,
             old: 2.0,
             new: 1.0,
@@ -387,7 +387,7 @@ fn what_has_no_result_yet_is_not_graded() {
 fn cards_and_rows_call_a_set_by_the_same_letter() {
     let place = tempfile::tempdir().unwrap();
     let (first, second) = (place.path().join("z"), place.path().join("a"));
-    let named = |set: &str, id: &str| Graded {
+    let named = |set: &str, id: &str| InstanceResult {
         prediction: set.to_owned(),
         ..solved(id)
     };
@@ -441,7 +441,7 @@ fn what_is_odd_in_a_folder_is_told_in_the_comparison() {
 fn a_folder_without_results_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let error = write(folder.path(), &RunMetadata::default()).unwrap_err();
-    assert!(error.to_string().contains(stored::FILE), "{error}");
+    assert!(error.to_string().contains(results_file::FILE), "{error}");
     fill(folder.path(), &[]);
     let report = write(folder.path(), &RunMetadata::default()).unwrap();
     assert_eq!(report.summary.len(), 0);

@@ -1,6 +1,6 @@
 //! Progress of an evaluation on stderr: a bar with rate and remaining time on a terminal, plain lines elsewhere.
 
-use testwright_evals::Graded;
+use testwright_evals::InstanceResult;
 use testwright_evals::harness::Step;
 
 use crate::cli::output::{Live, single_line};
@@ -55,7 +55,7 @@ impl Bar {
     }
 }
 
-fn line(result: &Graded) -> String {
+fn line(result: &InstanceResult) -> String {
     let verdict = match &result.infrastructure {
         Some(trouble) => format!("infrastructure ({}): {}", trouble.stage, trouble.cause),
         None if result.strict.fail_to_pass => "fail-to-pass".to_owned(),

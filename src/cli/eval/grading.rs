@@ -77,7 +77,7 @@ impl<'a> Work<'a> {
         &self,
         sets: &[Predictions],
         remarks: Vec<Remark>,
-    ) -> Result<(Report, Vec<testwright_evals::Graded>)> {
+    ) -> Result<(Report, Vec<testwright_evals::InstanceResult>)> {
         let begun = Instant::now();
         let started = jiff::Timestamp::now().to_string();
         let mut results = Results::open(&self.out).map_err(storing)?;

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use testwright_evals::graded::stored;
 use testwright_evals::report::{self, Report, RunMetadata};
+use testwright_evals::result::results_file;
 
 use super::grading::reporting;
 use crate::cli::output::{self, single_line};
@@ -34,9 +34,9 @@ pub fn run(args: &Args) -> Result<u8> {
     }
     let mut last = None;
     for folder in &args.folders {
-        if !folder.join(stored::FILE).is_file() {
+        if !folder.join(results_file::FILE).is_file() {
             return Err(Error::usage(format!("read {}", folder.display()))
-                .cause(format!("it has no {}", stored::FILE))
+                .cause(format!("it has no {}", results_file::FILE))
                 .hint("name a folder that `testwright eval --out` wrote"));
         }
         let run = RunMetadata::read(folder).map_err(reporting)?;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use testwright_evals::predictions::{Prediction, Predictions};
-use testwright_evals::{Graded, Instance, verify};
+use testwright_evals::{Instance, InstanceResult, verify};
 
 use super::GradeArgs;
 use super::grading::Work;
@@ -50,7 +50,7 @@ pub async fn run(args: &Args) -> Result<u8> {
         output::out(verified.to_string());
         output::err(single_line(&format!("results: {}", work.out.display())));
     }
-    let blocked = |result: &Graded| result.infrastructure.is_some();
+    let blocked = |result: &InstanceResult| result.infrastructure.is_some();
     Ok(if results.iter().any(blocked) {
         3
     } else {

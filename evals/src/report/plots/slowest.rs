@@ -2,9 +2,9 @@
 
 use super::svg::{Anchor, Svg, cut};
 use super::{Plot, WIDTH};
-use crate::graded::Seconds;
 use crate::report::Report;
 use crate::report::format::{letter, seconds};
+use crate::result::Seconds;
 
 const BARS: usize = 10;
 

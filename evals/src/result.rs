@@ -1,6 +1,6 @@
 //! What grading one prediction for one instance gave: a line of `results.jsonl`.
 
-pub mod stored;
+pub mod results_file;
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -12,7 +12,7 @@ use crate::{folder, foreign_text};
 
 /// A line of `results.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Graded {
+pub struct InstanceResult {
     pub instance_id: String,
     /// `model_name_or_path`.
     pub prediction: String,
@@ -64,7 +64,7 @@ pub struct Graded {
     pub peeking: Option<Leakage>,
 }
 
-impl Graded {
+impl InstanceResult {
     /// Could grading have written it? Reports take its names, figures and paths as they stand.
     pub(crate) fn check(&self) -> Result<(), String> {
         let names = [

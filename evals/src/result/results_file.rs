@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Graded;
+use super::InstanceResult;
 use crate::foreign_text::shown;
 
 /// Name of the file of results in their folder.
@@ -12,13 +12,13 @@ pub const FILE: &str = "results.jsonl";
 /// A result and the line that it was read from: written again, its numbers stay what they are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    pub graded: Graded,
+    pub graded: InstanceResult,
     pub text: Vec<u8>,
 }
 
 /// What a file holds.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Stored {
+pub struct ResultsFile {
     /// By prediction and instance.
     pub by_name: BTreeMap<(String, String), Line>,
     /// What was odd in the file.
@@ -29,15 +29,15 @@ pub struct Stored {
 const REMARKS: usize = 100;
 
 /// A line as grading writes it, or why it is none.
-fn result(line: &[u8]) -> Result<Graded, String> {
-    let graded: Graded = serde_json::from_slice(line).map_err(|e| e.to_string())?;
+fn result(line: &[u8]) -> Result<InstanceResult, String> {
+    let graded: InstanceResult = serde_json::from_slice(line).map_err(|e| e.to_string())?;
     graded.check()?;
     Ok(graded)
 }
 
-impl Stored {
-    pub fn parse(bytes: &[u8]) -> Stored {
-        let mut stored = Stored::default();
+impl ResultsFile {
+    pub fn parse(bytes: &[u8]) -> ResultsFile {
+        let mut results = ResultsFile::default();
         let (mut again, mut left_out) = (0, 0);
         let ends = bytes.last().is_none_or(|b| *b == b'\n');
         let lines: Vec<&[u8]> = bytes.split(|b| *b == b'\n').collect();
@@ -46,13 +46,13 @@ impl Stored {
                 continue;
             }
             match result(line) {
-                Ok(graded) => again += usize::from(stored.put(graded, line.to_vec())),
-                Err(_) if at + 1 == lines.len() && !ends => stored.remarks.push(format!(
+                Ok(graded) => again += usize::from(results.put(graded, line.to_vec())),
+                Err(_) if at + 1 == lines.len() && !ends => results.remarks.push(format!(
                     "the last line of {FILE} is cut short: it is left out"
                 )),
                 Err(why) => {
-                    if stored.remarks.len() < REMARKS {
-                        stored.remarks.push(format!(
+                    if results.remarks.len() < REMARKS {
+                        results.remarks.push(format!(
                             "line {} of {FILE} is no result and is left out: {}",
                             at + 1,
                             shown(&why, 300)
@@ -63,20 +63,20 @@ impl Stored {
             }
         }
         if left_out > REMARKS {
-            stored.remarks.push(format!(
+            results.remarks.push(format!(
                 "{left_out} lines of {FILE} are no results and are left out"
             ));
         }
         if again > 0 {
-            stored.remarks.push(format!(
+            results.remarks.push(format!(
                 "{again} results of {FILE} were replaced by later ones of the same instance and prediction"
             ));
         }
-        stored
+        results
     }
 
     /// Tells whether there was one of the same instance and prediction.
-    pub fn put(&mut self, graded: Graded, text: Vec<u8>) -> bool {
+    pub fn put(&mut self, graded: InstanceResult, text: Vec<u8>) -> bool {
         let name = (graded.prediction.clone(), graded.instance_id.clone());
         self.by_name.insert(name, Line { graded, text }).is_some()
     }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::report::sample;
 
-    fn line(graded: &Graded) -> String {
+    fn line(graded: &InstanceResult) -> String {
         serde_json::to_string(graded).unwrap() + "\n"
     }
 
@@ -101,14 +101,14 @@ mod tests {
         text += &line(&later);
         let cut = line(&all[1]);
         for length in 1..cut.len() - 1 {
-            let results = Stored::parse(format!("{text}{}", &cut[..length]).as_bytes());
+            let results = ResultsFile::parse(format!("{text}{}", &cut[..length]).as_bytes());
             assert_eq!(results.by_name.len(), 4);
             let name = (later.prediction.clone(), later.instance_id.clone());
             assert_eq!(results.by_name[&name].graded.strict.reason, "later");
             assert_eq!(results.remarks.len(), 2, "{:?}", results.remarks);
         }
         // A whole line without its end is whole.
-        let whole = Stored::parse(format!("{text}{}", cut.trim_end()).as_bytes());
+        let whole = ResultsFile::parse(format!("{text}{}", cut.trim_end()).as_bytes());
         assert_eq!(whole.remarks.len(), 1, "{:?}", whole.remarks);
     }
 
@@ -119,13 +119,13 @@ mod tests {
         let mut bytes = format!("{broken}{}", line(&all[1])).into_bytes();
         bytes.extend(b"\xff\xfe\n\n");
         bytes.extend(line(&all[0]).into_bytes());
-        let results = Stored::parse(&bytes);
+        let results = ResultsFile::parse(&bytes);
         assert_eq!(results.by_name.len(), 1);
         let first = results.by_name.values().next().unwrap();
         assert_eq!(first.graded.instance_id, all[0].instance_id);
         assert_eq!(first.text, line(&all[0]).trim_end().as_bytes());
         assert!(results.remarks[0].starts_with("line 1 of results.jsonl is no result"));
         assert!(results.remarks[1].starts_with("line 2 of results.jsonl"));
-        assert_eq!(Stored::parse(b""), Stored::default());
+        assert_eq!(ResultsFile::parse(b""), ResultsFile::default());
     }
 }
