@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use testwright_evals::predictions::{Remark, RemarkKind};
+use testwright_evals::predictions::{Warning, WarningKind};
 use testwright_evals::report::{self, RunMetadata};
 use testwright_evals::result::results_file;
 
@@ -39,10 +39,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         sandbox: Some("local".to_owned()),
         disk_bytes: Some(18_400_000_000),
         sets: SETS.map(str::to_owned).into(),
-        predictions: vec![Remark {
+        predictions: vec![Warning {
             model_name_or_path: SETS[0].to_owned(),
             instance_id: "pallets__flask-1".to_owned(),
-            kind: RemarkKind::Unknown,
+            kind: WarningKind::Unknown,
         }],
         remarks: vec!["one worker less than asked for: memory is short".to_owned()],
     };

@@ -1,7 +1,7 @@
 //! Predictions in the shape that SWE-bench, SWT-bench and TDD-Bench share: `instance_id`, `model_name_or_path`,
 //! `model_patch`; as JSON lines, a JSON array, Parquet, or a JSON object by instance.
 //!
-//! Nothing is dropped in silence: what cannot be graded is a [`Remark`], and stands in the report.
+//! Nothing is dropped in silence: what cannot be graded is a [`Warning`], and stands in the report.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -31,15 +31,15 @@ pub struct Predictions {
 
 /// What the user should know of the predictions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Remark {
+pub struct Warning {
     pub model_name_or_path: String,
     pub instance_id: String,
-    pub kind: RemarkKind,
+    pub kind: WarningKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum RemarkKind {
+pub enum WarningKind {
     /// `model_patch` is null or absent: graded as no prediction.
     Null,
     /// `model_patch` is white space: graded as no prediction.
@@ -52,14 +52,14 @@ pub enum RemarkKind {
     Missing,
 }
 
-impl RemarkKind {
+impl WarningKind {
     pub fn text(self) -> &'static str {
         match self {
-            RemarkKind::Null => "the patch is null",
-            RemarkKind::Empty => "the patch is empty",
-            RemarkKind::Duplicate => "there are several; the last is taken",
-            RemarkKind::Unknown => "the dataset has no such instance",
-            RemarkKind::Missing => "there is no prediction",
+            WarningKind::Null => "the patch is null",
+            WarningKind::Empty => "the patch is empty",
+            WarningKind::Duplicate => "there are several; the last is taken",
+            WarningKind::Unknown => "the dataset has no such instance",
+            WarningKind::Missing => "there is no prediction",
         }
     }
 }
@@ -76,7 +76,7 @@ pub fn read(
     files: &[&Path],
     dataset: &Dataset,
     chosen: &Dataset,
-) -> Result<(Vec<Predictions>, Vec<Remark>), RecordsError> {
+) -> Result<(Vec<Predictions>, Vec<Warning>), RecordsError> {
     let mut all = Vec::new();
     let mut models = BTreeSet::new();
     let mut known: BTreeMap<(String, String), &Path> = BTreeMap::new();
@@ -126,7 +126,7 @@ fn stem(path: &Path) -> String {
 fn parse(
     content: impl Into<Content>,
     name: &str,
-) -> Result<Vec<(Prediction, Option<RemarkKind>)>, Vec<Problem>> {
+) -> Result<Vec<(Prediction, Option<WarningKind>)>, Vec<Problem>> {
     let mut problems = Vec::new();
     let content = content.into();
     let mut found = Vec::new();
@@ -161,7 +161,7 @@ fn keyed(id: String, value: Value) -> Value {
     Value::Object(record)
 }
 
-fn prediction(value: &Value, name: &str) -> Result<(Prediction, Option<RemarkKind>), String> {
+fn prediction(value: &Value, name: &str) -> Result<(Prediction, Option<WarningKind>), String> {
     let Value::Object(fields) = value else {
         return Err("it is not an object".to_owned());
     };
@@ -180,32 +180,32 @@ fn prediction(value: &Value, name: &str) -> Result<(Prediction, Option<RemarkKin
         .unwrap_or(name);
     foreign_text::name(model).map_err(|why| format!("`model_name_or_path` {why}"))?;
     let patch = text("model_patch")?;
-    let remark = match patch {
-        None => Some(RemarkKind::Null),
-        Some(patch) if patch.trim().is_empty() => Some(RemarkKind::Empty),
+    let warning = match patch {
+        None => Some(WarningKind::Null),
+        Some(patch) if patch.trim().is_empty() => Some(WarningKind::Empty),
         Some(_) => None,
     };
     let prediction = Prediction {
         instance_id: instance_id.to_owned(),
         model_name_or_path: model.to_owned(),
-        model_patch: patch.filter(|_| remark.is_none()).map(str::to_owned),
+        model_patch: patch.filter(|_| warning.is_none()).map(str::to_owned),
     };
-    Ok((prediction, remark))
+    Ok((prediction, warning))
 }
 
-/// By model, with the remarks on what is odd, in the order of the files; instances without a prediction last.
+/// By model, with the warnings on what is odd, in the order of the files; instances without a prediction last.
 fn sort(
-    all: Vec<(Prediction, Option<RemarkKind>)>,
+    all: Vec<(Prediction, Option<WarningKind>)>,
     dataset: &Dataset,
     chosen: &Dataset,
-) -> (Vec<Predictions>, Vec<Remark>) {
+) -> (Vec<Predictions>, Vec<Warning>) {
     let mut sets: Vec<Predictions> = Vec::new();
-    let mut remarks = Vec::new();
+    let mut warnings = Vec::new();
     for (prediction, odd) in all {
         let model = prediction.model_name_or_path.clone();
         let id = prediction.instance_id.clone();
-        let mut remark = |kind| {
-            remarks.push(Remark {
+        let mut warn = |kind| {
+            warnings.push(Warning {
                 model_name_or_path: model.clone(),
                 instance_id: id.clone(),
                 kind,
@@ -223,31 +223,31 @@ fn sort(
             }
         };
         if dataset.get(&id).is_none() {
-            remark(RemarkKind::Unknown);
+            warn(WarningKind::Unknown);
             continue;
         }
         if chosen.get(&id).is_none() {
             continue;
         }
         if let Some(kind) = odd {
-            remark(kind);
+            warn(kind);
         }
         if set.by_instance.insert(id.clone(), prediction).is_some() {
-            remark(RemarkKind::Duplicate);
+            warn(WarningKind::Duplicate);
         }
     }
     for set in &sets {
         for instance in &chosen.instances {
             if !set.by_instance.contains_key(&instance.instance_id) {
-                remarks.push(Remark {
+                warnings.push(Warning {
                     model_name_or_path: set.model.clone(),
                     instance_id: instance.instance_id.clone(),
-                    kind: RemarkKind::Missing,
+                    kind: WarningKind::Missing,
                 });
             }
         }
     }
-    (sets, remarks)
+    (sets, warnings)
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ pub use run_metadata::RunMetadata;
 pub use summary::{Power, Summary};
 
 use crate::folder;
-use crate::predictions::Remark;
+use crate::predictions::Warning;
 use crate::result::InstanceResult;
 use crate::result::results_file::{self, ResultsFile};
 use prediction_sets::PredictionSet;
@@ -161,17 +161,17 @@ impl Report {
     }
 }
 
-/// Instances that a remark names; the rest is counted, and stands in `run` of `report.json`.
+/// Instances that a warning names; the rest is counted, and stands in `run` of `report.json`.
 const NAMED: usize = 5;
 
-/// One line for each model and kind of remark.
-fn in_groups(remarks: &[Remark]) -> Vec<String> {
+/// One line for each model and kind of warning.
+fn in_groups(warnings: &[Warning]) -> Vec<String> {
     let mut groups: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-    for remark in remarks {
+    for warning in warnings {
         groups
-            .entry((&remark.model_name_or_path, remark.kind.text()))
+            .entry((&warning.model_name_or_path, warning.kind.text()))
             .or_default()
-            .push(&remark.instance_id);
+            .push(&warning.instance_id);
     }
     let line = |((model, what), instances): ((&str, &str), Vec<&str>)| {
         let named: Vec<&str> = instances.iter().take(NAMED).copied().collect();

@@ -28,8 +28,8 @@ fn record(id: &str, patch: Value) -> Value {
     json!({"instance_id": id, "model_name_or_path": "m", "model_patch": patch})
 }
 
-fn kinds(remarks: &[Remark]) -> Vec<(&str, RemarkKind)> {
-    remarks
+fn kinds(warnings: &[Warning]) -> Vec<(&str, WarningKind)> {
+    warnings
         .iter()
         .map(|r| (r.instance_id.as_str(), r.kind))
         .collect()
@@ -73,7 +73,7 @@ fn what_is_odd_is_told_and_nothing_is_dropped_in_silence() {
     .map(|value| value.to_string())
     .join("\n");
     let dataset = dataset(&["a", "b", "c", "d"]);
-    let (sets, remarks) = sort(parse(&lines, "f").unwrap(), &dataset, &dataset);
+    let (sets, warnings) = sort(parse(&lines, "f").unwrap(), &dataset, &dataset);
     assert_eq!(sets.len(), 2);
     assert_eq!(
         sets[0].by_instance["a"].model_patch.as_deref(),
@@ -81,16 +81,16 @@ fn what_is_odd_is_told_and_nothing_is_dropped_in_silence() {
     );
     assert_eq!(sets[0].by_instance["b"].model_patch, None);
     assert_eq!(
-        kinds(&remarks),
+        kinds(&warnings),
         [
-            ("a", RemarkKind::Duplicate),
-            ("b", RemarkKind::Null),
-            ("c", RemarkKind::Empty),
-            ("z", RemarkKind::Unknown),
-            ("d", RemarkKind::Missing),
-            ("a", RemarkKind::Missing),
-            ("b", RemarkKind::Missing),
-            ("c", RemarkKind::Missing),
+            ("a", WarningKind::Duplicate),
+            ("b", WarningKind::Null),
+            ("c", WarningKind::Empty),
+            ("z", WarningKind::Unknown),
+            ("d", WarningKind::Missing),
+            ("a", WarningKind::Missing),
+            ("b", WarningKind::Missing),
+            ("c", WarningKind::Missing),
         ]
     );
 }
@@ -106,14 +106,14 @@ fn several_entries_of_a_key_are_told_as_several_records_are() {
     .map(|value| value.to_string())
     .join("\n");
     let dataset = dataset(&["a", "b"]);
-    let (sets, remarks) = sort(parse(object, "m").unwrap(), &dataset, &dataset);
-    assert_eq!(kinds(&remarks), [("a", RemarkKind::Duplicate)]);
+    let (sets, warnings) = sort(parse(object, "m").unwrap(), &dataset, &dataset);
+    assert_eq!(kinds(&warnings), [("a", WarningKind::Duplicate)]);
     assert_eq!(
         sets[0].by_instance["a"].model_patch.as_deref(),
         Some("second")
     );
     let of_lines = sort(parse(&lines, "m").unwrap(), &dataset, &dataset);
-    assert_eq!((sets, remarks), of_lines);
+    assert_eq!((sets, warnings), of_lines);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn what_is_not_chosen_is_left_out_and_is_not_unknown() {
     ]
     .map(|value| value.to_string())
     .join("\n");
-    let (sets, remarks) = sort(
+    let (sets, warnings) = sort(
         parse(&lines, "f").unwrap(),
         &dataset(&["a", "b", "c", "d"]),
         &dataset(&["a", "c"]),
@@ -134,8 +134,8 @@ fn what_is_not_chosen_is_left_out_and_is_not_unknown() {
     let graded: Vec<&String> = sets[0].by_instance.keys().collect();
     assert_eq!(graded, ["a"]);
     assert_eq!(
-        kinds(&remarks),
-        [("z", RemarkKind::Unknown), ("c", RemarkKind::Missing)]
+        kinds(&warnings),
+        [("z", WarningKind::Unknown), ("c", WarningKind::Missing)]
     );
 }
 

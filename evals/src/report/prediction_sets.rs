@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::RunMetadata;
-use crate::predictions::RemarkKind;
+use crate::predictions::WarningKind;
 use crate::result::{InstanceResult, Seconds};
 use crate::verdict::{OldClass, Strict, Swt, Tdd};
 
@@ -38,14 +38,14 @@ pub(super) fn group(graded: Vec<InstanceResult>, run: &RunMetadata) -> Vec<Predi
             .or_default()
             .insert(one.instance_id.clone(), one);
     }
-    for remark in &run.predictions {
-        if remark.kind == RemarkKind::Missing {
-            let id = &remark.instance_id;
+    for warning in &run.predictions {
+        if warning.kind == WarningKind::Missing {
+            let id = &warning.instance_id;
             by_set
-                .entry(remark.model_name_or_path.clone())
+                .entry(warning.model_name_or_path.clone())
                 .or_default()
                 .entry(id.clone())
-                .or_insert_with(|| missing(&remark.model_name_or_path, id, known.get(id)));
+                .or_insert_with(|| missing(&warning.model_name_or_path, id, known.get(id)));
         }
     }
     for name in &run.sets {
@@ -80,7 +80,7 @@ fn missing(prediction: &str, id: &str, known: Option<&(String, u64)>) -> Instanc
         old_class: OldClass::None,
         strict: Strict {
             fail_to_pass: false,
-            reason: RemarkKind::Missing.text().to_owned(),
+            reason: WarningKind::Missing.text().to_owned(),
         },
         swt: Swt::default(),
         tdd: Tdd::default(),

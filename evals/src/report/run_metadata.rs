@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{ReportError, put};
 use crate::folder;
 use crate::foreign_text;
-use crate::predictions::Remark;
+use crate::predictions::Warning;
 use crate::result::is_time;
 
 const FILE: &str = "run.json";
@@ -47,7 +47,7 @@ pub struct RunMetadata {
     pub sets: Vec<String>,
     /// What is odd in the predictions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub predictions: Vec<Remark>,
+    pub predictions: Vec<Warning>,
     /// What else the reader should know.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
@@ -79,7 +79,7 @@ impl RunMetadata {
         );
         self.sets.retain(|name| is_fit(name));
         self.predictions
-            .retain(|remark| is_fit(&remark.model_name_or_path) && is_fit(&remark.instance_id));
+            .retain(|warning| is_fit(&warning.model_name_or_path) && is_fit(&warning.instance_id));
         self.seconds = self.seconds.filter(|seconds| is_time(*seconds));
         self.instances = self.instances.filter(|instances| *instances <= INSTANCES);
         let after = (

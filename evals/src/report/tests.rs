@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::predictions::RemarkKind;
+use crate::predictions::WarningKind;
 use crate::result::Infrastructure;
 use crate::verdict::{Adequacy, OldClass};
 
@@ -88,16 +88,16 @@ fn what_is_not_the_predictions_fault_is_in_no_denominator_and_the_rest_is() {
     let run = RunMetadata {
         instances: Some(9),
         predictions: vec![
-            Remark {
+            Warning {
                 model_name_or_path: "a".to_owned(),
                 instance_id: "acme__slugs-3".to_owned(),
-                kind: RemarkKind::Missing,
+                kind: WarningKind::Missing,
             },
             // It has a result; nothing is counted twice.
-            Remark {
+            Warning {
                 model_name_or_path: "a".to_owned(),
                 instance_id: "n".to_owned(),
-                kind: RemarkKind::Missing,
+                kind: WarningKind::Missing,
             },
         ],
         ..RunMetadata::default()
@@ -154,10 +154,10 @@ fn a_few_results_in_words_and_figures() {
         disk_bytes: Some(1_234_567_890),
         remarks: vec!["memory is short".to_owned()],
         predictions: (1..8)
-            .map(|number| Remark {
+            .map(|number| Warning {
                 model_name_or_path: "otter".to_owned(),
                 instance_id: format!("acme__slugs-{number}"),
-                kind: RemarkKind::Unknown,
+                kind: WarningKind::Unknown,
             })
             .collect(),
         ..RunMetadata::default()
@@ -420,10 +420,10 @@ fn what_is_odd_in_a_folder_is_told_in_the_comparison() {
     fill(&first, &[solved("x")]);
     fill(&second, &[solved("x")]);
     let odd = RunMetadata {
-        predictions: vec![Remark {
+        predictions: vec![Warning {
             model_name_or_path: "a".to_owned(),
             instance_id: "nowhere".to_owned(),
-            kind: RemarkKind::Unknown,
+            kind: WarningKind::Unknown,
         }],
         ..RunMetadata::default()
     };

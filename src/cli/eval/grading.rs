@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use testwright_evals::dataset::Dataset;
 use testwright_evals::harness::{self, Harness, Job, Results, ResultsError};
-use testwright_evals::predictions::{self, Prediction, Predictions, Remark};
+use testwright_evals::predictions::{self, Prediction, Predictions, Warning};
 use testwright_evals::report::{self, Report, RunMetadata};
 use testwright_evals::{Instance, RecordsError};
 
@@ -24,13 +24,14 @@ const DISK: u64 = 4 << 30;
 pub async fn run(args: &GradeArgs, files: &[PathBuf]) -> Result<u8> {
     let work = Work::new(args)?;
     let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
-    let (sets, remarks) = predictions::read(&paths, &work.whole, &work.dataset).map_err(records)?;
+    let (sets, warnings) =
+        predictions::read(&paths, &work.whole, &work.dataset).map_err(records)?;
     if sets.is_empty() {
         return Err(Error::usage("grade")
             .cause("there are no predictions")
             .hint("name a file of predictions with --predictions, or grade the golden tests with `eval verify`"));
     }
-    let (report, _) = work.grade(&sets, remarks).await?;
+    let (report, _) = work.grade(&sets, warnings).await?;
     if args.json {
         output::json(&report)?;
     } else {
@@ -76,7 +77,7 @@ impl<'a> Work<'a> {
     pub async fn grade(
         &self,
         sets: &[Predictions],
-        remarks: Vec<Remark>,
+        warnings: Vec<Warning>,
     ) -> Result<(Report, Vec<testwright_evals::InstanceResult>)> {
         let begun = Instant::now();
         let started = jiff::Timestamp::now().to_string();
@@ -103,7 +104,7 @@ impl<'a> Work<'a> {
             started: earlier.started.or(Some(started)),
             seconds: earlier.seconds,
             sets: sets.iter().map(|set| set.model.clone()).collect(),
-            predictions: remarks,
+            predictions: warnings,
             ..self.metadata(&harness, &workers, notes)
         };
         run.write(&self.out).map_err(reporting)?;
