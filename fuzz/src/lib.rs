@@ -41,7 +41,7 @@ pub fn texts<const N: usize>(data: &[u8]) -> [Option<String>; N] {
 pub fn tools() -> &'static [ToolSpec] {
     static TOOLS: OnceLock<Vec<ToolSpec>> = OnceLock::new();
     TOOLS.get_or_init(|| {
-        let all = testwright_tools::list::all().into_iter();
+        let all = testwright_tools::registry::all().into_iter();
         let mut specs: Vec<_> = all
             .filter(|tool| tool.audience() == Audience::Model)
             .map(|tool| tool.spec())

@@ -46,7 +46,7 @@ pub fn find(name: &str) -> Option<&'static dyn Approach> {
 
 /// Specs of the tools of these names, in this order.
 fn offered(names: &[&str]) -> Vec<ToolSpec> {
-    let all = testwright_tools::list::all();
+    let all = testwright_tools::registry::all();
     names
         .iter()
         .filter_map(|name| all.iter().find(|tool| tool.name() == *name))

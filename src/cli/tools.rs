@@ -18,7 +18,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let specs = match &args.approach {
         Some(name) => super::approach(name)?.tools(),
-        None => testwright_tools::list::all()
+        None => testwright_tools::registry::all()
             .into_iter()
             .filter(|tool| tool.audience() == Audience::Model)
             .map(|tool| tool.spec())

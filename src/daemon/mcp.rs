@@ -33,7 +33,7 @@ pub struct ToolServer {
 
 impl ToolServer {
     pub fn new(session: Arc<Session>, source: Source, issue: String) -> Self {
-        let tools = testwright_tools::list::all()
+        let tools = testwright_tools::registry::all()
             .into_iter()
             .filter(|tool| tool.audience() == Audience::Model)
             .map(|tool| tool.spec())

@@ -296,7 +296,7 @@ fn too_long(tool: &str, arguments: &Value) -> Option<CallAnswer> {
 }
 
 fn runs_code(tool: &str) -> bool {
-    let known = testwright_tools::list::all();
+    let known = testwright_tools::registry::all();
     known
         .into_iter()
         .any(|known| known.name() == tool && known.runs_code())

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use testwright_tools::config::Config;
-use testwright_tools::list;
+use testwright_tools::registry;
 use testwright_tools::tool::Context;
 use testwright_tools::workspace::Workspace;
 
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         runner: Default::default(),
         test_seconds: 60,
     })?;
-    let search = list::all()
+    let search = registry::all()
         .into_iter()
         .find(|t| t.name() == "search")
         .ok_or("no search")?;

@@ -1,6 +1,6 @@
 //! The typed tools that a model works with, and the analysis of Python code behind them.
 //!
-//! One file a tool (under `tools/`), one list of them ([`list`]), one program that serves
+//! One file a tool (under `tools/`), one list of them ([`registry`]), one program that serves
 //! them inside a sandbox (`toolbox`, see [`server`]). The code analysis ([`python`]) is a
 //! library of its own right: the grader uses it too. Nothing here knows what a sandbox,
 //! a model or an approach is, and nothing here opens a network connection.
@@ -8,10 +8,10 @@
 pub mod config;
 mod coverage;
 pub mod leakage;
-pub mod list;
 pub mod outcomes;
 pub mod process;
 pub mod python;
+pub mod registry;
 pub mod runners;
 pub mod server;
 pub mod test_run;

@@ -21,9 +21,9 @@ use rmcp::{ErrorData, ServerHandler, ServiceExt};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::list;
 use crate::process;
 use crate::python::STACK;
+use crate::registry;
 use crate::tool::{Answer, AnyTool, Audience, Context, ToolError};
 use crate::workspace::Workspace;
 pub use visible::visible;
@@ -114,9 +114,9 @@ pub fn shown(result: Result<Answer, ToolError>) -> Result<Answer, ToolError> {
 
 /// The tool of this name, host's tools included.
 pub fn find(name: &str) -> Result<&'static dyn AnyTool, ToolError> {
-    let known = list::all().into_iter().find(|tool| tool.name() == name);
+    let known = registry::all().into_iter().find(|tool| tool.name() == name);
     known.ok_or_else(|| {
-        let mut names: Vec<&str> = list::all()
+        let mut names: Vec<&str> = registry::all()
             .iter()
             .filter(|tool| tool.audience() == Audience::Model)
             .map(|tool| tool.name())
@@ -189,7 +189,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let offered = list::all()
+        let offered = registry::all()
             .into_iter()
             .filter(|tool| tool.audience() == Audience::Model);
         Ok(ListToolsResult::with_all_items(

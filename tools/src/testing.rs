@@ -43,7 +43,7 @@ impl Fixture {
     }
 
     pub fn answer(&mut self, tool: &str, arguments: Value) -> Result<Answer, ToolError> {
-        let tool = crate::list::all()
+        let tool = crate::registry::all()
             .into_iter()
             .find(|t| t.name() == tool)
             .expect("a tool of this name");

@@ -1,4 +1,4 @@
-//! One file a tool; the list of them is [`crate::list`].
+//! One file a tool; the list of them is in [`crate::registry`].
 
 pub mod contribution;
 pub mod create_file;

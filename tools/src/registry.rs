@@ -1,4 +1,4 @@
-//! The list of tools, in the order in which a model sees them.
+//! The registry: the list of tools, in the order in which a model sees them.
 
 use crate::tool::AnyTool;
 use crate::tools::{
