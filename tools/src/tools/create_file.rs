@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::editing;
-use super::window::count;
+use super::line_numbers::count;
 use crate::python::Module;
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::forward;

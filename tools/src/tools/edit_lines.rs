@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::editing;
-use super::window::{count, numbered};
+use super::line_numbers::{count, numbered};
 use crate::python::Module;
 use crate::python::edit::Lines;
 use crate::tool::{Answer, Context, Tool, ToolError};

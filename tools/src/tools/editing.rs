@@ -35,7 +35,7 @@ pub fn check_syntax(path: &str, before: Option<&Module>, after: &Module) -> Resu
         "Not written: {path} would not parse. Line {}: {}.\nIt would read:\n{}",
         first.line,
         first.what,
-        super::window::numbered(
+        super::line_numbers::numbered(
             after.text(),
             first.line.saturating_sub(5).max(1),
             first.line + 5
@@ -60,7 +60,7 @@ pub fn undefined(workspace: &Workspace, before: Option<&Module>, after: &Module)
         out.push_str(&format!(
             "`{}` in `{}`",
             name.name,
-            super::window::cut(line.trim(), 80)
+            super::line_numbers::cut(line.trim(), 80)
         ));
         if !found.is_empty() {
             out.push_str(&format!(": {}", found.join(" or ")));
@@ -78,10 +78,14 @@ pub fn result(edited: &Edited) -> String {
     if edited.kept > 0 {
         out.push_str(&format!(
             "{} inside of strings kept the indentation that you gave: it is part of the string.\n",
-            super::window::count(edited.kept, "line")
+            super::line_numbers::count(edited.kept, "line")
         ));
     }
-    out.push_str(&super::window::numbered(&edited.text, edited.first, shown));
+    out.push_str(&super::line_numbers::numbered(
+        &edited.text,
+        edited.first,
+        shown,
+    ));
     if shown < edited.last {
         out.push_str(&format!("… {} more lines\n", edited.last - shown));
     }

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::line_numbers::count;
 use super::search::path_glob;
-use super::window::count;
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::forward;
 

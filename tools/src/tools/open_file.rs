@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::window::{count, numbered};
+use super::line_numbers::{count, numbered};
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::forward;
 

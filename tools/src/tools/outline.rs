@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::window::{count, cut};
+use super::line_numbers::{count, cut};
 use crate::python::{Definition, Kind, Module, flatten, plain_name};
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::forward;

@@ -10,7 +10,7 @@ use grep_regex::RegexMatcherBuilder;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::window::{count, numbered};
+use super::line_numbers::{count, numbered};
 use crate::python::{
     Assignment, Definition, Kind, Module, OuterNames, flatten, outer_names, plain_name,
 };
@@ -283,7 +283,7 @@ fn long_class(module: &Module, class: &Definition) -> String {
             "  {}-{} {}\n",
             child.first,
             child.last,
-            super::window::cut(&child.signature, 160)
+            super::line_numbers::cut(&child.signature, 160)
         ));
     }
     out

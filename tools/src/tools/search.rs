@@ -11,7 +11,7 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::window::{count, cut};
+use super::line_numbers::{count, cut};
 use crate::python::{Scope, scopes};
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::{TEXT_LIMIT, Workspace, forward, read_text};

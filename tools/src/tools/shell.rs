@@ -5,8 +5,8 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::line_numbers::{count, cut};
 use super::run_python::{Limit, Ran, ending};
-use super::window::{count, cut};
 use crate::outcomes::stable;
 use crate::outcomes::text::without_repeats;
 use crate::process::{self, Command};

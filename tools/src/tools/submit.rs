@@ -4,11 +4,11 @@
 //! run: the changed files as they were, the changed files as they are, and what fails three times more.
 
 mod neighbours;
-pub(super) mod partition;
 mod runs;
 mod shadows;
+mod skip_marks;
+pub(super) mod split_patch;
 mod used_by_code;
-mod vacuous;
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ use crate::tools::submission::{
     Change, ChangedFile, ContributedTest, Problem, ProblemKind, Submission,
 };
 use crate::workspace::Changed;
-use partition::Parts;
+use split_patch::Parts;
 
 pub struct Submit;
 
@@ -59,7 +59,7 @@ fn gather(context: &mut Context<'_>) -> Result<Submission, ToolError> {
         kept,
         files,
         mut problems,
-    } = partition::partition(context.workspace)?;
+    } = split_patch::split_patch(context.workspace)?;
     let contributed = contribution::of_changes(&kept, context.workspace.layout());
     problems.extend(static_problems(&kept, &contributed));
     let patch = context.workspace.patch(&kept);
@@ -123,7 +123,7 @@ fn static_problems(kept: &[Changed], contributed: &[ContributedTest]) -> Vec<Pro
             );
             add(ProblemKind::Syntax, text);
         }
-        for found in vacuous::in_file(&change.path, base.as_ref(), &now, contributed) {
+        for found in skip_marks::in_file(&change.path, base.as_ref(), &now, contributed) {
             add(ProblemKind::Vacuous, found);
         }
     }

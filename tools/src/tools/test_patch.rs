@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::state::FileContent;
-use super::submit::partition;
+use super::submit::split_patch;
 use crate::tool::{Answer, Audience, Context, Tool, ToolError};
 use crate::tools::submission::{ChangedFile, Problem};
 
@@ -33,7 +33,7 @@ impl Tool for TestPatch {
     const AUDIENCE: Audience = Audience::Host;
 
     fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Answer, ToolError> {
-        let parts = partition::partition(context.workspace)?;
+        let parts = split_patch::split_patch(context.workspace)?;
         let sorted = SortedChanges {
             files: parts.files,
             problems: parts.problems,

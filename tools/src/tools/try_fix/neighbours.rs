@@ -12,8 +12,8 @@ use crate::outcomes::report::{Outcome, Report, TestResult};
 use crate::outcomes::{covers, file_of, text};
 use crate::runners::{self, Options};
 use crate::tool::{Context, ToolError};
+use crate::tools::line_numbers::count;
 use crate::tools::run_pytest::failing;
-use crate::tools::window::count;
 
 /// Seconds that the neighbours get where nobody asked for them.
 const SECONDS: u64 = 30;

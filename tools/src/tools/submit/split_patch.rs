@@ -29,7 +29,7 @@ pub struct Parts {
 type Dropped = (String, Option<ProblemKind>);
 
 /// Sorts the changes, and puts back those that are not kept.
-pub fn partition(workspace: &mut Workspace) -> Result<Parts, ToolError> {
+pub fn split_patch(workspace: &mut Workspace) -> Result<Parts, ToolError> {
     let changes = workspace.changes()?;
     let mut parts = Parts {
         kept: Vec::new(),
