@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::classify::Classifier;
 use super::events::{Event, RawFailure, RawPhase};
+use super::normalize::normalize;
 use super::report::{CollectionError, Failure, Outcome, Phase, Place, Report, TestResult};
-use super::stable::stable;
 use crate::process::Ended;
 
 /// pytest's exit status for unusable arguments.
@@ -197,7 +197,7 @@ impl Session {
             let mut skipped = self.skipped_modules.iter();
             if let Some((_, reason)) = skipped.find(|(module, _)| covers(module, id)) {
                 let mut result = without_run(id, Outcome::Skipped, None);
-                result.captured = stable(reason, classifier.root);
+                result.captured = normalize(reason, classifier.root);
                 report.tests.push(result);
                 continue;
             }
@@ -243,7 +243,7 @@ impl Course {
         let captured = if self.cut && decisive.is_none() && !self.is_over() {
             UNFINISHED.to_owned()
         } else {
-            stable(captured, classifier.root)
+            normalize(captured, classifier.root)
         };
         // A sum without end is no number in JSON, and a report that cannot be read counts against nobody.
         let seconds: f64 = self.phases.iter().map(|phase| phase.seconds).sum();

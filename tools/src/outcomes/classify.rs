@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::events::{Base, RawFailure, RawFrame};
+use super::normalize::normalize;
 use super::report::{Failure, FailureClass, Frame, Phase, Place};
-use super::stable::stable;
 use crate::workspace::Layout;
 
 /// Tells test code from code under test and makes messages stable.
@@ -65,7 +65,7 @@ impl Classifier<'_> {
                 place: self.place(frame),
             })
             .collect();
-        let mut message = stable(&without_hints(&raw.message), self.root);
+        let mut message = normalize(&without_hints(&raw.message), self.root);
         if message.is_empty()
             && raw.is("AssertionError")
             && let Some(frame) = frames.last()
@@ -73,7 +73,7 @@ impl Classifier<'_> {
             message.clone_from(&frame.code);
         }
         if let Some(cause) = &raw.cause {
-            message = format!("{message}\n({})", stable(cause, self.root));
+            message = format!("{message}\n({})", normalize(cause, self.root));
         }
         let missing_name = if self.innermost(raw) == Some(Place::Source) {
             None

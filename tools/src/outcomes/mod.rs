@@ -5,12 +5,12 @@ mod assemble;
 mod children;
 mod classify;
 mod events;
+mod normalize;
 pub mod report;
-mod stable;
 pub mod text;
 
 pub use assemble::{Session, USAGE, covers, file_of, join, seconds};
 pub use children::{HOOK, write_hook};
 pub use classify::Classifier;
 pub use events::{Event, read};
-pub use stable::stable;
+pub use normalize::normalize;

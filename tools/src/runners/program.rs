@@ -9,7 +9,7 @@ use super::Run;
 use super::recording::{PRINTED, Recording};
 use crate::config::RunnerKind;
 use crate::outcomes::report::Report;
-use crate::outcomes::{Classifier, Session, seconds, stable};
+use crate::outcomes::{Classifier, Session, normalize, seconds};
 use crate::process::Command;
 use crate::tool::ToolError;
 
@@ -51,7 +51,7 @@ pub fn run(run: &mut Run<'_>, kind: RunnerKind, ids: &[String]) -> Result<Report
     };
     let finished = run.process(command, &mut recording.report)?;
     let session = Session::new(recording.read());
-    let printed = stable(&finished.stdout.text(), root);
+    let printed = normalize(&finished.stdout.text(), root);
     if !session.started && !finished.timed_out() {
         let said = printed.lines().rfind(|line| !line.trim().is_empty());
         return Err(ToolError::Broken(format!(

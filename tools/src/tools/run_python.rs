@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::outcomes::stable;
+use crate::outcomes::normalize;
 use crate::process::{self, Command, Ended, Finished};
 use crate::tool::{Answer, Context, Tool, ToolError};
 
@@ -73,7 +73,7 @@ impl Tool for RunPython {
         let limit = Limit::new(context, args.timeout, Self::SECONDS);
         let finished = process::run(&command, limit.at)?;
         let clean = |text: String| {
-            stable(
+            normalize(
                 &text.replace(&snippet.display().to_string(), "snippet.py"),
                 &root,
             )

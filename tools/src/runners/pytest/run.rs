@@ -10,7 +10,7 @@ use std::time::Instant;
 use super::super::Run;
 use super::command::{Addopts, prepare};
 use crate::outcomes::report::{Outcome, Report, TestResult};
-use crate::outcomes::{Classifier, Session, USAGE, covers, file_of, join, seconds, stable};
+use crate::outcomes::{Classifier, Session, USAGE, covers, file_of, join, normalize, seconds};
 use crate::tool::ToolError;
 
 /// Runs what lies below `ids`.
@@ -31,7 +31,7 @@ fn some(run: &mut Run<'_>, ids: &[String], addopts: Addopts) -> Result<Report, T
     let mut prepared = prepare(config, root, &files, ids, options, addopts)?;
     let finished = run.process(prepared.command, &mut prepared.recording.report)?;
     let session = Session::new(prepared.recording.read());
-    let printed = stable(&finished.stdout.text(), root);
+    let printed = normalize(&finished.stdout.text(), root);
 
     let conftests: Vec<String> = session
         .broken_conftests()

@@ -28,7 +28,7 @@ static CHANGING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
 });
 
 /// `text` with what differs from run to run replaced, and paths below the workspace made relative.
-pub fn stable(text: &str, workspace: &Path) -> String {
+pub fn normalize(text: &str, workspace: &Path) -> String {
     let root = workspace.display().to_string();
     let mut text = text.replace(&format!("{}/", root.trim_end_matches('/')), "");
     for (pattern, instead) in CHANGING.iter() {
@@ -64,7 +64,7 @@ mod tests {
             ("/w/pkg/a.py:3", "pkg/a.py:3"),
         ];
         for (text, expected) in cases {
-            assert_eq!(stable(text, Path::new("/w")), expected);
+            assert_eq!(normalize(text, Path::new("/w")), expected);
         }
     }
 }
