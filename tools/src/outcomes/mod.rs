@@ -2,15 +2,15 @@
 //! `record.py`; printed text cannot forge an outcome) to a report, the same for every runner.
 
 mod assemble;
-mod children;
 mod classify;
 mod events;
 mod normalize;
 pub mod report;
+mod subprocess_trace;
 pub mod text;
 
 pub use assemble::{Session, USAGE, covers, file_of, join, seconds};
-pub use children::{HOOK, write_hook};
 pub use classify::Classifier;
 pub use events::{Event, read};
 pub use normalize::normalize;
+pub use subprocess_trace::{HOOK, write_hook};

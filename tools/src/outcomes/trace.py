@@ -1,4 +1,4 @@
-"""Which files a test runs functions of, in its own process and in those that it starts (see children.py)."""
+"""Which files a test runs functions of, in its own process and in those that it starts (see subprocess_trace.py)."""
 
 import os
 import sys
@@ -70,7 +70,7 @@ def _contents(path):
 
 
 class _Children(object):
-    """What runs in processes that a test starts: see children.py. Each test has a file of its own for it."""
+    """What runs in processes that a test starts: see subprocess_trace.py. Each test has a file of its own for it."""
 
     def __init__(self):
         self.tests = 0

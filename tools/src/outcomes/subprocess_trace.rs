@@ -1,8 +1,8 @@
-//! The module that goes with the Python processes that tests start (see `children.py`).
+//! The module that goes with the Python processes that tests start (see `subprocess_trace.py`).
 
 use std::path::{Path, PathBuf};
 
-const CHILDREN: &str = include_str!("children.py");
+const MODULE: &str = include_str!("subprocess_trace.py");
 
 /// Python imports a module of this name from `PYTHONPATH` when it starts.
 pub const HOOK: &str = "sitecustomize.py";
@@ -10,9 +10,9 @@ pub const HOOK: &str = "sitecustomize.py";
 /// Writes the module into a folder of its own, and gives its path.
 pub fn write_hook(folder: &Path) -> std::io::Result<PathBuf> {
     let hook = folder.join(HOOK);
-    if std::fs::read(&hook).ok().as_deref() != Some(CHILDREN.as_bytes()) {
+    if std::fs::read(&hook).ok().as_deref() != Some(MODULE.as_bytes()) {
         std::fs::create_dir_all(folder)?;
-        std::fs::write(&hook, CHILDREN)?;
+        std::fs::write(&hook, MODULE)?;
     }
     Ok(hook)
 }
