@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use testwright_fuzz::texts;
 use testwright_tools::python::edit::{
-    Code, Lines, Spot, add_imports, insert, read_imports, replace,
+    Code, InsertionPoint, Lines, add_imports, insert, read_imports, replace,
 };
 use testwright_tools::python::{
     Module, contributed, flatten, outer_names, scopes, undefined_names,
@@ -46,10 +46,10 @@ fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
     let module = Module::parse(text);
     assert!(!is_whole || module.errors().is_empty(), "an import broke the file");
     let outline = module.outline();
-    let mut edits = vec![insert(&module, &code, Spot::End)];
+    let mut edits = vec![insert(&module, &code, InsertionPoint::End)];
     for definition in flatten(&outline).into_iter().take(4) {
-        edits.push(insert(&module, &code, Spot::After(definition)));
-        edits.push(insert(&module, &code, Spot::In(definition)));
+        edits.push(insert(&module, &code, InsertionPoint::After(definition)));
+        edits.push(insert(&module, &code, InsertionPoint::In(definition)));
         edits.push(replace(&module, definition, &code));
     }
     for edited in edits {

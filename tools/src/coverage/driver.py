@@ -9,8 +9,8 @@ Runs on Python 3.6 and everything later. What was measured is written at the end
 never comes to its end leaves none.
 
 Python processes that it starts since the first test are measured too, each that runs one of the files into a file of its
-own, which is empty until the process ends: `subprocess_trace.py` loads this module in them. Children that are forked and go on are
-not.
+own, which is empty until the process ends: `subprocess_trace.py` loads this module in them. Children that are forked and
+go on are not.
 """
 
 import atexit

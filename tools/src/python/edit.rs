@@ -157,7 +157,7 @@ fn lines_in_strings(module: &Module) -> std::collections::HashSet<usize> {
 
 /// Where code is put.
 #[derive(Debug, Clone, Copy)]
-pub enum Spot<'a> {
+pub enum InsertionPoint<'a> {
     After(&'a Definition),
     /// As the last member of a class.
     In(&'a Definition),
@@ -175,12 +175,12 @@ pub struct Edited {
     pub kept: usize,
 }
 
-pub fn insert(module: &Module, code: &Code, spot: Spot<'_>) -> Edited {
+pub fn insert(module: &Module, code: &Code, point: InsertionPoint<'_>) -> Edited {
     let lines: Vec<&str> = module.text().lines().collect();
-    let (at, indent) = match spot {
-        Spot::After(definition) => (definition.last, definition.indent),
-        Spot::In(class) => (class.last, member_indent(module, class)),
-        Spot::End => (main_guard(module).unwrap_or(lines.len()), 0),
+    let (at, indent) = match point {
+        InsertionPoint::After(definition) => (definition.last, definition.indent),
+        InsertionPoint::In(class) => (class.last, member_indent(module, class)),
+        InsertionPoint::End => (main_guard(module).unwrap_or(lines.len()), 0),
     };
     let gap = if indent == 0 { 2 } else { 1 };
     let mut before: Vec<&str> = lines[..at.min(lines.len())].to_vec();

@@ -166,8 +166,8 @@ mod tests {
             for definition in flatten(&outline) {
                 assert!(definition.first <= definition.line && definition.line <= definition.last);
                 let code = edit::Code::read("def new(): pass").unwrap();
-                edit::insert(&module, &code, edit::Spot::After(definition));
-                edit::insert(&module, &code, edit::Spot::In(definition));
+                edit::insert(&module, &code, edit::InsertionPoint::After(definition));
+                edit::insert(&module, &code, edit::InsertionPoint::In(definition));
                 edit::replace(&module, definition, &code);
             }
             undefined_names(&module);

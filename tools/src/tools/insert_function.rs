@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::editing;
 use super::read_function::unknown;
-use crate::python::edit::{Code, Lines, Spot, add_imports, insert, read_imports};
+use crate::python::edit::{Code, InsertionPoint, Lines, add_imports, insert, read_imports};
 use crate::python::{Binding, Kind, Module, plain_name};
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::forward;
@@ -68,7 +68,7 @@ impl Tool for InsertFunction {
             Err(what) => return Err(ToolError::Refused(format!("Not written: {what}."))),
         };
         let module = Module::parse(text);
-        let place = find_spot(&module, &shown, &args)?;
+        let place = find_place(&module, &shown, &args)?;
         let prefix = match &place {
             Place::After(d) => d
                 .qualified
@@ -101,7 +101,7 @@ impl Tool for InsertFunction {
                 )));
             }
         }
-        let edited = insert(&module, &code, place.spot());
+        let edited = insert(&module, &code, place.insertion_point());
         let after = Module::parse(edited.text.clone());
         editing::check(workspace, &shown, before.as_ref(), &after)?;
         let package = editing::package_file(workspace, &relative);
@@ -149,16 +149,16 @@ enum Place {
 }
 
 impl Place {
-    fn spot(&self) -> Spot<'_> {
+    fn insertion_point(&self) -> InsertionPoint<'_> {
         match self {
-            Place::After(d) => Spot::After(d),
-            Place::In(d) => Spot::In(d),
-            Place::End => Spot::End,
+            Place::After(d) => InsertionPoint::After(d),
+            Place::In(d) => InsertionPoint::In(d),
+            Place::End => InsertionPoint::End,
         }
     }
 }
 
-fn find_spot(module: &Module, shown: &str, args: &Args) -> Result<Place, ToolError> {
+fn find_place(module: &Module, shown: &str, args: &Args) -> Result<Place, ToolError> {
     let class = match &args.class {
         Some(name) => {
             let name = plain_name(name);

@@ -1,6 +1,6 @@
 //! Python sources made to break what reads them: nesting without end.
 
-use testwright_tools::python::edit::{Code, Spot, insert};
+use testwright_tools::python::edit::{Code, InsertionPoint, insert};
 use testwright_tools::python::{
     Module, STACK, contributed, flatten, new_undefined_names, undefined_names,
 };
@@ -37,7 +37,7 @@ fn read_all(source: &str) {
     module.assignments();
     let code = Code::read("def new(): pass").unwrap();
     for definition in flatten(&outline).into_iter().take(3) {
-        insert(&module, &code, Spot::After(definition));
+        insert(&module, &code, InsertionPoint::After(definition));
     }
     let _ = Code::read(source);
     contributed("tests/test_a.py", Some(source), source, &Layout::default());

@@ -2,10 +2,14 @@
 
 use super::*;
 
-fn put(file: &str, code: &str, spot: impl for<'a> Fn(&'a [Definition]) -> Spot<'a>) -> String {
+fn put(
+    file: &str,
+    code: &str,
+    point: impl for<'a> Fn(&'a [Definition]) -> InsertionPoint<'a>,
+) -> String {
     let module = Module::parse(file);
     let outline = module.outline();
-    let edited = insert(&module, &Code::read(code).unwrap(), spot(&outline));
+    let edited = insert(&module, &Code::read(code).unwrap(), point(&outline));
     let lines: Vec<&str> = edited.text.lines().collect();
     assert!(
         lines[edited.first - 1]
@@ -22,24 +26,24 @@ fn code_goes_after_a_function_into_a_class_and_to_the_end() {
     let file = "import a\n\n\nclass A:\n    def f(self):\n        pass\n\n    x = 1\n\n\ndef g():\n    pass\n\n\nif __name__ == '__main__':\n    g()\n";
     let new = "def new():\n    return 1\n";
     assert_eq!(
-        put(file, new, |_| Spot::End),
+        put(file, new, |_| InsertionPoint::End),
         file.replace("\n\nif __", "\n\ndef new():\n    return 1\n\n\nif __")
     );
     assert_eq!(
-        put(file, new, |o| Spot::After(&o[0].children[0])),
+        put(file, new, |o| InsertionPoint::After(&o[0].children[0])),
         file.replace("    x = 1", "    def new():\n        return 1\n\n    x = 1")
     );
     let method = "    @property\n    def new(self):\n        return 1";
     assert_eq!(
-        put(file, method, |o| Spot::In(&o[0])),
+        put(file, method, |o| InsertionPoint::In(&o[0])),
         file.replace(
             "x = 1\n",
             "x = 1\n\n    @property\n    def new(self):\n        return 1\n"
         )
     );
-    assert_eq!(put("", new, |_| Spot::End), new);
+    assert_eq!(put("", new, |_| InsertionPoint::End), new);
     assert_eq!(
-        put("x = 1", new, |_| Spot::End),
+        put("x = 1", new, |_| InsertionPoint::End),
         format!("x = 1\n\n\n{new}")
     );
 }
@@ -47,13 +51,13 @@ fn code_goes_after_a_function_into_a_class_and_to_the_end() {
 #[test]
 fn strings_over_several_lines_are_not_indented() {
     let code = "def new(self):\n    x = '''\na\n  b'''\n    return x\n";
-    let text = put("class A:\n    y = 1\n", code, |o| Spot::In(&o[0]));
+    let text = put("class A:\n    y = 1\n", code, |o| InsertionPoint::In(&o[0]));
     assert!(
         text.ends_with("    def new(self):\n        x = '''\na\n  b'''\n        return x\n"),
         "{text}"
     );
     let same = "    def new(self):\n        return '''\n    a\n'''\n";
-    let text = put("class A:\n    y = 1\n", same, |o| Spot::In(&o[0]));
+    let text = put("class A:\n    y = 1\n", same, |o| InsertionPoint::In(&o[0]));
     assert!(text.ends_with(same), "{text}");
 }
 
