@@ -6,7 +6,7 @@
 //! What a test uses from other files (`conftest.py`) is not followed; doctests are left out.
 
 mod reach;
-mod suite;
+mod test_file;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +16,7 @@ use super::Module;
 use crate::tools::submission::{Change, ContributedTest};
 use crate::workspace::Layout;
 use reach::Comparison;
-use suite::{Suite, Test};
+use test_file::{Test, TestFile};
 
 /// The contributed tests of one file, in the order of the file, deleted ones last (their line and source
 /// are those of `before`). `before` is `None` for a new file. A file that holds no tests by the layout has none.
@@ -32,8 +32,8 @@ pub fn contributed(
     }
     let before = before.map(Module::parse);
     let after = Module::parse(after);
-    let old = before.as_ref().map(|module| Suite::read(module, layout));
-    let new = Suite::read(&after, layout);
+    let old = before.as_ref().map(|module| TestFile::read(module, layout));
+    let new = TestFile::read(&after, layout);
     let one = |test: &Test, change| ContributedTest {
         id: format!("{path}::{}", test.id),
         change,
@@ -61,7 +61,7 @@ pub fn contributed(
     found
 }
 
-fn by_id(suite: &Suite) -> HashMap<&str, &Test> {
-    let tests = suite.tests.iter();
+fn by_id(file: &TestFile) -> HashMap<&str, &Test> {
+    let tests = file.tests.iter();
     tests.map(|test| (test.id.as_str(), test)).collect()
 }

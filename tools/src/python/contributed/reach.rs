@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::suite::{Suite, Test};
+use super::test_file::{Test, TestFile};
 
 /// Steps, from a name to what has it in the file, that are followed for all tests together. Those of 1,000 tests with
 /// 250 each, before and after, are as many, and no file that people write comes near; where all tests name everything,
@@ -14,15 +14,15 @@ type Pieces<'s> = BTreeMap<&'s str, &'s [u64]>;
 
 /// The tests of a file before and after a change.
 pub struct Comparison<'s> {
-    before: &'s Suite,
-    after: &'s Suite,
+    before: &'s TestFile,
+    after: &'s TestFile,
     steps: usize,
     /// Is anything else than the tests themselves different? Found out when it is asked for.
     rest_differs: Option<bool>,
 }
 
 impl<'s> Comparison<'s> {
-    pub fn new(before: &'s Suite, after: &'s Suite) -> Self {
+    pub fn new(before: &'s TestFile, after: &'s TestFile) -> Self {
         Comparison {
             before,
             after,
@@ -39,7 +39,7 @@ impl<'s> Comparison<'s> {
         {
             return then != now;
         }
-        let hashes = |suite: &'s Suite, test: &Test| Some(&suite.units.get(&test.unit)?.hashes);
+        let hashes = |file: &'s TestFile, test: &Test| Some(&file.units.get(&test.unit)?.hashes);
         hashes(self.before, before) != hashes(self.after, after)
             || before.classes != after.classes
             || *self
@@ -49,11 +49,11 @@ impl<'s> Comparison<'s> {
 }
 
 /// `None` where the steps do not suffice.
-fn reach<'s>(suite: &'s Suite, test: &Test, steps: &mut usize) -> Option<Pieces<'s>> {
+fn reach<'s>(file: &'s TestFile, test: &Test, steps: &mut usize) -> Option<Pieces<'s>> {
     let mut found = BTreeMap::new();
     let mut open: Vec<String> = vec![test.unit.clone()];
     for owner in test.classes.iter().map(String::as_str).chain([""]) {
-        let unnamed = suite.unnamed.get(owner).map_or(&[][..], Vec::as_slice);
+        let unnamed = file.unnamed.get(owner).map_or(&[][..], Vec::as_slice);
         *steps = steps.checked_sub(1 + unnamed.len())?;
         open.extend_from_slice(unnamed);
     }
@@ -64,7 +64,7 @@ fn reach<'s>(suite: &'s Suite, test: &Test, steps: &mut usize) -> Option<Pieces<
         }
     }
     while let Some(key) = open.pop() {
-        let Some((key, unit)) = suite.units.get_key_value(&key) else {
+        let Some((key, unit)) = file.units.get_key_value(&key) else {
             continue;
         };
         if found.insert(key.as_str(), unit.hashes.as_slice()).is_some() {
@@ -77,8 +77,8 @@ fn reach<'s>(suite: &'s Suite, test: &Test, steps: &mut usize) -> Option<Pieces<
                 continue;
             }
             let mut members = test.classes.iter().map(|class| format!("{class}.{name}"));
-            open.extend(members.find(|member| suite.units.contains_key(member)));
-            if suite.units.contains_key(name) {
+            open.extend(members.find(|member| file.units.contains_key(member)));
+            if file.units.contains_key(name) {
                 open.push(name.clone());
             }
         }
@@ -87,14 +87,14 @@ fn reach<'s>(suite: &'s Suite, test: &Test, steps: &mut usize) -> Option<Pieces<
 }
 
 /// All but the functions of tests, and classes as a whole, which hold them.
-fn rest(suite: &Suite) -> Pieces<'_> {
-    let mut rest: Pieces<'_> = suite
+fn rest(file: &TestFile) -> Pieces<'_> {
+    let mut rest: Pieces<'_> = file
         .units
         .iter()
-        .filter(|(key, _)| !suite.units.contains_key(&format!("class {key}")))
+        .filter(|(key, _)| !file.units.contains_key(&format!("class {key}")))
         .map(|(key, unit)| (key.as_str(), unit.hashes.as_slice()))
         .collect();
-    for test in &suite.tests {
+    for test in &file.tests {
         rest.remove(test.unit.as_str());
     }
     rest

@@ -65,7 +65,7 @@ struct Class<'m> {
     members: BTreeSet<String>,
 }
 
-pub struct Suite {
+pub struct TestFile {
     /// By name for the module's own, by `Class.name` for members, by `class Class` for heads.
     pub units: HashMap<String, Unit>,
     /// Keys of what runs without being named, by the class that it is a member of (empty: by the module).
@@ -73,8 +73,8 @@ pub struct Suite {
     pub tests: Vec<Test>,
 }
 
-impl Suite {
-    pub fn read(module: &Module, layout: &Layout) -> Suite {
+impl TestFile {
+    pub fn read(module: &Module, layout: &Layout) -> TestFile {
         let mut reader = Reader {
             module,
             units: HashMap::new(),
@@ -128,7 +128,7 @@ impl Suite {
                 .push(key.clone());
         }
         keep_known(&mut reader.units);
-        Suite {
+        TestFile {
             units: reader.units,
             unnamed,
             tests,
