@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{
     Failure, FailureClass, Outcome, Place, Report, TestResult, is_named_in, is_of,
 };
-use testwright_tools::tools::submission::{Change, Neighbours, ProblemKind, Submission};
+use testwright_tools::tools::submission::{Change, ProblemKind, SiblingTests, Submission};
 
 use super::evidence::TestEvidence;
 
@@ -68,7 +68,7 @@ pub(super) const ALL: &[Check] = &[
     },
     Check {
         rule: Rule::BreaksNothing,
-        check: breaks_no_neighbours,
+        check: breaks_no_sibling_tests,
     },
     Check {
         rule: Rule::FailsAgain,
@@ -304,8 +304,8 @@ fn breaks_nothing(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
 const TOLD: usize = 5;
 
 /// Tests that the patch leaves as they are, beside files of the patch that they may use.
-fn breaks_no_neighbours(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
-    let Some(Neighbours {
+fn breaks_no_sibling_tests(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
+    let Some(SiblingTests {
         shared,
         before,
         now,

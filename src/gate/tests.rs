@@ -4,7 +4,7 @@ use testwright_tools::outcomes::report::{
     CollectionError, Failure, FailureClass, Frame, Outcome, Phase, Place, Report, TestResult,
 };
 use testwright_tools::tools::submission::{
-    Change, ChangedFile, ContributedTest, Neighbours, Problem, ProblemKind, Rerun, Submission,
+    Change, ChangedFile, ContributedTest, Problem, ProblemKind, Rerun, SiblingTests, Submission,
 };
 
 use super::*;
@@ -252,7 +252,7 @@ fn existing_tests_beside_shared_files_pass_as_before() {
                 };
                 result(name, outcome)
             });
-            s.neighbours = Some(Neighbours {
+            s.neighbours = Some(SiblingTests {
                 shared: vec!["tests/__init__.py".into()],
                 before: report(before.into()),
                 now: Report {

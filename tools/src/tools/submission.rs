@@ -20,7 +20,7 @@ pub struct Submission {
     pub before: Option<Report>,
     /// Existing tests beside files of the patch that tests share; `None` if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub neighbours: Option<Neighbours>,
+    pub neighbours: Option<SiblingTests>,
     /// The changed test files with the patch, on the old code; traced (`executed` is filled).
     pub old: Report,
     /// The failing contributed tests again, each time under other conditions; empty if none failed.
@@ -29,7 +29,7 @@ pub struct Submission {
 
 /// How tests do that the patch leaves as they are, by outcomes alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Neighbours {
+pub struct SiblingTests {
     /// Files of the patch that these tests may use: `conftest.py`, `__init__.py`, modules of helpers, data.
     pub shared: Vec<String>,
     /// At the base commit.

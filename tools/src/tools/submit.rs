@@ -3,9 +3,9 @@
 //! What cannot be part of a test patch is put back to the base commit for good, and named. Then the tests
 //! run: the changed files as they were, the changed files as they are, and what fails three times more.
 
-mod neighbours;
 mod runs;
 mod shadows;
+mod sibling_tests;
 mod skip_marks;
 pub(super) mod split_patch;
 mod used_by_code;

@@ -3,7 +3,7 @@
 //! The host calls it in a copy of the sandbox that is thrown away. The files of the fix are put back only where tests
 //! are to be run without it; how the copy is left does not matter.
 
-mod neighbours;
+mod sibling_tests;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::runners;
 use crate::server::visible;
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
-use neighbours::{Neighbours, Scope};
+use sibling_tests::{Scope, SiblingTests};
 
 pub struct TryFix;
 
@@ -58,7 +58,7 @@ struct Trial<'a> {
     /// The tests that were asked for.
     report: &'a Report,
     /// The other tests of the same files.
-    neighbours: &'a Neighbours,
+    neighbours: &'a SiblingTests,
 }
 
 impl Tool for TryFix {
@@ -104,10 +104,10 @@ impl Tool for TryFix {
         let patch = context.workspace.patch(&of_fix);
         let options = scope.options(deadline(context, None));
         let report = runners::run(context.workspace.checkout(), &scope.run, &options)?;
-        let (report, mut neighbours) = scope.split(report);
-        neighbours.compare(context, &without)?;
+        let (report, mut siblings) = scope.split(report);
+        siblings.compare(context, &without)?;
         let mut shown = scope.verdict(&report);
-        shown.push_str(&neighbours.summary());
+        shown.push_str(&siblings.summary());
         if before.iter().any(|change| fix.contains(&change.path)) {
             shown.push_str(
                 "\n(A file of the fix had been changed before; that change was there too.)",
@@ -115,13 +115,13 @@ impl Tool for TryFix {
         }
         shown.push_str("\n\nWith the fix: ");
         shown.push_str(&outcomes::text::without_passed(&report));
-        shown.push_str(&neighbours.details());
+        shown.push_str(&siblings.details());
         Answer::with_data(
             shown,
             &Trial {
                 patch,
                 report: &report,
-                neighbours: &neighbours,
+                neighbours: &siblings,
             },
         )
     }

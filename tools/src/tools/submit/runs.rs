@@ -9,10 +9,10 @@ use crate::runners::{self, Options};
 use crate::tool::{Context, ToolError};
 use crate::tools::contribution;
 use crate::tools::run_pytest::failing;
-use crate::tools::submission::{Change, ContributedTest, Neighbours, Rerun};
+use crate::tools::submission::{Change, ContributedTest, Rerun, SiblingTests};
 use crate::workspace::{Changed, Workspace};
 
-use super::neighbours;
+use super::sibling_tests;
 
 /// Tests that are run alone, each in a process of its own; further ones run together.
 const ALONE: usize = 8;
@@ -23,7 +23,7 @@ const NOTE: &str =
 
 pub struct Runs {
     pub before: Option<Report>,
-    pub neighbours: Option<Neighbours>,
+    pub neighbours: Option<SiblingTests>,
     pub old: Report,
     pub reruns: Vec<Rerun>,
 }
@@ -67,7 +67,7 @@ pub fn run(
     put_right(context.workspace, kept)?;
     let failing = failing_ids(&old, contributed);
     let reruns = rerun(context, &failing)?;
-    let neighbours = neighbours(context, kept)?;
+    let neighbours = sibling_tests(context, kept)?;
     Ok(Runs {
         before,
         neighbours,
@@ -77,12 +77,12 @@ pub fn run(
 }
 
 /// How existing tests do, where the patch has files that they may use.
-fn neighbours(
+fn sibling_tests(
     context: &mut Context<'_>,
     kept: &[Changed],
-) -> Result<Option<Neighbours>, ToolError> {
-    let shared = neighbours::shared(context.workspace, kept);
-    let files = neighbours::of(context.workspace, &shared, kept);
+) -> Result<Option<SiblingTests>, ToolError> {
+    let shared = sibling_tests::shared(context.workspace, kept);
+    let files = sibling_tests::of(context.workspace, &shared, kept);
     if files.is_empty() {
         return Ok(None);
     }
@@ -95,7 +95,7 @@ fn neighbours(
         runners::run(workspace.checkout(), &files, &options)
     })?;
     put_right(context.workspace, kept)?;
-    Ok(Some(neighbours::compared(shared, before, now)))
+    Ok(Some(sibling_tests::compared(shared, before, now)))
 }
 
 /// How the existing tests that do not pass now did at the base commit.

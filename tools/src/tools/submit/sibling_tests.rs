@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::outcomes::report::Report;
-use crate::tools::submission::{Change, Neighbours};
+use crate::tools::submission::{Change, SiblingTests};
 use crate::workspace::{Changed, Workspace};
 
 /// Most test files that are run for them.
@@ -43,7 +43,7 @@ pub fn of(workspace: &Workspace, shared: &[String], kept: &[Changed]) -> Vec<Str
 }
 
 /// How they do without the patch and with it, as far as it is needed to compare.
-pub fn compared(shared: Vec<String>, mut before: Report, mut now: Report) -> Neighbours {
+pub fn compared(shared: Vec<String>, mut before: Report, mut now: Report) -> SiblingTests {
     for report in [&mut before, &mut now] {
         report.printed.clear();
         for test in &mut report.tests {
@@ -51,7 +51,7 @@ pub fn compared(shared: Vec<String>, mut before: Report, mut now: Report) -> Nei
             test.failure = None;
         }
     }
-    Neighbours {
+    SiblingTests {
         shared,
         before,
         now,

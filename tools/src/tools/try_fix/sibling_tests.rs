@@ -1,4 +1,4 @@
-//! Which tests a fix is tried on: those asked for, and after them their neighbours in the same files, so that a
+//! Which tests a fix is tried on: those asked for, and after them their siblings in the same files, so that a
 //! fix that breaks something is seen.
 
 use std::collections::BTreeMap;
@@ -15,11 +15,11 @@ use crate::tool::{Context, ToolError};
 use crate::tools::line_numbers::count;
 use crate::tools::run_pytest::failing;
 
-/// Seconds that the neighbours get where nobody asked for them.
+/// Seconds that the siblings get where nobody asked for them.
 const SECONDS: u64 = 30;
-/// Failing neighbours that are run without the fix.
+/// Failing siblings that are run without the fix.
 const COMPARED: usize = 25;
-/// Neighbours told at length, and named.
+/// Siblings told at length, and named.
 const DETAILED: usize = 3;
 const NAMED: usize = 12;
 
@@ -62,8 +62,8 @@ impl Scope {
         options
     }
 
-    /// The report on the tests asked for, and the neighbours.
-    pub fn split(&self, mut report: Report) -> (Report, Neighbours) {
+    /// The report on the tests asked for, and the siblings.
+    pub fn split(&self, mut report: Report) -> (Report, SiblingTests) {
         let is_own = |test: &TestResult| self.own.iter().any(|id| covers(id, &test.id));
         let (own, others): (Vec<_>, Vec<_>) = report.tests.drain(..).partition(is_own);
         report.tests = own;
@@ -76,8 +76,8 @@ impl Scope {
             }
         }
         report.not_found = missing;
-        let neighbours = Neighbours::new(others, &report);
-        (report, neighbours)
+        let siblings = SiblingTests::new(others, &report);
+        (report, siblings)
     }
 
     /// How the tests asked for did.
@@ -111,7 +111,7 @@ impl Scope {
 
 /// The tests beside those asked for.
 #[derive(Debug, Default, Serialize)]
-pub struct Neighbours {
+pub struct SiblingTests {
     /// How many did not fail.
     good: usize,
     /// Why some did not run.
@@ -121,12 +121,12 @@ pub struct Neighbours {
     not_run: usize,
     /// Those that began and were not finished in time.
     unfinished: Vec<String>,
-    failing: Vec<Neighbour>,
+    failing: Vec<SiblingTest>,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Stop {
-    /// The time for neighbours was over.
+    /// The time for siblings was over.
     Limit,
     /// The time for the whole run was over.
     Deadline,
@@ -134,7 +134,7 @@ enum Stop {
 }
 
 #[derive(Debug, Serialize)]
-struct Neighbour {
+struct SiblingTest {
     with_fix: TestResult,
     /// How it ended among the failing ones alone, with the fix; `None` where that was not found out.
     alone: Option<Outcome>,
@@ -142,18 +142,20 @@ struct Neighbour {
     without_fix: Option<Outcome>,
 }
 
-impl Neighbours {
+impl SiblingTests {
     fn new(tests: Vec<TestResult>, report: &Report) -> Self {
-        let mut all = Neighbours::default();
+        let mut all = SiblingTests::default();
         for test in tests {
             match test.outcome {
                 Outcome::Absent if is_unfinished(&test, report) => all.unfinished.push(test.id),
                 Outcome::Absent if test.failure.is_none() => all.not_run += 1,
-                Outcome::Failed | Outcome::Error | Outcome::Absent => all.failing.push(Neighbour {
-                    with_fix: test,
-                    alone: None,
-                    without_fix: None,
-                }),
+                Outcome::Failed | Outcome::Error | Outcome::Absent => {
+                    all.failing.push(SiblingTest {
+                        with_fix: test,
+                        alone: None,
+                        without_fix: None,
+                    })
+                }
                 _ => all.good += 1,
             }
         }
@@ -183,8 +185,8 @@ impl Neighbours {
         let Some(alone) = some_outcomes(context, &ids, 3)? else {
             return Ok(());
         };
-        for neighbour in &mut self.failing {
-            neighbour.alone = alone.get(&neighbour.with_fix.id).copied();
+        for sibling in &mut self.failing {
+            sibling.alone = alone.get(&sibling.with_fix.id).copied();
         }
         if !self.failing.iter().any(|n| n.alone.is_some_and(is_bad)) {
             return Ok(());
@@ -198,36 +200,36 @@ impl Neighbours {
         let Some(before) = some_outcomes(context, &ids, 2)? else {
             return Ok(());
         };
-        for neighbour in &mut self.failing {
-            neighbour.without_fix = before.get(&neighbour.with_fix.id).copied();
+        for sibling in &mut self.failing {
+            sibling.without_fix = before.get(&sibling.with_fix.id).copied();
         }
         Ok(())
     }
 
     /// Those that fail with the fix whether the others run or not, and of which it is known how they do without it.
-    fn compared(&self, wanted: fn(Outcome) -> bool) -> Vec<&Neighbour> {
+    fn compared(&self, wanted: fn(Outcome) -> bool) -> Vec<&SiblingTest> {
         let compared = self.failing.iter().filter(|n| n.alone.is_some_and(is_bad));
         compared
             .filter(|n| n.without_fix.is_some_and(wanted))
             .collect()
     }
 
-    fn broken(&self) -> Vec<&Neighbour> {
+    fn broken(&self) -> Vec<&SiblingTest> {
         self.compared(|outcome| !is_bad(outcome))
     }
 
-    fn failing_anyway(&self) -> Vec<&Neighbour> {
+    fn failing_anyway(&self) -> Vec<&SiblingTest> {
         self.compared(is_bad)
     }
 
-    fn failing_among_others(&self) -> Vec<&Neighbour> {
+    fn failing_among_others(&self) -> Vec<&SiblingTest> {
         let failing = self.failing.iter();
         failing
             .filter(|n| n.alone.is_some_and(|outcome| !is_bad(outcome)))
             .collect()
     }
 
-    fn unknown(&self) -> Vec<&Neighbour> {
+    fn unknown(&self) -> Vec<&SiblingTest> {
         let failing = self.failing.iter();
         failing
             .filter(|n| {
@@ -237,7 +239,7 @@ impl Neighbours {
             .collect()
     }
 
-    /// A few sentences, each on a line of its own; empty where there are no neighbours.
+    /// A few sentences, each on a line of its own; empty where there are no siblings.
     pub fn summary(&self) -> String {
         let ran = self.good + self.failing.len();
         let failing = self.failing.len();
@@ -307,20 +309,20 @@ impl Neighbours {
         out
     }
 
-    /// The failures of neighbours: those that the fix brought first, and at some length.
+    /// The failures of siblings: those that the fix brought first, and at some length.
     pub fn details(&self) -> String {
         let mut out = String::new();
-        let mut listed = |title: &str, neighbours: Vec<&Neighbour>, detailed: usize| {
-            if neighbours.is_empty() {
+        let mut listed = |title: &str, siblings: Vec<&SiblingTest>, detailed: usize| {
+            if siblings.is_empty() {
                 return;
             }
             let _ = write!(out, "\n\n{title}");
-            for neighbour in neighbours.iter().take(detailed) {
-                out.push_str(&text::one_failure(&neighbour.with_fix));
+            for sibling in siblings.iter().take(detailed) {
+                out.push_str(&text::one_failure(&sibling.with_fix));
             }
-            let rest = neighbours.get(detailed..).unwrap_or_default();
-            for neighbour in rest.iter().take(NAMED) {
-                let _ = write!(out, "\n{}", neighbour.with_fix.id);
+            let rest = siblings.get(detailed..).unwrap_or_default();
+            for sibling in rest.iter().take(NAMED) {
+                let _ = write!(out, "\n{}", sibling.with_fix.id);
             }
             if rest.len() > NAMED {
                 let _ = write!(out, "\n... and {} more", rest.len() - NAMED);

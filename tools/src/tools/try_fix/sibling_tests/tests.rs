@@ -1,4 +1,4 @@
-//! How neighbours are told.
+//! How siblings are told.
 
 use super::*;
 use crate::outcomes::report::{Failure, FailureClass, Phase};
@@ -47,8 +47,8 @@ fn whole_files_are_run_and_all_that_was_asked_for_comes_first() {
         ],
         ..Report::default()
     };
-    let (report, neighbours) = scope.split(report);
-    assert_eq!((report.tests.len(), neighbours.good), (2, 1));
+    let (report, siblings) = scope.split(report);
+    assert_eq!((report.tests.len(), siblings.good), (2, 1));
 }
 
 #[test]
@@ -77,9 +77,9 @@ fn the_verdict_says_how_many_of_which_tests() {
 }
 
 #[test]
-fn neighbours_are_told_by_what_they_did_without_the_others_and_without_the_fix() {
+fn siblings_are_told_by_what_they_did_without_the_others_and_without_the_fix() {
     let report = Report::default();
-    let mut all = Neighbours::new(
+    let mut all = SiblingTests::new(
         vec![
             test("a", Outcome::Passed),
             test("b", Outcome::Failed),
@@ -113,10 +113,10 @@ fn neighbours_are_told_by_what_they_did_without_the_others_and_without_the_fix()
     These fail only among the others, and pass without them:
     e
     ");
-    assert_eq!(Neighbours::default().summary(), "");
+    assert_eq!(SiblingTests::default().summary(), "");
     let good = vec![test("a", Outcome::Passed), test("b", Outcome::Skipped)];
     assert_eq!(
-        Neighbours::new(good, &report).summary(),
+        SiblingTests::new(good, &report).summary(),
         "\nOf the 2 other tests of the same files none fails."
     );
 }
@@ -133,7 +133,7 @@ fn what_was_not_finished_in_time_does_not_count_as_failing() {
             long.failure = Some(died());
         }
         tests.extend([long, test("after", Outcome::Absent)]);
-        let all = Neighbours::new(tests, report);
+        let all = SiblingTests::new(tests, report);
         assert!(all.failing.is_empty());
         all.summary()
     };
