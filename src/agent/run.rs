@@ -10,8 +10,8 @@ use testwright_tools::tool::ToolSpec;
 
 use super::failures::{infrastructure, model_failed, store_failed, unknown_tool};
 use super::outcome::Outcome;
-use super::past::Past;
 use super::progress::{Progress, StepView};
+use super::replay::Replay;
 use super::submit::Scrutiny;
 use super::{Budget, compaction};
 use crate::gate::{Evidence, FixTrial};
@@ -29,7 +29,7 @@ pub struct RunParts {
     pub session: Session,
     pub folder: RunFolder,
     pub budget: Budget,
-    pub past: Past,
+    pub replay: Replay,
     pub progress: Arc<dyn Progress>,
     /// Most completion tokens of one call.
     pub max_tokens: Option<u64>,
@@ -42,7 +42,7 @@ pub struct Run {
     pub(super) session: Session,
     pub budget: Budget,
     pub progress: Arc<dyn Progress>,
-    pub past: Past,
+    pub replay: Replay,
     model: Arc<dyn Model>,
     folder: RunFolder,
     messages: Vec<Message>,
@@ -50,7 +50,7 @@ pub struct Run {
     temperature: Option<f64>,
     /// Files that differ from the base commit, as last recorded.
     state: Contents,
-    /// The sandbox holds the state of the recorded past.
+    /// The sandbox holds the state of the recorded part.
     caught_up: bool,
     pub(super) scrutiny: Scrutiny,
     pub(super) trials: Vec<FixTrial>,
@@ -90,8 +90,8 @@ impl Run {
             session: parts.session,
             budget: parts.budget,
             progress: parts.progress,
-            caught_up: parts.past.is_replay(),
-            past: parts.past,
+            caught_up: parts.replay.has_live_tools(),
+            replay: parts.replay,
             model: parts.model,
             folder: parts.folder,
             messages: Vec::new(),
@@ -127,7 +127,7 @@ impl Run {
     /// Adds a system or user message to the conversation.
     pub fn say(&mut self, message: Message) -> Result<(), Outcome> {
         // A resumed run makes the same messages again; they are on disk already.
-        if self.past.is_over() {
+        if self.replay.is_over() {
             self.record(&Event::Message {
                 message: message.clone(),
             })?;
@@ -142,10 +142,10 @@ impl Run {
         tools: &[ToolSpec],
         parallel_calls: bool,
     ) -> Result<Reply, Outcome> {
-        if let Some(until) = self.past.compacted() {
+        if let Some(until) = self.replay.compacted() {
             compaction::cut(&mut self.messages, until);
         }
-        if self.past.is_over()
+        if self.replay.is_over()
             && let Some(limit) = self.budget.next_call(&self.messages)
         {
             return Err(Outcome::OutOfBudget { limit });
@@ -192,7 +192,7 @@ impl Run {
         purpose: Purpose,
         messages: Vec<Message>,
     ) -> Result<Option<Reply>, Outcome> {
-        if self.past.is_over() && self.budget.side_call(&messages).is_some() {
+        if self.replay.is_over() && self.budget.side_call(&messages).is_some() {
             return Ok(None);
         }
         let request = Request {
@@ -211,23 +211,23 @@ impl Run {
 
     async fn ask(&mut self, purpose: Purpose, request: &Request) -> Result<Reply, Asked> {
         let step = purpose == Purpose::Step;
-        if let Some(past) = self.past.reply(purpose) {
-            if !self.past.is_replay() {
-                self.budget.book_past(past.seconds);
+        if let Some(recorded) = self.replay.reply(purpose) {
+            if !self.replay.has_live_tools() {
+                self.budget.book_past(recorded.seconds);
             }
             self.budget
-                .book(&past.reply, &request.messages, past.seconds, step);
+                .book(&recorded.reply, &request.messages, recorded.seconds, step);
             let now = digest(request);
-            if now != past.request {
+            if now != recorded.request {
                 tracing::debug!(
-                    recorded = past.request,
+                    recorded = recorded.request,
                     now,
                     "the request differs from the recorded one"
                 );
             }
-            return Ok(past.reply);
+            return Ok(recorded.reply);
         }
-        if self.past.is_replay() {
+        if self.replay.has_live_tools() {
             return Err(Asked::Ended(Outcome::Nothing {
                 reason: "the recorded run ends here".to_owned(),
             }));
@@ -283,10 +283,10 @@ impl Run {
 
     /// Carries out one tool call, or takes its recorded answer, and appends the answer to the conversation.
     pub async fn call(&mut self, call: &ToolCall, allowed: &[ToolSpec]) -> Result<Answer, Outcome> {
-        let answer = if self.past.is_replay() {
+        let answer = if self.replay.has_live_tools() {
             let now = self.carry_out(call, allowed).await?;
             self.compare(call, now)
-        } else if let Some(answer) = self.past.answer(&call.id) {
+        } else if let Some(answer) = self.replay.answer(&call.id) {
             self.take_facts(&answer);
             self.budget.book_past(answer.seconds);
             answer
@@ -308,11 +308,11 @@ impl Run {
     /// In a replay: notes where the answer differs from the recorded one. The recorded conversation goes on, since
     /// what follows was said in answer to it.
     fn compare(&mut self, call: &ToolCall, now: Answer) -> Answer {
-        let Some(recorded) = self.past.answer(&call.id) else {
+        let Some(recorded) = self.replay.answer(&call.id) else {
             return now;
         };
         if recorded.result.content != now.result.content {
-            self.past.differences.push(super::Difference {
+            self.replay.differences.push(super::Difference {
                 step: self.budget.spent.steps,
                 tool: call.name.clone(),
                 recorded: recorded.result.content.clone(),
@@ -331,7 +331,7 @@ impl Run {
             id: call.id.clone(),
             content: text,
         };
-        if self.past.answer(&call.id).is_none() && !self.past.is_replay() {
+        if self.replay.answer(&call.id).is_none() && !self.replay.has_live_tools() {
             self.record(&Event::Answer(Answer {
                 tool: call.name.clone(),
                 result: result.clone(),
@@ -399,7 +399,7 @@ impl Run {
             },
             seconds,
         };
-        if !self.past.is_replay() {
+        if !self.replay.has_live_tools() {
             self.record(&Event::Answer(answer.clone()))?;
             if !refused && !READERS.contains(&call.name.as_str()) {
                 self.record_state().await?;
@@ -425,11 +425,11 @@ impl Run {
 
     /// Before the first new call of a resumed run: puts the workspace into the recorded state.
     async fn catch_up(&mut self) -> Result<(), Outcome> {
-        if self.caught_up || !self.past.is_over() {
+        if self.caught_up || !self.replay.is_over() {
             return Ok(());
         }
         self.caught_up = true;
-        let state = self.past.take_state();
+        let state = self.replay.take_state();
         if !state.is_empty() {
             self.session.restore(&state).await.map_err(infrastructure)?;
         }
@@ -469,8 +469,8 @@ impl Run {
     }
 
     /// Writes the end down and gives back what is needed to finish the folder.
-    pub async fn finish(mut self, outcome: &Outcome) -> (Budget, RunFolder, Past) {
-        if !self.past.is_replay()
+    pub async fn finish(mut self, outcome: &Outcome) -> (Budget, RunFolder, Replay) {
+        if !self.replay.has_live_tools()
             && outcome.is_final()
             && let Err(error) = self.folder.append(&Event::Ended {
                 outcome: outcome.clone(),
@@ -481,7 +481,7 @@ impl Run {
         if let Err(error) = self.session.close().await {
             self.progress.note(&format!("failed to {error}"));
         }
-        (self.budget, self.folder, self.past)
+        (self.budget, self.folder, self.replay)
     }
 }
 

@@ -9,7 +9,7 @@ use testwright_agent_prompts::{Prompt, Review as ReviewPrompt, ReviewDoubt, TryA
 use testwright_tools::outcomes::report::{Outcome as TestOutcome, Report};
 use testwright_tools::tools::submission::{Change, Submission};
 
-use super::drive::{OnSubmit, prompt};
+use super::agent_loop::{OnSubmit, prompt};
 use super::failures::infrastructure;
 use super::{Outcome, Run};
 use crate::gate::{self, Evidence, Examined, FixTrial, Review, ReviewVerdict, Verdict};

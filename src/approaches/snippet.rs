@@ -5,7 +5,7 @@ use testwright_agent_prompts::SnippetSystem;
 use testwright_tools::tool::ToolSpec;
 
 use super::{Approach, Setting, begin, offered};
-use crate::agent::{Manner, NoHook, OnSubmit, Outcome, Run, Scrutiny, drive};
+use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, Scrutiny, run_loop};
 
 pub(super) const TOOLS: &[&str] = &[
     "search",
@@ -45,13 +45,13 @@ impl Approach for Snippet {
         if let Err(outcome) = begin(run, &SnippetSystem {}, &setting.notes).await {
             return outcome;
         }
-        let manner = Manner {
+        let config = LoopConfig {
             tools: self.tools(),
             parallel_calls: false,
             // Its answer without a call is its last word: it has nothing, and says why.
-            patience: 1,
+            max_empty_replies: 1,
             on_submit: OnSubmit::UntilAccepted,
         };
-        drive(run, &manner, &mut NoHook).await
+        run_loop(run, &config, &mut NoHook).await
     }
 }

@@ -8,7 +8,7 @@ use testwright_agent_prompts::{Prompt, RunBeforeSubmit, SweAgentPlusSystem};
 use testwright_tools::tool::ToolSpec;
 
 use super::{Approach, Setting, begin, offered};
-use crate::agent::{Hook, Manner, OnSubmit, Outcome, Run, drive, prompt};
+use crate::agent::{Hook, LoopConfig, OnSubmit, Outcome, Run, prompt, run_loop};
 use crate::model::ToolCall;
 use crate::store::Answer;
 
@@ -50,13 +50,13 @@ impl Approach for SweAgentPlus {
         {
             return outcome;
         }
-        let manner = Manner {
+        let config = LoopConfig {
             tools: self.tools(),
             parallel_calls: false,
-            patience: 3,
+            max_empty_replies: 3,
             on_submit: OnSubmit::Once,
         };
-        drive(run, &manner, &mut Reminder::default()).await
+        run_loop(run, &config, &mut Reminder::default()).await
     }
 }
 

@@ -6,7 +6,7 @@ use testwright_agent_prompts::TestwrightSystem;
 use testwright_tools::tool::ToolSpec;
 
 use super::{Approach, Setting, begin, offered};
-use crate::agent::{Manner, NoHook, OnSubmit, Outcome, Run, Scrutiny, drive};
+use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, Scrutiny, run_loop};
 
 pub(super) const TOOLS: &[&str] = &[
     "search",
@@ -57,12 +57,12 @@ impl Approach for Testwright {
         {
             return outcome;
         }
-        let manner = Manner {
+        let config = LoopConfig {
             tools: self.tools(),
             parallel_calls: true,
-            patience: 3,
+            max_empty_replies: 3,
             on_submit: OnSubmit::UntilAccepted,
         };
-        drive(run, &manner, &mut NoHook).await
+        run_loop(run, &config, &mut NoHook).await
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::place::PlaceArgs;
 use super::terminal::Terminal;
-use crate::agent::{Budget, Difference, Limits, Outcome, Past, Progress, Run, RunParts};
+use crate::agent::{Budget, Difference, Limits, Outcome, Progress, Replay, Run, RunParts};
 use crate::approaches::Setting;
 use crate::error::{Error, Result};
 use crate::model::{Model, ModelError, Reply, Request};
@@ -95,7 +95,7 @@ pub async fn run(args: &Args) -> Result<u8> {
         session,
         folder,
         budget: Budget::new(Limits::default()),
-        past: Past::replay(events),
+        replay: Replay::with_live_tools(events),
         progress: terminal.clone(),
         max_tokens: None,
         temperature: None,
@@ -108,7 +108,7 @@ pub async fn run(args: &Args) -> Result<u8> {
         outcome = approach.run(&mut run, &setting) => outcome,
         () = crate::preparation::interrupted() => Outcome::Interrupted,
     };
-    let (budget, _, past) = run.finish(&outcome).await;
+    let (budget, _, replay) = run.finish(&outcome).await;
     terminal.clear();
     if let Outcome::Infrastructure { message, hint } = outcome {
         let mut error = Error::infrastructure(message);
@@ -119,7 +119,7 @@ pub async fn run(args: &Args) -> Result<u8> {
         steps: budget.spent.steps,
         tool_calls: budget.spent.tool_calls.values().sum(),
         same_outcome: recorded.is_none_or(|recorded| recorded.exit_code() == outcome.exit_code()),
-        differences: past.differences,
+        differences: replay.differences,
     };
     let same = replayed.differences.is_empty() && replayed.same_outcome;
     if args.json {

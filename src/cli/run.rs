@@ -10,7 +10,7 @@ use testwright_sandboxes::repository::Source;
 use super::output::{self, single_line};
 use super::place::PlaceArgs;
 use super::{card, terminal::Terminal};
-use crate::agent::{Budget, Limits, Outcome, Past, Progress, Run, RunParts, Spent};
+use crate::agent::{Budget, Limits, Outcome, Progress, Replay, Run, RunParts, Spent};
 use crate::approaches::Setting;
 use crate::error::{Error, Result};
 use crate::issues::{self, Issue};
@@ -130,7 +130,7 @@ struct Job {
     approach: String,
     model: String,
     out: PathBuf,
-    past: Vec<Event>,
+    events: Vec<Event>,
     folder: Option<RunFolder>,
     record: Option<PathBuf>,
     notes: Vec<String>,
@@ -171,7 +171,7 @@ impl Job {
             approach: choice.approach,
             model: choice.model,
             out,
-            past: Vec::new(),
+            events: Vec::new(),
             folder: None,
             record: args.record.clone(),
             notes,
@@ -179,16 +179,16 @@ impl Job {
     }
 
     fn resumed(args: &Args, path: &Path) -> Result<Self> {
-        let (folder, past) = RunFolder::reopen(path).map_err(|error| {
+        let (folder, events) = RunFolder::reopen(path).map_err(|error| {
             Error::usage(error.to_string())
                 .hint("--resume takes the folder of a run that was cut short")
         })?;
-        let Some(Event::Started(started)) = past.first() else {
+        let Some(Event::Started(started)) = events.first() else {
             return Err(Error::usage(format!("go on with {}", path.display()))
                 .cause("its trajectory has no beginning: the run had not started yet")
                 .hint("start it anew"));
         };
-        if let Some(Event::Ended { outcome }) = past.last() {
+        if let Some(Event::Ended { outcome }) = events.last() {
             return Err(Error::usage(format!("go on with {}", path.display()))
                 .cause(format!("that run has ended: {}", outcome.summary())));
         }
@@ -228,7 +228,7 @@ impl Job {
             approach: started.approach.clone(),
             model: started.model.clone(),
             out: path.to_owned(),
-            past,
+            events,
             folder: Some(folder),
             record: args.record.clone(),
             notes,
@@ -238,7 +238,8 @@ impl Job {
     /// Where a commit was asked for, comments that are newer than it stay out of a new run.
     fn forget_newer_comments(&mut self, source: &Source, progress: &dyn Progress) {
         let date = source.date.as_deref().and_then(|date| date.parse().ok());
-        let (Some(_), true, Some(date)) = (&self.place.revision, self.past.is_empty(), date) else {
+        let (Some(_), true, Some(date)) = (&self.place.revision, self.events.is_empty(), date)
+        else {
             return;
         };
         let known = self.issue.notes.len();
@@ -265,7 +266,7 @@ impl Job {
         if self.folder.is_none() {
             RunFolder::check_free(&self.out).map_err(store_error)?;
         }
-        let recorded = match self.past.first() {
+        let recorded = match self.events.first() {
             Some(Event::Started(started)) => Some(started.digest.as_str()),
             _ => None,
         };
@@ -283,7 +284,7 @@ impl Job {
                 return Err(store_error(error));
             }
         };
-        let first = if self.past.is_empty() {
+        let first = if self.events.is_empty() {
             Event::Started(Box::new(Started {
                 format: FORMAT,
                 at: jiff::Timestamp::now().to_string(),
@@ -323,7 +324,7 @@ impl Job {
             session,
             folder,
             budget: Budget::new(limits),
-            past: Past::resume(self.past),
+            replay: Replay::resume(self.events),
             progress: progress.clone(),
             max_tokens: self.settings.model.max_tokens,
             temperature: self.settings.model.temperature,

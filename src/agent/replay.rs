@@ -9,7 +9,7 @@ use crate::store::{Answer, Event, Purpose};
 
 /// What is left of a recorded run.
 #[derive(Debug, Default)]
-pub struct Past {
+pub struct Replay {
     events: VecDeque<Event>,
     /// Tools run again and their answers are compared; else recorded answers are taken.
     live_tools: bool,
@@ -29,31 +29,31 @@ pub struct Difference {
 }
 
 /// A recorded reply.
-pub(super) struct PastReply {
+pub(super) struct RecordedReply {
     pub request: String,
     pub reply: crate::model::Reply,
     pub seconds: f64,
 }
 
-impl Past {
+impl Replay {
     /// To go on where the events end.
     pub fn resume(events: Vec<Event>) -> Self {
-        Past {
+        Replay {
             events: events.into(),
-            ..Past::default()
+            ..Replay::default()
         }
     }
 
     /// To play the model's part again on a fresh sandbox.
-    pub fn replay(events: Vec<Event>) -> Self {
-        Past {
+    pub fn with_live_tools(events: Vec<Event>) -> Self {
+        Replay {
             events: events.into(),
             live_tools: true,
-            ..Past::default()
+            ..Replay::default()
         }
     }
 
-    pub fn is_replay(&self) -> bool {
+    pub fn has_live_tools(&self) -> bool {
         self.live_tools
     }
 
@@ -92,7 +92,7 @@ impl Past {
     }
 
     /// The recorded reply, if one of this purpose is next.
-    pub(super) fn reply(&mut self, wanted: Purpose) -> Option<PastReply> {
+    pub(super) fn reply(&mut self, wanted: Purpose) -> Option<RecordedReply> {
         self.skip();
         match self.events.front() {
             Some(Event::Reply { purpose, .. }) if *purpose == wanted => {}
@@ -104,7 +104,7 @@ impl Past {
                 reply,
                 seconds,
                 ..
-            }) => Some(PastReply {
+            }) => Some(RecordedReply {
                 request,
                 reply,
                 seconds,
@@ -196,40 +196,40 @@ mod tests {
                 content: "x".into(),
             },
         };
-        let mut past = Past::resume(vec![
+        let mut replay = Replay::resume(vec![
             message,
             reply(Purpose::Step, "one"),
             answer("a"),
             answer("b"),
         ]);
-        assert!(past.answer("a").is_none());
-        assert_eq!(past.reply(Purpose::Step).unwrap().reply.content, "one");
-        assert!(past.answer("b").is_none(), "a comes first");
-        assert!(past.answer("a").is_some());
-        assert!(past.answer("b").is_some());
-        assert!(past.is_over());
+        assert!(replay.answer("a").is_none());
+        assert_eq!(replay.reply(Purpose::Step).unwrap().reply.content, "one");
+        assert!(replay.answer("b").is_none(), "a comes first");
+        assert!(replay.answer("a").is_some());
+        assert!(replay.answer("b").is_some());
+        assert!(replay.is_over());
     }
 
     #[test]
     fn a_review_on_the_way_to_an_answer_is_passed_over_but_kept_if_the_answer_is_missing() {
-        let mut whole = Past::resume(vec![reply(Purpose::Review, "YES"), answer("a")]);
+        let mut whole = Replay::resume(vec![reply(Purpose::Review, "YES"), answer("a")]);
         assert!(whole.answer("a").is_some());
-        let mut torn = Past::resume(vec![reply(Purpose::Review, "YES")]);
+        let mut torn = Replay::resume(vec![reply(Purpose::Review, "YES")]);
         assert!(torn.answer("a").is_none());
         assert_eq!(torn.reply(Purpose::Review).unwrap().reply.content, "YES");
     }
 
     #[test]
     fn the_state_of_the_files_is_the_sum_of_its_changes() {
-        let mut past = Past::resume(vec![
+        let mut replay = Replay::resume(vec![
             state("a.py", Some("MQ=="), false),
             state("b.py", None, false),
             state("a.py", Some("Mg=="), false),
             state("c.py", Some("Mw=="), false),
             state("c.py", None, true),
         ]);
-        assert!(past.is_over());
-        let state = past.take_state();
+        assert!(replay.is_over());
+        let state = replay.take_state();
         let expected: Contents = [("a.py", Some("Mg==")), ("b.py", None)]
             .map(|(path, content)| (path.to_owned(), content.map(str::to_owned)))
             .into();

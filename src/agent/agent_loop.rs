@@ -7,14 +7,14 @@ use super::{Outcome, Run};
 use crate::model::Message;
 
 /// How an agent works: what differs between approaches.
-pub struct Manner {
+pub struct LoopConfig {
     /// What is offered, in this order.
     pub tools: Vec<ToolSpec>,
     /// Several calls in one reply are carried out; else only the first.
     pub parallel_calls: bool,
     /// Answers without a tool call in a row that end the run.
-    pub patience: u32,
-    /// Looks at every answer of `submit`; `Some` ends the run.
+    pub max_empty_replies: u32,
+    /// When a submission ends the run.
     pub on_submit: OnSubmit,
 }
 
@@ -28,8 +28,8 @@ pub enum OnSubmit {
 }
 
 /// Asks, carries out, writes down, until the run ends.
-pub async fn drive(run: &mut Run, manner: &Manner, hook: &mut dyn Hook) -> Outcome {
-    match steps(run, manner, hook).await {
+pub async fn run_loop(run: &mut Run, config: &LoopConfig, hook: &mut dyn Hook) -> Outcome {
+    match steps(run, config, hook).await {
         Ok(outcome) | Err(outcome) => outcome,
     }
 }
@@ -55,14 +55,18 @@ pub struct NoHook;
 
 impl Hook for NoHook {}
 
-async fn steps(run: &mut Run, manner: &Manner, hook: &mut dyn Hook) -> Result<Outcome, Outcome> {
+async fn steps(
+    run: &mut Run,
+    config: &LoopConfig,
+    hook: &mut dyn Hook,
+) -> Result<Outcome, Outcome> {
     let mut silent = 0;
     let mut warned = false;
     loop {
-        let reply = run.next_reply(&manner.tools, manner.parallel_calls).await?;
+        let reply = run.next_reply(&config.tools, config.parallel_calls).await?;
         let turn = reply.turn();
         for (i, call) in reply.calls.iter().enumerate() {
-            if i > 0 && !manner.parallel_calls {
+            if i > 0 && !config.parallel_calls {
                 run.decline(call, "Not carried out: one command at a time.".to_owned())?;
                 continue;
             }
@@ -70,10 +74,10 @@ async fn steps(run: &mut Run, manner: &Manner, hook: &mut dyn Hook) -> Result<Ou
                 run.decline(call, text)?;
                 continue;
             }
-            let answer = run.call(call, &manner.tools).await?;
+            let answer = run.call(call, &config.tools).await?;
             hook.after(&answer);
             if call.name == "submit"
-                && let Some(outcome) = run.submitted(manner.on_submit, &answer)
+                && let Some(outcome) = run.submitted(config.on_submit, &answer)
             {
                 return Ok(outcome);
             }
@@ -86,12 +90,12 @@ async fn steps(run: &mut Run, manner: &Manner, hook: &mut dyn Hook) -> Result<Ou
             run.say(Message::User { content: remark })?;
         } else if reply.calls.is_empty() && reply.malformed.is_empty() {
             silent += 1;
-            if silent >= manner.patience {
+            if silent >= config.max_empty_replies {
                 return Ok(Outcome::Nothing {
                     reason: last_words(&reply.content),
                 });
             }
-            let left = manner.patience - silent;
+            let left = config.max_empty_replies - silent;
             run.say(user(NoToolCall { left }.render())?)?;
         }
         if !reply.calls.is_empty() {
