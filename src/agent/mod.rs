@@ -22,4 +22,4 @@ pub use outcome::{Limit, Outcome};
 pub use progress::{Progress, Silent, StepView};
 pub use replay::{Difference, Replay};
 pub use run::{Run, RunParts};
-pub use submit::Scrutiny;
+pub use submit::SubmissionPolicy;

@@ -12,7 +12,7 @@ use super::failures::{infrastructure, model_failed, store_failed, unknown_tool};
 use super::outcome::Outcome;
 use super::progress::{Progress, StepView};
 use super::replay::Replay;
-use super::submit::Scrutiny;
+use super::submit::SubmissionPolicy;
 use super::{Budget, compaction};
 use crate::gate::{Evidence, FixTrial};
 use crate::issues::Issue;
@@ -52,7 +52,7 @@ pub struct Run {
     state: Contents,
     /// The sandbox holds the state of the recorded part.
     caught_up: bool,
-    pub(super) scrutiny: Scrutiny,
+    pub(super) submission_policy: SubmissionPolicy,
     pub(super) trials: Vec<FixTrial>,
     pub(super) fix_asked_for: bool,
     /// How often the reviewer's doubts were sent back.
@@ -98,7 +98,7 @@ impl Run {
             max_tokens: parts.max_tokens,
             temperature: parts.temperature,
             state: Contents::new(),
-            scrutiny: Scrutiny::default(),
+            submission_policy: SubmissionPolicy::default(),
             trials: Vec::new(),
             fix_asked_for: false,
             doubts: 0,
@@ -107,8 +107,8 @@ impl Run {
     }
 
     /// What the approach asks of a submission beyond the gate.
-    pub fn scrutinize(&mut self, scrutiny: Scrutiny) {
-        self.scrutiny = scrutiny;
+    pub fn set_submission_policy(&mut self, policy: SubmissionPolicy) {
+        self.submission_policy = policy;
     }
 
     pub fn messages(&self) -> &[Message] {

@@ -18,7 +18,7 @@ use crate::store::{Answer, Purpose};
 
 /// What an approach asks of a submission beyond the gate.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Scrutiny {
+pub struct SubmissionPolicy {
     /// The gate's findings go back to the model.
     pub feedback: bool,
     /// A candidate fix should have been tried before; asked for once.
@@ -121,23 +121,23 @@ impl Run {
                 .and_then(Value::as_str)
                 .map(str::to_owned),
         };
-        let mut text = if self.scrutiny.feedback {
+        let mut text = if self.submission_policy.feedback {
             submitted.verdict.text()
         } else {
             "Submitted.".to_owned()
         };
         if submitted.verdict.accepted() {
-            if self.scrutiny.wants_fix
+            if self.submission_policy.wants_fix
                 && !self.fix_asked_for
                 && self.trials_of(&submitted.verdict).is_empty()
             {
                 submitted.asked_for_fix = true;
                 text = prompt(TryAFix {}.render())?;
-            } else if self.scrutiny.reviews > 0 {
+            } else if self.submission_policy.reviews > 0 {
                 submitted.review = self.review(&submitted).await?;
                 if let Some(review) = &submitted.review
                     && review.verdict == ReviewVerdict::No
-                    && self.doubts < self.scrutiny.reviews
+                    && self.doubts < self.submission_policy.reviews
                 {
                     submitted.doubted = true;
                     text = prompt(

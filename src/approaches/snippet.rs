@@ -5,7 +5,7 @@ use testwright_agent_prompts::SnippetSystem;
 use testwright_tools::tool::ToolSpec;
 
 use super::{Approach, Setting, begin, offered};
-use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, Scrutiny, run_loop};
+use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, run_loop};
 
 pub(super) const TOOLS: &[&str] = &[
     "search",
@@ -38,9 +38,9 @@ impl Approach for Snippet {
     }
 
     async fn run(&self, run: &mut Run, setting: &Setting) -> Outcome {
-        run.scrutinize(Scrutiny {
+        run.set_submission_policy(SubmissionPolicy {
             feedback: true,
-            ..Scrutiny::default()
+            ..SubmissionPolicy::default()
         });
         if let Err(outcome) = begin(run, &SnippetSystem {}, &setting.notes).await {
             return outcome;

@@ -6,7 +6,7 @@ use testwright_agent_prompts::TestwrightSystem;
 use testwright_tools::tool::ToolSpec;
 
 use super::{Approach, Setting, begin, offered};
-use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, Scrutiny, run_loop};
+use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, run_loop};
 
 pub(super) const TOOLS: &[&str] = &[
     "search",
@@ -41,7 +41,7 @@ impl Approach for Testwright {
     }
 
     async fn run(&self, run: &mut Run, setting: &Setting) -> Outcome {
-        run.scrutinize(Scrutiny {
+        run.set_submission_policy(SubmissionPolicy {
             feedback: true,
             wants_fix: true,
             reviews: 2,
