@@ -12,7 +12,7 @@ use testwright_tools::tools::submission::{Change, Submission};
 use super::agent_loop::{OnSubmit, prompt};
 use super::failures::infrastructure;
 use super::{Outcome, Run};
-use crate::gate::{self, Evidence, Examined, FixTrial, Review, ReviewVerdict, Verdict};
+use crate::gate::{self, Evidence, FixTrial, Review, ReviewVerdict, SubmissionCheck, Verdict};
 use crate::model::Message;
 use crate::store::{Answer, Purpose};
 
@@ -94,7 +94,7 @@ impl Run {
         arguments: &Value,
         deadline: Duration,
     ) -> Result<Facts, Outcome> {
-        let examined = gate::examine(
+        let check = gate::check_submission(
             &self.session,
             &self.source,
             &self.issue.text(),
@@ -103,9 +103,9 @@ impl Run {
         )
         .await
         .map_err(infrastructure)?;
-        let (submission, verdict) = match examined {
-            Examined::Refused(text) => return Ok((text, true, Value::Null)),
-            Examined::Judged {
+        let (submission, verdict) = match check {
+            SubmissionCheck::Refused(text) => return Ok((text, true, Value::Null)),
+            SubmissionCheck::Judged {
                 submission,
                 verdict,
             } => (*submission, verdict),

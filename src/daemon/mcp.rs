@@ -16,7 +16,7 @@ use testwright_sandboxes::repository::Source;
 use testwright_tools::server::visible;
 use testwright_tools::tool::{Audience, ToolSpec};
 
-use crate::gate::{self, Examined};
+use crate::gate::{self, SubmissionCheck};
 use crate::session::{CallAnswer, Session};
 
 /// Longest time of one call.
@@ -50,7 +50,7 @@ impl ToolServer {
         match name {
             "try_fix" => self.session.call_in_fork(name, arguments, DEADLINE).await,
             "submit" => {
-                let examined = gate::examine(
+                let check = gate::check_submission(
                     &self.session,
                     &self.source,
                     &self.issue,
@@ -58,14 +58,14 @@ impl ToolServer {
                     DEADLINE,
                 )
                 .await?;
-                Ok(match examined {
-                    Examined::Refused(text) => CallAnswer {
+                Ok(match check {
+                    SubmissionCheck::Refused(text) => CallAnswer {
                         text,
                         data: Value::Null,
                         refused: true,
                         ended: false,
                     },
-                    Examined::Judged {
+                    SubmissionCheck::Judged {
                         submission,
                         verdict,
                     } => CallAnswer {

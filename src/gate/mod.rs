@@ -115,7 +115,7 @@ pub fn decide(submission: &Submission, issue: &str, applies: &Result<(), String>
 }
 
 /// A submission, looked at.
-pub enum Examined {
+pub enum SubmissionCheck {
     /// The call itself was wrong: the text says how.
     Refused(String),
     Judged {
@@ -128,19 +128,19 @@ pub enum Examined {
 ///
 /// The sandbox of the session says what the patch is, and nothing more: it may have become anything. The facts come from
 /// one in which nothing has happened yet and to which the patch is all that is added.
-pub async fn examine(
+pub async fn check_submission(
     session: &Session,
     source: &Source,
     issue: &str,
     arguments: &Value,
     deadline: Duration,
-) -> Result<Examined, SandboxError> {
+) -> Result<SubmissionCheck, SandboxError> {
     if let Err(ToolError::Refused(text)) = Submit.check(arguments.clone()) {
-        return Ok(Examined::Refused(text));
+        return Ok(SubmissionCheck::Refused(text));
     }
     let answer = session.call("test_patch", json!({}), deadline).await?;
     if answer.refused {
-        return Ok(Examined::Refused(answer.text));
+        return Ok(SubmissionCheck::Refused(answer.text));
     }
     let sorted: SortedChanges = read(answer)?;
     let fresh = session.fresh().await?;
@@ -148,7 +148,7 @@ pub async fn examine(
     session.discard(fresh).await;
     let submission = match judged? {
         Judged::Submission(submission) => submission,
-        Judged::Refused(text) => return Ok(Examined::Refused(text)),
+        Judged::Refused(text) => return Ok(SubmissionCheck::Refused(text)),
     };
     let applies = if submission.patch.is_empty() {
         Ok(())
@@ -156,7 +156,7 @@ pub async fn examine(
         apply_check(source, &submission.patch).unwrap_or_else(|e| Err(e.message))
     };
     let verdict = decide(&submission, issue, &applies);
-    Ok(Examined::Judged {
+    Ok(SubmissionCheck::Judged {
         submission,
         verdict,
     })
