@@ -21,12 +21,12 @@ pub trait Approach: Send + Sync {
     /// The tools that it offers to its model, in this order.
     fn tools(&self) -> Vec<ToolSpec>;
     /// Works until the run has ended.
-    async fn run(&self, run: &mut Run, setting: &Setting) -> Outcome;
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome;
 }
 
 /// What an approach is told besides the run.
 #[derive(Debug, Clone)]
-pub struct Setting {
+pub struct ApproachContext {
     /// Model calls that may be made, for the prompt.
     pub max_steps: u32,
     /// What the user should know of the environment.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use testwright_agent_prompts::SnippetSystem;
 use testwright_tools::tool::ToolSpec;
 
-use super::{Approach, Setting, begin, offered};
+use super::{Approach, ApproachContext, begin, offered};
 use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, run_loop};
 
 pub(super) const TOOLS: &[&str] = &[
@@ -37,12 +37,12 @@ impl Approach for Snippet {
         offered(TOOLS)
     }
 
-    async fn run(&self, run: &mut Run, setting: &Setting) -> Outcome {
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
         run.set_submission_policy(SubmissionPolicy {
             feedback: true,
             ..SubmissionPolicy::default()
         });
-        if let Err(outcome) = begin(run, &SnippetSystem {}, &setting.notes).await {
+        if let Err(outcome) = begin(run, &SnippetSystem {}, &context.notes).await {
             return outcome;
         }
         let config = LoopConfig {

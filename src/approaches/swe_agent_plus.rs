@@ -7,7 +7,7 @@ use serde_json::Value;
 use testwright_agent_prompts::{Prompt, RunBeforeSubmit, SweAgentPlusSystem};
 use testwright_tools::tool::ToolSpec;
 
-use super::{Approach, Setting, begin, offered};
+use super::{Approach, ApproachContext, begin, offered};
 use crate::agent::{Hook, LoopConfig, OnSubmit, Outcome, Run, prompt, run_loop};
 use crate::model::ToolCall;
 use crate::store::Answer;
@@ -38,13 +38,13 @@ impl Approach for SweAgentPlus {
         offered(TOOLS)
     }
 
-    async fn run(&self, run: &mut Run, setting: &Setting) -> Outcome {
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
         if let Err(outcome) = begin(
             run,
             &SweAgentPlusSystem {
-                max_steps: setting.max_steps,
+                max_steps: context.max_steps,
             },
-            &setting.notes,
+            &context.notes,
         )
         .await
         {

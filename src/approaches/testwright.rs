@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use testwright_agent_prompts::TestwrightSystem;
 use testwright_tools::tool::ToolSpec;
 
-use super::{Approach, Setting, begin, offered};
+use super::{Approach, ApproachContext, begin, offered};
 use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, run_loop};
 
 pub(super) const TOOLS: &[&str] = &[
@@ -40,7 +40,7 @@ impl Approach for Testwright {
         offered(TOOLS)
     }
 
-    async fn run(&self, run: &mut Run, setting: &Setting) -> Outcome {
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
         run.set_submission_policy(SubmissionPolicy {
             feedback: true,
             wants_fix: true,
@@ -49,9 +49,9 @@ impl Approach for Testwright {
         if let Err(outcome) = begin(
             run,
             &TestwrightSystem {
-                max_steps: setting.max_steps,
+                max_steps: context.max_steps,
             },
-            &setting.notes,
+            &context.notes,
         )
         .await
         {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::place::PlaceArgs;
 use super::terminal::Terminal;
 use crate::agent::{Budget, Difference, Limits, Outcome, Progress, Replay, Run, RunParts};
-use crate::approaches::Setting;
+use crate::approaches::ApproachContext;
 use crate::error::{Error, Result};
 use crate::model::{Model, ModelError, Reply, Request};
 use crate::preparation::Preparation;
@@ -100,12 +100,12 @@ pub async fn run(args: &Args) -> Result<u8> {
         max_tokens: None,
         temperature: None,
     });
-    let setting = Setting {
+    let context = ApproachContext {
         max_steps: u32::MAX,
         notes: environment.notes.clone(),
     };
     let outcome = tokio::select! {
-        outcome = approach.run(&mut run, &setting) => outcome,
+        outcome = approach.run(&mut run, &context) => outcome,
         () = crate::preparation::interrupted() => Outcome::Interrupted,
     };
     let (budget, _, replay) = run.finish(&outcome).await;

@@ -11,7 +11,7 @@ use super::output::{self, single_line};
 use super::place::PlaceArgs;
 use super::{card, terminal::Terminal};
 use crate::agent::{Budget, Limits, Outcome, Progress, Replay, Run, RunParts, Spent};
-use crate::approaches::Setting;
+use crate::approaches::ApproachContext;
 use crate::error::{Error, Result};
 use crate::issues::{self, Issue};
 use crate::preparation::{Preparation, Where};
@@ -313,7 +313,7 @@ impl Job {
         notes.extend(source.notes.clone());
         notes.extend(environment.notes.clone());
         let limits = limits(&self.settings);
-        let setting = Setting {
+        let context = ApproachContext {
             max_steps: limits.steps.unwrap_or(u32::MAX),
             notes: environment.notes.clone(),
         };
@@ -330,7 +330,7 @@ impl Job {
             temperature: self.settings.model.temperature,
         });
         let outcome = tokio::select! {
-            outcome = approach.run(&mut run, &setting) => outcome,
+            outcome = approach.run(&mut run, &context) => outcome,
             () = crate::preparation::interrupted() => Outcome::Interrupted,
         };
         let (budget, folder, _) = run.finish(&outcome).await;
