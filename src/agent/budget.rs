@@ -20,7 +20,7 @@ pub struct Limits {
 
 /// What was spent so far.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spent {
+pub struct RunUsage {
     pub steps: u32,
     /// All model calls, side calls included.
     pub model_calls: u32,
@@ -40,7 +40,7 @@ pub struct Spent {
     pub tool_seconds: f64,
 }
 
-impl Spent {
+impl RunUsage {
     pub fn tokens(&self) -> u64 {
         self.prompt_tokens.saturating_add(self.completion_tokens)
     }
@@ -60,7 +60,7 @@ impl Spent {
 #[derive(Debug)]
 pub struct Budget {
     pub limits: Limits,
-    pub spent: Spent,
+    pub spent: RunUsage,
     started: Instant,
     /// Seconds that the run took before it was resumed.
     before: f64,
@@ -77,7 +77,7 @@ impl Budget {
     pub fn new(limits: Limits) -> Self {
         Budget {
             limits,
-            spent: Spent::default(),
+            spent: RunUsage::default(),
             started: Instant::now(),
             before: 0.0,
             last: Usage::default(),
@@ -278,7 +278,7 @@ mod tests {
             completion_tokens: u64::MAX,
             ..Usage::default()
         };
-        let mut spent = Spent::default();
+        let mut spent = RunUsage::default();
         spent.add(&usage);
         spent.add(&usage);
         assert_eq!(spent.tokens(), u64::MAX);

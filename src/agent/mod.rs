@@ -17,7 +17,7 @@ mod submit;
 
 pub(crate) use agent_loop::prompt;
 pub use agent_loop::{Hook, LoopConfig, NoHook, OnSubmit, run_loop};
-pub use budget::{Budget, Limits, Spent};
+pub use budget::{Budget, Limits, RunUsage};
 pub use outcome::{Limit, Outcome};
 pub use progress::{Progress, Silent, StepView};
 pub use replay::{Difference, Replay};

@@ -1,6 +1,6 @@
 //! What a run tells while it goes on, for whoever shows it.
 
-use super::Spent;
+use super::RunUsage;
 
 /// One thing that happened.
 #[derive(Debug, Clone)]
@@ -10,7 +10,7 @@ pub struct StepView<'a> {
     pub what: &'a str,
     /// First line of the arguments or of the answer, cut by whoever shows it.
     pub detail: &'a str,
-    pub spent: &'a Spent,
+    pub spent: &'a RunUsage,
     pub seconds: f64,
 }
 

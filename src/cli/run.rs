@@ -10,7 +10,7 @@ use testwright_sandboxes::repository::Source;
 use super::output::{self, single_line};
 use super::place::PlaceArgs;
 use super::{card, terminal::Terminal};
-use crate::agent::{Budget, Limits, Outcome, Progress, Replay, Run, RunParts, Spent};
+use crate::agent::{Budget, Limits, Outcome, Progress, Replay, Run, RunParts, RunUsage};
 use crate::approaches::ApproachContext;
 use crate::error::{Error, Result};
 use crate::issues::{self, Issue};
@@ -78,7 +78,7 @@ pub struct Record {
     #[serde(flatten)]
     pub outcome: Outcome,
     pub exit_code: u8,
-    pub usage: Spent,
+    pub usage: RunUsage,
     pub seconds: f64,
     pub notes: Vec<String>,
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::output::{Live, single_line};
-use crate::agent::{Progress, Spent, StepView};
+use crate::agent::{Progress, RunUsage, StepView};
 
 pub struct Terminal {
     live: Live,
@@ -77,7 +77,7 @@ impl Progress for Terminal {
 }
 
 /// `12.3k tokens (80 % cached) · $0.02 · 0:41`
-pub fn totals(spent: &Spent, elapsed: Duration) -> String {
+pub fn totals(spent: &RunUsage, elapsed: Duration) -> String {
     let mut parts = Vec::new();
     if spent.tokens() > 0 {
         let cached = match (100 * spent.cached_tokens).checked_div(spent.prompt_tokens) {
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn totals_show_what_is_known_and_nothing_else() {
-        let mut spent = Spent::default();
+        let mut spent = RunUsage::default();
         assert_eq!(totals(&spent, Duration::from_secs(65)), "1:05");
         spent.prompt_tokens = 12_000;
         spent.cached_tokens = 6_000;
