@@ -32,9 +32,9 @@ pub type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// Told of each wait.
 pub type OnWait = Box<dyn Fn(&Wait) + Send + Sync>;
 
-/// What surrounds a model.
+/// How calls of a model are tried again, told of and recorded.
 #[derive(Default)]
-pub struct Around {
+pub struct ModelOptions {
     pub retry: RetrySettings,
     /// Called before each wait for another try.
     pub on_wait: Option<OnWait>,
@@ -147,7 +147,7 @@ impl Provider {
     pub fn open(
         self,
         prices: Prices,
-        around: Around,
+        options: ModelOptions,
         snippet: impl FnOnce() -> Box<dyn Model>,
     ) -> Result<Box<dyn Model>> {
         let model: Box<dyn Model> = match self {
@@ -158,14 +158,14 @@ impl Provider {
                     kind: crate::error::Kind::Usage,
                     ..Error::from(e)
                 })?;
-                let mut retry = Retry::new(Box::new(client), around.retry);
-                if let Some(tell) = around.on_wait {
+                let mut retry = Retry::new(Box::new(client), options.retry);
+                if let Some(tell) = options.on_wait {
                     retry = retry.on_wait(tell);
                 }
                 Box::new(Priced::new(Box::new(retry), prices))
             }
         };
-        match around.record {
+        match options.record {
             None => Ok(model),
             Some(path) => {
                 let what = format!("record model traffic in {}", path.display());

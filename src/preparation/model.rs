@@ -7,7 +7,7 @@ use crate::agent::Progress;
 use crate::error::Result;
 use crate::model::Model;
 use crate::model::price::Prices;
-use crate::model::provider::{Around, Provider};
+use crate::model::provider::{ModelOptions, Provider};
 use crate::model::snippet::Snippet;
 use crate::settings::Settings;
 
@@ -19,7 +19,7 @@ pub fn model(
     progress: Arc<dyn Progress>,
 ) -> Result<Arc<dyn Model>> {
     let provider = Provider::new(name, settings, &|variable| std::env::var(variable).ok())?;
-    let around = Around {
+    let options = ModelOptions {
         on_wait: Some(Box::new(move |wait| {
             progress.note(&format!(
                 "the model's service failed ({}): trying again in {:.0} s",
@@ -27,10 +27,10 @@ pub fn model(
             ));
         })),
         record,
-        ..Around::default()
+        ..ModelOptions::default()
     };
     let prices = Prices::from(&settings.prices);
     provider
-        .open(prices, around, || Box::new(Snippet))
+        .open(prices, options, || Box::new(Snippet))
         .map(Arc::from)
 }
