@@ -1,7 +1,7 @@
 //! `testwright eval`: grades predictions on a dataset, and makes reports.
 
-mod bar;
 mod grading;
+mod progress;
 mod report;
 mod verify;
 

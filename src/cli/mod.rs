@@ -1,8 +1,8 @@
 //! The command line: one file a command, and this list.
 
-mod card;
 mod doctor;
 mod eval;
+mod evidence_card;
 mod mcp;
 pub mod output;
 mod place;

@@ -9,7 +9,7 @@ use testwright_sandboxes::repository::Source;
 
 use super::output::{self, single_line};
 use super::place::PlaceArgs;
-use super::{card, terminal::Terminal};
+use super::{evidence_card, terminal::Terminal};
 use crate::agent::{Budget, Limits, Outcome, Progress, Replay, Run, RunParts, RunUsage};
 use crate::approaches::ApproachContext;
 use crate::error::{Error, Result};
@@ -95,7 +95,7 @@ pub async fn run(args: &Args) -> Result<u8> {
     if args.json {
         output::json(&record)?;
     } else {
-        output::out(card::render(&record.outcome));
+        output::out(evidence_card::render(&record.outcome));
         output::err(single_line(&format!("results: {}", folder.display())));
     }
     if let Some(error) = failure(&record.outcome)

@@ -11,7 +11,7 @@ use testwright_evals::report::{self, Report, RunMetadata};
 use testwright_evals::{Instance, RecordsError};
 
 use super::GradeArgs;
-use super::bar::Bar;
+use super::progress::GradingProgress;
 use crate::cli::output::{self, single_line};
 use crate::cli::place::load;
 use crate::error::{Error, Result};
@@ -22,27 +22,27 @@ use crate::settings::Settings;
 const DISK: u64 = 4 << 30;
 
 pub async fn run(args: &GradeArgs, files: &[PathBuf]) -> Result<u8> {
-    let work = Work::new(args)?;
+    let grading = GradingRun::new(args)?;
     let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
     let (sets, warnings) =
-        predictions::read(&paths, &work.whole, &work.dataset).map_err(records)?;
+        predictions::read(&paths, &grading.whole, &grading.dataset).map_err(records)?;
     if sets.is_empty() {
         return Err(Error::usage("grade")
             .cause("there are no predictions")
             .hint("name a file of predictions with --predictions, or grade the golden tests with `eval verify`"));
     }
-    let (report, _) = work.grade(&sets, warnings).await?;
+    let (report, _) = grading.grade(&sets, warnings).await?;
     if args.json {
         output::json(&report)?;
     } else {
         output::out(super::report::table(&report));
-        output::err(single_line(&format!("results: {}", work.out.display())));
+        output::err(single_line(&format!("results: {}", grading.out.display())));
     }
     Ok(0)
 }
 
 /// A dataset, and where its predictions are graded.
-pub struct Work<'a> {
+pub struct GradingRun<'a> {
     args: &'a GradeArgs,
     /// With the instances that were not chosen.
     whole: Dataset,
@@ -51,7 +51,7 @@ pub struct Work<'a> {
     settings: Settings,
 }
 
-impl<'a> Work<'a> {
+impl<'a> GradingRun<'a> {
     pub fn new(args: &'a GradeArgs) -> Result<Self> {
         let (Some(path), Some(out)) = (&args.dataset, &args.out) else {
             return Err(Error::usage("grade").cause("--dataset and --out are needed"));
@@ -64,7 +64,7 @@ impl<'a> Work<'a> {
             None => whole.clone(),
         };
         let settings = load(&args.sandbox.sources(|_| {}))?;
-        Ok(Work {
+        Ok(GradingRun {
             args,
             whole,
             dataset,
@@ -92,12 +92,12 @@ impl<'a> Work<'a> {
         };
         let (harness, notes) = harness(&self.settings, given).await?;
         let all = jobs.iter().map(|job| job.predictions.len()).sum();
-        let bar = Bar::new(all, self.args.json);
+        let progress = GradingProgress::new(all, self.args.json);
         let told = self.settings.notes.iter().chain(&notes);
-        told.for_each(|note| bar.note(&format!("note: {note}")));
+        told.for_each(|note| progress.note(&format!("note: {note}")));
         let workers = self.workers();
         if let Some(note) = &workers.note {
-            bar.note(note);
+            progress.note(note);
         }
         let earlier = RunMetadata::read(&self.out).unwrap_or_default();
         let mut run = RunMetadata {
@@ -108,12 +108,12 @@ impl<'a> Work<'a> {
             ..self.metadata(&harness, &workers, notes)
         };
         run.write(&self.out).map_err(reporting)?;
-        let told = |step: harness::Step| bar.step(&step);
+        let told = |step: harness::Step| progress.step(&step);
         let graded = tokio::select! {
             graded = harness::grade_all(&harness, jobs, &mut results, workers.number, &told) => Some(graded),
             () = interrupted() => None,
         };
-        bar.clear();
+        progress.clear();
         run.seconds = Some(earlier.seconds.unwrap_or_default() + begun.elapsed().as_secs_f64());
         let written = run.write(&self.out).map_err(reporting);
         let Some(graded) = graded else {

@@ -7,7 +7,7 @@ use testwright_evals::predictions::{Prediction, Predictions};
 use testwright_evals::{Instance, InstanceResult, verify};
 
 use super::GradeArgs;
-use super::grading::Work;
+use super::grading::GradingRun;
 use crate::cli::output::{self, single_line};
 use crate::error::{Error, Result};
 
@@ -22,8 +22,8 @@ const GOLDEN: &str = "golden";
 
 /// Exit code 0 where every golden test turned, 1 where one did not, 3 where something could not be graded.
 pub async fn run(args: &Args) -> Result<u8> {
-    let work = Work::new(&args.grade)?;
-    let by_instance: BTreeMap<String, Prediction> = work
+    let grading = GradingRun::new(&args.grade)?;
+    let by_instance: BTreeMap<String, Prediction> = grading
         .dataset
         .instances
         .iter()
@@ -34,21 +34,21 @@ pub async fn run(args: &Args) -> Result<u8> {
         .all(|golden| golden.model_patch.is_none())
     {
         return Err(Error::usage("grade the golden tests")
-            .cause(format!("{} has none", work.dataset.path.display()))
+            .cause(format!("{} has none", grading.dataset.path.display()))
             .hint("a dataset of SWE-bench has them in the field test_patch"));
     }
     let golden = Predictions {
         model: GOLDEN.to_owned(),
         by_instance,
     };
-    let (report, results) = work.grade(&[golden], Vec::new()).await?;
-    let verified = verify::verify(&work.dataset, &results, &work.out);
+    let (report, results) = grading.grade(&[golden], Vec::new()).await?;
+    let verified = verify::verify(&grading.dataset, &results, &grading.out);
     if args.grade.json {
         output::json(&verified)?;
     } else {
         output::out(super::report::table(&report));
         output::out(verified.to_string());
-        output::err(single_line(&format!("results: {}", work.out.display())));
+        output::err(single_line(&format!("results: {}", grading.out.display())));
     }
     let blocked = |result: &InstanceResult| result.infrastructure.is_some();
     Ok(if results.iter().any(blocked) {

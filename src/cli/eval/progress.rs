@@ -5,18 +5,18 @@ use testwright_evals::harness::Step;
 
 use crate::cli::output::{Live, single_line};
 
-pub struct Bar {
+pub struct GradingProgress {
     live: Live,
     quiet: bool,
 }
 
 const STYLE: &str = "{bar:30} {pos}/{len}  {per_sec}, {eta} left  {msg}";
 
-impl Bar {
+impl GradingProgress {
     /// `quiet` shows notes alone (for `--json`).
-    pub fn new(all: usize, quiet: bool) -> Bar {
+    pub fn new(all: usize, quiet: bool) -> GradingProgress {
         let live = Live::new(Some(all as u64), STYLE, quiet);
-        Bar { live, quiet }
+        GradingProgress { live, quiet }
     }
 
     pub fn note(&self, text: &str) {
