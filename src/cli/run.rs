@@ -147,7 +147,7 @@ impl Job {
             flags.set("run.max-tokens", args.max_tokens);
             flags.set("run.max-minutes", args.max_minutes);
         })?;
-        let choice = settings.choice()?;
+        let selection = settings.select_model()?;
         let named = args.issue.as_deref().unwrap_or("-");
         let issue = issues::load(
             named,
@@ -162,14 +162,14 @@ impl Job {
             }
         };
         let mut notes = settings.notes.clone();
-        notes.extend(choice.note);
+        notes.extend(selection.note);
         notes.extend(issue.notes.clone());
         Ok(Job {
             place: args.place.place(Some(&issue)),
             settings,
             issue,
-            approach: choice.approach,
-            model: choice.model,
+            approach: selection.approach,
+            model: selection.model,
             out,
             events: Vec::new(),
             folder: None,

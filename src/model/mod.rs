@@ -5,7 +5,7 @@
 //! `retry`. Text-form tool calls are read by `text_calls`. Dollars come from a table (`price`).
 
 pub mod cassette;
-pub mod history;
+pub mod conversation;
 pub mod message;
 pub mod near_json;
 pub mod openai;
@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use testwright_tools::tool::ToolSpec;
 
-pub use history::Turn;
+pub use conversation::Turn;
 pub use message::{Arguments, Message, ToolCall, ToolResult};
 
 /// One question to a model. Messages are append-only between two requests of a run, so that a

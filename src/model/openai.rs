@@ -5,16 +5,16 @@
 //! its refusal and left out from then on. Nothing is retried here, async-openai's own retries
 //! included: that is [`super::retry`]'s part.
 
-mod adapt;
-mod answer;
 mod bounds;
 mod endpoint;
 mod failure;
+mod request;
+mod response;
+mod server_capabilities;
 mod settings;
 mod stream;
 #[cfg(test)]
 mod tests;
-mod wire;
 
 use std::sync::Mutex;
 
@@ -25,12 +25,12 @@ use serde_json::Value;
 
 use super::{Model, ModelError, Reply, Request};
 use crate::settings::Redactor;
-use adapt::Habits;
-use answer::Raw;
 use bounds::Watch;
 use endpoint::{Endpoint, Refusal, Service};
+use request::Body;
+use response::Raw;
+use server_capabilities::ServerCapabilities;
 pub use settings::{Azure, OPENAI_BASE_URL, OpenAiSettings};
-use wire::Body;
 
 /// Most refusals that one call learns from.
 const LESSONS: usize = 6;
@@ -39,7 +39,7 @@ pub struct OpenAi {
     settings: OpenAiSettings,
     endpoint: Endpoint,
     service: Service,
-    habits: Mutex<Habits>,
+    capabilities: Mutex<ServerCapabilities>,
 }
 
 impl OpenAi {
@@ -50,27 +50,27 @@ impl OpenAi {
     pub fn new(settings: OpenAiSettings) -> Result<Self, ModelError> {
         let endpoint = Endpoint::new(&settings)?;
         let service = Service::new(&settings, &endpoint)?;
-        let habits = Habits::at_first(&settings, &endpoint);
+        let capabilities = ServerCapabilities::at_first(&settings, &endpoint);
         Ok(OpenAi {
             endpoint,
             service,
-            habits: Mutex::new(habits),
+            capabilities: Mutex::new(capabilities),
             settings,
         })
     }
 
-    fn habits(&self) -> Habits {
+    fn capabilities(&self) -> ServerCapabilities {
         *self
-            .habits
+            .capabilities
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    fn learn(&self, habits: Habits) {
+    fn learn(&self, capabilities: ServerCapabilities) {
         *self
-            .habits
+            .capabilities
             .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner) = habits;
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = capabilities;
     }
 
     async fn ask(&self, body: &Body<'_>, request: &Request) -> Result<Reply, OpenAIError> {
@@ -80,7 +80,7 @@ impl OpenAi {
         // Before parts of it are cut off, and after, for what was escaped in arguments.
         let redactor = self.settings.redactor();
         raw.redact(&redactor);
-        let mut reply = answer::reply(raw, body, request);
+        let mut reply = response::reply(raw, body, request);
         redact(&mut reply, &redactor);
         Ok(reply)
     }
@@ -95,13 +95,13 @@ impl OpenAi {
                 Ok(chunks) => stream::collect(chunks).await,
                 // A server that does not stream answers with the whole reply.
                 Err(error) => match endpoint::unstreamed(&error) {
-                    Some(whole) => answer::raw(&whole),
+                    Some(whole) => response::raw(&whole),
                     None => Err(error),
                 },
             }
         } else {
             let whole: Value = chat.create_byot(body).await?;
-            answer::raw(&whole)
+            response::raw(&whole)
         }
     }
 }
@@ -115,16 +115,16 @@ impl Model for OpenAi {
     async fn complete(&self, request: &Request) -> Result<Reply, ModelError> {
         let mut tried = Vec::with_capacity(LESSONS);
         loop {
-            let habits = self.habits();
-            tried.push(habits);
-            let body = wire::body(request, &self.settings, habits);
+            let capabilities = self.capabilities();
+            tried.push(capabilities);
+            let body = request::body(request, &self.settings, capabilities);
             let error = match self.ask(&body, request).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
             if let Some(refusal) = endpoint::refusal(&error)
                 && tried.len() < LESSONS
-                && let Some(better) = habits.learned(refusal, &body)
+                && let Some(better) = capabilities.learned(refusal, &body)
                 && !tried.contains(&better)
             {
                 tracing::info!(?better, "the server refused a field; asking without it");
@@ -166,7 +166,7 @@ pub async fn read_response(
     };
     let endpoint = Endpoint::new(&settings)?;
     let model = OpenAi {
-        habits: Mutex::new(Habits::at_first(&settings, &endpoint)),
+        capabilities: Mutex::new(ServerCapabilities::at_first(&settings, &endpoint)),
         service: Service::canned(response, stream),
         endpoint,
         settings,

@@ -5,9 +5,9 @@
 //! come from it. Every value remembers where it came from ([`Origin`]). Keys of models and tokens are never
 //! settings: a setting holds the *name* of the variable that has them, see [`secret`].
 
-pub mod choice;
 mod found;
 mod layer;
+pub mod model_selection;
 pub mod origin;
 pub mod redactor;
 pub mod secret;
@@ -30,7 +30,7 @@ use toml::Table;
 use crate::error::{Error, Result};
 use layer::Layer;
 
-pub use choice::Choice;
+pub use model_selection::ModelSelection;
 pub use origin::Origin;
 pub use redactor::Redactor;
 pub use secret::{Address, Secret};

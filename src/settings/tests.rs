@@ -395,7 +395,7 @@ fn secrets_do_not_show() {
 
 #[test]
 fn what_runs_follows_from_what_is_there() {
-    let choice = |place: Place| place.load().choice().map_err(|e| e.render());
+    let choice = |place: Place| place.load().select_model().map_err(|e| e.render());
     let ok = |place: Place| {
         let choice = choice(place).unwrap();
         (choice.approach, choice.model, choice.note.is_some())

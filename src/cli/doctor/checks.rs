@@ -196,11 +196,11 @@ pub async fn model(settings: &Settings, online: bool) -> Vec<Finding> {
         .base_url
         .as_ref()
         .map_or("OpenAI".to_owned(), ToString::to_string);
-    let chosen = match settings.choice() {
-        Ok(choice) => Finding::ok(
+    let chosen = match settings.select_model() {
+        Ok(selection) => Finding::ok(
             AREA,
             "chosen",
-            format!("{} by the approach {}", choice.model, choice.approach),
+            format!("{} by the approach {}", selection.model, selection.approach),
         ),
         Err(error) => {
             Finding::note(AREA, "chosen", error.cause.unwrap_or(error.message)).hint_if(error.hint)

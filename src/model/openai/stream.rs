@@ -6,8 +6,8 @@ use async_openai::error::OpenAIError;
 use futures::{Stream, StreamExt};
 use serde_json::Value;
 
-use super::answer::{self, Raw, RawCall};
 use super::fault;
+use super::response::{self, Raw, RawCall};
 
 /// Reads a stream to its end.
 pub(super) async fn collect(
@@ -17,8 +17,8 @@ pub(super) async fn collect(
     let mut pieces = Calls::default();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk?;
-        answer::error_in(&chunk)?;
-        if let Some(usage) = answer::usage_in(&chunk) {
+        response::error_in(&chunk)?;
+        if let Some(usage) = response::usage_in(&chunk) {
             raw.usage = Some(usage.clone());
         }
         let Some(choice) = chunk.pointer("/choices/0") else {
@@ -31,7 +31,7 @@ pub(super) async fn collect(
         let Some(delta) = choice.get("delta").or(choice.get("message")) else {
             continue;
         };
-        raw.content.push_str(&answer::text_of(delta));
+        raw.content.push_str(&response::text_of(delta));
         match delta.get("tool_calls").and_then(Value::as_array) {
             Some(calls) => calls.iter().for_each(|call| pieces.add(call)),
             None => {
@@ -75,7 +75,7 @@ impl Calls {
         if call.name != name {
             call.name.push_str(name);
         }
-        call.arguments.push_str(&answer::arguments(function));
+        call.arguments.push_str(&response::arguments(function));
     }
 
     /// The call that a piece belongs to; `None` for a new one.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use testwright_tools::tool::ToolSpec;
 
 use super::OpenAiSettings;
-use super::adapt::Habits;
+use super::server_capabilities::ServerCapabilities;
 use crate::model::{Message, Request, ToolCall};
 
 /// A request in the provider's form. The conversation is written out message by message, not held a second time.
@@ -81,35 +81,35 @@ impl Serialize for Messages<'_> {
 pub(super) fn body<'a>(
     request: &'a Request,
     settings: &OpenAiSettings,
-    habits: Habits,
+    capabilities: ServerCapabilities,
 ) -> Body<'a> {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(settings.model));
-    let in_text = !habits.tools_field;
+    let in_text = !capabilities.tools_field;
     let messages = if in_text {
         Messages::Text(text_messages(request))
     } else {
         Messages::Native {
             messages: &request.messages,
-            null_content: habits.null_content,
+            null_content: capabilities.null_content,
         }
     };
     if !in_text && !request.tools.is_empty() {
         let tools = request.tools.iter().map(tool).collect();
         body.insert("tools".to_owned(), Value::Array(tools));
         // Several calls in a reply are every server's default, and reasoning models refuse the field.
-        if !request.parallel_calls && habits.parallel_field {
+        if !request.parallel_calls && capabilities.parallel_field {
             body.insert("parallel_tool_calls".to_owned(), json!(false));
         }
     }
     if let (Some(temperature), true) = (
         request.temperature.or(settings.temperature),
-        habits.temperature,
+        capabilities.temperature,
     ) {
         body.insert("temperature".to_owned(), json!(temperature));
     }
     if let Some(most) = request.max_tokens.or(settings.max_tokens) {
-        let field = if habits.completion_limit {
+        let field = if capabilities.completion_limit {
             "max_completion_tokens"
         } else {
             "max_tokens"
@@ -121,7 +121,7 @@ pub(super) fn body<'a>(
     }
     // Ours alone to decide: the reply is read accordingly.
     body.insert("stream".to_owned(), json!(settings.stream));
-    if settings.stream && habits.usage_in_stream {
+    if settings.stream && capabilities.usage_in_stream {
         body.insert(
             "stream_options".to_owned(),
             json!({ "include_usage": true }),

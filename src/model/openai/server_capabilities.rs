@@ -2,10 +2,10 @@
 
 use super::OpenAiSettings;
 use super::endpoint::{Endpoint, Refusal};
-use super::wire::Body;
+use super::request::Body;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Habits {
+pub(super) struct ServerCapabilities {
     /// `max_completion_tokens` instead of `max_tokens`.
     pub(super) completion_limit: bool,
     /// Reasoning models take no temperature.
@@ -45,9 +45,9 @@ const NO_TOOLS: [&str; 10] = [
     "tools are not supported",
 ];
 
-impl Habits {
+impl ServerCapabilities {
     pub(super) fn at_first(settings: &OpenAiSettings, endpoint: &Endpoint) -> Self {
-        Habits {
+        ServerCapabilities {
             completion_limit: endpoint.host == "api.openai.com",
             temperature: true,
             usage_in_stream: true,
@@ -58,7 +58,7 @@ impl Habits {
     }
 
     /// How to ask after `refusal` of `body`; `None` where it is not about a field.
-    pub(super) fn learned(self, refusal: &Refusal, body: &Body<'_>) -> Option<Habits> {
+    pub(super) fn learned(self, refusal: &Refusal, body: &Body<'_>) -> Option<ServerCapabilities> {
         if !matches!(refusal.status, 400 | 404 | 405 | 415 | 422 | 500 | 501) {
             return None;
         }

@@ -6,7 +6,7 @@ use async_openai::error::OpenAIError;
 use serde_json::{Value, json};
 
 use super::fault;
-use super::wire::Body;
+use super::request::Body;
 use crate::model::text_calls::shape::{self, Shape};
 use crate::model::text_calls::{self, cut};
 use crate::model::{Finish, Malformed, Message, Reply, Request, ToolCall, Usage};

@@ -8,7 +8,7 @@ pub const SNIPPET: &str = "snippet";
 const DEFAULT_MODEL: &str = "gpt-5-mini";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub struct ModelSelection {
     pub approach: String,
     pub model: String,
     /// What the user should know about how it came to this, in a line.
@@ -24,13 +24,13 @@ fn needs_no_key(model: &str) -> bool {
 
 impl Settings {
     /// Without a key and without an endpoint there is still [`SNIPPET`].
-    pub fn choice(&self) -> Result<Choice> {
+    pub fn select_model(&self) -> Result<ModelSelection> {
         let approach = self.run.approach.clone();
         let approach_given = self.origin("run.approach") != Origin::Default;
         let key = self.model_key().is_some();
         let endpoint = self.model.base_url.is_some();
         let snippet = |note: Option<String>| {
-            Ok(Choice {
+            Ok(ModelSelection {
                 approach: SNIPPET.to_owned(),
                 model: SNIPPET.to_owned(),
                 note,
@@ -54,7 +54,7 @@ impl Settings {
                 "set {}, or model.base-url for a server of your own, or use --model {SNIPPET}",
                 self.model.api_key_env
             ))),
-            Some(model) => Ok(Choice {
+            Some(model) => Ok(ModelSelection {
                 approach,
                 model: model.to_owned(),
                 note: None,
@@ -62,7 +62,7 @@ impl Settings {
             None if endpoint => Err(Error::usage("choose a model")
                 .cause("model.base-url is set, but no model is named")
                 .hint("add --model NAME, or set TESTWRIGHT_MODEL")),
-            None if key => Ok(Choice {
+            None if key => Ok(ModelSelection {
                 approach,
                 model: DEFAULT_MODEL.to_owned(),
                 note: Some(format!("no model is named: using {DEFAULT_MODEL}")),
