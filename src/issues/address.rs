@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::settings::Address as BaseUrl;
+use crate::settings::RedactedUrl as BaseUrl;
 
 /// An issue, and the server that knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]

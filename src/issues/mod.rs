@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::settings::{Address, Secret, Settings};
+use crate::settings::{RedactedUrl, Secret, Settings};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Issue {
@@ -86,7 +86,7 @@ pub struct Options {
     /// Only comments older than this, e.g. than the golden code patch.
     pub before: Option<Timestamp>,
     /// A GitHub Enterprise server, or its API.
-    pub base_url: Option<Address>,
+    pub base_url: Option<RedactedUrl>,
     /// Sent to that server (to GitHub where there is none), and nowhere else.
     pub token: Option<Secret>,
 }

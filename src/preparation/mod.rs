@@ -19,7 +19,7 @@ use crate::agent::Progress;
 use crate::error::{Error, Result};
 use crate::issues;
 use crate::session::{Session, SessionSettings};
-use crate::settings::{Address, Pull, SandboxKind, Settings};
+use crate::settings::{Pull, RedactedUrl, SandboxKind, Settings};
 
 pub use harness::{HarnessArgs, harness};
 pub use model::model;
@@ -222,7 +222,7 @@ pub fn local(settings: &Settings) -> Result<Local> {
 
 fn build_settings(settings: &Settings) -> BuildSettings {
     let build = &settings.build;
-    let text = |address: &Address| address.reveal().to_owned();
+    let text = |address: &RedactedUrl| address.reveal().to_owned();
     let mut defaults = BuildSettings::new(&settings.cache);
     defaults.limits.disk = settings.limits.disk.bytes();
     defaults.limits.files = settings.limits.files;
@@ -264,7 +264,7 @@ fn proxies(settings: &Settings) -> BTreeMap<String, String> {
     let mut proxies = BuildSettings::new(Path::new("")).proxies;
     let build = &settings.build;
     let reveal =
-        |address: &Option<Address>| address.as_ref().map(|address| address.reveal().to_owned());
+        |address: &Option<RedactedUrl>| address.as_ref().map(|address| address.reveal().to_owned());
     for (name, value) in [
         ("http_proxy", reveal(&build.http_proxy)),
         ("https_proxy", reveal(&build.https_proxy)),

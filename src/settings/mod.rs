@@ -33,7 +33,7 @@ use layer::Layer;
 pub use model_selection::ModelSelection;
 pub use origin::Origin;
 pub use redactor::Redactor;
-pub use secret::{Address, Secret};
+pub use secret::{RedactedUrl, Secret};
 pub use sections::{Build, Docker, GitHub, Limits, Local, Model, Price, Pull, Run, SandboxKind};
 pub use size::Size;
 pub use sources::{Flags, Sources};
@@ -163,7 +163,7 @@ impl Settings {
             .iter()
             .filter_map(|name| self.variables.get(name))
             .collect();
-        let passwords = addresses.flat_map(Address::secrets);
+        let passwords = addresses.flat_map(RedactedUrl::secrets);
         Redactor::new(keys.iter().map(Secret::reveal).chain(passwords))
     }
 

@@ -54,11 +54,11 @@ pub(super) fn is_variable_name(name: &str) -> bool {
 /// An address that may have a user name and password in it (`https://user:password@index.example.org/simple`).
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
-pub struct Address(String);
+pub struct RedactedUrl(String);
 
-impl Address {
+impl RedactedUrl {
     pub fn new(address: impl Into<String>) -> Self {
-        Address(address.into())
+        RedactedUrl(address.into())
     }
 
     /// The whole of it.
@@ -115,25 +115,25 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for RedactedUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown())
     }
 }
 
-impl fmt::Debug for Address {
+impl fmt::Debug for RedactedUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Address({self})")
+        write!(f, "RedactedUrl({self})")
     }
 }
 
-impl Serialize for Address {
+impl Serialize for RedactedUrl {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl JsonSchema for Address {
+impl JsonSchema for RedactedUrl {
     fn schema_name() -> Cow<'static, str> {
         "Address".into()
     }
@@ -183,16 +183,16 @@ mod tests {
             ("https://h/a@b", "https://h/a@b"),
             ("https://h?k=a@b/c", "https://h?…"),
         ] {
-            let it = Address::new(address);
+            let it = RedactedUrl::new(address);
             assert_eq!(it.to_string(), shown);
-            assert_eq!(format!("{it:?}"), format!("Address({shown})"));
+            assert_eq!(format!("{it:?}"), format!("RedactedUrl({shown})"));
             assert_eq!(it.reveal(), address);
         }
     }
 
     #[test]
     fn the_secrets_of_an_address_are_known() {
-        let secrets = |address| Address::new(address).secrets().join(" ");
+        let secrets = |address| RedactedUrl::new(address).secrets().join(" ");
         assert_eq!(secrets("https://u:p@h/a?k=v&x=y#z"), "u:p p v y");
         assert_eq!(secrets("u:p@proxy:3128"), "u:p p");
         assert_eq!(secrets("https://token@h/simple"), "token");

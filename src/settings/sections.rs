@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Address, Size};
+use super::{RedactedUrl, Size};
 
 /// What `testwright run` does unless told otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -75,7 +75,7 @@ impl SandboxKind {
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Model {
     /// An OpenAI-compatible endpoint, up to and with `/v1`. Default: OpenAI's, or `OPENAI_BASE_URL`.
-    pub base_url: Option<Address>,
+    pub base_url: Option<RedactedUrl>,
     /// Name of the environment variable that holds the key (never the key).
     pub api_key_env: String,
     pub temperature: Option<f64>,
@@ -214,11 +214,11 @@ impl Limits {
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Build {
     /// Package index instead of PyPI.
-    pub index_url: Option<Address>,
+    pub index_url: Option<RedactedUrl>,
     /// Further package indexes.
-    pub extra_index_urls: Vec<Address>,
-    pub http_proxy: Option<Address>,
-    pub https_proxy: Option<Address>,
+    pub extra_index_urls: Vec<RedactedUrl>,
+    pub http_proxy: Option<RedactedUrl>,
+    pub https_proxy: Option<RedactedUrl>,
     /// Hosts that are reached without a proxy, by commas.
     pub no_proxy: Option<String>,
     /// File with further certificate authorities (PEM).
@@ -254,7 +254,7 @@ impl Default for Build {
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct GitHub {
     /// A GitHub Enterprise server (`https://github.example.org`) or its API (`…/api/v3`).
-    pub base_url: Option<Address>,
+    pub base_url: Option<RedactedUrl>,
     /// Name of the environment variable that holds the token (never the token).
     pub token_env: String,
 }

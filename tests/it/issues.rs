@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use testwright::error::{Error, Kind};
 use testwright::issues::{Issue, Options, load};
-use testwright::settings::{Address, Flags, Settings, Sources};
+use testwright::settings::{Flags, RedactedUrl, Settings, Sources};
 
 use crate::server::{Request, Response, Server};
 
@@ -35,7 +35,7 @@ fn comment(day: u32, body: &str) -> Value {
 
 fn options(server: &Server) -> Options {
     Options {
-        base_url: Some(Address::new(server.url.clone())),
+        base_url: Some(RedactedUrl::new(server.url.clone())),
         ..Options::default()
     }
 }
@@ -206,7 +206,7 @@ async fn comments_stop_where_the_fix_begins() {
     // Without events, the closing counts.
     let server = start(None);
     options.before = None;
-    options.base_url = Some(Address::new(server.url.clone()));
+    options.base_url = Some(RedactedUrl::new(server.url.clone()));
     let issue = load(URL, &options).await.unwrap();
     assert_eq!(bodies(&issue), ["day 2", "day 4", "day 5"]);
     assert!(
@@ -331,7 +331,7 @@ async fn a_server_that_fails_for_a_moment_is_asked_again() {
         .local_addr()
         .unwrap();
     let nobody = Options {
-        base_url: Some(Address::new(format!("http://{gone}"))),
+        base_url: Some(RedactedUrl::new(format!("http://{gone}"))),
         ..Options::default()
     };
     let error = load(URL, &nobody).await.unwrap_err();

@@ -9,7 +9,7 @@ use super::OpenAiSettings;
 use super::bounds;
 use super::endpoint::{self, Refusal};
 use crate::model::ModelError;
-use crate::settings::Address;
+use crate::settings::RedactedUrl;
 
 /// How providers say that a prompt is too long (in lower case).
 const TOO_LONG: [&str; 28] = [
@@ -54,8 +54,8 @@ const NO_MONEY: [&str; 6] = [
 ];
 
 /// The address, without a password or a key that may be in it.
-fn place(settings: &OpenAiSettings) -> Address {
-    Address::new(settings.base_url.clone())
+fn place(settings: &OpenAiSettings) -> RedactedUrl {
+    RedactedUrl::new(settings.base_url.clone())
 }
 
 pub(super) fn classed(error: &OpenAIError, settings: &OpenAiSettings) -> ModelError {

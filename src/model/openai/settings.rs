@@ -7,7 +7,7 @@ use std::time::Duration;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 
-use crate::settings::{Address, Redactor};
+use crate::settings::{RedactedUrl, Redactor};
 
 pub const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
 
@@ -50,7 +50,7 @@ pub struct Azure {
 impl OpenAiSettings {
     /// Knows the key, and what else of the address and the headers is not to be shown.
     pub fn redactor(&self) -> Redactor {
-        let address = Address::new(self.base_url.clone());
+        let address = RedactedUrl::new(self.base_url.clone());
         let key = self.api_key.as_ref().map(ExposeSecret::expose_secret);
         let headers = self.headers.values().map(String::as_str);
         Redactor::new(key.into_iter().chain(address.secrets()).chain(headers))
