@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use server::{Response, Server};
 use testwright::agent::Silent;
-use testwright::preparation::{Preparation, Where};
+use testwright::preparation::{Preparation, RepositoryLocation};
 use testwright::settings::{Flags, Settings, Sources};
 
 const ROUNDS: usize = 7;
@@ -77,7 +77,7 @@ fn tool_call() -> Result<bool, Failure> {
     flags.set("run.sandbox", Some("docker"));
     flags.set("run.python", Some("3.11"));
     let settings = Settings::load(&Sources::of_process(flags))?;
-    let place = Where {
+    let place = RepositoryLocation {
         location: examples().join("slugs").to_string_lossy().into_owned(),
         revision: None,
     };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::output;
 use crate::error::Result;
 use crate::issues::Issue;
-use crate::preparation::Where;
+use crate::preparation::RepositoryLocation;
 use crate::settings::{Flags, Settings, Sources};
 
 /// Where the old code is and where it runs: shared by the commands that start a sandbox.
@@ -60,13 +60,13 @@ impl SandboxArgs {
 
 impl PlaceArgs {
     /// Where the repository is; `issue` may know it too.
-    pub fn place(&self, issue: Option<&Issue>) -> Where {
+    pub fn place(&self, issue: Option<&Issue>) -> RepositoryLocation {
         self.place_or(issue.and_then(|issue| issue.repository.as_deref()), None)
     }
 
     /// Where the repository is: as the flags say, else as given here, else the current folder.
-    pub fn place_or(&self, location: Option<&str>, revision: Option<&str>) -> Where {
-        Where {
+    pub fn place_or(&self, location: Option<&str>, revision: Option<&str>) -> RepositoryLocation {
+        RepositoryLocation {
             location: self.repo.as_deref().or(location).unwrap_or(".").to_owned(),
             revision: self.commit.as_deref().or(revision).map(str::to_owned),
         }

@@ -14,7 +14,7 @@ use crate::agent::{Budget, Limits, Outcome, Progress, Replay, Run, RunParts, Run
 use crate::approaches::ApproachContext;
 use crate::error::{Error, Result};
 use crate::issues::{self, Issue};
-use crate::preparation::{Preparation, Where};
+use crate::preparation::{Preparation, RepositoryLocation};
 use crate::settings::Settings;
 use crate::store::event::FORMAT;
 use crate::store::{Event, RunFolder, Started};
@@ -126,7 +126,7 @@ fn failure(outcome: &Outcome) -> Option<Error> {
 struct Job {
     settings: Settings,
     issue: Issue,
-    place: Where,
+    place: RepositoryLocation,
     approach: String,
     model: String,
     out: PathBuf,
@@ -221,7 +221,7 @@ impl Job {
         Ok(Job {
             settings,
             issue: started.issue.clone(),
-            place: Where {
+            place: RepositoryLocation {
                 location: resumable.repository,
                 revision: started.commit.clone(),
             },
@@ -370,7 +370,7 @@ struct Resumable {
 }
 
 impl Resumable {
-    fn new(settings: &Settings, place: &Where) -> Self {
+    fn new(settings: &Settings, place: &RepositoryLocation) -> Self {
         let absolute = std::path::absolute(&place.location)
             .ok()
             .filter(|path| path.exists())

@@ -29,7 +29,7 @@ pub const JAIL: &str = "__jail";
 
 /// Where the old code is.
 #[derive(Debug, Clone)]
-pub struct Where {
+pub struct RepositoryLocation {
     /// A folder or a URL.
     pub location: String,
     pub revision: Option<String>,
@@ -73,7 +73,7 @@ impl<'a> Preparation<'a> {
     /// `digest` is that of the code on which a run was recorded: other code is refused.
     pub async fn ready(
         &self,
-        place: &Where,
+        place: &RepositoryLocation,
         digest: Option<&str>,
     ) -> Result<(Source, Environment, Session)> {
         let prepared = async {
@@ -100,10 +100,10 @@ impl<'a> Preparation<'a> {
     }
 
     /// The old code.
-    async fn source(&self, place: &Where) -> Result<Source> {
+    async fn source(&self, place: &RepositoryLocation) -> Result<Source> {
         let options = open_options(self.settings);
         let cache = self.settings.cache.clone();
-        let Where { location, revision } = place.clone();
+        let RepositoryLocation { location, revision } = place.clone();
         let opened = tokio::task::spawn_blocking(move || {
             repository::open(&location, revision.as_deref(), &cache, &options)?.source()
         })
