@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 
 use server::{Response, Server};
 use testwright::agent::Silent;
-use testwright::preparation::{Preparation, RepositoryLocation};
 use testwright::settings::{Flags, Settings, Sources};
+use testwright::setup::{RepositoryLocation, Setup};
 
 const ROUNDS: usize = 7;
 const STEPS: usize = 300;
@@ -82,8 +82,8 @@ fn tool_call() -> Result<bool, Failure> {
         revision: None,
     };
     tokio::runtime::Runtime::new()?.block_on(async {
-        let preparation = Preparation::new(&settings, Arc::new(Silent)).await?;
-        let (_, _, session) = preparation.ready(&place, None).await?;
+        let setup = Setup::new(&settings, Arc::new(Silent)).await?;
+        let (_, _, session) = setup.start_session(&place, None).await?;
         let mut execs = Vec::new();
         for _ in 0..3 * ROUNDS {
             let begin = Instant::now();

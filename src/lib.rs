@@ -9,7 +9,7 @@ pub mod error;
 pub mod gate;
 pub mod issues;
 pub mod model;
-pub mod preparation;
 pub mod session;
 pub mod settings;
+pub mod setup;
 pub mod store;

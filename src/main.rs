@@ -6,7 +6,7 @@ fn main() -> ExitCode {
     // A jail is made by this program, started again, before it has a second thread.
     if std::env::args_os()
         .nth(1)
-        .is_some_and(|first| first == testwright::preparation::JAIL)
+        .is_some_and(|first| first == testwright::setup::JAIL)
     {
         testwright_sandboxes::local::jail_main();
     }

@@ -10,7 +10,7 @@ use crate::agent::Progress;
 use crate::daemon::mcp::ToolServer;
 use crate::error::{Error, Result};
 use crate::issues::{self, Options};
-use crate::preparation::{Preparation, interrupted};
+use crate::setup::{Setup, interrupted};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -33,9 +33,9 @@ pub async fn run(args: &Args) -> Result<()> {
         Some(named) => Some(issues::load(named, &Options::from_settings(&settings, false)).await?),
         None => None,
     };
-    let preparation = Preparation::new(&settings, terminal.clone()).await?;
-    let (source, _, session) = preparation
-        .ready(&args.place.place(issue.as_ref()), None)
+    let setup = Setup::new(&settings, terminal.clone()).await?;
+    let (source, _, session) = setup
+        .start_session(&args.place.place(issue.as_ref()), None)
         .await?;
     let session = Arc::new(session);
     terminal.clear();

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use super::output;
 use crate::error::Result;
 use crate::issues::Issue;
-use crate::preparation::RepositoryLocation;
 use crate::settings::{Flags, Settings, Sources};
+use crate::setup::RepositoryLocation;
 
 /// Where the old code is and where it runs: shared by the commands that start a sandbox.
 #[derive(Debug, clap::Args)]

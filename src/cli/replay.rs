@@ -11,7 +11,7 @@ use crate::agent::{Budget, Difference, Limits, Outcome, Progress, Replay, Run, R
 use crate::approaches::ApproachContext;
 use crate::error::{Error, Result};
 use crate::model::{Model, ModelError, Reply, Request};
-use crate::preparation::Preparation;
+use crate::setup::Setup;
 use crate::store::{Event, RunFolder};
 
 #[derive(Debug, clap::Args)]
@@ -77,12 +77,12 @@ pub async fn run(args: &Args) -> Result<u8> {
     })?;
     settings.notes.iter().for_each(|note| terminal.note(note));
     let approach = super::approach(&started.approach)?;
-    let preparation = Preparation::new(&settings, terminal.clone()).await?;
+    let setup = Setup::new(&settings, terminal.clone()).await?;
     let place = args.place.place_or(
         started.settings["repository"].as_str(),
         started.commit.as_deref(),
     );
-    let (source, environment, session) = preparation.ready(&place, Some(&started.digest)).await?;
+    let (source, environment, session) = setup.start_session(&place, Some(&started.digest)).await?;
     // The record of the replay is thrown away: the run's own record must not change.
     let aside = tempfile::tempdir()
         .map_err(|e| Error::infrastructure("make a temporary folder").cause(e.to_string()))?;
@@ -106,7 +106,7 @@ pub async fn run(args: &Args) -> Result<u8> {
     };
     let outcome = tokio::select! {
         outcome = approach.run(&mut run, &context) => outcome,
-        () = crate::preparation::interrupted() => Outcome::Interrupted,
+        () = crate::setup::interrupted() => Outcome::Interrupted,
     };
     let (budget, _, replay) = run.finish(&outcome).await;
     terminal.clear();

@@ -14,8 +14,8 @@ use crate::agent::{Budget, Limits, Outcome, Progress, Replay, Run, RunParts, Run
 use crate::approaches::ApproachContext;
 use crate::error::{Error, Result};
 use crate::issues::{self, Issue};
-use crate::preparation::{Preparation, RepositoryLocation};
 use crate::settings::Settings;
+use crate::setup::{RepositoryLocation, Setup};
 use crate::store::event::FORMAT;
 use crate::store::{Event, RunFolder, Started};
 
@@ -256,13 +256,13 @@ impl Job {
             progress.note(note);
         }
         let approach = super::approach(&self.approach)?;
-        let model = crate::preparation::model(
+        let model = crate::setup::model(
             &self.settings,
             &self.model,
             self.record.take(),
             progress.clone(),
         )?;
-        let preparation = Preparation::new(&self.settings, progress.clone()).await?;
+        let setup = Setup::new(&self.settings, progress.clone()).await?;
         if self.folder.is_none() {
             RunFolder::check_free(&self.out).map_err(store_error)?;
         }
@@ -270,7 +270,7 @@ impl Job {
             Some(Event::Started(started)) => Some(started.digest.as_str()),
             _ => None,
         };
-        let (source, environment, session) = preparation.ready(&self.place, recorded).await?;
+        let (source, environment, session) = setup.start_session(&self.place, recorded).await?;
         self.forget_newer_comments(&source, progress.as_ref());
         let create = || match self.settings.run.out {
             Some(_) => RunFolder::create(&self.out),
@@ -331,7 +331,7 @@ impl Job {
         });
         let outcome = tokio::select! {
             outcome = approach.run(&mut run, &context) => outcome,
-            () = crate::preparation::interrupted() => Outcome::Interrupted,
+            () = crate::setup::interrupted() => Outcome::Interrupted,
         };
         let (budget, folder, _) = run.finish(&outcome).await;
         let record = Record {

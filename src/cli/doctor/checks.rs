@@ -9,8 +9,8 @@ use testwright_sandboxes::{Backend, programs, recipe, uv};
 use super::finding::Finding;
 use super::promises;
 use crate::error::{Error, Result};
-use crate::preparation;
 use crate::settings::{Origin, Settings};
+use crate::setup;
 
 /// How long a check may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -165,7 +165,7 @@ async fn start(settings: &Settings, place: Place) -> Result<Started> {
     match place {
         Place::Local => {
             let settings = settings.clone();
-            let local = tokio::task::spawn_blocking(move || preparation::local(&settings))
+            let local = tokio::task::spawn_blocking(move || setup::local(&settings))
                 .await
                 .map_err(|e| Error::infrastructure("look for isolation").cause(e))??;
             let described = format!("{:?}", local.isolation()).to_lowercase();
@@ -173,7 +173,7 @@ async fn start(settings: &Settings, place: Place) -> Result<Started> {
             Ok((Box::new(local), described, promises))
         }
         Place::Docker => {
-            let docker = preparation::docker(settings).await?;
+            let docker = setup::docker(settings).await?;
             let described = docker.describe().to_owned();
             let promises = promises::of_engine(&docker.security().await?);
             Ok((Box::new(docker), described, promises))

@@ -15,8 +15,8 @@ use super::progress::GradingProgress;
 use crate::cli::output::{self, single_line};
 use crate::cli::place::load;
 use crate::error::{Error, Result};
-use crate::preparation::{HarnessArgs, harness, interrupted};
 use crate::settings::Settings;
+use crate::setup::{HarnessArgs, harness, interrupted};
 
 /// Bytes on disk that a worker may take while it builds an environment.
 const DISK: u64 = 4 << 30;

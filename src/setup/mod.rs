@@ -36,7 +36,7 @@ pub struct RepositoryLocation {
 }
 
 /// A backend, ready to build environments and to start sessions.
-pub struct Preparation<'a> {
+pub struct Setup<'a> {
     settings: &'a Settings,
     backend: Arc<dyn Backend>,
     progress: Arc<dyn Progress>,
@@ -44,7 +44,7 @@ pub struct Preparation<'a> {
     run: String,
 }
 
-impl<'a> Preparation<'a> {
+impl<'a> Setup<'a> {
     /// Connects to the backend, and removes what killed runs left behind.
     pub async fn new(settings: &'a Settings, progress: Arc<dyn Progress>) -> Result<Self> {
         let backend: Arc<dyn Backend> = Arc::from(backend(settings).await?);
@@ -60,7 +60,7 @@ impl<'a> Preparation<'a> {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
-        Ok(Preparation {
+        Ok(Setup {
             settings,
             backend,
             progress,
@@ -71,7 +71,7 @@ impl<'a> Preparation<'a> {
     /// The old code, its environment and a sandbox of it. An interrupt on the way leaves nothing running.
     ///
     /// `digest` is that of the code on which a run was recorded: other code is refused.
-    pub async fn ready(
+    pub async fn start_session(
         &self,
         place: &RepositoryLocation,
         digest: Option<&str>,
