@@ -12,4 +12,4 @@ pub mod model;
 pub mod session;
 pub mod settings;
 pub mod setup;
-pub mod store;
+pub mod trajectory;

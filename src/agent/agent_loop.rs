@@ -47,7 +47,7 @@ pub trait Hook: Send {
     }
 
     /// After a call was carried out.
-    fn after(&mut self, _answer: &crate::store::Answer) {}
+    fn after(&mut self, _answer: &crate::trajectory::Answer) {}
 }
 
 /// No hook.

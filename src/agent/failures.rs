@@ -5,7 +5,7 @@ use testwright_tools::tool::ToolSpec;
 
 use super::Outcome;
 use crate::model::ModelError;
-use crate::store::StoreError;
+use crate::trajectory::TrajectoryError;
 
 pub(super) fn infrastructure(error: SandboxError) -> Outcome {
     Outcome::Infrastructure {
@@ -14,7 +14,7 @@ pub(super) fn infrastructure(error: SandboxError) -> Outcome {
     }
 }
 
-pub(super) fn store_failed(error: StoreError) -> Outcome {
+pub(super) fn trajectory_failed(error: TrajectoryError) -> Outcome {
     Outcome::Infrastructure {
         message: error.to_string(),
         hint: Some(

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use crate::session::Contents;
-use crate::store::{Answer, Event, Purpose};
+use crate::trajectory::{Answer, Event, Purpose};
 
 /// What is left of a recorded run.
 #[derive(Debug, Default)]
@@ -150,7 +150,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::model::{Message, Reply, ToolResult};
-    use crate::store::FileState;
+    use crate::trajectory::FileState;
 
     fn reply(purpose: Purpose, content: &str) -> Event {
         Event::Reply {

@@ -8,7 +8,7 @@ use testwright_sandboxes::repository::Source;
 use testwright_tools::server::visible;
 use testwright_tools::tool::ToolSpec;
 
-use super::failures::{infrastructure, model_failed, store_failed, unknown_tool};
+use super::failures::{infrastructure, model_failed, trajectory_failed, unknown_tool};
 use super::outcome::Outcome;
 use super::progress::{Progress, StepView};
 use super::replay::Replay;
@@ -19,7 +19,7 @@ use crate::issues::Issue;
 use crate::model::cassette::digest;
 use crate::model::{Message, Model, ModelError, Reply, Request, ToolCall, ToolResult};
 use crate::session::{Contents, Session};
-use crate::store::{Answer, Event, FileState, Purpose, RunFolder};
+use crate::trajectory::{Answer, Event, FileState, Purpose, RunFolder};
 
 /// What a run is made of.
 pub struct RunParts {
@@ -465,7 +465,7 @@ impl Run {
     }
 
     pub(super) fn record(&mut self, event: &Event) -> Result<(), Outcome> {
-        self.folder.append(event).map_err(store_failed)
+        self.folder.append(event).map_err(trajectory_failed)
     }
 
     /// Writes the end down and gives back what is needed to finish the folder.

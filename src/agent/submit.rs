@@ -14,7 +14,7 @@ use super::failures::infrastructure;
 use super::{Outcome, Run};
 use crate::gate::{self, Evidence, FixTrial, Review, ReviewVerdict, SubmissionCheck, Verdict};
 use crate::model::Message;
-use crate::store::{Answer, Purpose};
+use crate::trajectory::{Answer, Purpose};
 
 /// What an approach asks of a submission beyond the gate.
 #[derive(Debug, Clone, Copy, Default)]

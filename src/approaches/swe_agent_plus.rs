@@ -10,7 +10,7 @@ use testwright_tools::tool::ToolSpec;
 use super::{Approach, ApproachContext, begin, offered};
 use crate::agent::{Hook, LoopConfig, OnSubmit, Outcome, Run, prompt, run_loop};
 use crate::model::ToolCall;
-use crate::store::Answer;
+use crate::trajectory::Answer;
 
 pub(super) const TOOLS: &[&str] = &[
     "shell",

@@ -12,7 +12,7 @@ use crate::approaches::ApproachContext;
 use crate::error::{Error, Result};
 use crate::model::{Model, ModelError, Reply, Request};
 use crate::setup::Setup;
-use crate::store::{Event, RunFolder};
+use crate::trajectory::{Event, RunFolder};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 use crate::issues::{self, Issue};
 use crate::settings::Settings;
 use crate::setup::{RepositoryLocation, Setup};
-use crate::store::event::FORMAT;
-use crate::store::{Event, RunFolder, Started};
+use crate::trajectory::event::FORMAT;
+use crate::trajectory::{Event, RunFolder, Started};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -157,7 +157,7 @@ impl Job {
         let out = match &settings.run.out {
             Some(out) => out.clone(),
             None => {
-                RunFolder::check_unnamed(Path::new(RUNS)).map_err(store_error)?;
+                RunFolder::check_unnamed(Path::new(RUNS)).map_err(trajectory_error)?;
                 default_out(&issue)
             }
         };
@@ -264,7 +264,7 @@ impl Job {
         )?;
         let setup = Setup::new(&self.settings, progress.clone()).await?;
         if self.folder.is_none() {
-            RunFolder::check_free(&self.out).map_err(store_error)?;
+            RunFolder::check_free(&self.out).map_err(trajectory_error)?;
         }
         let recorded = match self.events.first() {
             Some(Event::Started(started)) => Some(started.digest.as_str()),
@@ -281,7 +281,7 @@ impl Job {
             Ok(folder) => folder,
             Err(error) => {
                 session.close().await?;
-                return Err(store_error(error));
+                return Err(trajectory_error(error));
             }
         };
         let first = if self.events.is_empty() {
@@ -306,7 +306,7 @@ impl Job {
         };
         if let Err(error) = folder.append(&first) {
             session.close().await?;
-            return Err(store_error(error));
+            return Err(trajectory_error(error));
         }
         let facts = serde_json::to_value(session.facts()).unwrap_or_default();
         let mut notes = self.notes;
@@ -401,30 +401,32 @@ fn write_results(folder: &RunFolder, record: &Record) -> Result<()> {
     if let Outcome::Accepted { patch, evidence } = &record.outcome {
         folder
             .write("test.patch", patch.as_bytes())
-            .map_err(store_error)?;
+            .map_err(trajectory_error)?;
         folder
             .write_json("evidence.json", evidence)
-            .map_err(store_error)?;
+            .map_err(trajectory_error)?;
     }
     if let Outcome::Refused { patch, .. } = &record.outcome {
         folder
             .write("refused.patch", patch.as_bytes())
-            .map_err(store_error)?;
+            .map_err(trajectory_error)?;
     }
-    folder.write_json("run.json", record).map_err(store_error)
+    folder
+        .write_json("run.json", record)
+        .map_err(trajectory_error)
 }
 
-fn store_error(error: crate::store::StoreError) -> Error {
-    use crate::store::StoreError;
+fn trajectory_error(error: crate::trajectory::TrajectoryError) -> Error {
+    use crate::trajectory::TrajectoryError;
     match &error {
-        StoreError::Occupied { path } => Error::usage(error.to_string()).hint(format!(
+        TrajectoryError::Occupied { path } => Error::usage(error.to_string()).hint(format!(
             "choose another --out, or go on with that run: testwright run --resume {}",
             path.display()
         )),
-        StoreError::Link { .. } => {
+        TrajectoryError::Link { .. } => {
             Error::usage(error.to_string()).hint("name the folder for the results with --out DIR")
         }
-        StoreError::Busy { .. } => {
+        TrajectoryError::Busy { .. } => {
             Error::usage(error.to_string()).hint("wait for it, or choose another --out")
         }
         _ => Error::infrastructure(error.to_string())

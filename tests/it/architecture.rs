@@ -228,7 +228,7 @@ const LAYERS: [(&str, &[&str]); 4] = [
             "daemon",
             "gate",
             "session",
-            "store",
+            "trajectory",
         ],
     ),
     (
@@ -241,7 +241,7 @@ const LAYERS: [(&str, &[&str]); 4] = [
             "gate",
             "model",
             "session",
-            "store",
+            "trajectory",
         ],
     ),
     (
@@ -254,7 +254,7 @@ const LAYERS: [(&str, &[&str]); 4] = [
             "gate",
             "model",
             "session",
-            "store",
+            "trajectory",
         ],
     ),
     ("src/agent/", &["approaches", "cli", "daemon"]),
@@ -329,7 +329,7 @@ fn foreign_text_reaches_a_terminal_in_one_way() {
         Source::new("src/cli/mcp.rs", PROTOCOL),
         Source::new("src/cli/output.rs", "anstream::print!(\"{text}\");\n"),
         Source::new(
-            "src/store/folder.rs",
+            "src/trajectory/folder.rs",
             "// eprintln!()\nwriteln!(std::io::stderr(), \"x\")\n",
         ),
     ];
@@ -337,7 +337,7 @@ fn foreign_text_reaches_a_terminal_in_one_way() {
         prints(&broken),
         [
             "src/cli/run.rs has println!(",
-            "src/store/folder.rs has io::stderr("
+            "src/trajectory/folder.rs has io::stderr("
         ]
     );
 }

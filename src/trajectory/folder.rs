@@ -11,7 +11,7 @@ use testwright_sandboxes::private;
 use super::event::{Event, FORMAT};
 
 #[derive(Debug, thiserror::Error)]
-pub enum StoreError {
+pub enum TrajectoryError {
     #[error("write {path}: {source}")]
     Write {
         path: PathBuf,
@@ -47,9 +47,9 @@ const TRAJECTORY: &str = "trajectory.jsonl";
 
 impl RunFolder {
     /// Is there no record of a run in this folder yet? Asked before work is spent on one.
-    pub fn check_free(path: &Path) -> Result<(), StoreError> {
+    pub fn check_free(path: &Path) -> Result<(), TrajectoryError> {
         if path.join(TRAJECTORY).exists() {
-            return Err(StoreError::Occupied {
+            return Err(TrajectoryError::Occupied {
                 path: path.to_owned(),
             });
         }
@@ -58,9 +58,9 @@ impl RunFolder {
 
     /// Is what nobody named, the folder of runs in the current one, a folder of its own? A repository can track a link of
     /// that name, which would lead results to where it likes.
-    pub fn check_unnamed(runs: &Path) -> Result<(), StoreError> {
+    pub fn check_unnamed(runs: &Path) -> Result<(), TrajectoryError> {
         match std::fs::symlink_metadata(runs) {
-            Ok(found) if found.is_symlink() => Err(StoreError::Link {
+            Ok(found) if found.is_symlink() => Err(TrajectoryError::Link {
                 path: runs.to_owned(),
             }),
             _ => Ok(()),
@@ -68,8 +68,8 @@ impl RunFolder {
     }
 
     /// Makes the folder for a new run where nobody named one: what is there under this name already is left alone.
-    pub fn create_unnamed(path: &Path) -> Result<Self, StoreError> {
-        let write = |source| StoreError::Write {
+    pub fn create_unnamed(path: &Path) -> Result<Self, TrajectoryError> {
+        let write = |source| TrajectoryError::Write {
             path: path.to_owned(),
             source,
         };
@@ -81,7 +81,7 @@ impl RunFolder {
             .mode(0o700)
             .create(path)
             .map_err(|source| match source.kind() {
-                std::io::ErrorKind::AlreadyExists => StoreError::Occupied {
+                std::io::ErrorKind::AlreadyExists => TrajectoryError::Occupied {
                     path: path.to_owned(),
                 },
                 _ => write(source),
@@ -90,8 +90,8 @@ impl RunFolder {
     }
 
     /// Makes the folder for a new run; one that holds a trajectory already is left alone.
-    pub fn create(path: &Path) -> Result<Self, StoreError> {
-        let write = |source| StoreError::Write {
+    pub fn create(path: &Path) -> Result<Self, TrajectoryError> {
+        let write = |source| TrajectoryError::Write {
             path: path.to_owned(),
             source,
         };
@@ -102,10 +102,10 @@ impl RunFolder {
             .append(true)
             .open(&file)
             .map_err(|source| match source.kind() {
-                std::io::ErrorKind::AlreadyExists => StoreError::Occupied {
+                std::io::ErrorKind::AlreadyExists => TrajectoryError::Occupied {
                     path: path.to_owned(),
                 },
-                _ => StoreError::Write {
+                _ => TrajectoryError::Write {
                     path: file.clone(),
                     source,
                 },
@@ -119,19 +119,19 @@ impl RunFolder {
 
     /// Opens the folder of a run that was cut short. A last line that is not whole is taken off: the step in
     /// flight when the crash came.
-    pub fn reopen(path: &Path) -> Result<(Self, Vec<Event>), StoreError> {
+    pub fn reopen(path: &Path) -> Result<(Self, Vec<Event>), TrajectoryError> {
         let file = path.join(TRAJECTORY);
         let (events, whole) = read_events(&file)?;
         let mut trajectory = OpenOptions::new()
             .read(true)
             .write(true)
             .open(&file)
-            .map_err(|source| StoreError::Read {
+            .map_err(|source| TrajectoryError::Read {
                 path: file.clone(),
                 source,
             })?;
         lock(&trajectory, path)?;
-        let write = |source| StoreError::Write {
+        let write = |source| TrajectoryError::Write {
             path: file.clone(),
             source,
         };
@@ -147,7 +147,7 @@ impl RunFolder {
     }
 
     /// The events of a recorded run.
-    pub fn read(path: &Path) -> Result<Vec<Event>, StoreError> {
+    pub fn read(path: &Path) -> Result<Vec<Event>, TrajectoryError> {
         read_events(&path.join(TRAJECTORY)).map(|(events, _)| events)
     }
 
@@ -156,8 +156,8 @@ impl RunFolder {
     }
 
     /// Appends one event; it is on disk when this returns.
-    pub fn append(&mut self, event: &Event) -> Result<(), StoreError> {
-        let write = |source| StoreError::Write {
+    pub fn append(&mut self, event: &Event) -> Result<(), TrajectoryError> {
+        let write = |source| TrajectoryError::Write {
             path: self.path.join(TRAJECTORY),
             source,
         };
@@ -168,9 +168,9 @@ impl RunFolder {
     }
 
     /// Writes a file of the folder aside and renames it.
-    pub fn write(&self, name: &str, content: &[u8]) -> Result<(), StoreError> {
+    pub fn write(&self, name: &str, content: &[u8]) -> Result<(), TrajectoryError> {
         let path = self.path.join(name);
-        let write = |source| StoreError::Write {
+        let write = |source| TrajectoryError::Write {
             path: path.clone(),
             source,
         };
@@ -189,8 +189,8 @@ impl RunFolder {
         Ok(())
     }
 
-    pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), StoreError> {
-        let mut text = serde_json::to_vec_pretty(value).map_err(|e| StoreError::Write {
+    pub fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), TrajectoryError> {
+        let mut text = serde_json::to_vec_pretty(value).map_err(|e| TrajectoryError::Write {
             path: self.path.join(name),
             source: e.into(),
         })?;
@@ -199,13 +199,13 @@ impl RunFolder {
     }
 }
 
-fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
+fn lock(file: &File, path: &Path) -> Result<(), TrajectoryError> {
     match file.try_lock() {
         Ok(()) => Ok(()),
-        Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::Busy {
+        Err(std::fs::TryLockError::WouldBlock) => Err(TrajectoryError::Busy {
             path: path.to_owned(),
         }),
-        Err(std::fs::TryLockError::Error(source)) => Err(StoreError::Write {
+        Err(std::fs::TryLockError::Error(source)) => Err(TrajectoryError::Write {
             path: path.to_owned(),
             source,
         }),
@@ -213,8 +213,8 @@ fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
 }
 
 /// All whole events, and the length of the file up to the end of the last of them.
-fn read_events(path: &Path) -> Result<(Vec<Event>, u64), StoreError> {
-    let read = |source| StoreError::Read {
+fn read_events(path: &Path) -> Result<(Vec<Event>, u64), TrajectoryError> {
+    let read = |source| TrajectoryError::Read {
         path: path.to_owned(),
         source,
     };
@@ -228,15 +228,16 @@ fn read_events(path: &Path) -> Result<(Vec<Event>, u64), StoreError> {
         if length == 0 || line.last() != Some(&b'\n') {
             break;
         }
-        let event: Event = serde_json::from_slice(&line).map_err(|e| StoreError::Malformed {
-            path: path.to_owned(),
-            line: number,
-            problem: e.to_string(),
-        })?;
+        let event: Event =
+            serde_json::from_slice(&line).map_err(|e| TrajectoryError::Malformed {
+                path: path.to_owned(),
+                line: number,
+                problem: e.to_string(),
+            })?;
         if let Event::Started(started) = &event
             && started.format > FORMAT
         {
-            return Err(StoreError::Malformed {
+            return Err(TrajectoryError::Malformed {
                 path: path.to_owned(),
                 line: number,
                 problem: format!("format {} is newer than this program knows", started.format),
@@ -306,13 +307,13 @@ mod tests {
             RunFolder::check_unnamed(&runs).unwrap_err(),
             RunFolder::create_unnamed(&runs.join("now")).unwrap_err(),
         ] {
-            assert!(matches!(error, StoreError::Link { .. }), "{error}");
+            assert!(matches!(error, TrajectoryError::Link { .. }), "{error}");
         }
         std::fs::create_dir(folder.path().join("runs")).unwrap();
         let planted = link("runs/now");
         assert!(matches!(
             RunFolder::create_unnamed(&planted),
-            Err(StoreError::Occupied { .. })
+            Err(TrajectoryError::Occupied { .. })
         ));
         assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0);
         RunFolder::create_unnamed(&folder.path().join("made/now")).unwrap();
@@ -327,11 +328,11 @@ mod tests {
         let _first = RunFolder::create(folder.path()).unwrap();
         assert!(matches!(
             RunFolder::create(folder.path()),
-            Err(StoreError::Occupied { .. })
+            Err(TrajectoryError::Occupied { .. })
         ));
         assert!(matches!(
             RunFolder::reopen(folder.path()),
-            Err(StoreError::Busy { .. })
+            Err(TrajectoryError::Busy { .. })
         ));
     }
 }

@@ -5,4 +5,4 @@ pub mod event;
 mod folder;
 
 pub use event::{Answer, Event, FileState, Purpose, Started};
-pub use folder::{RunFolder, StoreError};
+pub use folder::{RunFolder, TrajectoryError};
