@@ -3,16 +3,16 @@
 mod session;
 mod values;
 
-use super::body::{self, Body};
 use super::extract::{Issue, Raised, messages_only, wanted_exceptions};
 use super::probe::{Probe, Raising, Statement};
 use super::steps::{Role, Step};
+use super::test_body::{self, TestBody};
 
 /// A test, and how it has to fail to show what the issue shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
     pub trust: u32,
-    pub body: Body,
+    pub body: TestBody,
     /// A complete function, where the issue itself holds one; then `body` has its imports alone.
     pub function: Option<String>,
     /// Arguments of the test function.
@@ -59,8 +59,8 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    fn before(&self, target: usize, more: &[String]) -> Body {
-        body::before(self.probe, &self.numbers, target, more)
+    fn before(&self, target: usize, more: &[String]) -> TestBody {
+        test_body::before(self.probe, &self.numbers, target, more)
     }
 
     /// The issue shows the same code elsewhere with an exception: what it gives here is how it should be.
@@ -72,7 +72,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// The test runs code of the repository: what another package does is not what it could mend.
-    fn of_repository(&self, statement: &Statement, body: &Body) -> bool {
+    fn of_repository(&self, statement: &Statement, body: &TestBody) -> bool {
         let framed = statement
             .raised
             .as_ref()
@@ -91,7 +91,7 @@ impl<'a> Evidence<'a> {
 
     /// The title speaks of a name that the statement uses.
     fn in_title(&self, statement: &Statement) -> bool {
-        let title = body::words(&self.issue.title);
+        let title = test_body::words(&self.issue.title);
         statement
             .reads
             .iter()
@@ -162,7 +162,7 @@ fn does_not_raise(
     let same = |shown: &Raised| shown.name() == name;
     let close = |shown: &Raised| same(shown) && alike(&shown.message, &raised.message);
     let shown = evidence.issue.raised();
-    let said = super::body::words(&evidence.prose)
+    let said = super::test_body::words(&evidence.prose)
         .iter()
         .any(|w| w == name);
     let fits_step = statement.last && step.raised.as_ref().is_some_and(same);
@@ -308,7 +308,7 @@ fn raises(
         None if should_fail(&evidence.prose) => (40, "Exception".to_owned()),
         None => return None,
     };
-    let mut body = evidence.before(at, &body::words(&exception));
+    let mut body = evidence.before(at, &test_body::words(&exception));
     body.imports.push("import pytest".to_owned());
     body.lines.push(format!("with pytest.raises({exception}):"));
     body.lines

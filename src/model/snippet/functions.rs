@@ -4,9 +4,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::body::Body;
 use super::candidates::{Candidate, Expects};
 use super::extract::{Issue, Kind, pattern};
+use super::test_body::TestBody;
 
 /// A test function in the issue, as it stands, where it asserts something that could hold.
 pub fn candidates(issue: &Issue) -> Vec<Candidate> {
@@ -36,7 +36,7 @@ pub fn candidates(issue: &Issue) -> Vec<Candidate> {
         }
         all.push(Candidate {
             trust: 8600,
-            body: Body {
+            body: TestBody {
                 imports: imports.into_iter().map(str::to_owned).collect(),
                 lines: Vec::new(),
             },

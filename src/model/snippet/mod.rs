@@ -2,30 +2,30 @@
 //!
 //! It takes the code, transcripts, tracebacks and statements out of the issue (`extract`), lists what can be
 //! run (`steps`), runs it on the old code (`probe`), makes tests of what it shows (`candidates`, `functions`),
-//! finds a file for them (`place`), and submits the first that fails as the issue says (`policy`).
+//! finds a file for them (`test_location`), and submits the first that fails as the issue says (`policy`).
 //!
 //! A pure function of the conversation: asked again with the same messages it says the same, so its runs can
-//! be resumed and replayed like any other (`player`). It never guesses: where the issue shows nothing that
+//! be resumed and replayed like any other (`policy_runner`). It never guesses: where the issue shows nothing that
 //! can be run, or what it shows does not happen, it says so.
 
-mod body;
 mod candidates;
+mod comment_annotations;
 pub mod extract;
 mod functions;
 mod outcome;
-mod place;
-mod player;
 mod policy;
+mod policy_runner;
 mod probe;
-mod remarks;
 mod steps;
+mod test_body;
+mod test_location;
 #[cfg(test)]
 mod tests;
 
 use async_trait::async_trait;
 
 use super::{Message, Model, ModelError, Reply, Request};
-use player::{Player, Turn};
+use policy_runner::{PolicyRunner, Turn};
 
 /// The rule-based model.
 #[derive(Debug, Clone, Copy, Default)]
@@ -41,8 +41,8 @@ impl Snippet {
         let Some(issue) = issue else {
             return Turn::Last("I have nothing: there is no issue in the conversation.".to_owned());
         };
-        let mut player = Player::new(messages);
-        match policy::play(&mut player, issue) {
+        let mut runner = PolicyRunner::new(messages);
+        match policy::play(&mut runner, issue) {
             Ok(never) => match never {},
             Err(turn) => turn,
         }

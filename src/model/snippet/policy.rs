@@ -6,10 +6,10 @@ use serde_json::json;
 
 use super::candidates::{Candidate, Evidence, candidates};
 use super::extract::{Issue, extract};
-use super::player::{Player, Turn};
+use super::policy_runner::{PolicyRunner, Turn};
 use super::probe::{self, Probe};
 use super::steps::{Step, steps};
-use super::{body, functions, outcome, place};
+use super::{functions, outcome, test_body, test_location};
 
 /// Candidates that are tried at most.
 const TRIES: usize = 6;
@@ -17,7 +17,7 @@ const TRIES: usize = 6;
 const LOOKED_FOR: usize = 4;
 
 /// Plays on from what the conversation holds; always ends with a turn.
-pub fn play(player: &mut Player, text: &str) -> Result<std::convert::Infallible, Turn> {
+pub fn play(runner: &mut PolicyRunner, text: &str) -> Result<std::convert::Infallible, Turn> {
     let issue = extract(text);
     let steps = steps(&issue);
     let written = functions::candidates(&issue);
@@ -31,7 +31,7 @@ pub fn play(player: &mut Player, text: &str) -> Result<std::convert::Infallible,
     let mut all = written;
     if !steps.is_empty() {
         let wanted = super::extract::wanted_exceptions(&issue.prose());
-        let probe = observe(player, &steps, &wanted)?;
+        let probe = observe(runner, &steps, &wanted)?;
         match &probe {
             Some(probe) => {
                 let evidence = Evidence::new(&issue, &steps, probe);
@@ -45,7 +45,7 @@ pub fn play(player: &mut Player, text: &str) -> Result<std::convert::Infallible,
     }
     all.sort_by_key(|c| std::cmp::Reverse(c.trust));
     for candidate in all.iter().take(TRIES) {
-        match attempt(player, &issue, candidate)? {
+        match attempt(runner, &issue, candidate)? {
             Ok(()) => {}
             Err(why) => tried.push(format!("a test that the code {}: {why}", candidate.claim)),
         }
@@ -57,10 +57,14 @@ pub fn play(player: &mut Player, text: &str) -> Result<std::convert::Infallible,
 }
 
 /// Runs the steps; looks in the repository for names that they leave out, and runs them again.
-fn observe(player: &mut Player, steps: &[Step], wanted: &[String]) -> Result<Option<Probe>, Turn> {
+fn observe(
+    runner: &mut PolicyRunner,
+    steps: &[Step],
+    wanted: &[String],
+) -> Result<Option<Probe>, Turn> {
     let mut imports = BTreeMap::new();
     let why = "What does the code of the issue do today?";
-    let answer = player.call(
+    let answer = runner.call(
         "run_python",
         json!({"code": probe::script(steps, wanted, &imports), "timeout": 120}),
         why,
@@ -82,7 +86,7 @@ fn observe(player: &mut Player, steps: &[Step], wanted: &[String]) -> Result<Opt
         .collect();
     for name in missing.into_iter().take(LOOKED_FOR) {
         let pattern = format!(r"^(?:class|def) {name}\b|^{name}\s*=");
-        let answer = player.call(
+        let answer = runner.call(
             "search",
             json!({"pattern": pattern, "glob": "*.py"}),
             &format!("Where is `{name}` defined?"),
@@ -95,7 +99,7 @@ fn observe(player: &mut Player, steps: &[Step], wanted: &[String]) -> Result<Opt
         return Ok(Some(first));
     }
     let code = probe::script(steps, wanted, &imports);
-    let answer = player.call(
+    let answer = runner.call(
         "run_python",
         json!({"code": code, "timeout": 120}),
         "Again, with what was found.",
@@ -119,7 +123,7 @@ fn import_of(name: &str, answer: &str) -> Option<String> {
 
 /// Writes a candidate, runs it, and submits it if it fails as it should. `Err` says why not.
 fn attempt(
-    player: &mut Player,
+    runner: &mut PolicyRunner,
     issue: &Issue,
     candidate: &Candidate,
 ) -> Result<Result<(), String>, Turn> {
@@ -132,26 +136,26 @@ fn attempt(
     let mut unique: Vec<String> = Vec::new();
     for name in names
         .into_iter()
-        .chain(body::words(&candidate.body.imports.join(" ")))
+        .chain(test_body::words(&candidate.body.imports.join(" ")))
     {
         if !unique.contains(&name) && !["from", "import", "as"].contains(&name.as_str()) {
             unique.push(name);
         }
     }
-    let path = match place::test_file(player, &candidate.homes, &unique)? {
+    let path = match test_location::test_file(runner, &candidate.homes, &unique)? {
         Some(path) => path,
         None => "tests/test_issue.py".to_owned(),
     };
     let name = test_name(&issue.title);
     let why = format!("A test that the code {}.", candidate.claim);
-    let mut written = player.call(
+    let mut written = runner.call(
         "insert_function",
         insertion(candidate, &path, &name, false),
         &why,
     )?;
     if outcome::refused(&written) {
         // An import may clash with a name of the file.
-        written = player.call(
+        written = runner.call(
             "insert_function",
             insertion(candidate, &path, &name, true),
             &why,
@@ -163,16 +167,16 @@ fn attempt(
             outcome::first_line(&written)
         )));
     }
-    let report = player.call("run_pytest", json!({}), "Does it fail as the issue shows?")?;
+    let report = runner.call("run_pytest", json!({}), "Does it fail as the issue shows?")?;
     let why_not = match outcome::judge(&report, &candidate.expects) {
         Ok(()) => {
             let answer =
-                player.call("submit", json!({"reason": candidate.sentence}), "It does.")?;
+                runner.call("submit", json!({"reason": candidate.sentence}), "It does.")?;
             format!("it was not accepted ({})", outcome::findings(&answer))
         }
         Err(why) => why,
     };
-    player.call("revert", json!({}), "Not that.")?;
+    runner.call("revert", json!({}), "Not that.")?;
     Ok(Err(why_not))
 }
 

@@ -4,10 +4,10 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::comment_annotations;
 use super::extract::{
     Claim, Entry, Issue, Kind, Raised, Stance, claims, pattern, stance_after, stance_before,
 };
-use super::remarks;
 
 /// Code to run, and what the issue says about its last statement.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -85,7 +85,7 @@ pub fn steps(issue: &Issue) -> Vec<Step> {
                 }
             }
             Kind::Code(source) => {
-                let pieces = remarks::pieces(source);
+                let pieces = comment_annotations::pieces(source);
                 let last = pieces.len() - 1;
                 steps.extend(pieces.into_iter().enumerate().map(|(at, piece)| Step {
                     source: piece.source,

@@ -2,8 +2,8 @@
 
 use super::values::{expression, is_today, on_one_line, quoted};
 use super::{Candidate, Evidence, Expects, homes};
-use crate::model::snippet::body;
 use crate::model::snippet::steps::Role;
+use crate::model::snippet::test_body;
 
 /// Outputs that are compared at most.
 const MOST: usize = 4;
@@ -68,7 +68,9 @@ fn candidate(evidence: &Evidence<'_>, block: usize) -> Option<Candidate> {
     let more: Vec<String> = compared
         .iter()
         .flat_map(|(at, (source, shown))| {
-            let words = body::words(source).into_iter().chain(body::words(shown));
+            let words = test_body::words(source)
+                .into_iter()
+                .chain(test_body::words(shown));
             words
                 .chain(statements[*at].reads.clone())
                 .collect::<Vec<_>>()
@@ -80,7 +82,7 @@ fn candidate(evidence: &Evidence<'_>, block: usize) -> Option<Candidate> {
             body.imports.push(format!("from {module} import {name}"));
         }
     }
-    body.imports = body::merged(&body.imports);
+    body.imports = test_body::merged(&body.imports);
     body.lines.push("shown = [".to_owned());
     body.lines.extend(
         compared

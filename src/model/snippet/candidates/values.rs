@@ -1,10 +1,10 @@
 //! Candidates about what an expression gives.
 
 use super::{Candidate, Evidence, Expects, homes};
-use crate::model::snippet::body;
 use crate::model::snippet::extract::complains;
 use crate::model::snippet::probe::{Check, Statement};
 use crate::model::snippet::steps::{Role, Said, Step};
+use crate::model::snippet::test_body;
 
 pub(super) fn candidates(
     evidence: &Evidence<'_>,
@@ -80,11 +80,11 @@ pub(super) fn candidates(
         let Some((trust, Some((lines, imports, claim)))) = made else {
             continue;
         };
-        let more: Vec<String> = lines.iter().flat_map(|l| body::words(l)).collect();
+        let more: Vec<String> = lines.iter().flat_map(|l| test_body::words(l)).collect();
         let mut body = evidence.before(at, &more);
         body.lines.extend(lines);
         body.imports.extend(imports);
-        body.imports = body::merged(&body.imports);
+        body.imports = test_body::merged(&body.imports);
         let prose = if step.in_prose { 2 } else { 0 };
         all.push(Candidate {
             trust: trust - prose,

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::player::{Player, Turn};
+use super::policy_runner::{PolicyRunner, Turn};
 
 /// A test file, found by the names of the modules that the test is about and by the names that it uses.
 pub fn test_file(
-    player: &mut Player,
+    runner: &mut PolicyRunner,
     homes: &[(String, String)],
     names: &[String],
 ) -> Result<Option<String>, Turn> {
@@ -27,7 +27,7 @@ pub fn test_file(
         }
     }
     for (n, (stem, file)) in stems.iter().take(3).enumerate() {
-        let answer = player.call(
+        let answer = runner.call(
             "find_file",
             json!({"name": format!("*test*{stem}*.py")}),
             "Which test file is about this module?",
@@ -63,7 +63,7 @@ pub fn test_file(
         .collect();
     if !alternatives.is_empty() {
         let pattern = format!(r"\b(?:{})\b", alternatives.join("|"));
-        let answer = player.call(
+        let answer = runner.call(
             "search",
             json!({"pattern": pattern, "glob": "*test*.py"}),
             "Which tests use the same names?",
@@ -76,7 +76,7 @@ pub fn test_file(
     if let Some((path, _)) = scores.into_iter().next() {
         return Ok(Some(path));
     }
-    let answer = player.call(
+    let answer = runner.call(
         "find_file",
         json!({"name": "*test*.py"}),
         "Which test files are there?",

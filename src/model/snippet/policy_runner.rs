@@ -18,12 +18,12 @@ pub enum Turn {
 }
 
 /// The calls and answers of a conversation so far.
-pub struct Player {
+pub struct PolicyRunner {
     recorded: Vec<(ToolCall, Option<String>)>,
     next: usize,
 }
 
-impl Player {
+impl PolicyRunner {
     pub fn new(messages: &[Message]) -> Self {
         let mut answers = HashMap::new();
         let mut calls: Vec<&ToolCall> = Vec::new();
@@ -40,7 +40,7 @@ impl Player {
             .into_iter()
             .map(|call| (call.clone(), answers.get(call.id.as_str()).cloned()))
             .collect();
-        Player { recorded, next: 0 }
+        PolicyRunner { recorded, next: 0 }
     }
 
     /// The answer to a call; the first call without one ends the turn. `why` is said with it.
@@ -97,14 +97,14 @@ mod tests {
     use super::*;
     use crate::model::ToolResult;
 
-    fn twice(player: &mut Player) -> Result<(), Turn> {
-        let first = player.call("search", json!({"pattern": "a"}), "")?;
-        let second = player.call("search", json!({"pattern": first}), "")?;
+    fn twice(runner: &mut PolicyRunner) -> Result<(), Turn> {
+        let first = runner.call("search", json!({"pattern": "a"}), "")?;
+        let second = runner.call("search", json!({"pattern": first}), "")?;
         Err(Turn::Last(second))
     }
 
     fn turn(messages: &[Message]) -> Turn {
-        twice(&mut Player::new(messages)).unwrap_err()
+        twice(&mut PolicyRunner::new(messages)).unwrap_err()
     }
 
     #[test]

@@ -6,13 +6,13 @@ use super::probe::{Probe, Statement};
 
 /// The lines of a test and the imports that they need.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Body {
+pub struct TestBody {
     pub imports: Vec<String>,
     pub lines: Vec<String>,
 }
 
 /// What has to run before the statement at `target`; `more` are further names that the test will use.
-pub fn before(probe: &Probe, numbers: &[Option<u32>], target: usize, more: &[String]) -> Body {
+pub fn before(probe: &Probe, numbers: &[Option<u32>], target: usize, more: &[String]) -> TestBody {
     let all = &probe.statements;
     let mut needed: BTreeSet<String> = all[target].reads.iter().chain(more).cloned().collect();
     let mut read = needed.clone();
@@ -44,7 +44,7 @@ pub fn before(probe: &Probe, numbers: &[Option<u32>], target: usize, more: &[Str
         kept.push((at, label));
     }
     kept.reverse();
-    let mut body = Body::default();
+    let mut body = TestBody::default();
     let bound: BTreeSet<&String> = kept.iter().flat_map(|(at, _)| &all[*at].writes).collect();
     supply(probe, &read, &bound, &mut body);
     for (module, name) in &stars {
@@ -73,7 +73,7 @@ pub fn before(probe: &Probe, numbers: &[Option<u32>], target: usize, more: &[Str
 }
 
 /// Names that the issue left out: imports, and symbols, which go into one line.
-fn supply(probe: &Probe, read: &BTreeSet<String>, bound: &BTreeSet<&String>, body: &mut Body) {
+fn supply(probe: &Probe, read: &BTreeSet<String>, bound: &BTreeSet<&String>, body: &mut TestBody) {
     let mut made: Vec<(&str, Vec<&str>)> = Vec::new();
     for (name, line) in &probe.added {
         if !read.contains(name) || bound.contains(name) {
