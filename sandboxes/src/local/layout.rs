@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::ground::Ground;
+use super::sandbox_dirs::SandboxDirs;
 use super::wire::{Bind, Isolation, Overlay};
 use super::{Inner, beneath};
 use crate::error::{ErrorKind, SandboxError};
@@ -23,8 +23,8 @@ const LONGEST_HOOK: u64 = 1 << 20;
 
 const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-pub fn layout(inner: &Inner, spec: &Spec, ground: &Ground) -> Result<Layout> {
-    let folder = &ground.owned.folder;
+pub fn layout(inner: &Inner, spec: &Spec, dirs: &SandboxDirs) -> Result<Layout> {
+    let folder = &dirs.owned.folder;
     let (paths, home) = match inner.isolation {
         Isolation::Namespaces => (
             Paths {
@@ -57,7 +57,7 @@ pub fn layout(inner: &Inner, spec: &Spec, ground: &Ground) -> Result<Layout> {
         bind(&folder.join("home"), &home, true),
         bind(&folder.join("store"), &paths.store, spec.root),
     ];
-    let overlay = ground.overlaid(inner, spec).map(|lower| Overlay {
+    let overlay = dirs.overlaid(inner, spec).map(|lower| Overlay {
         lower,
         upper: folder.join("upper"),
         work: folder.join("work"),
@@ -65,10 +65,10 @@ pub fn layout(inner: &Inner, spec: &Spec, ground: &Ground) -> Result<Layout> {
     if overlay.is_none() {
         binds.push(bind(&folder.join("workspace"), &paths.workspace, true));
     }
-    if let Some(shared) = ground.shares_environment(spec) {
+    if let Some(shared) = dirs.shares_environment(spec) {
         binds.push(bind(&shared, &paths.environment, false));
     }
-    if let Some(python) = ground
+    if let Some(python) = dirs
         .python
         .as_ref()
         .filter(|p| !p.prefix.starts_with("/usr"))
@@ -81,11 +81,11 @@ pub fn layout(inner: &Inner, spec: &Spec, ground: &Ground) -> Result<Layout> {
             SandboxError::new(ErrorKind::Input, text)
         })?;
         if !mount.read_only {
-            hand_over(&host, ground.owner)?;
+            hand_over(&host, dirs.owner)?;
         }
         binds.push(bind(&host, &mount.inside, !mount.read_only));
     }
-    let env = environment(inner, spec, ground, &paths, &home);
+    let env = environment(inner, spec, dirs, &paths, &home);
     Ok(Layout {
         binds,
         overlay,
@@ -117,13 +117,13 @@ fn hand_over(folder: &Path, owner: Option<u32>) -> Result<()> {
 fn environment(
     inner: &Inner,
     spec: &Spec,
-    ground: &Ground,
+    dirs: &SandboxDirs,
     paths: &Paths,
     home: &Path,
 ) -> BTreeMap<String, String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut path = text(&paths.environment.join("bin"));
-    if let Some(folder) = ground.python.as_ref().and_then(|p| p.executable.parent()) {
+    if let Some(folder) = dirs.python.as_ref().and_then(|p| p.executable.parent()) {
         path = format!("{path}:{}", text(folder));
     }
     let mut env = BTreeMap::from([
@@ -137,7 +137,7 @@ fn environment(
         env.insert(name.clone(), host_path(inner, spec, value));
     }
     if inner.isolation != Isolation::Namespaces
-        && let Some(state) = &ground.state
+        && let Some(state) = &dirs.state
     {
         let mut roots = import_roots(
             &state.folder.join("store/env"),

@@ -7,7 +7,6 @@
 mod beneath;
 mod client;
 mod copy;
-mod ground;
 mod jail;
 mod layout;
 mod probe;
@@ -15,6 +14,7 @@ mod python;
 mod removal;
 mod same;
 mod sandbox;
+mod sandbox_dirs;
 mod size;
 mod states;
 mod wire;
@@ -193,7 +193,7 @@ impl Backend for Local {
     }
 
     async fn image_digest(&self, name: &str) -> Result<String> {
-        Err(ground::no_images(name))
+        Err(sandbox_dirs::no_images(name))
     }
 
     async fn clean(&self) -> Result<Vec<String>> {

@@ -12,8 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::Inner;
 use super::client::{Jail, launch};
 use super::copy::{Files, copy_tree};
-use super::ground::{Ground, copy_file, fill, lay_ground};
 use super::layout;
+use super::sandbox_dirs::{SandboxDirs, copy_file, create_dirs, fill};
 use super::states::{InUse, State, about};
 use super::wire::{Isolation, NOT_FOUND, Setup, Task};
 use crate::error::{ErrorKind, SandboxError};
@@ -24,19 +24,19 @@ pub struct LocalSandbox {
     spec: Spec,
     facts: Facts,
     jail: Jail,
-    ground: Arc<Ground>,
+    dirs: Arc<SandboxDirs>,
 }
 
 /// A sandbox whose files come from `spec.start`.
 pub async fn start(inner: Arc<Inner>, spec: &Spec) -> Result<LocalSandbox> {
     let (for_files, wanted) = (inner.clone(), spec.clone());
-    let ground = blocking(move || lay_ground(&for_files, &wanted)).await?;
-    enter(inner, spec.clone(), ground).await
+    let dirs = blocking(move || create_dirs(&for_files, &wanted)).await?;
+    enter(inner, spec.clone(), dirs).await
 }
 
-async fn enter(inner: Arc<Inner>, spec: Spec, ground: Ground) -> Result<LocalSandbox> {
-    let layout = layout::layout(&inner, &spec, &ground)?;
-    let folder = &ground.owned.folder;
+async fn enter(inner: Arc<Inner>, spec: Spec, dirs: SandboxDirs) -> Result<LocalSandbox> {
+    let layout = layout::layout(&inner, &spec, &dirs)?;
+    let folder = &dirs.owned.folder;
     let setup = Setup {
         isolation: inner.isolation,
         network: spec.network,
@@ -46,7 +46,7 @@ async fn enter(inner: Arc<Inner>, spec: Spec, ground: Ground) -> Result<LocalSan
         overlay: layout.overlay,
         paths: layout.paths.clone(),
         home: layout.home,
-        owner: ground.owner,
+        owner: dirs.owner,
         building: spec.root,
         limits: spec.limits.clone(),
         env: layout.env,
@@ -54,14 +54,14 @@ async fn enter(inner: Arc<Inner>, spec: Spec, ground: Ground) -> Result<LocalSan
     let jail = match launch(&inner.launcher, &setup, &folder.join("launcher.log")).await {
         Ok(jail) => jail,
         Err(e) => {
-            let _ = ground.owned.remove();
+            let _ = dirs.owned.remove();
             return Err(e);
         }
     };
     let facts = Facts {
         backend: "local".to_owned(),
         isolation: layout::describe(&inner, &spec, &jail.lacking),
-        id: ground.owned.id.clone(),
+        id: dirs.owned.id.clone(),
         paths: layout.paths,
     };
     Ok(LocalSandbox {
@@ -69,7 +69,7 @@ async fn enter(inner: Arc<Inner>, spec: Spec, ground: Ground) -> Result<LocalSan
         spec,
         facts,
         jail,
-        ground: Arc::new(ground),
+        dirs: Arc::new(dirs),
     })
 }
 
@@ -84,13 +84,13 @@ async fn blocking<T: Send + 'static>(
 impl Drop for LocalSandbox {
     /// Whoever forgets to stop it leaves no files for longer than the processes need to end.
     fn drop(&mut self) {
-        let (ground, keeper) = (self.ground.clone(), self.jail.abandon());
-        if ground.owned.folder.exists() {
+        let (dirs, keeper) = (self.dirs.clone(), self.jail.abandon());
+        if dirs.owned.folder.exists() {
             std::thread::spawn(move || {
                 if let Some(keeper) = keeper {
                     keeper.wait();
                 }
-                ground.owned.remove()
+                dirs.owned.remove()
             });
         }
     }
@@ -139,7 +139,7 @@ impl LocalSandbox {
         let process = self.jail.start(Task::Pack { folder }).await?;
         drop(process.stdin);
         let mut archive = process.stdout;
-        let file = tempfile::tempfile_in(&self.ground.owned.folder)?;
+        let file = tempfile::tempfile_in(&self.dirs.owned.folder)?;
         let mut target = tokio::fs::File::from_std(file.try_clone()?);
         tokio::io::copy(&mut archive, &mut target).await?;
         target.flush().await?;
@@ -163,7 +163,7 @@ impl LocalSandbox {
         aside
             .as_file()
             .set_permissions(fs::Permissions::from_mode(mode & 0o7777))?;
-        chown(aside.path(), self.ground.owner, self.ground.owner)?;
+        chown(aside.path(), self.dirs.owner, self.dirs.owner)?;
         aside.persist(folder.join(last)).map_err(|e| e.error)?;
         Ok(())
     }
@@ -171,8 +171,8 @@ impl LocalSandbox {
     /// The same for an archive.
     async fn unpack_to_store(&self, relative: &Path, archive: &Path) -> Result<()> {
         let folder = self.store_folder(relative, relative)?;
-        let (owner, archive) = (self.ground.owner, archive.to_owned());
-        let keeper = self.ground.clone();
+        let (owner, archive) = (self.dirs.owner, archive.to_owned());
+        let keeper = self.dirs.clone();
         blocking(move || {
             let file = fs::File::open(&archive).map_err(about("open", &archive))?;
             // Aside and copied: a file that is there already may be shared with a saved state.
@@ -212,11 +212,11 @@ impl LocalSandbox {
 
     /// A folder of the store on the host, made if needed; `relative` is what is to be written.
     fn store_folder(&self, relative: &Path, parents: &Path) -> Result<PathBuf> {
-        if relative.starts_with("env") && self.ground.shares_environment(&self.spec).is_some() {
+        if relative.starts_with("env") && self.dirs.shares_environment(&self.spec).is_some() {
             let why = "the environment is shared with other sandboxes";
             return Err(self.refused(relative, why));
         }
-        let mut folder = self.ground.owned.folder.join("store");
+        let mut folder = self.dirs.owned.folder.join("store");
         for name in parents.components() {
             let Component::Normal(name) = name else {
                 return Err(self.refused(relative, "not a plain path"));
@@ -354,25 +354,25 @@ impl Sandbox for LocalSandbox {
     async fn fork(&self) -> Result<Box<dyn Sandbox>> {
         // Nothing is to change, or to become a link, while it is copied.
         self.jail.ask(Task::Freeze).await?;
-        let (inner, spec, ground) = (self.inner.clone(), self.spec.clone(), self.ground.clone());
+        let (inner, spec, dirs) = (self.inner.clone(), self.spec.clone(), self.dirs.clone());
         let copied = blocking(move || {
             let owned = inner.cache.new_sandbox(&spec.purpose)?;
             let state = match &spec.start {
-                Start::Saved(_) => ground.state.as_ref().map(InUse::again).transpose()?,
+                Start::Saved(_) => dirs.state.as_ref().map(InUse::again).transpose()?,
                 _ => None,
             };
-            let copy = Ground {
+            let copy = SandboxDirs {
                 owner: inner.owner(&owned.id),
                 owned,
                 state,
-                python: ground.python.clone(),
+                python: dirs.python.clone(),
             };
             let filled = fill(
                 &inner,
                 &spec,
                 &copy,
                 &copy.owned.folder,
-                Some(&ground.owned.folder),
+                Some(&dirs.owned.folder),
             );
             if filled.is_err() {
                 let _ = copy.owned.remove();
@@ -389,25 +389,25 @@ impl Sandbox for LocalSandbox {
 
     async fn save(&self, name: &str) -> Result<()> {
         self.jail.ask(Task::EndProcesses).await?;
-        let (inner, ground, name) = (self.inner.clone(), self.ground.clone(), name.to_owned());
+        let (inner, dirs, name) = (self.inner.clone(), self.dirs.clone(), name.to_owned());
         let state = State {
-            python: ground.python.clone(),
-            built: match &ground.state {
+            python: dirs.python.clone(),
+            built: match &dirs.state {
                 Some(state) if !self.spec.root => state.state.built.clone(),
                 _ => self.facts.paths.clone(),
             },
             bytes: None,
         };
-        let shared = ground.shares_environment(&self.spec);
+        let shared = dirs.shares_environment(&self.spec);
         let spec = self.spec.clone();
-        let packed = match ground.overlaid(&inner, &spec) {
+        let packed = match dirs.overlaid(&inner, &spec) {
             Some(_) => Some(self.pack().await?),
             None => None,
         };
         blocking(move || {
-            let made_from = ground.state.as_ref().map(|state| state.folder.as_path());
+            let made_from = dirs.state.as_ref().map(|state| state.folder.as_path());
             inner.cache.save(&name, state, made_from, |folder| {
-                let from = &ground.owned.folder;
+                let from = &dirs.owned.folder;
                 let copy = |source: &Path, target: &Path, files: Files<'_>| {
                     copy_tree(source, target, files, None).map_err(about("copy", source))
                 };
@@ -465,7 +465,7 @@ impl Sandbox for LocalSandbox {
 
     async fn stop(&self) -> Result<()> {
         self.jail.end().await?;
-        let ground = self.ground.clone();
-        blocking(move || ground.owned.remove()).await
+        let dirs = self.dirs.clone();
+        blocking(move || dirs.owned.remove()).await
     }
 }

@@ -13,7 +13,7 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Result, Spec, Start};
 
 /// What a sandbox stands on, apart from its processes.
-pub struct Ground {
+pub struct SandboxDirs {
     pub owned: Owned,
     /// The host's user that owns what is written inside.
     pub owner: Option<u32>,
@@ -22,7 +22,7 @@ pub struct Ground {
     pub python: Option<Interpreter>,
 }
 
-impl Ground {
+impl SandboxDirs {
     /// The environment of the state in use is shared and not a copy.
     pub fn shares_environment(&self, spec: &Spec) -> Option<PathBuf> {
         let shared = self.state.as_ref()?.folder.join("store/env");
@@ -41,7 +41,7 @@ pub fn is_real_folder(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
-pub fn lay_ground(inner: &Inner, spec: &Spec) -> Result<Ground> {
+pub fn create_dirs(inner: &Inner, spec: &Spec) -> Result<SandboxDirs> {
     let (state, python) = match &spec.start {
         Start::Python(version) => (None, Some(inner.interpreter(version)?)),
         Start::Image(name) => return Err(no_images(name)),
@@ -63,18 +63,18 @@ pub fn lay_ground(inner: &Inner, spec: &Spec) -> Result<Ground> {
     let owned = inner.cache.new_sandbox(&spec.purpose)?;
     let folder = owned.folder.clone();
     let owner = inner.owner(&owned.id);
-    let ground = Ground {
+    let dirs = SandboxDirs {
         owned,
         owner,
         state,
         python,
     };
-    let from = ground.state.as_ref().map(|state| state.folder.clone());
-    let filled = fill(inner, spec, &ground, &folder, from.as_deref());
+    let from = dirs.state.as_ref().map(|state| state.folder.clone());
+    let filled = fill(inner, spec, &dirs, &folder, from.as_deref());
     if filled.is_err() {
-        let _ = ground.owned.remove();
+        let _ = dirs.owned.remove();
     }
-    filled.map(|()| ground)
+    filled.map(|()| dirs)
 }
 
 pub fn no_images(name: &str) -> SandboxError {
@@ -86,14 +86,14 @@ pub fn no_images(name: &str) -> SandboxError {
 pub fn fill(
     inner: &Inner,
     spec: &Spec,
-    ground: &Ground,
+    dirs: &SandboxDirs,
     folder: &Path,
     from: Option<&Path>,
 ) -> Result<()> {
-    let owner = ground.owner;
+    let owner = dirs.owner;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
     fs::create_dir(folder.join("root"))?;
-    let overlaid = ground.overlaid(inner, spec);
+    let overlaid = dirs.overlaid(inner, spec);
     if let Some(lower) = &overlaid {
         fill_overlay(lower, folder, from, owner)?;
     }
@@ -121,7 +121,7 @@ pub fn fill(
     if spec.root {
         chown(&store, owner, owner)?;
     }
-    let shared = ground.shares_environment(spec);
+    let shared = dirs.shares_environment(spec);
     // Tools cannot write there, so what a state has can be shared with it.
     for entry in source.map(fs::read_dir).transpose()?.into_iter().flatten() {
         let entry = entry?;
