@@ -19,7 +19,7 @@ use tokio::net::unix::pipe::{self, Sender};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::oneshot;
 
-use super::wire::{self, Reply, Request, Setup, Task};
+use super::protocol::{self, Reply, Request, Setup, Task};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Process, Result};
 
@@ -83,7 +83,7 @@ pub async fn launch(launcher: &[OsString], setup: &Setup, log: &Path) -> Result<
         })?;
     let (mut read, mut write) = UnixStream::from_std(ours)?.into_split();
     let ready = async {
-        let (header, body) = wire::encode(setup)?;
+        let (header, body) = protocol::encode(setup)?;
         write.write_all(&header).await?;
         write.write_all(&body).await?;
         receive(&mut read).await
@@ -115,7 +115,7 @@ fn refused(why: &str) -> SandboxError {
 async fn receive(socket: &mut OwnedReadHalf) -> io::Result<Reply> {
     let mut header = [0; 4];
     socket.read_exact(&mut header).await?;
-    let mut body = vec![0; wire::body_length(header)?];
+    let mut body = vec![0; protocol::body_length(header)?];
     socket.read_exact(&mut body).await?;
     Ok(serde_json::from_slice(&body)?)
 }
@@ -162,7 +162,7 @@ impl Jail {
 
     async fn request(&self, task: Task, streams: &[OwnedFd]) -> Result<oneshot::Receiver<i32>> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (header, body) = wire::encode(&Request { id, task })?;
+        let (header, body) = protocol::encode(&Request { id, task })?;
         let (tell, ended) = oneshot::channel();
         let mut socket = self.socket.lock().await;
         let Some(socket) = socket.as_mut() else {

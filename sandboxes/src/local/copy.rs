@@ -18,7 +18,7 @@ use nix::sys::stat::{
 use nix::sys::time::TimeSpec;
 use nix::unistd::{Gid, Uid, Whence, fchown, fchownat, getegid, geteuid, linkat, lseek, symlinkat};
 
-use super::same;
+use super::file_equality;
 
 /// The bits that lend a file's user and group to who runs it: no copy has them.
 pub const LENDING: u32 = 0o6000;
@@ -191,7 +191,7 @@ impl TreeCopy {
         };
         let found = fstat(&source)?;
         if let Some(model) = model
-            && same::has_same(model, name, &source, &found, self.owner_of_copies())
+            && file_equality::has_equal_file(model, name, &source, &found, self.owner_of_copies())
                 .map_err(|e| named(name, e))?
         {
             match linkat(model, name, to, name, AtFlags::empty()) {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::protocol::{Bind, Isolation, Overlay};
 use super::sandbox_dirs::SandboxDirs;
-use super::wire::{Bind, Isolation, Overlay};
 use super::{Inner, beneath};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Paths, Result, Spec};

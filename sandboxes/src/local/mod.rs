@@ -7,17 +7,17 @@
 mod beneath;
 mod client;
 mod copy;
+mod file_equality;
 mod jail;
 mod layout;
 mod probe;
+mod protocol;
 mod python;
 mod removal;
-mod same;
 mod sandbox;
 mod sandbox_dirs;
 mod size;
 mod states;
-mod wire;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -27,9 +27,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 
 pub use jail::jail_main;
+pub use protocol::Isolation;
 pub use python::Interpreter;
 pub(crate) use size::taken;
-pub use wire::Isolation;
 
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Backend, Result, Sandbox, Spec};

@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use super::protocol::{self, Isolation, Overlay, Reply, Setup};
 use super::states::Cache;
-use super::wire::{self, Isolation, Overlay, Reply, Setup};
 use super::{LocalSettings, NOBODY_ELSE};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Limits, Paths, Result};
@@ -122,7 +122,7 @@ fn set_up(
         .stderr(Stdio::null())
         .spawn()
         .map_err(|e| refused(format!("start {}: {e}", program.display())))?;
-    let reply = wire::write(&mut ours, &setup).and_then(|()| wire::read(&mut ours));
+    let reply = protocol::write(&mut ours, &setup).and_then(|()| protocol::read(&mut ours));
     drop(ours);
     keeper.wait()?;
     match reply {

@@ -13,9 +13,9 @@ use super::Inner;
 use super::client::{Jail, launch};
 use super::copy::{Files, copy_tree};
 use super::layout;
+use super::protocol::{Isolation, NOT_FOUND, Setup, Task};
 use super::sandbox_dirs::{SandboxDirs, copy_file, create_dirs, fill};
 use super::states::{InUse, State, about};
-use super::wire::{Isolation, NOT_FOUND, Setup, Task};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Facts, Process, Result, Sandbox, Spec, Start};
 

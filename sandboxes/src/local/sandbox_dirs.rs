@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::Inner;
 use super::copy::{Files, copy_tree};
+use super::protocol::Isolation;
 use super::python::Interpreter;
 use super::states::{InUse, Owned, about};
-use super::wire::Isolation;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Result, Spec, Start};
 

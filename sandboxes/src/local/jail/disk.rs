@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use nix::sys::statvfs::statvfs;
 use nix::unistd::Pid;
 
+use super::super::protocol::Setup;
 use super::super::size::{Taken, taken};
-use super::super::wire::Setup;
 use super::processes::{descendants, mappings};
 
 /// Folders that are built in may take more.

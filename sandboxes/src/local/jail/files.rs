@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::super::wire::NOT_FOUND;
+use super::super::protocol::NOT_FOUND;
 use super::supervisor::Ending;
 
 fn ending(what: &str, path: &Path) -> impl Fn(io::Error) -> Ending {

@@ -9,7 +9,7 @@ use landlock::{
     RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
 };
 
-use super::super::wire::Setup;
+use super::super::protocol::Setup;
 use super::namespaces::{ETC_NETWORK, ETC_READ_ONLY, SYSTEM};
 
 const READABLE: &[&str] = &[

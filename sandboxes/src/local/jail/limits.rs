@@ -5,7 +5,7 @@ use std::fs;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use super::super::wire::{Isolation, Setup};
+use super::super::protocol::{Isolation, Setup};
 
 /// Kernels that count processes by user namespace need no offset; elsewhere the limit counts all
 /// processes of the host's user, so those that are there already are added.

@@ -27,7 +27,7 @@ use std::os::unix::net::UnixStream;
 use nix::sys::prctl;
 use nix::unistd::Pid;
 
-use super::wire::{self, Isolation, Reply, Setup};
+use super::protocol::{self, Isolation, Reply, Setup};
 
 /// The entry point of a launcher: takes the socket to the host from standard input, never returns.
 /// To be called before the process has a second thread.
@@ -45,7 +45,7 @@ pub fn jail_main() -> ! {
 fn keep() -> Result<i32, String> {
     let mut socket = take_socket()?;
     let setup: Setup =
-        wire::read(&mut socket).map_err(|e| format!("no setup from the host: {e}"))?;
+        protocol::read(&mut socket).map_err(|e| format!("no setup from the host: {e}"))?;
     // SAFETY: no arguments, no memory involved.
     unsafe { libc::setsid() };
     let cgroup = match setup.isolation {
@@ -56,7 +56,7 @@ fn keep() -> Result<i32, String> {
     let supervisor = match told {
         Ok(pid) => pid,
         Err(message) => {
-            let _ = wire::write(
+            let _ = protocol::write(
                 &mut socket,
                 &Reply::Failed {
                     message: message.clone(),
@@ -69,7 +69,7 @@ fn keep() -> Result<i32, String> {
     remains::end_all();
     if let Some(why) = ended.why {
         // The host may be gone.
-        let _ = wire::write(&mut socket, &Reply::Ended { why });
+        let _ = protocol::write(&mut socket, &Reply::Ended { why });
     }
     Ok(ended.code)
 }

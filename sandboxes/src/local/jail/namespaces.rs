@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root, sethostname};
 
-use super::super::wire::{Bind, Overlay, Setup};
+use super::super::protocol::{Bind, Overlay, Setup};
 use super::ids::INSIDE;
 
 /// Where programs and libraries are.

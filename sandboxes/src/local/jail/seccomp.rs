@@ -7,7 +7,7 @@ use seccompiler::{
     SeccompCondition as Condition, SeccompFilter, SeccompRule as Rule, apply_filter,
 };
 
-use super::super::wire::Isolation;
+use super::super::protocol::Isolation;
 use crate::system_calls::{self, NEW_NAMESPACES, PERSONALITIES, SOCKET_FAMILIES, SystemCall};
 
 /// The ioctls that put characters into a terminal's input: TIOCSTI, TIOCLINUX.

@@ -15,7 +15,7 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, geteuid};
 
-use super::super::wire::{self, Isolation, Reply, Request, Setup, Task};
+use super::super::protocol::{self, Isolation, Reply, Request, Setup, Task};
 use super::{files, ids, landlock, limits, memory, namespaces, seccomp};
 
 /// What the keeper found out before it started the supervisor.
@@ -47,7 +47,7 @@ pub fn main(setup: &Setup, socket: &UnixStream, mut steps: PipeReader, known: Kn
             message: message.clone(),
         },
     };
-    let told = wire::write(&mut &*socket, &reply);
+    let told = protocol::write(&mut &*socket, &reply);
     let (Ok(confined), Ok(())) = (confined, told) else {
         std::process::exit(125);
     };
@@ -148,7 +148,7 @@ fn wait_for_all(running: &mut HashMap<Pid, u64>, socket: &UnixStream) -> std::io
                     continue;
                 };
                 if let Some(id) = running.remove(&pid) {
-                    wire::write(&mut &*socket, &Reply::Exited { id, code })?;
+                    protocol::write(&mut &*socket, &Reply::Exited { id, code })?;
                 }
             }
             Err(nix::Error::EINTR) => {}
@@ -181,14 +181,14 @@ fn serve(setup: &Setup, socket: &UnixStream, known: Known, reach: Reach) -> std:
         }
         if watch_segments && memory::system_v() > setup.limits.memory {
             let why = memory::beyond(setup.limits.memory);
-            return wire::write(&mut &*socket, &Reply::Ended { why });
+            return protocol::write(&mut &*socket, &Reply::Ended { why });
         }
         let [request, ended] = ready.map(|fd| fd.any().unwrap_or(false));
         if ended {
             while signals.read_signal()?.is_some() {}
             while let Some((pid, code)) = reap() {
                 if let Some(id) = running.remove(&pid) {
-                    wire::write(&mut &*socket, &Reply::Exited { id, code })?;
+                    protocol::write(&mut &*socket, &Reply::Exited { id, code })?;
                 }
             }
         }
@@ -196,7 +196,7 @@ fn serve(setup: &Setup, socket: &UnixStream, known: Known, reach: Reach) -> std:
             let (request, streams) = receive(socket)?;
             let signal = match request.task {
                 Task::Ping => {
-                    wire::write(&mut &*socket, &Reply::Pong { id: request.id })?;
+                    protocol::write(&mut &*socket, &Reply::Pong { id: request.id })?;
                     continue;
                 }
                 Task::EndProcesses => Some(Signal::SIGKILL),
@@ -210,7 +210,7 @@ fn serve(setup: &Setup, socket: &UnixStream, known: Known, reach: Reach) -> std:
                     wait_for_all(&mut running, socket)?;
                 }
                 let (id, code) = (request.id, i32::from(!reached));
-                wire::write(&mut &*socket, &Reply::Exited { id, code })?;
+                protocol::write(&mut &*socket, &Reply::Exited { id, code })?;
                 continue;
             }
             match start(setup, &request.task, streams, known.present) {
@@ -220,7 +220,7 @@ fn serve(setup: &Setup, socket: &UnixStream, known: Known, reach: Reach) -> std:
                 Err(message) => {
                     eprintln!("{message}");
                     let (id, code) = (request.id, 126);
-                    wire::write(&mut &*socket, &Reply::Exited { id, code })?;
+                    protocol::write(&mut &*socket, &Reply::Exited { id, code })?;
                 }
             }
         }
@@ -273,7 +273,7 @@ fn receive(mut socket: &UnixStream) -> std::io::Result<(Request, Streams)> {
     if let Some(rest) = header.get_mut(got..) {
         socket.read_exact(rest)?;
     }
-    let mut body = vec![0; wire::body_length(header)?];
+    let mut body = vec![0; protocol::body_length(header)?];
     socket.read_exact(&mut body)?;
     Ok((serde_json::from_slice(&body)?, streams))
 }

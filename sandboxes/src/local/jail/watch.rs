@@ -8,7 +8,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use super::super::wire::{Isolation, Setup};
+use super::super::protocol::{Isolation, Setup};
 use super::cgroup::Cgroup;
 use super::disk::DiskWatch;
 use super::memory::{self, MemoryWatch};

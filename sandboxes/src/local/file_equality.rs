@@ -13,7 +13,7 @@ const PART: usize = 1 << 16;
 
 /// Would a copy of `source` that belongs to `owner` be what `folder` has under this name: a plain file of the same
 /// size, time, mode and owner, and of the same bytes? `source` is read from its beginning.
-pub(super) fn has_same(
+pub(super) fn has_equal_file(
     folder: &OwnedFd,
     name: &CStr,
     source: &File,
