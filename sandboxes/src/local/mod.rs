@@ -17,7 +17,7 @@ mod removal;
 mod sandbox;
 mod sandbox_dirs;
 mod size;
-mod states;
+mod state_store;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -33,7 +33,7 @@ pub(crate) use size::taken;
 
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Backend, Result, Sandbox, Spec};
-use states::Cache;
+use state_store::Cache;
 
 /// Under root, the host's user that tools run as in namespaces: one that nobody has.
 const NOBODY_ELSE: u32 = 777_001_000;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::protocol::{self, Isolation, Overlay, Reply, Setup};
-use super::states::Cache;
+use super::state_store::Cache;
 use super::{LocalSettings, NOBODY_ELSE};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Limits, Paths, Result};

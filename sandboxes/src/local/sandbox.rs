@@ -15,7 +15,7 @@ use super::copy::{Files, copy_tree};
 use super::layout;
 use super::protocol::{Isolation, NOT_FOUND, Setup, Task};
 use super::sandbox_dirs::{SandboxDirs, copy_file, create_dirs, fill};
-use super::states::{InUse, State, about};
+use super::state_store::{InUse, State, about};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Facts, Process, Result, Sandbox, Spec, Start};
 

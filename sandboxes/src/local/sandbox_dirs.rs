@@ -8,7 +8,7 @@ use super::Inner;
 use super::copy::{Files, copy_tree};
 use super::protocol::Isolation;
 use super::python::Interpreter;
-use super::states::{InUse, Owned, about};
+use super::state_store::{InUse, Owned, about};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Result, Spec, Start};
 

@@ -8,15 +8,15 @@
 mod cgroup;
 mod disk;
 mod files;
-mod ids;
 mod landlock;
 mod limits;
 mod memory;
 mod namespaces;
+mod orphan_reaper;
 mod processes;
-mod remains;
 mod seccomp;
 mod supervisor;
+mod user_mapping;
 mod watch;
 
 use std::fs::File;
@@ -66,7 +66,7 @@ fn keep() -> Result<i32, String> {
         }
     };
     let ended = watch::until_the_end(&setup, supervisor, cgroup.as_ref())?;
-    remains::end_all();
+    orphan_reaper::end_all();
     if let Some(why) = ended.why {
         // The host may be gone.
         let _ = protocol::write(&mut socket, &Reply::Ended { why });
@@ -126,7 +126,7 @@ fn start_supervisor(
         pid => {
             let pid = Pid::from_raw(pid as i32);
             if setup.isolation == Isolation::Namespaces {
-                ids::write_maps(pid, setup.owner)?;
+                user_mapping::write_maps(pid, setup.owner)?;
             }
             let mut tell = |step: &[u8]| {
                 let told = step_done.write_all(step);

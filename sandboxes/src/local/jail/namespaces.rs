@@ -11,7 +11,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root, sethostname};
 
 use super::super::protocol::{Bind, Overlay, Setup};
-use super::ids::INSIDE;
+use super::user_mapping::INSIDE;
 
 /// Where programs and libraries are.
 pub const SYSTEM: &[&str] = &[

@@ -16,7 +16,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, geteuid};
 
 use super::super::protocol::{self, Isolation, Reply, Request, Setup, Task};
-use super::{files, ids, landlock, limits, memory, namespaces, seccomp};
+use super::{files, landlock, limits, memory, namespaces, seccomp, user_mapping};
 
 /// What the keeper found out before it started the supervisor.
 #[derive(Debug, Clone, Copy)]
@@ -81,7 +81,10 @@ fn confine(setup: &Setup, known: Known) -> Result<Confined, String> {
     let confined = match setup.isolation {
         Isolation::Namespaces => {
             let lacking = namespaces::enter(setup)?;
-            ids::drop_privileges(setup.owner.map(|_| ids::INSIDE), ids::Keep::Nothing)?;
+            user_mapping::drop_privileges(
+                setup.owner.map(|_| user_mapping::INSIDE),
+                user_mapping::Keep::Nothing,
+            )?;
             seccomp::apply(around)?;
             Confined {
                 lacking,
@@ -91,7 +94,7 @@ fn confine(setup: &Setup, known: Known) -> Result<Confined, String> {
         Isolation::Landlock => {
             // Orphans come here, so that what was killed can be waited for.
             prctl::set_child_subreaper(true).map_err(|e| format!("become the reaper: {e}"))?;
-            ids::drop_privileges(setup.owner, ids::Keep::Search)?;
+            user_mapping::drop_privileges(setup.owner, user_mapping::Keep::Search)?;
             let landlock::Applied {
                 mut lacking,
                 signals_stay_inside,
