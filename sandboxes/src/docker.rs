@@ -8,33 +8,33 @@
 mod archive;
 #[cfg(fuzzing)]
 pub mod archive;
-mod changes;
-mod configuration;
-mod connect;
 mod container;
+mod container_config;
+mod container_guard;
 mod disk;
+mod engine;
 mod error;
 mod exec;
 mod fork;
 mod images;
+mod incremental_fork;
 mod lifeline;
 mod owner;
 mod quiet;
 mod reaper;
-mod remains;
 mod seccomp;
 mod settings;
 mod size;
 
 use async_trait::async_trait;
 
-pub use connect::EngineSecurity;
+pub use engine::EngineSecurity;
 pub use settings::DockerSettings;
 
 use crate::error::SandboxError;
 use crate::sandbox::{Backend, Result, Sandbox, Spec, Start};
-use connect::Engine;
 use container::Container;
+use engine::Engine;
 
 /// A connection to an engine.
 #[derive(Clone)]

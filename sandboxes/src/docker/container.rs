@@ -14,15 +14,15 @@ use futures::TryStreamExt;
 use futures::stream::BoxStream;
 
 use super::archive::{self, First, Ids};
-use super::configuration::configuration;
-use super::connect::Engine;
+use super::container_config::container_config;
+use super::container_guard::ContainerGuard;
 use super::disk::DiskWatch;
+use super::engine::Engine;
 use super::error::explain;
 use super::exec::{self, Exec};
 use super::images::Image;
 use super::lifeline::{self, Lifeline};
 use super::owner;
-use super::remains::Remains;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Facts, Paths, Process, Result, Sandbox, Spec};
 
@@ -45,7 +45,7 @@ pub(super) struct Container {
     uploads: Mutex<BTreeSet<PathBuf>>,
     facts: Facts,
     user: Ids,
-    remains: Remains,
+    guard: ContainerGuard,
     disk: std::sync::Arc<DiskWatch>,
     lifeline: Option<Lifeline>,
 }
@@ -65,7 +65,7 @@ impl Container {
         };
         let name = container_name(&spec.purpose);
         // From here on, whatever happens, the container is removed.
-        let remains = Remains {
+        let guard = ContainerGuard {
             engine: engine.clone(),
             name: name.clone(),
             fork_image,
@@ -76,7 +76,7 @@ impl Container {
             name: Some(name),
             ..CreateContainerOptions::default()
         };
-        let config = configuration(engine, &spec, &image)?;
+        let config = container_config(engine, &spec, &image)?;
         let created = engine
             .patient()
             .create_container(Some(options), config)
@@ -105,7 +105,7 @@ impl Container {
             started: String::new(),
             uploads: Mutex::default(),
             user,
-            remains,
+            guard,
             disk: std::sync::Arc::default(),
             lifeline: None,
         };
@@ -455,6 +455,6 @@ impl Sandbox for Container {
     }
 
     async fn stop(&self) -> Result<()> {
-        self.remains.remove().await
+        self.guard.remove().await
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use bollard::query_parameters::{InspectContainerOptions, KillContainerOptions};
 
-use super::connect::Engine;
+use super::engine::Engine;
 use crate::sandbox::Spec;
 
 const STEP: Duration = Duration::from_millis(500);

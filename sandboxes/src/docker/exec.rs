@@ -12,7 +12,7 @@ use futures::{FutureExt, Stream, StreamExt};
 use tokio::io::{AsyncWrite, AsyncWriteExt, DuplexStream};
 use tokio::sync::oneshot;
 
-use super::connect::Engine;
+use super::engine::Engine;
 use super::error::explain;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Process, Result};

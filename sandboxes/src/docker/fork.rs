@@ -7,10 +7,10 @@ use bollard::models::ContainerConfig;
 use bollard::query_parameters::CommitContainerOptions;
 
 use super::archive::Ids;
-use super::changes;
 use super::container::{Container, WRITABLE};
 use super::error::explain;
 use super::images::{self, Image};
+use super::incremental_fork;
 use super::owner;
 use super::quiet;
 use super::size;
@@ -68,7 +68,7 @@ async fn repaired(
         state: true,
     };
     let copy = Container::start(&container.engine, container.spec.clone(), start, None).await?;
-    let mended = match changes::repair(container, &copy).await {
+    let mended = match incremental_fork::repair(container, &copy).await {
         Ok(true) => commit(&copy, image, labels).await.map(Some),
         Ok(false) => Ok(None),
         Err(e) if e.kind == ErrorKind::System => {
@@ -138,7 +138,7 @@ async fn hand_over(container: &Container) -> Result<()> {
 /// Copies what changed where that is known to be everything, and else commits.
 pub(super) async fn fork(container: &Container) -> Result<Box<dyn Sandbox>> {
     if !container.image.foreign && container.user() != Ids::ROOT {
-        match changes::fork(container).await {
+        match incremental_fork::fork(container).await {
             Ok(fork) => return Ok(Box::new(fork)),
             Err(e) if matches!(e.kind, ErrorKind::Dead | ErrorKind::Unavailable) => return Err(e),
             Err(error) => tracing::debug!(%error, "forking by a commit"),
@@ -163,7 +163,7 @@ pub(super) async fn fork(container: &Container) -> Result<Box<dyn Sandbox>> {
     )
     .await?;
     if container.engine.commits_badly().await? {
-        changes::repair(container, &copy).await?;
+        incremental_fork::repair(container, &copy).await?;
     }
     Ok(Box::new(copy))
 }

@@ -4,7 +4,7 @@ use bollard::query_parameters::{CreateImageOptions, RemoveImageOptions, TagImage
 use futures::StreamExt;
 use sha2::{Digest, Sha256};
 
-use super::connect::Engine;
+use super::engine::Engine;
 use super::error::explain;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;

@@ -7,7 +7,7 @@ use bollard::container::AttachContainerResults;
 use bollard::models::ContainerCreateBody;
 use bollard::query_parameters::AttachContainerOptions;
 
-use super::connect::Engine;
+use super::engine::Engine;
 use super::error::explain;
 use crate::sandbox::Result;
 

@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use bollard::models::ContainerSummaryStateEnum;
 use bollard::query_parameters::{ListContainersOptions, ListImagesOptions};
 
-use super::connect::Engine;
+use super::engine::Engine;
 use super::error::explain;
 use super::owner::{KIND, OWNER, Owner, RUN};
-use super::{images, remains};
+use super::{container_guard, images};
 use crate::sandbox::Result;
 
 /// What belongs to processes that are gone. One line for each thing removed.
@@ -52,7 +52,7 @@ async fn remove_where(
         if let (Some(id), true) = (found.id, owned(&labels, running, &whose)) {
             let purpose = labels.get(RUN).cloned().unwrap_or_default();
             left.push(async move {
-                remains::remove(engine, &id).await?;
+                container_guard::remove(engine, &id).await?;
                 Ok::<_, crate::SandboxError>(format!(
                     "container {} ({purpose})",
                     id.get(..12).unwrap_or(&id)

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::connect::Engine;
+use super::engine::Engine;
 use crate::system_calls::{self, NEW_NAMESPACES, PERSONALITIES, SOCKET_FAMILIES, SystemCall};
 
 const EPERM: u32 = 1;

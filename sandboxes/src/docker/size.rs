@@ -1,6 +1,6 @@
 //! What a saved state takes in the engine: the layers that saving put on top of those it was made from.
 
-use super::connect::Engine;
+use super::engine::Engine;
 use super::error::explain;
 use super::images::{absent, state_tag};
 use super::owner;

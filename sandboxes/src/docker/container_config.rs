@@ -4,8 +4,8 @@ use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
 };
 
-use super::connect::Engine;
 use super::container::WORKSPACE;
+use super::engine::Engine;
 use super::images::Image;
 use super::lifeline::first_process;
 use super::{owner, seccomp};
@@ -15,7 +15,7 @@ use crate::sandbox::{Result, Spec};
 /// device nodes, raw sockets, changing the root, other users for processes, capabilities of files.
 const CAPABILITIES_OF_BUILDS: [&str; 5] = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL"];
 
-pub(super) fn configuration(
+pub(super) fn container_config(
     engine: &Engine,
     spec: &Spec,
     image: &Image,

@@ -4,20 +4,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bollard::query_parameters::RemoveContainerOptions;
 
-use super::connect::Engine;
+use super::engine::Engine;
 use super::error::explain;
 use super::images;
 use crate::sandbox::Result;
 
 /// What has to be removed in the end. Dropped without that, it is tried in the background, and else left to the reaper.
-pub(super) struct Remains {
+pub(super) struct ContainerGuard {
     pub engine: Engine,
     pub name: String,
     pub fork_image: Option<String>,
     pub removed: AtomicBool,
 }
 
-impl Remains {
+impl ContainerGuard {
     pub async fn remove(&self) -> Result<()> {
         if !self.removed.load(Ordering::Acquire) {
             remove_both(&self.engine, &self.name, self.fork_image.as_deref()).await?;
@@ -27,7 +27,7 @@ impl Remains {
     }
 }
 
-impl Drop for Remains {
+impl Drop for ContainerGuard {
     fn drop(&mut self) {
         if *self.removed.get_mut() {
             return;
