@@ -8,6 +8,7 @@
 
 mod bench;
 mod editable;
+mod eviction;
 mod hints;
 mod install;
 mod keys;
@@ -16,7 +17,6 @@ mod lease;
 mod log;
 mod records;
 mod requirements;
-mod room;
 mod services;
 mod steps;
 mod verify;
@@ -238,7 +238,7 @@ pub async fn prepare(
     records::write(&record, &environment).await?;
     drop((built.layer, lock));
     let most = settings.cache_size.saturating_sub(built.downloads);
-    let left = room::make(backend, &folder, most, &built.log, progress).await;
+    let left = eviction::evict(backend, &folder, most, &built.log, progress).await;
     environment.notes.extend(left);
     Ok(environment)
 }

@@ -37,15 +37,15 @@ impl Lease {
 }
 
 /// While it lives, nobody builds it and nobody begins to use it.
-pub(super) struct Sole {
+pub(super) struct ExclusiveLock {
     _build: File,
     /// `None` where nobody ever used it.
     _use: Option<File>,
 }
 
-impl Sole {
+impl ExclusiveLock {
     /// `None` where somebody builds it or uses it.
-    pub fn take(folder: &Path, name: &str) -> Result<Option<Sole>> {
+    pub fn take(folder: &Path, name: &str) -> Result<Option<ExclusiveLock>> {
         let build = open(&folder.join(format!("{name}.lock")))?;
         if build.try_lock().is_err() {
             return Ok(None);
@@ -56,7 +56,7 @@ impl Sole {
             Err(e) if e.kind() == ErrorKind::NotFound => None,
             Err(e) => return Err(e.into()),
         };
-        Ok(Some(Sole {
+        Ok(Some(ExclusiveLock {
             _build: build,
             _use: user,
         }))

@@ -9,6 +9,8 @@ mod docker;
 #[cfg(target_os = "linux")]
 mod environment;
 #[cfg(target_os = "linux")]
+mod eviction;
+#[cfg(target_os = "linux")]
 mod hostile;
 #[cfg(target_os = "linux")]
 mod index_server;
@@ -16,5 +18,3 @@ mod index_server;
 mod local;
 #[cfg(target_os = "linux")]
 mod place;
-#[cfg(target_os = "linux")]
-mod room;

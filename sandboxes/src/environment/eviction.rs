@@ -7,7 +7,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::{Instant, SystemTime};
 
-use super::lease::{Sole, last_used};
+use super::lease::{ExclusiveLock, last_used};
 use super::log::Log;
 use super::records::{self, Record};
 use super::{Event, Progress};
@@ -32,7 +32,7 @@ enum Kind {
 
 /// Removes what is too much. The answer is what could not be removed, a line each: that is no reason for a build to
 /// fail.
-pub(super) async fn make(
+pub(super) async fn evict(
     backend: &dyn Backend,
     folder: &Path,
     most: u64,
@@ -65,7 +65,7 @@ async fn try_make(
             .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))??;
     finish(backend, folder, notes).await?;
     let kept = survey(backend, folder).await?;
-    let doomed = choose(kept, most, |name| Sole::take(folder, name))?;
+    let doomed = choose(kept, most, |name| ExclusiveLock::take(folder, name))?;
     if doomed.is_empty() {
         return Ok(());
     }
@@ -101,7 +101,7 @@ async fn remove(backend: &dyn Backend, folder: &Path, name: &str, notes: &mut Ve
 /// Finishes removals that were cut short.
 async fn finish(backend: &dyn Backend, folder: &Path, notes: &mut Vec<String>) -> Result<()> {
     for name in records::names(folder, ".gone") {
-        let sole = Sole::take(folder, &name)?;
+        let sole = ExclusiveLock::take(folder, &name)?;
         let gone = records::gone(folder, &name);
         if records::path(folder, &name).exists() {
             // It was built again since.
@@ -165,7 +165,7 @@ async fn adopt(
     }
     record.complete(backend.name(), backend.saved_bytes(name).await?);
     // Whoever builds it writes a record that is whole.
-    match Sole::take(folder, name)? {
+    match ExclusiveLock::take(folder, name)? {
         Some(_sole) => record.write(&records::path(folder, name)).await,
         None => Ok(()),
     }
