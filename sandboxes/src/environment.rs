@@ -6,7 +6,7 @@
 //! built again. Works with any backend, through its trait alone. What was used longest ago is removed where all take
 //! more than they may.
 
-mod bench;
+mod build_sandbox;
 mod editable;
 mod eviction;
 mod hints;

@@ -5,7 +5,7 @@
 //! one package, where its name can be read (never for all packages: meson-python and scikit-build-core refuse
 //! settings that they do not know), and a configuration file that nothing but setuptools reads, from 66 on.
 
-use super::bench::Bench;
+use super::build_sandbox::BuildSandbox;
 use super::steps::text;
 use crate::recipe::distribution_name;
 use crate::repository::Tree;
@@ -52,12 +52,12 @@ pub(super) fn position(install: &[String]) -> Option<usize> {
 
 impl Editable {
     /// Makes an installing command ask for a path.
-    pub async fn ask(&self, bench: &Bench, command: &mut Command) -> Result<()> {
+    pub async fn ask(&self, builder: &BuildSandbox, command: &mut Command) -> Result<()> {
         if !self.by_setuptools {
             return Ok(());
         }
-        let file = bench.tools.join("editable.cfg");
-        bench
+        let file = builder.tools.join("editable.cfg");
+        builder
             .sandbox
             .upload(&file, CONFIGURATION.as_bytes(), 0o644)
             .await?;

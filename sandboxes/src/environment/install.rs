@@ -1,6 +1,6 @@
 //! `uv pip install`, with all that makes old packages installable.
 
-use super::bench::Bench;
+use super::build_sandbox::BuildSandbox;
 use super::editable;
 use super::layers::Build;
 use super::steps::{Steps, text};
@@ -13,14 +13,14 @@ impl Build<'_> {
     /// tools that know no editable installs.
     pub(super) async fn install_package(
         &self,
-        bench: &Bench,
+        builder: &BuildSandbox,
         steps: &Steps<'_>,
         install: &[String],
     ) -> Result<()> {
         let step = "install the package";
         let attempt = async |general| {
-            let mut command = self.install_command(bench, install);
-            self.plan.editable.ask(bench, &mut command).await?;
+            let mut command = self.install_command(builder, install);
+            self.plan.editable.ask(builder, &mut command).await?;
             command.env.extend(self.plan.version.variables(general));
             steps.attempt(step, &command).await
         };
@@ -37,13 +37,14 @@ impl Build<'_> {
             && refused
             && let Some(at) = editable::position(install)
         {
-            return self.link(bench, steps, install, at).await;
+            return self.link(builder, steps, install, at).await;
         }
         if printed.code != 0 {
             return Err(steps.failed(step, &printed));
         }
         if self.plan.editable.by_setuptools {
-            self.keep_importable(bench, steps, install, general).await?;
+            self.keep_importable(builder, steps, install, general)
+                .await?;
         }
         Ok(())
     }
@@ -52,24 +53,24 @@ impl Build<'_> {
     /// `general` is how the version was handed over when it was installed.
     async fn keep_importable(
         &self,
-        bench: &Bench,
+        builder: &BuildSandbox,
         steps: &Steps<'_>,
         install: &[String],
         general: bool,
     ) -> Result<()> {
-        let script = bench.tools.join("editable.py");
-        bench
+        let script = builder.tools.join("editable.py");
+        builder
             .sandbox
             .upload(&script, editable::LOST.as_bytes(), 0o644)
             .await?;
         let command = Command::new([
-            bench.python.clone(),
+            builder.python.clone(),
             text(&script),
-            text(&bench.paths.workspace),
+            text(&builder.paths.workspace),
         ]);
         let lost = steps.run("look for the package", &command).await?;
         if let Some(name) = lost.split_whitespace().next() {
-            let mut command = self.install_command(bench, install);
+            let mut command = self.install_command(builder, install);
             command.argv.push(format!("--reinstall-package={name}"));
             command.env.extend(self.plan.version.variables(general));
             steps
@@ -82,32 +83,32 @@ impl Build<'_> {
     /// An editable install without the build tool's help: installed as it is, then turned into a link.
     async fn link(
         &self,
-        bench: &Bench,
+        builder: &BuildSandbox,
         steps: &Steps<'_>,
         install: &[String],
         editable: usize,
     ) -> Result<()> {
         let mut plain = install.to_vec();
         plain.remove(editable);
-        let mut command = self.install_command(bench, &plain);
+        let mut command = self.install_command(builder, &plain);
         command.env.extend(self.plan.version.variables(true));
         steps.run("install the package as it is", &command).await?;
-        let script = bench.tools.join("link.py");
-        bench
+        let script = builder.tools.join("link.py");
+        builder
             .sandbox
             .upload(&script, LINK.as_bytes(), 0o644)
             .await?;
         let command = Command::new([
-            bench.python.clone(),
+            builder.python.clone(),
             text(&script),
-            text(&bench.paths.workspace),
+            text(&builder.paths.workspace),
         ]);
         steps.run("link the package", &command).await?;
         Ok(())
     }
 
-    pub(super) fn install_command(&self, bench: &Bench, what: &[String]) -> Command {
-        let mut arguments = ["pip", "install", "--python", &bench.python]
+    pub(super) fn install_command(&self, builder: &BuildSandbox, what: &[String]) -> Command {
+        let mut arguments = ["pip", "install", "--python", &builder.python]
             .map(str::to_owned)
             .to_vec();
         if self.uv_compiles() {
@@ -123,17 +124,17 @@ impl Build<'_> {
         if !self.plan.requirements.build_constraints.is_empty() {
             arguments.push(format!(
                 "--build-constraints={}",
-                text(&bench.tools.join("build.txt"))
+                text(&builder.tools.join("build.txt"))
             ));
         }
         if !self.plan.requirements.constraints.is_empty() {
             arguments.push(format!(
                 "--constraints={}",
-                text(&bench.tools.join("constraints.txt"))
+                text(&builder.tools.join("constraints.txt"))
             ));
         }
         arguments.extend(what.iter().cloned());
-        bench.uv(arguments)
+        builder.uv(arguments)
     }
 
     /// uv compiles bytecode for Python 3.7 and later; what lies in an image is not ours to compile.
@@ -142,15 +143,19 @@ impl Build<'_> {
     }
 
     /// Installs requirement lines, by way of a file.
-    pub(super) async fn install(&self, bench: &Bench, lines: &[String]) -> Result<Command> {
-        let file = bench.tools.join("requirements.txt");
+    pub(super) async fn install(
+        &self,
+        builder: &BuildSandbox,
+        lines: &[String],
+    ) -> Result<Command> {
+        let file = builder.tools.join("requirements.txt");
         let content = lines.join("\n") + "\n";
         self.log
             .line(&format!("-- requirements.txt\n{}", content.trim_end()));
-        bench
+        builder
             .sandbox
             .upload(&file, content.as_bytes(), 0o644)
             .await?;
-        Ok(self.install_command(bench, &["-r".to_owned(), text(&file)]))
+        Ok(self.install_command(builder, &["-r".to_owned(), text(&file)]))
     }
 }

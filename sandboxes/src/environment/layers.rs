@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::bench::Bench;
+use super::build_sandbox::BuildSandbox;
 use super::keys::Plan;
 use super::lease::Lease;
 use super::log::Log;
@@ -159,9 +159,9 @@ impl<'a> Build<'a> {
                     .hint("set python = \"X.Y\" in [environment] of testwright.toml, or use --python X.Y"));
             }
         };
-        let bench = self.bench(start).await?;
-        let done = self.install_requirements(&bench).await;
-        let notes = self.finish(bench, done, name).await?;
+        let builder = self.build_sandbox(start).await?;
+        let done = self.install_requirements(&builder).await;
+        let notes = self.finish(builder, done, name).await?;
         let layer = Layer {
             notes,
             bytes: Some(self.backend.saved_bytes(name).await?),
@@ -171,22 +171,22 @@ impl<'a> Build<'a> {
         Ok((layer.notes, Lease::take(&folder, name)?))
     }
 
-    async fn install_requirements(&self, bench: &Bench) -> Result<Vec<String>> {
-        let steps = self.steps(bench);
+    async fn install_requirements(&self, builder: &BuildSandbox) -> Result<Vec<String>> {
+        let steps = self.steps(builder);
         // No code of the repository may run in the one step that has other hosts open.
         let trusted = Steps {
-            env: bench.own_env.clone(),
-            ..self.steps(bench)
+            env: builder.own_env.clone(),
+            ..self.steps(builder)
         };
-        let mut notes = self.system_packages(bench, &trusted).await?;
+        let mut notes = self.system_packages(builder, &trusted).await?;
         if self.recipe.image.is_none() {
             let version = self.recipe.python.as_deref().unwrap_or("3");
             let find =
                 format!("command -v python{version} || command -v python3 || command -v python");
             let base = steps.shell("find the interpreter", &find).await?;
             let base = base.trim().lines().last().unwrap_or_default().to_owned();
-            let environment = text(&bench.paths.environment);
-            let venv = bench.uv([
+            let environment = text(&builder.paths.environment);
+            let venv = builder.uv([
                 "venv",
                 "--quiet",
                 "--no-project",
@@ -196,13 +196,13 @@ impl<'a> Build<'a> {
             ]);
             steps.run("make the virtual environment", &venv).await?;
         }
-        self.install_services(bench, &steps).await?;
+        self.install_services(builder, &steps).await?;
         let requirements = &self.plan.requirements;
         if requirements.lines.is_empty() {
             return Ok(notes);
         }
         let step = "install the requirements";
-        let install = self.install(bench, &requirements.lines).await?;
+        let install = self.install(builder, &requirements.lines).await?;
         let printed = steps.attempt(step, &install).await?;
         if printed.code == 0 {
             return Ok(notes);
@@ -213,7 +213,7 @@ impl<'a> Build<'a> {
         // What was guessed may be too much: then every requirement for itself. Without pytest nothing works.
         let mut any = false;
         for line in &requirements.lines {
-            let install = self.install(bench, std::slice::from_ref(line)).await?;
+            let install = self.install(builder, std::slice::from_ref(line)).await?;
             let one = steps.attempt(&format!("install {line}"), &install).await?;
             if one.code != 0 {
                 if super::requirements::name(line) == "pytest" {
@@ -233,7 +233,11 @@ impl<'a> Build<'a> {
     }
 
     /// Debian packages: installed where the sandbox is a system of its own, looked for where it is the host's.
-    async fn system_packages(&self, bench: &Bench, steps: &Steps<'_>) -> Result<Vec<String>> {
+    async fn system_packages(
+        &self,
+        builder: &BuildSandbox,
+        steps: &Steps<'_>,
+    ) -> Result<Vec<String>> {
         let packages = &self.recipe.system_packages;
         if packages.is_empty() {
             return Ok(Vec::new());
@@ -243,10 +247,10 @@ impl<'a> Build<'a> {
             .map(|p| quote(p))
             .collect::<Vec<_>>()
             .join(" ");
-        if bench.sandbox.facts().backend != "local" {
+        if builder.sandbox.facts().backend != "local" {
             // What Debian's own servers are, the image says; no code of the repository or of packages ran in it yet.
             let sources = "cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null; true";
-            let sources = output(bench.sandbox.as_ref(), &Command::shell(sources), QUICK).await?;
+            let sources = output(builder.sandbox.as_ref(), &Command::shell(sources), QUICK).await?;
             let sources = String::from_utf8_lossy(&sources.stdout).into_owned();
             let _open = self.egress.open_for_now(Host::in_apt_sources(&sources));
             let script = format!(
@@ -269,16 +273,16 @@ impl<'a> Build<'a> {
 
     /// The layer of the code itself.
     async fn environment(&self, origin: &str) -> Result<Environment> {
-        let bench = self
-            .bench(Start::Saved(self.plan.dependencies.clone()))
+        let builder = self
+            .build_sandbox(Start::Saved(self.plan.dependencies.clone()))
             .await?;
-        let done = self.install_code(&bench, origin).await;
-        self.finish(bench, done, &self.plan.environment).await
+        let done = self.install_code(&builder, origin).await;
+        self.finish(builder, done, &self.plan.environment).await
     }
 
-    async fn install_code(&self, bench: &Bench, origin: &str) -> Result<Environment> {
-        let steps = self.steps(bench);
-        let workspace = &bench.paths.workspace;
+    async fn install_code(&self, builder: &BuildSandbox, origin: &str) -> Result<Environment> {
+        let steps = self.steps(builder);
+        let workspace = &builder.paths.workspace;
         if self.recipe.image.is_some() {
             // A ready image may hold another state of the code, and its future. Ignored build products stay.
             steps
@@ -290,11 +294,11 @@ impl<'a> Build<'a> {
         }
         self.timed(
             "unpack the code",
-            bench.sandbox.unpack(workspace, &self.source.archive),
+            builder.sandbox.unpack(workspace, &self.source.archive),
         )
         .await?;
-        let base_archive = bench.paths.store.join("base.tar");
-        bench
+        let base_archive = builder.paths.store.join("base.tar");
+        builder
             .sandbox
             .upload_file(&base_archive, &self.source.archive, 0o644)
             .await?;
@@ -314,7 +318,7 @@ impl<'a> Build<'a> {
             None => &default,
         };
         if !install.is_empty() {
-            self.install_package(bench, &steps, install).await?;
+            self.install_package(builder, &steps, install).await?;
         }
         for script in &self.recipe.after_install {
             let mut command = Command::shell(script.clone());
@@ -330,26 +334,26 @@ impl<'a> Build<'a> {
             // What the steps changed in tracked files was for them alone.
             self.timed(
                 "unpack the code",
-                bench.sandbox.unpack(workspace, &self.source.archive),
+                builder.sandbox.unpack(workspace, &self.source.archive),
             )
             .await?;
         }
-        self.compile(bench, &steps).await?;
+        self.compile(builder, &steps).await?;
         Ok(Environment {
             saved: self.plan.environment.clone(),
             recipe: self.recipe.clone(),
             origin: origin.to_owned(),
-            python: PathBuf::from(&bench.python),
+            python: PathBuf::from(&builder.python),
             // Asked when it is verified.
             python_version: String::new(),
             base_archive,
-            env: self.lasting(bench),
+            env: self.lasting(builder),
             log: self.log.path.clone(),
             cached: false,
             seconds: 0.0,
-            packages: bench.packages().await?,
+            packages: builder.packages().await?,
             notes: Vec::new(),
-            paths: bench.paths.clone(),
+            paths: builder.paths.clone(),
             tests: None,
             // Asked when it is saved.
             bytes: None,
@@ -387,9 +391,9 @@ impl<'a> Build<'a> {
 
     /// Bytecode that is checked by content: a file that is changed within a second and keeps its size is never taken
     /// for the old one.
-    async fn compile(&self, bench: &Bench, steps: &Steps<'_>) -> Result<()> {
-        let python = quote(&bench.python);
-        let workspace = quote(&text(&bench.paths.workspace));
+    async fn compile(&self, builder: &BuildSandbox, steps: &Steps<'_>) -> Result<()> {
+        let python = quote(&builder.python);
+        let workspace = quote(&text(&builder.paths.workspace));
         let mode = if self.uv_compiles() {
             "--invalidation-mode checked-hash"
         } else {
@@ -400,7 +404,7 @@ impl<'a> Build<'a> {
         } else {
             format!(
                 "{python} -m compileall -q {} >/dev/null 2>&1; ",
-                quote(&text(&bench.paths.environment.join("lib")))
+                quote(&text(&builder.paths.environment.join("lib")))
             )
         };
         // Files for other Pythons and broken test data do not compile: no matter. The files that root made are given
@@ -425,25 +429,25 @@ impl<'a> Build<'a> {
         done
     }
 
-    fn steps<'b>(&'b self, bench: &'b Bench) -> Steps<'b> {
+    fn steps<'b>(&'b self, builder: &'b BuildSandbox) -> Steps<'b> {
         Steps {
-            sandbox: bench.sandbox.as_ref(),
+            sandbox: builder.sandbox.as_ref(),
             log: self.log,
             progress: self.progress,
-            env: bench.env.clone(),
+            env: builder.env.clone(),
             deadline: self.settings.step_deadline,
             egress: Some(self.egress),
         }
     }
 
     /// What every later process gets: the recipe's variables, and the PATH if the interpreter is not on it anyway.
-    fn lasting(&self, bench: &Bench) -> BTreeMap<String, String> {
+    fn lasting(&self, builder: &BuildSandbox) -> BTreeMap<String, String> {
         let mut env = self.recipe.env.clone();
         for service in &self.recipe.services {
             env.extend(service.env.clone());
         }
         if self.recipe.image.is_some()
-            && let Some(path) = bench.env.get("PATH")
+            && let Some(path) = builder.env.get("PATH")
         {
             env.entry("PATH".to_owned()).or_insert_with(|| path.clone());
         }
@@ -451,13 +455,13 @@ impl<'a> Build<'a> {
     }
 
     /// Takes the tools away and saves the state, or stops if the work failed.
-    async fn finish<T>(&self, bench: Bench, done: Result<T>, name: &str) -> Result<T> {
+    async fn finish<T>(&self, builder: BuildSandbox, done: Result<T>, name: &str) -> Result<T> {
         let done = match done {
             Ok(value) => {
-                let clean = Command::new(["rm", "-rf", &text(&bench.tools)]);
-                match output(bench.sandbox.as_ref(), &clean, Duration::from_secs(120)).await {
+                let clean = Command::new(["rm", "-rf", &text(&builder.tools)]);
+                match output(builder.sandbox.as_ref(), &clean, Duration::from_secs(120)).await {
                     Ok(_) => self
-                        .timed("save the state", bench.sandbox.save(name))
+                        .timed("save the state", builder.sandbox.save(name))
                         .await
                         .map(|()| value),
                     Err(error) => Err(error),
@@ -465,7 +469,7 @@ impl<'a> Build<'a> {
             }
             Err(error) => Err(error),
         };
-        let stopped = bench.sandbox.stop().await;
+        let stopped = builder.sandbox.stop().await;
         let value = done?;
         stopped?;
         Ok(value)

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::Environment;
-use super::bench::Bench;
+use super::build_sandbox::BuildSandbox;
 use super::layers::Build;
 use super::steps::{Steps, text};
 use crate::error::{ErrorKind, SandboxError};
@@ -24,15 +24,19 @@ fn folder(paths: &Paths, service: &Service) -> PathBuf {
 
 impl Build<'_> {
     /// One virtual environment each.
-    pub(super) async fn install_services(&self, bench: &Bench, steps: &Steps<'_>) -> Result<()> {
+    pub(super) async fn install_services(
+        &self,
+        builder: &BuildSandbox,
+        steps: &Steps<'_>,
+    ) -> Result<()> {
         for service in &self.recipe.services {
-            let folder = folder(&bench.paths, service);
+            let folder = folder(&builder.paths, service);
             let name = &service.name;
             let base = match &self.recipe.image {
-                Some(_) => bench.python.clone(),
+                Some(_) => builder.python.clone(),
                 None => {
                     let of_the_tests = "import os, sys; print(os.path.realpath(sys.executable))";
-                    let ask = Command::new([&bench.python, "-c", of_the_tests]);
+                    let ask = Command::new([&builder.python, "-c", of_the_tests]);
                     steps
                         .run("find the interpreter", &ask)
                         .await?
@@ -40,7 +44,7 @@ impl Build<'_> {
                         .to_owned()
                 }
             };
-            let venv = bench.uv([
+            let venv = builder.uv([
                 "venv",
                 "--quiet",
                 "--no-project",
@@ -66,7 +70,10 @@ impl Build<'_> {
             }
             arguments.extend(service.requirements.iter().cloned());
             steps
-                .run(&format!("install the service {name}"), &bench.uv(arguments))
+                .run(
+                    &format!("install the service {name}"),
+                    &builder.uv(arguments),
+                )
                 .await?;
         }
         Ok(())

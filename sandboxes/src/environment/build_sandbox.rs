@@ -18,7 +18,7 @@ const PROGRAM: &str = "/opt/testwright-uv";
 const PUBLISHED: &str = "/opt/miniconda3/envs/testbed/bin/python";
 
 /// A sandbox that was made ready for building.
-pub(super) struct Bench {
+pub(super) struct BuildSandbox {
     pub sandbox: Box<dyn Sandbox>,
     pub paths: Paths,
     pub env: BTreeMap<String, String>,
@@ -44,7 +44,7 @@ struct Found {
 }
 
 impl Build<'_> {
-    pub async fn bench(&self, start: Start) -> Result<Bench> {
+    pub async fn build_sandbox(&self, start: Start) -> Result<BuildSandbox> {
         let program = self.program().await?;
         let port = match self.backend.own_loopback() {
             true => None,
@@ -70,7 +70,7 @@ impl Build<'_> {
             .timed("start a sandbox", self.backend.start(&spec))
             .await?;
         match self.equip(sandbox.as_ref(), port.as_ref()).await {
-            Ok(found) => Ok(Bench {
+            Ok(found) => Ok(BuildSandbox {
                 sandbox,
                 paths: found.paths,
                 env: found.env,
@@ -248,7 +248,7 @@ fn path_alone(env: &BTreeMap<String, String>) -> BTreeMap<String, String> {
         .collect()
 }
 
-impl Bench {
+impl BuildSandbox {
     pub fn uv<S: Into<String>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         Command::new(std::iter::once(self.uv.clone()).chain(arguments.into_iter().map(Into::into)))
     }
