@@ -7,20 +7,20 @@
 //! more than they may.
 
 mod build_sandbox;
+mod cache_keys;
 mod editable;
 mod eviction;
-mod hints;
+mod failure_hints;
 mod install;
-mod keys;
 mod layers;
 mod lease;
 mod log;
 mod records;
 mod requirements;
+mod scm_version;
 mod services;
 mod steps;
 mod verify;
-mod version;
 
 pub use records::kept_bytes;
 pub(crate) use steps::secret;
@@ -204,7 +204,7 @@ pub async fn prepare(
         Some(name) => Some(backend.image_digest(name).await?),
         None => None,
     };
-    let plan = keys::plan(backend, source, recipe, origin, image.as_deref())?;
+    let plan = cache_keys::plan(backend, source, recipe, origin, image.as_deref())?;
     let folder = settings.cache.join("environments");
     crate::private::create_closed(&folder)?;
     let record = records::path(&folder, &plan.environment);
@@ -247,7 +247,7 @@ pub async fn prepare(
 async fn complete(
     environment: &mut Environment,
     backend: &dyn Backend,
-    plan: &keys::Plan,
+    plan: &cache_keys::Plan,
 ) -> Result<()> {
     environment.bytes = Some(backend.saved_bytes(&environment.saved).await?);
     environment.dependencies = plan.dependencies.clone();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::build_sandbox::BuildSandbox;
-use super::keys::Plan;
+use super::cache_keys::Plan;
 use super::lease::Lease;
 use super::log::Log;
 use super::records::{self, Layer};

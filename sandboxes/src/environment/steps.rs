@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::log::{Lines, Log};
-use super::{Event, Progress, hints};
+use super::{Event, Progress, failure_hints};
 use crate::egress::Egress;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Process, Result, Sandbox};
@@ -117,7 +117,7 @@ impl Steps<'_> {
         let message = format!("build the environment: {what}{tail}\n  the whole log: {log}");
         SandboxError {
             log: Some(self.log.path.clone()),
-            ..SandboxError::new(ErrorKind::Build, message).hint(hints::hint(text))
+            ..SandboxError::new(ErrorKind::Build, message).hint(failure_hints::hint(text))
         }
     }
 

@@ -4,7 +4,7 @@ use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
 
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Version {
+pub(super) struct ScmVersion {
     /// `None`: nothing in the code asks git, or git has no tag.
     pub version: Option<String>,
     /// The package's name in setup.cfg or pyproject, as setuptools_scm wants it in a variable.
@@ -12,9 +12,9 @@ pub(super) struct Version {
 }
 
 /// What setuptools_scm would say for `git describe`, if the code uses it, pbr or versioneer.
-pub(super) fn from_git(source: &Source, tree: &Tree) -> Result<Version> {
+pub(super) fn from_git(source: &Source, tree: &Tree) -> Result<ScmVersion> {
     let Some(version) = source.describe.as_deref().and_then(guess_next) else {
-        return Ok(Version::default());
+        return Ok(ScmVersion::default());
     };
     let mut text = String::new();
     for path in ["pyproject.toml", "setup.cfg", "setup.py"] {
@@ -30,7 +30,7 @@ pub(super) fn from_git(source: &Source, tree: &Tree) -> Result<Version> {
         "versioningit",
     ];
     if !signs.iter().any(|sign| text.contains(sign)) {
-        return Ok(Version::default());
+        return Ok(ScmVersion::default());
     }
     let name = text.lines().find_map(|line| {
         let (key, value) = line.split_once('=')?;
@@ -41,13 +41,13 @@ pub(super) fn from_git(source: &Source, tree: &Tree) -> Result<Version> {
                 .all(|c| c.is_alphanumeric() || "-_.".contains(c));
         (key.trim() == "name" && plain).then(|| value.to_uppercase().replace(['-', '.'], "_"))
     });
-    Ok(Version {
+    Ok(ScmVersion {
         version: Some(version),
         variable: name.map(|name| format!("SETUPTOOLS_SCM_PRETEND_VERSION_FOR_{name}")),
     })
 }
 
-impl Version {
+impl ScmVersion {
     /// Variables for the step that installs the package. The general one also reaches packages that are built from
     /// their sources in the same step, and gives them a wrong version: then it is left out.
     pub fn variables(&self, general: bool) -> Vec<(String, String)> {

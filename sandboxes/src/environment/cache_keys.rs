@@ -3,7 +3,7 @@
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{editable, requirements, version};
+use super::{editable, requirements, scm_version};
 use crate::recipe::{Recipe, resolution_date};
 use crate::repository::{Source, Tree};
 use crate::sandbox::{Backend, Result};
@@ -18,7 +18,7 @@ pub(super) struct Plan {
     /// As of when packages are resolved.
     pub date: Option<String>,
     pub requirements: requirements::Requirements,
-    pub version: version::Version,
+    pub version: scm_version::ScmVersion,
     pub editable: editable::Editable,
     /// The recipe was found by looking at the repository, so parts of it may be wrong.
     pub guessed: bool,
@@ -34,7 +34,7 @@ pub(super) fn plan(
     let tree: Tree = source.tree()?;
     let date = resolution_date(recipe, source);
     let requirements = requirements::gather(recipe, &tree, date.as_deref())?;
-    let version = version::from_git(source, &tree)?;
+    let version = scm_version::from_git(source, &tree)?;
     let mut dependencies = json!({
             "format": FORMAT,
             "layout": backend.layout(),
