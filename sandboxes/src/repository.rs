@@ -11,21 +11,21 @@
 mod address;
 mod apply;
 mod archive;
-mod base;
-mod changed;
+mod archive_cache;
 mod clone;
 mod config;
+mod derived_source;
 mod discover;
 mod git;
 mod git_files;
 mod isolated;
-mod kept;
 mod limits;
-mod locate;
 mod object_hash;
 mod objects;
 mod patch;
+mod patch_base;
 mod process;
+mod resolve;
 mod snapshot;
 mod status;
 #[cfg(test)]
@@ -38,11 +38,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 pub use apply::{Applied, How, apply};
-pub use base::{File, FileKind, Files};
-pub(crate) use kept::{Held, make_room};
+pub(crate) use archive_cache::{ArchiveLease, make_room};
 #[cfg(fuzzing)]
 pub use patch::touched;
 pub use patch::{apply_check, header_path};
+pub use patch_base::{File, FileKind, Files};
 pub use tree::Tree;
 
 use crate::sandbox::Result;
@@ -66,7 +66,7 @@ pub struct Source {
     pub notes: Vec<String>,
     /// Keeps the archive in the cache.
     #[serde(skip)]
-    pub(crate) held: Option<Held>,
+    pub(crate) held: Option<ArchiveLease>,
 }
 
 /// How a repository is opened.
@@ -139,7 +139,7 @@ pub fn open(
     cache: &Path,
     options: &OpenOptions,
 ) -> Result<Repository> {
-    locate::open(location, revision, cache, options)
+    resolve::open(location, revision, cache, options)
 }
 
 impl Repository {
@@ -172,11 +172,11 @@ impl Source {
         files: &BTreeMap<String, Option<Vec<u8>>>,
         cache: &Path,
     ) -> Result<Source> {
-        changed::with_contents(self, files, cache)
+        derived_source::with_contents(self, files, cache)
     }
 
     /// The same for files that a patch has left, with their kinds.
     pub fn with_files(&self, files: &Files, cache: &Path) -> Result<Source> {
-        changed::with_files(self, files, cache)
+        derived_source::with_files(self, files, cache)
     }
 }

@@ -4,8 +4,8 @@
 //! GNU `patch` and some fuzz. How it went is told, because the two judge differently what applies.
 
 use super::Tree;
-use super::base::{Base, File, FileKind, Files, is_plain, read_folder};
 use super::patch::{bounded, git_apply, materialise, refused, touched};
+use super::patch_base::{Base, File, FileKind, Files, is_plain, read_folder};
 use crate::error::{ErrorKind, SandboxError};
 use crate::programs;
 use crate::sandbox::Result;

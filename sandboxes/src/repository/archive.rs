@@ -11,11 +11,11 @@ use std::time::Instant;
 
 use sha2::{Digest, Sha256};
 
-use super::base::is_plain;
 use super::clone::{fetch_blobs, hex};
 use super::git::{Git, failed, not_started};
 use super::object_hash::{Hashed, ObjectHash, check_tree};
-use super::{Repository, Source, kept, limits, process};
+use super::patch_base::is_plain;
+use super::{Repository, Source, archive_cache, limits, process};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
@@ -59,7 +59,7 @@ pub(super) fn source(repository: &Repository) -> Result<Source> {
     let known = record.as_ref().and_then(|path| std::fs::read(path).ok());
     let known = known.and_then(|text| serde_json::from_slice::<Source>(&text).ok());
     let held = match &known {
-        Some(source) => kept::hold(&source.archive)?,
+        Some(source) => archive_cache::hold(&source.archive)?,
         None => None,
     };
     let found = match (known, held) {
@@ -121,7 +121,7 @@ fn make(repository: &Repository, folder: &Path) -> Result<(Source, bool)> {
     if !submodules.is_empty() {
         notes.push(format!("submodules are left empty: {}", few(&submodules)));
     }
-    let mut held = kept::hold(&archive)?;
+    let mut held = archive_cache::hold(&archive)?;
     if held.is_none() {
         let written = write(git, &repository.tree, &entries, time, folder)?;
         missing = written.missing;
@@ -162,7 +162,7 @@ fn make(repository: &Repository, folder: &Path) -> Result<(Source, bool)> {
             .file
             .persist(&archive)
             .map_err(|e| SandboxError::from(e.error))?;
-        held = kept::hold(&archive)?;
+        held = archive_cache::hold(&archive)?;
     }
     // What was noticed about large files lies beside the archive.
     let noted = std::fs::read_to_string(archive.with_extension("notes")).unwrap_or_default();

@@ -10,8 +10,8 @@ use super::address::{protocols, split_credentials};
 use super::discover::{discover, is_hash};
 use super::git::{Git, Remote};
 use super::isolated::{self, Isolated, isolate};
-use super::locate::resolve;
 use super::process::Said;
+use super::resolve::resolve;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use super::base::{Base, Files};
 use super::git::Git;
+use super::patch_base::{Base, Files};
 use super::process::{self, Bounds, Said};
 use super::{Source, limits};
 use crate::error::ErrorKind;

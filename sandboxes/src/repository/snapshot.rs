@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::archive::too_large;
 use super::git::{Git, failed};
-use super::locate::folder_name;
 use super::process::{self, Bounds};
+use super::resolve::folder_name;
 use super::{Repository, isolated, limits};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;

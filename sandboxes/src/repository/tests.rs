@@ -456,10 +456,10 @@ fn names_come_from_remotes() {
         ("/mirrors/psf+requests/repo", "psf/requests"),
         ("file:///mirrors/psf+requests/repo/", "psf/requests"),
     ] {
-        assert_eq!(locate::name_of(url, "x"), name, "{url}");
+        assert_eq!(resolve::name_of(url, "x"), name, "{url}");
     }
-    assert!(locate::is_url("git@github.com:psf/requests.git"));
-    assert!(!locate::is_url("a/b:c"));
+    assert!(resolve::is_url("git@github.com:psf/requests.git"));
+    assert!(!resolve::is_url("a/b:c"));
 }
 
 /// As if it had not been used for so long.

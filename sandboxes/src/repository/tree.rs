@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::kept::{self, Held};
+use super::archive_cache::{self, ArchiveLease};
 use super::limits;
 use crate::sandbox::Result;
 
@@ -13,7 +13,7 @@ use crate::sandbox::Result;
 #[derive(Debug)]
 pub struct Tree {
     archive: PathBuf,
-    _held: Option<Held>,
+    _held: Option<ArchiveLease>,
     entries: BTreeMap<String, Place>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Place {
 impl Tree {
     pub fn open(archive: &Path) -> Result<Tree> {
         let mut entries = BTreeMap::new();
-        let held = kept::hold(archive)?;
+        let held = archive_cache::hold(archive)?;
         let mut tar = tar::Archive::new(File::open(archive)?);
         for entry in tar.entries_with_seek()? {
             let entry = entry?;

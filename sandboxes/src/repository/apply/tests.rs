@@ -292,7 +292,7 @@ fn modes_links_and_bytes() {
     let tree = new.tree().unwrap();
     for (path, file) in &changed {
         assert_eq!(
-            &super::super::base::in_tree(&tree, path).unwrap(),
+            &super::super::patch_base::in_tree(&tree, path).unwrap(),
             file,
             "{path}"
         );
@@ -375,7 +375,7 @@ fn a_changed_source_is_another() {
     place.git(&["commit", "-q", "-a", "-m", "mode"]);
     let changed = place.source().with_changes(&run, &place.cache()).unwrap();
     assert_eq!(
-        super::super::base::in_tree(&changed.tree().unwrap(), "run.sh").unwrap(),
+        super::super::patch_base::in_tree(&changed.tree().unwrap(), "run.sh").unwrap(),
         file("#!/bin/dash\n", FileKind::Executable)
     );
 }

@@ -15,19 +15,19 @@ const RECENT: Duration = Duration::from_secs(3600);
 
 /// An archive is not removed while this, or a clone of it, lives: a lock of the kernel on the file.
 #[derive(Debug, Clone)]
-pub(crate) struct Held {
+pub(crate) struct ArchiveLease {
     _file: Arc<File>,
 }
 
 /// Says nothing about what a source is.
-impl PartialEq for Held {
-    fn eq(&self, _: &Held) -> bool {
+impl PartialEq for ArchiveLease {
+    fn eq(&self, _: &ArchiveLease) -> bool {
         true
     }
 }
 
 /// Uses an archive now; `None` if it is not there.
-pub(super) fn hold(archive: &Path) -> Result<Option<Held>> {
+pub(super) fn hold(archive: &Path) -> Result<Option<ArchiveLease>> {
     let file = match File::open(archive) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -39,7 +39,7 @@ pub(super) fn hold(archive: &Path) -> Result<Option<Held>> {
     if found.is_ok_and(|found| (found.dev(), found.ino()) == (held.dev(), held.ino())) {
         // Somebody else's file cannot be touched; that it was used is a hint and no more.
         let _ = file.set_modified(SystemTime::now());
-        return Ok(Some(Held {
+        return Ok(Some(ArchiveLease {
             _file: Arc::new(file),
         }));
     }

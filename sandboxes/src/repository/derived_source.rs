@@ -9,9 +9,9 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::archive::make_readable;
-use super::base::{File, FileKind, Files, in_tree, is_plain};
 use super::clone::hex;
-use super::{Source, Tree, kept};
+use super::patch_base::{File, FileKind, Files, in_tree, is_plain};
+use super::{Source, Tree, archive_cache};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
@@ -55,7 +55,7 @@ fn make(source: &Source, tree: &Tree, mut files: Files, cache: &Path) -> Result<
     let folder = cache.join("sources");
     crate::private::create_closed(&folder)?;
     let archive = folder.join(format!("{}.tar", &digest[..32]));
-    let mut held = kept::hold(&archive)?;
+    let mut held = archive_cache::hold(&archive)?;
     if held.is_none() {
         let aside = tempfile::NamedTempFile::new_in(&folder)?;
         write(source, &files, aside.as_file())?;
@@ -63,7 +63,7 @@ fn make(source: &Source, tree: &Tree, mut files: Files, cache: &Path) -> Result<
         aside
             .persist(&archive)
             .map_err(|e| SandboxError::from(e.error))?;
-        held = kept::hold(&archive)?;
+        held = archive_cache::hold(&archive)?;
     }
     Ok(Source {
         archive,
