@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use testwright_fuzz::{folder, texts};
-use testwright_sandboxes::repository::{Files, How, Tree, apply};
+use testwright_sandboxes::repository::{ApplyMethod, Files, Tree, apply};
 use testwright_tools::tools::submission::Change;
 use testwright_tools::workspace::{Changed, patch};
 
@@ -48,7 +48,7 @@ fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
     }]);
     let applied = apply(&tree, &Files::new(), &written).expect("git runs");
     let applied = applied.unwrap_or_else(|reason| panic!("{reason}\n{written}"));
-    assert_eq!(applied.how, How::Exactly, "{written}");
+    assert_eq!(applied.how, ApplyMethod::Exactly, "{written}");
     let file = applied.files.get(&name).and_then(Option::as_ref);
     assert_eq!(file.map(|file| file.content.as_slice()), Some(second), "{written}");
 });

@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub use apply::{Applied, How, apply};
+pub use apply::{Applied, ApplyMethod, apply};
 pub(crate) use archive_cache::{ArchiveLease, make_room};
 #[cfg(fuzzing)]
 pub use patch::touched;

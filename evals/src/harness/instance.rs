@@ -4,7 +4,7 @@ use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::environment::{self, Environment, Event};
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::recipe;
-use testwright_sandboxes::repository::{self, Applied, Files, How, Source, Tree};
+use testwright_sandboxes::repository::{self, Applied, ApplyMethod, Files, Source, Tree};
 use testwright_tools::workspace::Layout;
 
 use super::changed_lines::ChangedLines;
@@ -148,7 +148,7 @@ impl Harness {
         if patch.trim().is_empty() {
             return Ok(Applied {
                 files: Files::new(),
-                how: How::Exactly,
+                how: ApplyMethod::Exactly,
                 notes: Vec::new(),
             });
         }

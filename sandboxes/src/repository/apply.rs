@@ -18,13 +18,13 @@ mod tests;
 pub struct Applied {
     /// The files that differ from those before, as they are now.
     pub files: Files,
-    pub how: How,
+    pub how: ApplyMethod,
     /// What was done to make it apply, e.g. with how much fuzz.
     pub notes: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum How {
+pub enum ApplyMethod {
     /// `git apply`.
     Exactly,
     /// `git apply` once the carriage returns at its line ends were taken away.
@@ -54,20 +54,26 @@ pub fn apply(
         notes.push("the patch's last line had no end".to_owned());
     }
     let paths = touched(&text);
-    let attempt = |how: How, patch: &str| -> Result<std::result::Result<Applied, String>> {
+    let attempt = |how: ApplyMethod, patch: &str| -> Result<std::result::Result<Applied, String>> {
         let folder = tempfile::tempdir()?;
         if let Err(reason) = materialise(&base, &text, folder.path())? {
             return Ok(Err(reason));
         }
         let before = read_folder(folder.path())?;
         let notes = match how {
-            How::WithFuzz => fuzzy(folder.path(), patch)?,
-            How::IgnoringWhitespace => git_apply(folder.path(), patch, &["--ignore-whitespace"])?
-                .map(|()| vec!["differences in whitespace were ignored".to_owned()]),
-            How::WithoutCarriageReturns => git_apply(folder.path(), patch, &[])?.map(|()| {
-                vec!["carriage returns at the ends of the patch's lines were ignored".to_owned()]
-            }),
-            How::Exactly => git_apply(folder.path(), patch, &[])?.map(|()| Vec::new()),
+            ApplyMethod::WithFuzz => fuzzy(folder.path(), patch)?,
+            ApplyMethod::IgnoringWhitespace => {
+                git_apply(folder.path(), patch, &["--ignore-whitespace"])?
+                    .map(|()| vec!["differences in whitespace were ignored".to_owned()])
+            }
+            ApplyMethod::WithoutCarriageReturns => {
+                git_apply(folder.path(), patch, &[])?.map(|()| {
+                    vec![
+                        "carriage returns at the ends of the patch's lines were ignored".to_owned(),
+                    ]
+                })
+            }
+            ApplyMethod::Exactly => git_apply(folder.path(), patch, &[])?.map(|()| Vec::new()),
         };
         let notes = match notes {
             Ok(notes) => notes,
@@ -77,7 +83,7 @@ pub fn apply(
         match files.keys().find(|path| !is_plain(path)) {
             Some(path) => Ok(Err(format!("invalid path '{path}'"))),
             // It passes over what it cannot read.
-            None if files.is_empty() && how == How::WithFuzz => {
+            None if files.is_empty() && how == ApplyMethod::WithFuzz => {
                 Ok(Err("nothing to be applied was found".to_owned()))
             }
             None => Ok(Ok(Applied { files, how, notes })),
@@ -88,17 +94,17 @@ pub fn apply(
         Ok(Ok(Applied { notes, ..applied }))
     };
 
-    let reason = match attempt(How::Exactly, &text)? {
+    let reason = match attempt(ApplyMethod::Exactly, &text)? {
         Ok(applied) => return told(applied),
         Err(reason) => reason,
     };
     if has_carriage_returns(&text) {
         let plain = text.replace("\r\n", "\n");
-        if let Ok(applied) = attempt(How::WithoutCarriageReturns, &plain)? {
+        if let Ok(applied) = attempt(ApplyMethod::WithoutCarriageReturns, &plain)? {
             return told(applied);
         }
     }
-    if let Ok(applied) = attempt(How::IgnoringWhitespace, &text)? {
+    if let Ok(applied) = attempt(ApplyMethod::IgnoringWhitespace, &text)? {
         return told(applied);
     }
     // git has refused these for what they are; `patch` is less careful.
@@ -121,7 +127,7 @@ pub fn apply(
     if careful || through_link()? {
         return Ok(Err(reason));
     }
-    match attempt(How::WithFuzz, &text) {
+    match attempt(ApplyMethod::WithFuzz, &text) {
         Ok(Ok(applied)) => told(applied),
         Ok(Err(_)) => Ok(Err(reason)),
         Err(error) if error.kind == ErrorKind::Unavailable => {

@@ -83,7 +83,10 @@ impl Place {
 
     fn exactly(&self, patch: &str) -> Files {
         let applied = self.apply(patch).unwrap();
-        assert_eq!((applied.how, applied.notes), (How::Exactly, Vec::new()));
+        assert_eq!(
+            (applied.how, applied.notes),
+            (ApplyMethod::Exactly, Vec::new())
+        );
         applied.files
     }
 }
@@ -118,7 +121,7 @@ fn a_clean_patch_applies_exactly() {
     let patch = "--- a/a.py\n+++ b/a.py\n@@ -6,3 +6,2 @@\n six\n-six and a half\n seven\n\
                  --- a/new.py\n+++ b/new.py\n@@ -1 +1 @@\n-n\n+m\n";
     let after = apply(&tree, &before, patch).unwrap().unwrap();
-    assert_eq!(after.how, How::Exactly);
+    assert_eq!(after.how, ApplyMethod::Exactly);
     assert_eq!(
         after.files,
         files([("a.py", plain(TEN)), ("new.py", plain("m\n"))])
@@ -144,7 +147,7 @@ fn headers_and_text_around_them() {
     assert_eq!(place.exactly(&fenced), wanted);
 
     let cut = place.apply(PATCH.trim_end_matches('\n')).unwrap();
-    assert_eq!((cut.files, cut.how), (wanted, How::Exactly));
+    assert_eq!((cut.files, cut.how), (wanted, ApplyMethod::Exactly));
     assert_eq!(cut.notes, ["the patch's last line had no end"]);
 
     for nothing in ["", " \n", "no patch at all", "diff --git a/a.py b/a.py\n"] {
@@ -158,7 +161,7 @@ fn line_ends() {
     // A patch with carriage returns on a file without.
     let applied = place.apply(&PATCH.replace('\n', "\r\n")).unwrap();
     assert_eq!(applied.files, files([("a.py", plain(patched()))]));
-    assert_eq!(applied.how, How::WithoutCarriageReturns);
+    assert_eq!(applied.how, ApplyMethod::WithoutCarriageReturns);
     assert_eq!(applied.notes.len(), 1);
     // A file with them: the patch as git writes it, and one that lost them.
     let dos = patched().replace('\n', "\r\n");
@@ -167,7 +170,7 @@ fn line_ends() {
     assert!(patch.contains("+six and a half\r\n"));
     assert_eq!(place.exactly(&patch), files([("dos.txt", plain(&dos))]));
     let applied = place.apply(&patch.replace('\r', "")).unwrap();
-    assert_eq!(applied.how, How::IgnoringWhitespace);
+    assert_eq!(applied.how, ApplyMethod::IgnoringWhitespace);
     assert_eq!(
         applied.files,
         files([("dos.txt", plain(dos.replace("half\r\n", "half\n")))])
@@ -193,7 +196,7 @@ fn whitespace_and_fuzz() {
         "--- a/dir/with blank.py\n+++ b/dir/with blank.py\n@@ -1 +1,2 @@\n x   = 1\n+y = 2\n";
     assert!(apply_check(&place.source(), spaced).unwrap().is_err());
     let applied = place.apply(spaced).unwrap();
-    assert_eq!(applied.how, How::IgnoringWhitespace);
+    assert_eq!(applied.how, ApplyMethod::IgnoringWhitespace);
     assert_eq!(
         applied.files,
         files([("dir/with blank.py", plain("x = 1\ny = 2\n"))])
@@ -202,7 +205,7 @@ fn whitespace_and_fuzz() {
 
     let fuzzy = PATCH.replace(" four\n", " quatre\n");
     let applied = place.apply(&fuzzy).unwrap();
-    assert_eq!(applied.how, How::WithFuzz);
+    assert_eq!(applied.how, ApplyMethod::WithFuzz);
     assert_eq!(applied.files, files([("a.py", plain(patched()))]));
     assert!(
         applied.notes[0].contains("with fuzz"),
