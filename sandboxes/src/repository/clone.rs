@@ -10,7 +10,7 @@ use super::address::{protocols, split_credentials};
 use super::discover::{discover, is_hash};
 use super::git::{Git, Remote};
 use super::isolated::{self, Isolated, isolate};
-use super::process::Said;
+use super::process::GitOutput;
 use super::resolve::resolve;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
@@ -142,7 +142,7 @@ fn fetch(git: &Git, url: &str, refspecs: &[&str]) -> Result<()> {
 
 /// `git fetch`. What a `file:` address leads to is a stranger's repository, and git would read its configuration: a git
 /// folder of ours stands for it.
-fn ask(git: &Git, url: &str, arguments: &[&str], input: &[u8]) -> Result<Said> {
+fn ask(git: &Git, url: &str, arguments: &[&str], input: &[u8]) -> Result<GitOutput> {
     let Some(isolated) = stand_in(git, url)? else {
         return git.fetch(arguments, input);
     };
@@ -180,7 +180,7 @@ fn stand_in(git: &Git, url: &str) -> Result<Option<Isolated>> {
 }
 
 /// Why a remote did not answer, in words.
-fn refused(git: &Git, url: &str, said: &Said) -> SandboxError {
+fn refused(git: &Git, url: &str, said: &GitOutput) -> SandboxError {
     let text = said.stderr.to_lowercase();
     let any = |words: &[&str]| words.iter().any(|w| text.contains(w));
     let last = said

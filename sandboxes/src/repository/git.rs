@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::limits;
-use super::process::{self, Bounds, Said};
+use super::process::{self, Bounds, GitOutput};
 use crate::error::{ErrorKind, SandboxError};
 use crate::programs;
 use crate::sandbox::Result;
@@ -220,7 +220,7 @@ impl Git {
         &self,
         arguments: impl IntoIterator<Item = S>,
         input: &[u8],
-    ) -> Result<Said> {
+    ) -> Result<GitOutput> {
         let mut command = self.command();
         let arguments: Vec<_> = arguments.into_iter().collect();
         command.args(&arguments);
@@ -236,7 +236,7 @@ impl Git {
         &self,
         arguments: impl IntoIterator<Item = S>,
         input: &[u8],
-    ) -> Result<Said> {
+    ) -> Result<GitOutput> {
         let mut command = self.network();
         command
             .args(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"])

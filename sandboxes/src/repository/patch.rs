@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::git::Git;
 use super::patch_base::{Base, Files};
-use super::process::{self, Bounds, Said};
+use super::process::{self, Bounds, GitOutput};
 use super::{Source, limits};
 use crate::error::ErrorKind;
 use crate::sandbox::Result;
@@ -61,7 +61,7 @@ pub(super) fn bounded(
     command: Command,
     folder: &Path,
     patch: &str,
-) -> Result<std::result::Result<Said, String>> {
+) -> Result<std::result::Result<GitOutput, String>> {
     let bounds = Bounds {
         folder: Some((folder.to_owned(), limits::PATCHED)),
         ..Bounds::default()

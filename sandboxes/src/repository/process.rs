@@ -12,7 +12,7 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
 /// What it said.
-pub(super) struct Said {
+pub(super) struct GitOutput {
     pub ok: bool,
     pub stdout: Vec<u8>,
     pub stderr: String,
@@ -44,7 +44,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Runs it to its end. Error of kind `Input` where it goes beyond its bounds.
-pub(super) fn run(mut command: Command, input: &[u8], bounds: &Bounds) -> Result<Said> {
+pub(super) fn run(mut command: Command, input: &[u8], bounds: &Bounds) -> Result<GitOutput> {
     command
         .stdin(if input.is_empty() {
             Stdio::null()
@@ -91,7 +91,7 @@ pub(super) fn run(mut command: Command, input: &[u8], bounds: &Bounds) -> Result
         return Err(SandboxError::new(ErrorKind::Input, what));
     }
     let ok = child.wait()?.success();
-    Ok(Said {
+    Ok(GitOutput {
         ok,
         stdout: out.unwrap_or_default(),
         stderr: String::from_utf8_lossy(&said.unwrap_or_default())
