@@ -7,9 +7,9 @@
 mod builtin;
 mod detect;
 mod ini;
-mod pythons;
+mod parse;
+mod python_version;
 mod setup_py;
-mod strict;
 #[cfg(test)]
 mod tests;
 
@@ -19,9 +19,9 @@ use serde::{Deserialize, Serialize};
 
 pub use builtin::digest as built_in_digest;
 pub(crate) use detect::distribution_name;
-pub(crate) use pythons::parse as parse_python;
-pub use pythons::{KNOWN as KNOWN_PYTHONS, available as available_pythons, resolution_date};
-pub use strict::{parse, parse_table};
+pub use parse::{parse, parse_table};
+pub(crate) use python_version::parse as parse_python;
+pub use python_version::{KNOWN as KNOWN_PYTHONS, available as available_pythons, resolution_date};
 
 use crate::error::{ErrorKind, SandboxError};
 use crate::repository::{Source, Tree};
@@ -143,7 +143,7 @@ pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> 
     }
     layers.extend(overrides.keys.clone());
     for (table, place) in &layers {
-        strict::parse_table(table.clone(), place)?;
+        parse::parse_table(table.clone(), place)?;
     }
 
     let python_given =
@@ -168,7 +168,7 @@ pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> 
         origin = "image".to_owned();
     }
     for (table, place) in layers {
-        recipe = strict::lay_over(&recipe, table, &place)?;
+        recipe = parse::lay_over(&recipe, table, &place)?;
         origin = format!("{place}, over {origin}");
     }
     if let Some(python) = &overrides.python {
@@ -180,7 +180,7 @@ pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> 
             recipe.python = None;
         }
     }
-    strict::check(&recipe, &origin)?;
+    parse::check(&recipe, &origin)?;
     Ok((recipe, origin))
 }
 
@@ -193,7 +193,7 @@ fn brought(tree: &Tree) -> Result<Option<toml::Table>> {
     let Some(text) = tree.text("testwright.toml")? else {
         return Ok(None);
     };
-    strict::environment_table(&text, "testwright.toml")
+    parse::environment_table(&text, "testwright.toml")
 }
 
 /// A note where [`find`] leaves out the image that the repository names and nobody named another.

@@ -8,7 +8,7 @@ use regex::Regex;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use super::{Recipe, strict};
+use super::{Recipe, parse};
 use crate::error::{ErrorKind, SandboxError};
 use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
@@ -111,7 +111,7 @@ pub(super) fn find(source: &Source, tree: &Tree) -> Result<Option<(Recipe, Strin
         if !(whole || bare) {
             continue;
         }
-        let file: File = strict::read(text, &place)?;
+        let file: File = parse::read(text, &place)?;
         // One in a folder of its own, that is: every repository may have a setup.py.
         let telling = |f: &String| f.contains('/') && tree.contains(f);
         if bare && !whole && !file.version_files.iter().any(telling) {
@@ -154,8 +154,8 @@ fn take(
         return Ok(None);
     }
     let mut all = common.clone();
-    strict::merge(&mut all, table);
-    strict::parse_table(all, place).map(Some)
+    parse::merge(&mut all, table);
+    parse::parse_table(all, place).map(Some)
 }
 
 /// The numbers of the version that the code says it has.
@@ -228,7 +228,7 @@ mod tests {
         found.sort();
         assert_eq!(found, FILES.map(|(name, _)| name));
         for (name, text) in FILES {
-            let file: File = strict::read(text, name).unwrap();
+            let file: File = parse::read(text, name).unwrap();
             assert!(!file.versions.is_empty(), "{name}");
             for mut table in file.versions {
                 let when = table
@@ -240,8 +240,8 @@ mod tests {
                     "{name}: a table without an upper bound would claim versions that nobody tried"
                 );
                 let mut all = file.common.clone();
-                strict::merge(&mut all, table);
-                let recipe = strict::parse_table(all, name).unwrap();
+                parse::merge(&mut all, table);
+                let recipe = parse::parse_table(all, name).unwrap();
                 assert!(recipe.python.is_some(), "{name}");
             }
         }

@@ -1,12 +1,12 @@
 //! A recipe from what a repository's files tell: pyproject, setup.cfg, setup.py, tox, requirements files, CI files.
 
-mod declared;
 mod plugins;
+mod test_dependencies;
 
 use regex::Regex;
 
 use super::ini::Ini;
-use super::pythons::{Hints, choose, timestamp};
+use super::python_version::{Hints, choose, timestamp};
 use super::{MOST_BYTES, Recipe, setup_py};
 use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
@@ -54,7 +54,7 @@ pub(super) fn detect(source: &Source, tree: &Tree, pythons: &[String]) -> Result
         ..Recipe::default()
     };
     let installable = installable(&files);
-    let wanted = declared::test_requirements(tree, &files, installable, &mut from)?;
+    let wanted = test_dependencies::test_requirements(tree, &files, installable, &mut from)?;
     recipe.requirements = wanted.requirements;
     recipe.requirements_files = wanted.files;
     recipe.install = Some(if installable {

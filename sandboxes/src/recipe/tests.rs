@@ -172,8 +172,11 @@ fn specifiers_allow_what_they_say() {
         ("==3.8.*", 8, 9),
         (">=2.7, !=3.0.*, !=3.1.*", 6, 1),
     ] {
-        assert!(pythons::allows(specifier, yes), "{specifier} 3.{yes}");
-        assert!(!pythons::allows(specifier, no), "{specifier} 3.{no}");
+        assert!(
+            python_version::allows(specifier, yes),
+            "{specifier} 3.{yes}"
+        );
+        assert!(!python_version::allows(specifier, no), "{specifier} 3.{no}");
     }
 }
 

@@ -93,7 +93,7 @@ pub(super) fn check(recipe: &Recipe, place: &str) -> Result<()> {
     let input =
         |message: String| SandboxError::new(ErrorKind::Input, format!("{place}: {message}"));
     if let Some(python) = &recipe.python
-        && super::pythons::parse(python).is_none()
+        && super::python_version::parse(python).is_none()
     {
         return Err(input(format!("python is `{python}`")).hint("write it as X.Y, e.g. \"3.11\""));
     }
@@ -115,7 +115,7 @@ pub(super) fn check(recipe: &Recipe, place: &str) -> Result<()> {
     }
     if let Some(date) = &recipe.exclude_newer
         && date != "never"
-        && super::pythons::timestamp(date).is_none()
+        && super::python_version::timestamp(date).is_none()
     {
         return Err(input(format!("exclude-newer is `{date}`"))
             .hint("write a date such as \"2024-10-01\", a time such as \"2024-10-01T00:00:00Z\", or \"never\""));

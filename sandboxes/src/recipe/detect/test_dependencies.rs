@@ -9,7 +9,7 @@ use crate::repository::Tree;
 use crate::sandbox::Result;
 
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct TestDependencies {
     pub requirements: Vec<String>,
     pub files: Vec<String>,
     pub extras: Vec<String>,
@@ -31,8 +31,8 @@ pub(super) fn test_requirements(
     files: &Files,
     installable: bool,
     from: &mut Vec<String>,
-) -> Result<Wanted> {
-    let mut wanted = Wanted::default();
+) -> Result<TestDependencies> {
+    let mut wanted = TestDependencies::default();
     if installable {
         for (file, extras) in extras(files) {
             if let Some(chosen) = choose(&extras) {
@@ -255,7 +255,7 @@ fn requirements_file(tree: &Tree) -> Option<String> {
 }
 
 /// `deps` of tox's test environment; lines for one factor alone and substitutions are left out.
-fn tox(tree: &Tree, files: &Files, wanted: &mut Wanted, from: &mut Vec<String>) {
+fn tox(tree: &Tree, files: &Files, wanted: &mut TestDependencies, from: &mut Vec<String>) {
     let lines = files.tox.list("testenv", "deps");
     if lines.is_empty() {
         return;
