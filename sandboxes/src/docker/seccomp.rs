@@ -4,7 +4,6 @@
 //! Docker takes its text. Podman reads a filter from a file on its machine only (its version of Docker's API takes the
 //! text of a filter for a path), so it is written where Podman reaches it: into the user's cache folder.
 
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -51,10 +50,7 @@ fn write(folder: &Path) -> std::io::Result<PathBuf> {
     if std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
         return Ok(path);
     }
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)?;
+    crate::private::create(folder)?;
     let aside = folder.join(format!("{}.new", super::container::unique()));
     std::fs::write(&aside, text)?;
     std::fs::rename(&aside, &path)?;
