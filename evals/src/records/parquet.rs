@@ -1,6 +1,7 @@
 //! Rows of a Parquet file as JSON objects: texts, numbers, truth values, lists and structs as they are; points in time as
 //! RFC 3339 texts.
 
+mod format;
 mod limits;
 mod thrift;
 

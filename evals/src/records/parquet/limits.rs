@@ -8,14 +8,17 @@ use parquet::column::reader::ColumnReader;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
+use super::format::{FILE, PAGE};
 use super::thrift::{Reader, Result, Value};
 
 /// Bytes of all pages, unpacked, and of all texts.
 pub const BYTES: u64 = 4 << 30;
 /// Bytes of one page.
-const PAGE: u64 = 1 << 30;
-/// Values of all columns.
-const VALUES: u64 = 50_000_000;
+const PAGE_BYTES: u64 = 1 << 30;
+/// Values of all columns: as many in any file, as many in a large one, which may have one for each of its bytes.
+const VALUES: u64 = 1_000_000;
+const MOST_VALUES: u64 = 50_000_000;
+const ROWS: u64 = 1_000_000;
 /// Columns, and groups around one.
 const COLUMNS: usize = 2_000;
 const DEEPEST: usize = 16;
@@ -28,6 +31,7 @@ pub fn footer(bytes: &[u8]) -> Result<()> {
     let (rest, end) = bytes.split_last_chunk::<8>().ok_or_else(damaged)?;
     let length = u32::from_le_bytes([end[0], end[1], end[2], end[3]]) as usize;
     let begin = rest.len().checked_sub(length).ok_or_else(damaged)?;
+    Reader::new(&rest[begin..]).check(FILE)?;
     let mut reader = Reader::new(&rest[begin..]);
     let mut number = 0;
     while let Some((next, kind)) = reader.field(number)? {
@@ -74,6 +78,7 @@ fn schema(reader: &mut Reader<'_>, size: usize) -> Result<()> {
 
 /// What the pages say that they hold, and what they do. Before the library unpacks one.
 pub fn pages(bytes: &[u8], metadata: &ParquetMetaData) -> Result<()> {
+    let most_values = (bytes.len() as u64).clamp(VALUES, MOST_VALUES);
     let (mut unpacked, mut values) = (0, 0);
     for column in metadata
         .row_groups()
@@ -95,8 +100,11 @@ pub fn pages(bytes: &[u8], metadata: &ParquetMetaData) -> Result<()> {
                 .min(content.len());
             unpacked += header.unpacked.max(0).unsigned_abs();
             values += header.values.max(0).unsigned_abs();
-            if header.unpacked.max(0).unsigned_abs() > PAGE || unpacked > BYTES || values > VALUES {
-                return Err("it holds more than there is room for".to_owned());
+            if header.unpacked.max(0).unsigned_abs() > PAGE_BYTES
+                || unpacked > BYTES
+                || values > most_values
+            {
+                return Err(too_much());
             }
             if matches!(column.compression(), Compression::GZIP(_)) {
                 gzip(&content[..packed], header.unpacked.max(0).unsigned_abs())?;
@@ -104,7 +112,22 @@ pub fn pages(bytes: &[u8], metadata: &ParquetMetaData) -> Result<()> {
             rest = &content[packed..];
         }
     }
+    // The library makes a row as often as a group of them says, of no columns too.
+    let rows = metadata.row_groups().iter().map(|group| group.num_rows());
+    let rows = rows.fold(0u64, |all, rows| {
+        all.saturating_add(rows.max(0).unsigned_abs())
+    });
+    if rows > values {
+        return Err("it has fewer values than rows".to_owned());
+    }
+    if rows > ROWS {
+        return Err(too_much());
+    }
     Ok(())
+}
+
+fn too_much() -> String {
+    "it holds more than there is room for".to_owned()
 }
 
 /// The one codec whose pages are unpacked to their end, whatever their header says.
@@ -127,6 +150,7 @@ struct Header {
 impl Header {
     /// With its length.
     fn read(bytes: &[u8]) -> Result<(Header, usize)> {
+        Reader::new(bytes).check(PAGE)?;
         let mut reader = Reader::new(bytes);
         let mut header = Header::default();
         let mut number = 0;
@@ -141,7 +165,7 @@ impl Header {
                     while let Some((next, kind)) = reader.field(number)? {
                         number = next;
                         match (number, reader.value(kind)?) {
-                            (1, Value::Number(n)) => header.values = n,
+                            (1, Value::Number(n)) => header.values = header.values.max(n),
                             (_, value) => reader.pass(value, 0)?,
                         }
                     }
@@ -182,7 +206,7 @@ pub fn texts(reader: &SerializedFileReader<bytes::Bytes>, most: u64) -> Result<(
                     .map_err(wrong)?;
                 bytes += values.iter().map(|value| value.len() as u64).sum::<u64>();
                 if bytes > most {
-                    return Err("it holds more than there is room for".to_owned());
+                    return Err(too_much());
                 }
                 if records == 0 {
                     break;

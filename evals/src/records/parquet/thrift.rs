@@ -1,5 +1,7 @@
 //! Thrift's compact protocol, as far as it takes to pass over what is written in it: the library makes room for as many
-//! elements as a file says that it has.
+//! elements as a file says that it has, and reads a field as what it should hold, whatever the file says that it holds.
+
+use super::format::{Fields, Kind};
 
 /// Structs and lists inside of each other; those of Parquet are a handful deep.
 const DEEPEST: usize = 32;
@@ -81,6 +83,46 @@ impl<'a> Reader<'a> {
         Ok(Some((number, kind)))
     }
 
+    /// Passes over a struct whose fields hold what they should, in the order of their numbers: what the library, which
+    /// does not look, then reads as this does.
+    pub fn check(&mut self, fields: Fields) -> Result<()> {
+        let mut before = 0;
+        while let Some((number, kind)) = self.field(before)? {
+            if number <= before || i16::try_from(number).is_err() {
+                return Err(broken());
+            }
+            before = number;
+            let known = fields.iter().find(|(known, _)| i64::from(*known) == number);
+            match known {
+                // The value of a truth is its kind.
+                Some((_, Kind::Bool)) if matches!(kind, 1 | 2) => {}
+                Some((_, expected)) if kind == code(expected) => self.check_value(expected)?,
+                Some(_) => return Err(broken()),
+                None => {
+                    let value = self.value(kind)?;
+                    self.pass(value, 0)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_value(&mut self, expected: &Kind) -> Result<()> {
+        let code = code(expected);
+        match (expected, self.value(code)?) {
+            (Kind::Struct(fields), _) => self.check(fields),
+            // Some write an empty list without the kind of its elements.
+            (Kind::List(_), Value::List { size: 0, .. }) => Ok(()),
+            (Kind::List(element), Value::List { kind, size }) if kind == self::code(element) => {
+                (0..size).try_for_each(|_| self.check_value(element))
+            }
+            (Kind::List(_), _) => Err(broken()),
+            (Kind::I16, Value::Number(n)) if i16::try_from(n).is_err() => Err(broken()),
+            (Kind::I32, Value::Number(n)) if i32::try_from(n).is_err() => Err(broken()),
+            _ => Ok(()),
+        }
+    }
+
     /// A value, or its begin.
     pub fn value(&mut self, kind: u8) -> Result<Value<'a>> {
         Ok(match kind {
@@ -126,9 +168,11 @@ impl<'a> Reader<'a> {
                     self.pass(value, depth + 1)?;
                 }
             }
+            // Each truth in a list takes a byte, which the library does not pass over.
+            Value::List { kind: 1 | 2, size } if size > 0 => return Err(broken()),
             Value::List { kind, size } => {
                 for _ in 0..size {
-                    let value = self.element(kind)?;
+                    let value = self.value(kind)?;
                     self.pass(value, depth + 1)?;
                 }
             }
@@ -136,12 +180,19 @@ impl<'a> Reader<'a> {
         }
         Ok(())
     }
+}
 
-    /// In a list, truth values take a byte.
-    pub fn element(&mut self, kind: u8) -> Result<Value<'a>> {
-        match kind {
-            1 | 2 => self.byte().map(|_| Value::Other),
-            _ => self.value(kind),
-        }
+/// How a kind is written.
+fn code(kind: &Kind) -> u8 {
+    match kind {
+        Kind::Bool => 1,
+        Kind::Byte => 3,
+        Kind::I16 => 4,
+        Kind::I32 => 5,
+        Kind::I64 => 6,
+        Kind::Double => 7,
+        Kind::Binary => 8,
+        Kind::List(_) => 9,
+        Kind::Struct(_) => 12,
     }
 }

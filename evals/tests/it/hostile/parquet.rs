@@ -122,3 +122,49 @@ fn lists_are_as_long_as_they_say() {
         );
     }
 }
+
+/// The library reads a field as what its number says, whatever kind is written before it: here it found a list of two
+/// thousand million elements that take no bytes.
+#[test]
+fn a_page_header_holds_what_the_format_says() {
+    let bytes = include_bytes!("../../../../fuzz/corpus/parquet/page_header_of_another_kind");
+    let message = refused(bytes);
+    assert!(message.contains("damaged"), "{message}");
+}
+
+#[test]
+fn rows_have_columns() {
+    // A root without children; a group of 2^40 rows without columns.
+    let rows = [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01];
+    let end = [
+        [0x15, 0x02, 0x19, 0x1c, 0x48, 1, b's', 0x15, 0, 0, 0x16].as_slice(),
+        &rows,
+        &[0x19, 0x1c, 0x19, 0x0c, 0x16, 0, 0x16],
+        &rows,
+        &[0, 0],
+    ];
+    let message = refused(&with_end(&end.concat()));
+    assert!(message.contains("fewer values than rows"), "{message}");
+}
+
+/// Of a column that is null everywhere, a run of ten million rows takes a few bytes.
+#[test]
+fn rows_are_counted_before_they_are_made() {
+    let schema = parse_message_type("message schema { OPTIONAL INT64 a; }").unwrap();
+    let mut bytes = Vec::new();
+    let mut writer =
+        SerializedFileWriter::new(&mut bytes, Arc::new(schema), Default::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let ColumnWriter::Int64ColumnWriter(numbers) = column.untyped() else {
+        unreachable!()
+    };
+    let levels = vec![0; 10_000_000];
+    numbers.write_batch(&[], Some(&levels), None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+    assert!(bytes.len() < 100_000, "{} bytes", bytes.len());
+    let message = refused(&bytes);
+    assert!(message.contains("more than there is room for"), "{message}");
+}
