@@ -55,9 +55,8 @@ pub struct Harness {
     pub image: Option<String>,
     /// Python versions that the backend has.
     pub pythons: Vec<String>,
-    /// The toolbox program and its digest.
-    pub toolbox: &'static [u8],
-    pub toolbox_digest: String,
+    /// A program that is the toolbox by that name, whatever there is in a sandbox.
+    pub toolbox: PathBuf,
     pub limits: Limits,
     /// Longest time of one run of tests.
     pub test_time: Duration,

@@ -11,6 +11,7 @@ pub mod docker;
 pub mod egress;
 pub mod environment;
 pub mod error;
+pub mod http_client;
 pub mod local;
 pub mod private;
 pub mod programs;

@@ -12,6 +12,8 @@ use reqwest::{Client, StatusCode, Url, redirect};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use testwright_sandboxes::http_client;
+
 use super::address::Address;
 use super::{Comment, Issue, Options};
 use crate::error::{Error, Result};
@@ -159,7 +161,7 @@ struct Refusal {
 
 impl<'a> Api<'a> {
     fn new(address: &Address, options: &'a Options) -> Result<Self> {
-        let mut client = Client::builder()
+        let mut client = http_client::builder()
             .user_agent(concat!("testwright/", env!("CARGO_PKG_VERSION")))
             .redirect(redirect::Policy::none())
             .connect_timeout(Duration::from_secs(15))

@@ -11,11 +11,12 @@ use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::{Command, Process, Sandbox, SandboxError};
 use testwright_tools::config::Config;
 use testwright_tools::process::confinement::Layers;
+use testwright_tools::program::{DIGEST, NAME};
 use tokio::io::AsyncReadExt;
 
 use super::CallAnswer;
 use super::line_limit::{Exceeded, LINE, LineLimit};
-use super::program::{DIGEST, TOOLBOX};
+use super::program::toolbox;
 
 /// How long a toolbox may take to say hello: it reads the workspace first, on a machine that may be busy.
 const HELLO: Duration = Duration::from_secs(120);
@@ -87,7 +88,7 @@ impl Connection {
         })
     }
 
-    /// The toolbox in the sandbox must be the one that this program carries.
+    /// The toolbox in the sandbox must be this program.
     async fn handshake(&self) -> Result<Layers, SandboxError> {
         let answer = self
             .call("handshake", Value::Object(Default::default()), HELLO)
@@ -101,11 +102,10 @@ impl Connection {
                 .to_owned()
         };
         let (version, digest) = (said("version"), said("digest"));
-        if version != env!("CARGO_PKG_VERSION") || digest != *DIGEST {
+        if version != env!("CARGO_PKG_VERSION") || digest != DIGEST {
             return Err(self.dead(&format!(
-                "the toolbox in the sandbox is another one: version {version}, digest {digest}; expected {}, {}",
+                "the toolbox in the sandbox is another one: version {version}, digest {digest}; expected {}, {DIGEST}",
                 env!("CARGO_PKG_VERSION"),
-                *DIGEST
             )));
         }
         let layers = answer.data.get("layers").cloned().unwrap_or_default();
@@ -201,8 +201,8 @@ fn dead(what: &str, stderr: &std::sync::Mutex<Vec<u8>>) -> SandboxError {
 
 /// Puts the toolbox into a sandbox; says where.
 pub(super) async fn upload(sandbox: &dyn Sandbox) -> Result<PathBuf, SandboxError> {
-    let program = sandbox.facts().paths.private.join("toolbox");
-    sandbox.upload(&program, TOOLBOX, 0o755).await?;
+    let program = sandbox.facts().paths.private.join(NAME);
+    sandbox.upload_file(&program, toolbox()?, 0o755).await?;
     Ok(program)
 }
 

@@ -24,7 +24,7 @@ use testwright_tools::process::confinement::Layers;
 use testwright_tools::tool::{Length, MOST_DATA};
 use tokio::sync::Mutex;
 
-pub use program::{DIGEST, TOOLBOX};
+pub use program::toolbox;
 pub use state::{Contents, FileContent};
 
 use connection::Connection;

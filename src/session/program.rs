@@ -1,16 +1,18 @@
-//! The toolbox program, embedded: one file to ship, and host and sandbox never differ in version.
+//! The toolbox is this program, by another name: one file to ship, and host and sandbox never differ in version.
 
-use std::sync::LazyLock;
+use std::path::Path;
 
-use sha2::{Digest, Sha256};
+use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::error::ErrorKind;
 
-/// A static executable for the architecture that this program was built for. Not a `const`: each use would be a copy.
-pub static TOOLBOX: &[u8] = include_bytes!(env!("TESTWRIGHT_TOOLBOX"));
-
-/// SHA-256 of [`TOOLBOX`], hex.
-pub static DIGEST: LazyLock<String> = LazyLock::new(|| {
-    Sha256::digest(TOOLBOX)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
-});
+/// Where this program is, to be put into sandboxes.
+pub fn toolbox() -> Result<&'static Path, SandboxError> {
+    // Nothing of this machine is in a container.
+    if cfg!(not(target_feature = "crt-static")) {
+        let what = "this testwright is linked dynamically, and would not start in a sandbox; build it in its own folder, \
+                    or with RUSTFLAGS='-C target-feature=+crt-static' and --target host-tuple";
+        return Err(SandboxError::new(ErrorKind::System, what));
+    }
+    // Also when the file has been replaced since.
+    Ok(Path::new("/proc/self/exe"))
+}

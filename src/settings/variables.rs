@@ -60,10 +60,9 @@ const PREFIX: &str = "TESTWRIGHT_";
 
 /// Variables with our prefix that are no settings: they steer builds and tests of testwright itself, name the program
 /// `uv` or a settings file, or set the log.
-const OTHERS: [&str; 5] = [
+const OTHERS: [&str; 4] = [
     super::sources::CONFIG,
     "TESTWRIGHT_REQUIRE_DOCKER",
-    "TESTWRIGHT_TOOLBOX",
     "TESTWRIGHT_UV",
     "TESTWRIGHT_LOG",
 ];

@@ -10,7 +10,7 @@ use testwright_sandboxes::recipe;
 
 use super::{backend, build_settings, open_options};
 use crate::error::Result;
-use crate::session::{DIGEST, TOOLBOX};
+use crate::session::toolbox;
 use crate::settings::Settings;
 
 /// What no setting says.
@@ -45,8 +45,7 @@ pub async fn harness(settings: &Settings, args: HarnessArgs) -> Result<(Harness,
         python: settings.run.python.clone(),
         image: settings.run.image.clone(),
         pythons,
-        toolbox: TOOLBOX,
-        toolbox_digest: DIGEST.clone(),
+        toolbox: toolbox()?.to_owned(),
         limits: settings.limits.sandbox(),
         test_time: args.test_time,
         begun: SystemTime::now(),

@@ -10,6 +10,7 @@ mod coverage;
 pub mod leakage;
 pub mod outcomes;
 pub mod process;
+pub mod program;
 pub mod python;
 pub mod registry;
 pub mod runners;

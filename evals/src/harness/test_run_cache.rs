@@ -12,6 +12,7 @@ use testwright_sandboxes::repository::{File, FileKind, Files};
 use testwright_sandboxes::{Command, Process, Sandbox, SandboxError, Spec, Start, coverage};
 use testwright_tools::config::{Config, Runner, RunnerKind};
 use testwright_tools::outcomes::report::Report;
+use testwright_tools::program as toolbox;
 use testwright_tools::test_run::{Answer, Measure, Request};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
@@ -81,7 +82,7 @@ impl RecordKey {
     pub fn new(harness: &Harness) -> RecordKey {
         let mut key = RecordKey(Sha256::new());
         key.add(super::RUNS.as_bytes());
-        key.add(harness.toolbox_digest.as_bytes());
+        key.add(toolbox::DIGEST.as_bytes());
         key.add(harness.backend.layout().as_bytes());
         key
     }
@@ -324,8 +325,8 @@ impl Harness {
     }
 
     async fn put_toolbox(&self, sandbox: &dyn Sandbox) -> Result<PathBuf, SandboxError> {
-        let program = sandbox.facts().paths.private.join("toolbox");
-        sandbox.upload(&program, self.toolbox, 0o755).await?;
+        let program = sandbox.facts().paths.private.join(toolbox::NAME);
+        sandbox.upload_file(&program, &self.toolbox, 0o755).await?;
         Ok(program)
     }
 

@@ -85,7 +85,7 @@ impl Asker {
         Asker {
             egress,
             folder,
-            client: Client::builder().no_proxy().build().unwrap(),
+            client: crate::http_client::builder().no_proxy().build().unwrap(),
             address: variables["PIP_INDEX_URL"].clone(),
             _port: port,
         }

@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 
 use super::hosts::{Host, is_public, literal};
 use crate::error::{ErrorKind, SandboxError};
+use crate::http_client;
 use crate::sandbox::Result;
 
 /// Redirects that are followed.
@@ -113,13 +114,13 @@ impl Upstream {
             })
         };
         let mut list = Vec::new();
-        let mut builder = Client::builder()
+        let mut builder = http_client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
             .connect_timeout(CONNECT)
             .read_timeout(SILENCE);
-        let mut named = Client::builder()
+        let mut named = http_client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)

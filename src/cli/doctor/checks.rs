@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use testwright_sandboxes::{Backend, programs, recipe, uv};
+use testwright_sandboxes::{Backend, http_client, programs, recipe, uv};
 
 use super::finding::Finding;
 use super::promises;
@@ -224,7 +224,7 @@ async fn answers(settings: &Settings) -> std::result::Result<String, String> {
         .base_url
         .as_ref()
         .map_or("https://api.openai.com/v1", |url| url.reveal());
-    let client = reqwest::Client::builder()
+    let client = http_client::builder()
         .timeout(PATIENCE)
         .redirect(reqwest::redirect::Policy::none())
         .build()

@@ -14,6 +14,8 @@ use reqwest::{Certificate, Response, Url};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
+use testwright_sandboxes::http_client;
+
 use super::OpenAiSettings;
 use super::bounds::{Watch, bounded};
 use crate::model::ModelError;
@@ -189,7 +191,7 @@ enum Transport {
 
 impl Service {
     pub(super) fn new(settings: &OpenAiSettings, endpoint: &Endpoint) -> Result<Self, ModelError> {
-        let mut builder = reqwest::Client::builder()
+        let mut builder = http_client::builder()
             .user_agent(concat!("testwright/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(settings.timeout.min(Duration::from_secs(30)))
             .read_timeout(settings.timeout)

@@ -1,0 +1,159 @@
+//! `toolbox`: the tools for one workspace, as an MCP server on stdio.
+//!
+//! ```text
+//! toolbox serve --config JSON            serve until stdin closes
+//! toolbox call NAME JSON --config JSON   one call, by hand: the text on stdout, or the data with --data
+//! toolbox test                           a run of tests: a request as JSON on stdin, the answer as JSON on stdout
+//! toolbox peek                           looks for new code: a request on stdin, what was found on stdout
+//! toolbox confine --config JSON -- PROGRAM ARGUMENT…   becomes a program that cannot reach a toolbox beside it
+//! toolbox --version
+//! ```
+//!
+//! Exit codes: 0 done, whatever the tests did; 1 refused by the tool; 2 bad usage, or a bad request; 3 broken.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::config::Config;
+use crate::process::confinement;
+use crate::test_run::make_folders;
+use crate::tool::ToolError;
+use crate::workspace::Workspace;
+use crate::{leakage, process, server, test_run};
+
+/// What an executable is called that is the toolbox, whatever else it can be.
+pub const NAME: &str = "toolbox";
+
+/// SHA-256 of the sources and of the versions of all that they use: a toolbox of the same digest does the same.
+pub const DIGEST: &str = env!("TOOLBOX_DIGEST");
+
+const USAGE: &str = "usage: toolbox serve --config JSON
+       toolbox call NAME JSON --config JSON [--data]
+       toolbox test < REQUEST
+       toolbox peek < REQUEST
+       toolbox confine --config JSON -- PROGRAM ARGUMENT...
+       toolbox --version";
+
+enum Failure {
+    Usage(String),
+    Tool(ToolError),
+}
+
+impl From<ToolError> for Failure {
+    fn from(error: ToolError) -> Self {
+        Failure::Tool(error)
+    }
+}
+
+pub fn main() -> ExitCode {
+    confinement::make_undumpable();
+    let result = run(std::env::args().skip(1).collect());
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Usage(what)) => {
+            eprintln!("toolbox: {what}\n{USAGE}");
+            ExitCode::from(2)
+        }
+        Err(Failure::Tool(ToolError::Refused(text))) => {
+            eprintln!("{text}");
+            ExitCode::from(1)
+        }
+        Err(Failure::Tool(ToolError::Broken(text))) => {
+            eprintln!("toolbox: {text}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+fn run(mut args: Vec<String>) -> Result<(), Failure> {
+    let config = option(&mut args, "--config")?;
+    let data = args
+        .iter()
+        .position(|a| a == "--data")
+        .map(|at| args.remove(at))
+        .is_some();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["--version" | "-V"] => print(&format!("toolbox {}", env!("CARGO_PKG_VERSION"))),
+        ["serve"] => {
+            let workspace = open(config)?;
+            server::serve(workspace).map_err(|e| ToolError::Broken(e).into())
+        }
+        ["peek"] => {
+            let request = serde_json::from_reader(std::io::stdin().lock())
+                .map_err(|e| Failure::Usage(format!("the request cannot be read: {e}")))?;
+            let findings = leakage::find(Path::new("/"), &request);
+            print(&json(&findings)?)
+        }
+        ["test"] => {
+            let request = serde_json::from_reader(std::io::stdin().lock())
+                .map_err(|e| Failure::Usage(format!("the request cannot be read: {e}")))?;
+            let request: test_run::Request = request;
+            make_folders(&request.config)?;
+            confinement::confine_programs(&request.config);
+            let answer = test_run::perform(request);
+            process::end_everything();
+            let answer = answer.map_err(|error| match error {
+                ToolError::Refused(what) => Failure::Usage(what),
+                broken => Failure::Tool(broken),
+            })?;
+            print(&json(&answer)?)
+        }
+        ["confine", "--", program, arguments @ ..] => {
+            let config = read(config)?;
+            make_folders(&config)?;
+            let error = confinement::become_program(&config, program, arguments);
+            Err(ToolError::Broken(format!("start {program}: {error}")).into())
+        }
+        ["call", name, arguments] => {
+            let arguments = serde_json::from_str(arguments)
+                .map_err(|e| Failure::Usage(format!("the arguments are not JSON: {e}")))?;
+            let tool = server::find(name)?;
+            let mut workspace = open(config)?;
+            let time = Duration::from_secs(tool.seconds());
+            let answer = server::shown(server::call(tool, &mut workspace, arguments, time))?;
+            process::end_everything();
+            print(&if data {
+                format!("{:#}", answer.data)
+            } else {
+                answer.text
+            })
+        }
+        _ => Err(Failure::Usage("unknown command".to_owned())),
+    }
+}
+
+fn read(config: Option<String>) -> Result<Config, Failure> {
+    let json = config.ok_or_else(|| Failure::Usage("--config is missing".to_owned()))?;
+    serde_json::from_str(&json)
+        .map_err(|e| Failure::Usage(format!("the configuration cannot be read: {e}")))
+}
+
+fn open(config: Option<String>) -> Result<Workspace, Failure> {
+    let config = read(config)?;
+    make_folders(&config)?;
+    confinement::confine_programs(&config);
+    process::adopt_orphans().map_err(|e| ToolError::Broken(e.to_string()))?;
+    Ok(Workspace::open(config)?)
+}
+
+fn option(args: &mut Vec<String>, name: &str) -> Result<Option<String>, Failure> {
+    let Some(at) = args.iter().position(|a| a == name) else {
+        return Ok(None);
+    };
+    if at + 1 == args.len() {
+        return Err(Failure::Usage(format!("{name} needs a value")));
+    }
+    args.remove(at);
+    Ok(Some(args.remove(at)))
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, Failure> {
+    serde_json::to_string(value).map_err(|e| ToolError::Broken(e.to_string()).into())
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    writeln!(std::io::stdout(), "{text}").map_err(|e| ToolError::from(e).into())
+}
