@@ -1,8 +1,10 @@
 //! The command line: one file a command, and this list.
 
+mod completions;
 mod doctor;
 mod eval;
 mod evidence_card;
+mod man;
 mod mcp;
 pub mod output;
 mod place;
@@ -49,6 +51,10 @@ enum Command {
     Eval(Box<eval::Args>),
     /// Say what is there and what is missing, with hints
     Doctor(doctor::Args),
+    /// Print what a shell needs to complete commands and options
+    Completions(completions::Args),
+    /// Write the manual pages
+    Man(man::Args),
 }
 
 /// Runs the command line of this process.
@@ -69,6 +75,11 @@ pub async fn main() -> ExitCode {
         Command::Mcp(args) => mcp::run(&args).await.map(|()| 0),
         Command::Eval(args) => eval::run(&args).await,
         Command::Doctor(args) => doctor::run(&args).await.map(|()| 0),
+        Command::Completions(args) => {
+            completions::run(&args);
+            Ok(0)
+        }
+        Command::Man(args) => man::run(&args).map(|()| 0),
     };
     match result {
         Ok(code) => ExitCode::from(code),

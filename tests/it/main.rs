@@ -8,6 +8,7 @@ mod base_image;
 mod eval;
 mod hostile;
 mod issues;
+mod manual;
 mod program;
 mod runs;
 mod server;

@@ -1,0 +1,20 @@
+//! `testwright completions`: what a shell needs to complete commands and options.
+
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use super::{Cli, output};
+
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "For bash:\n  testwright completions bash > ~/.local/share/bash-completion/completions/testwright"
+)]
+pub struct Args {
+    shell: Shell,
+}
+
+pub fn run(args: &Args) {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "testwright", &mut script);
+    output::out(String::from_utf8_lossy(&script).trim_end());
+}
