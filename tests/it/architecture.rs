@@ -447,14 +447,16 @@ fn every_crate_takes_the_lints_of_the_workspace() {
 }
 
 /// What the top level holds, and nothing else.
-const TOP: [&str; 19] = [
+const TOP: [&str; 22] = [
     ".cargo",
     ".ci",
+    ".github",
     ".gitignore",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "Cargo.lock",
     "Cargo.toml",
+    "Dockerfile",
     "LICENSE",
     "README.md",
     "agent-prompts",
@@ -463,6 +465,7 @@ const TOP: [&str; 19] = [
     "evals",
     "examples",
     "fuzz",
+    "pyproject.toml",
     "sandboxes",
     "src",
     "tests",

@@ -1,0 +1,11 @@
+# An image with the program, git and a Python: .ci/dist makes it.
+#   docker run --rm -v "$PWD:/work:ro" -v "$PWD/results:/results" testwright run issue.md --repo . --out /results/1
+# In a container the sandbox is Landlock and a filter of system calls, for which no privileges are needed.
+ARG BASE=python:3.13-slim-bookworm
+FROM ${BASE}
+RUN command -v git >/dev/null || (apt-get update && apt-get install -y --no-install-recommends git && rm -rf /var/lib/apt/lists/*)
+RUN (getent passwd 1000 >/dev/null || useradd --create-home --uid 1000 testwright) && install -d -o 1000 /work /results
+COPY testwright /usr/local/bin/testwright
+USER 1000
+WORKDIR /work
+ENTRYPOINT ["testwright"]
