@@ -20,7 +20,7 @@ pub fn render(outcome: &Outcome) -> Text {
     let mut text = Text::default();
     match outcome {
         Outcome::Accepted { patch, evidence } => {
-            card(evidence, &mut text);
+            text = of(evidence);
             text.push(PLAIN, "\n");
             coloured(patch, &mut text);
         }
@@ -32,7 +32,9 @@ pub fn render(outcome: &Outcome) -> Text {
     text
 }
 
-fn card(evidence: &Evidence, text: &mut Text) {
+/// The card alone.
+pub fn of(evidence: &Evidence) -> Text {
+    let mut text = Text::default();
     text.push(GREEN.bold(), "A test was accepted.")
         .push(PLAIN, "\n");
     let mut row = |name: &str, value: &str| {
@@ -80,6 +82,7 @@ fn card(evidence: &Evidence, text: &mut Text) {
         row("left out", dropped);
     }
     row("spent", &spent(evidence));
+    text
 }
 
 fn spent(evidence: &Evidence) -> String {

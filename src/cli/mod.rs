@@ -10,6 +10,7 @@ pub mod output;
 mod place;
 mod replay;
 mod run;
+mod show;
 mod terminal;
 mod tools;
 
@@ -43,6 +44,8 @@ enum Command {
     Run(Box<run::Args>),
     /// Play a recorded run again on a fresh sandbox, and say where it differs
     Replay(replay::Args),
+    /// Show how a run ended, also as Markdown for a comment on the issue
+    Show(show::Args),
     /// Show the tools and their schemas, as a model sees them
     Tools(tools::Args),
     /// Serve the tools over MCP on stdio, in a sandbox
@@ -71,6 +74,7 @@ pub async fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(args) => run::run(&args).await,
         Command::Replay(args) => replay::run(&args).await,
+        Command::Show(args) => show::run(&args).map(|()| 0),
         Command::Tools(args) => tools::run(&args).map(|()| 0),
         Command::Mcp(args) => mcp::run(&args).await.map(|()| 0),
         Command::Eval(args) => eval::run(&args).await,

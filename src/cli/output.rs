@@ -151,7 +151,6 @@ impl Live {
     }
 }
 
-#[cfg(test)]
 impl Text {
     /// As it is where there is no terminal.
     pub fn plain(&self) -> String {

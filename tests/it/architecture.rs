@@ -447,7 +447,7 @@ fn every_crate_takes_the_lints_of_the_workspace() {
 }
 
 /// What the top level holds, and nothing else.
-const TOP: [&str; 22] = [
+const TOP: [&str; 23] = [
     ".cargo",
     ".ci",
     ".github",
@@ -459,6 +459,7 @@ const TOP: [&str; 22] = [
     "Dockerfile",
     "LICENSE",
     "README.md",
+    "action.yml",
     "agent-prompts",
     "benches",
     "docs",

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod action;
 mod architecture;
 #[path = "../../sandboxes/tests/it/base_image.rs"]
 mod base_image;

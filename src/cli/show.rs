@@ -1,0 +1,99 @@
+//! `testwright show`: how a run ended, once more, for people at a terminal or below an issue.
+
+use std::path::PathBuf;
+
+use super::{evidence_card, output};
+use crate::agent::Outcome;
+use crate::error::{Error, Result};
+use crate::trajectory::{Event, RunFolder, Started};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Folder of a run
+    dir: PathBuf,
+    /// As Markdown, for a comment on the issue
+    #[arg(long)]
+    markdown: bool,
+}
+
+/// Characters of a comment that are a patch; GitHub takes 65,536 in all.
+const PATCH: usize = 50_000;
+
+pub fn run(args: &Args) -> Result<()> {
+    let events = RunFolder::read(&args.dir)
+        .map_err(|error| Error::usage(error.to_string()).hint("show takes the folder of a run"))?;
+    let outcome = events.iter().rev().find_map(|event| match event {
+        Event::Ended { outcome } => Some(outcome),
+        _ => None,
+    });
+    let (Some(Event::Started(started)), Some(outcome)) = (events.first(), outcome) else {
+        let folder = args.dir.display();
+        return Err(Error::usage(format!("show {folder}"))
+            .cause("the run has not ended")
+            .hint(format!("go on with it: testwright run --resume {folder}")));
+    };
+    if args.markdown {
+        output::out(markdown(started, outcome));
+    } else {
+        output::out(evidence_card::render(outcome));
+    }
+    Ok(())
+}
+
+/// Whatever strangers wrote stands in fences, where it names nobody and links nowhere.
+fn markdown(started: &Started, outcome: &Outcome) -> String {
+    let code = match &started.commit {
+        Some(commit) => format!("commit {}", commit.chars().take(10).collect::<String>()),
+        None => "the code as it was".to_owned(),
+    };
+    let by = match started.model.as_str() {
+        "" => started.approach.clone(),
+        model => format!("{}, {model}", started.approach),
+    };
+    let by = inline(&by);
+    let Outcome::Accepted { patch, evidence } = outcome else {
+        let summary = fenced("text", &outcome.summary());
+        return format!("**testwright** has no test for this issue ({code}; {by}).\n\n{summary}");
+    };
+    let card = fenced("text", evidence_card::of(evidence).plain().trim_end());
+    let patch = if patch.chars().count() > PATCH {
+        format!(
+            "The patch is too long for a comment: {} characters.",
+            patch.chars().count()
+        )
+    } else {
+        format!("For `git apply`:\n\n{}", fenced("diff", patch.trim_end()))
+    };
+    format!(
+        "**testwright** wrote a test that fails on {code}, for the reason that this issue states ({by}).\n\n{card}\n\n{patch}"
+    )
+}
+
+/// In a fence that nothing in it can end.
+fn fenced(language: &str, text: &str) -> String {
+    let fence = "`".repeat(longest_run(text).max(2) + 1);
+    format!("{fence}{language}\n{text}\n{fence}")
+}
+
+fn inline(text: &str) -> String {
+    let fence = "`".repeat(longest_run(text) + 1);
+    format!("{fence}{}{fence}", output::single_line(text))
+}
+
+/// Of backticks.
+fn longest_run(text: &str) -> usize {
+    let runs = text.split(|c| c != '`');
+    runs.map(str::len).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_ends_the_fence_that_it_is_in() {
+        assert_eq!(fenced("text", "a"), "```text\na\n```");
+        assert_eq!(fenced("text", "````\n@ann"), "`````text\n````\n@ann\n`````");
+        assert_eq!(inline("a`b"), "``a`b``");
+    }
+}
