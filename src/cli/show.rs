@@ -47,7 +47,8 @@ fn markdown(started: &Started, outcome: &Outcome) -> String {
         None => "the code as it was".to_owned(),
     };
     let by = match started.model.as_str() {
-        "" => started.approach.clone(),
+        // Rules are no model.
+        model if model.is_empty() || model == started.approach => started.approach.clone(),
         model => format!("{}, {model}", started.approach),
     };
     let by = inline(&by);

@@ -9,7 +9,7 @@ use super::cache_keys::Plan;
 use super::lease::Lease;
 use super::log::Log;
 use super::records::{self, Layer};
-use super::steps::{Steps, secret, text};
+use super::steps::{Steps, label, secret, text};
 use super::{BuildSettings, Environment, Progress, lock, verify};
 use crate::egress::{Egress, EgressSettings, Host};
 use crate::error::{ErrorKind, SandboxError};
@@ -307,7 +307,10 @@ impl<'a> Build<'a> {
         }
         for script in &self.recipe.before_install {
             steps
-                .shell(&format!("before the installation: {script}"), script)
+                .shell(
+                    &format!("before the installation: {}", label(script)),
+                    script,
+                )
                 .await?;
         }
         let none: &[String] = &[];
@@ -324,7 +327,10 @@ impl<'a> Build<'a> {
             let mut command = Command::shell(script.clone());
             command.env.extend(self.plan.version.variables(true));
             steps
-                .run(&format!("after the installation: {script}"), &command)
+                .run(
+                    &format!("after the installation: {}", label(script)),
+                    &command,
+                )
                 .await?;
         }
         let touched = !(self.recipe.before_install.is_empty()

@@ -46,6 +46,7 @@ impl Steps<'_> {
 
     /// A step, however it ends.
     pub async fn attempt(&self, step: &str, command: &Command) -> Result<Printed> {
+        let step = &label(step);
         (self.progress)(Event::Started {
             step: step.to_owned(),
         });
@@ -89,7 +90,7 @@ impl Steps<'_> {
     /// The error for a step that ended badly: its last lines, where the log is, and what may help.
     pub fn failed(&self, step: &str, printed: &Printed) -> SandboxError {
         self.error(
-            format!("`{step}` ended with exit code {}", printed.code),
+            format!("`{}` ended with exit code {}", label(step), printed.code),
             &printed.text,
         )
     }
@@ -169,6 +170,19 @@ impl Steps<'_> {
     }
 }
 
+/// A step may be a script of the repository's own: its first line that says something, and that there is more.
+pub(super) fn label(step: &str) -> String {
+    let lines = step.lines().map(str::trim);
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    let says = |line: &&str| !line.starts_with('#') && !line.starts_with("set -");
+    let first = lines.iter().copied().find(says);
+    match (first.or(lines.first().copied()), lines.len()) {
+        (Some(line), 1) => line.to_owned(),
+        (Some(line), _) => format!("{line} …"),
+        (None, _) => step.to_owned(),
+    }
+}
+
 fn shown(command: &Command) -> String {
     match command.argv.as_slice() {
         [sh, c, script] if sh == "sh" && c == "-c" => script.clone(),
@@ -186,4 +200,18 @@ pub(crate) fn secret(url: &str) -> Option<String> {
 
 pub(super) fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::label;
+
+    #[test]
+    fn a_label_is_one_line() {
+        assert_eq!(label("pip install -e ."), "pip install -e .");
+        let script = "\nset -e\n# The C parts.\npython setup.py build_ext\nrm -r build\n";
+        assert_eq!(label(script), "python setup.py build_ext …");
+        assert_eq!(label("# a\n# b"), "# a …");
+        assert_eq!(label(""), "");
+    }
 }
