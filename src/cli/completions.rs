@@ -16,5 +16,5 @@ pub struct Args {
 pub fn run(args: &Args) {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "testwright", &mut script);
-    output::out(String::from_utf8_lossy(&script).trim_end());
+    output::out(String::from_utf8_lossy(&script));
 }

@@ -4,6 +4,7 @@ mod completions;
 mod doctor;
 mod eval;
 mod evidence_card;
+mod log;
 mod man;
 mod mcp;
 pub mod output;
@@ -63,6 +64,10 @@ enum Command {
 /// Runs the command line of this process.
 pub async fn main() -> ExitCode {
     output::tell_panics();
+    if let Err(error) = log::start() {
+        output::err(error.render());
+        return ExitCode::from(error.kind.exit_code());
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

@@ -33,7 +33,7 @@ pub fn run(args: &Args) -> Result<()> {
             .hint(format!("go on with it: testwright run --resume {folder}")));
     };
     if args.markdown {
-        output::out(markdown(started, outcome));
+        output::out(markdown(started, outcome) + "\n");
     } else {
         output::out(evidence_card::render(outcome));
     }
