@@ -244,7 +244,7 @@ impl Service {
             Transport::Canned(_) => {
                 // Asks nobody; to make one for each input takes longer than all that is tested.
                 static UNUSED: std::sync::LazyLock<reqwest::Client> =
-                    std::sync::LazyLock::new(Default::default);
+                    std::sync::LazyLock::new(|| http_client::builder().build().unwrap_or_default());
                 UNUSED.clone()
             }
         }
