@@ -36,8 +36,7 @@ type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {
     // Sandboxes of this process get this program as their toolbox.
-    let name = std::env::args_os().next().unwrap_or_default();
-    if Path::new(&name).file_name() == Some(toolbox::NAME.as_ref()) {
+    if toolbox::is_invoked() {
         toolbox::main();
         return Ok(());
     }

@@ -1,13 +1,11 @@
 //! The program: a command line over the library.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use testwright_tools::program as toolbox;
 
 fn main() -> ExitCode {
-    let name = std::env::args_os().next().unwrap_or_default();
-    if Path::new(&name).file_name() == Some(toolbox::NAME.as_ref()) {
+    if toolbox::is_invoked() {
         return toolbox::main();
     }
     // A jail is made by this program, started again, before it has a second thread.

@@ -26,6 +26,12 @@ use crate::{leakage, process, server, test_run};
 /// What an executable is called that is the toolbox, whatever else it can be.
 pub const NAME: &str = "toolbox";
 
+/// Was this process started by that name?
+pub fn is_invoked() -> bool {
+    let program = std::env::args_os().next().unwrap_or_default();
+    Path::new(&program).file_name() == Some(NAME.as_ref())
+}
+
 /// SHA-256 of the sources and of the versions of all that they use: a toolbox of the same digest does the same.
 pub const DIGEST: &str = env!("TOOLBOX_DIGEST");
 
