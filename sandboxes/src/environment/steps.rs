@@ -46,7 +46,6 @@ impl Steps<'_> {
 
     /// A step, however it ends.
     pub async fn attempt(&self, step: &str, command: &Command) -> Result<Printed> {
-        let step = &label(step);
         (self.progress)(Event::Started {
             step: step.to_owned(),
         });
@@ -90,7 +89,7 @@ impl Steps<'_> {
     /// The error for a step that ended badly: its last lines, where the log is, and what may help.
     pub fn failed(&self, step: &str, printed: &Printed) -> SandboxError {
         self.error(
-            format!("`{}` ended with exit code {}", label(step), printed.code),
+            format!("`{step}` ended with exit code {}", printed.code),
             &printed.text,
         )
     }
@@ -170,16 +169,16 @@ impl Steps<'_> {
     }
 }
 
-/// A step may be a script of the repository's own: its first line that says something, and that there is more.
-pub(super) fn label(step: &str) -> String {
-    let lines = step.lines().map(str::trim);
+/// A script in the name of a step: its first line that says something, and that there is more.
+pub(super) fn label(script: &str) -> String {
+    let lines = script.lines().map(str::trim);
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     let says = |line: &&str| !line.starts_with('#') && !line.starts_with("set -");
     let first = lines.iter().copied().find(says);
     match (first.or(lines.first().copied()), lines.len()) {
         (Some(line), 1) => line.to_owned(),
         (Some(line), _) => format!("{line} …"),
-        (None, _) => step.to_owned(),
+        (None, _) => script.to_owned(),
     }
 }
 
