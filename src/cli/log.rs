@@ -10,7 +10,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use super::output;
 use crate::error::{Error, Result};
 
-pub const VARIABLE: &str = "TESTWRIGHT_LOG";
+const VARIABLE: &str = "TESTWRIGHT_LOG";
 
 /// From now on; libraries are heard as far as the variable names them.
 pub fn start() -> Result<()> {
