@@ -94,7 +94,7 @@ fn tool_call() -> Result<bool, Failure> {
         for _ in 0..3 * ROUNDS {
             let begin = Instant::now();
             let done = Command::new("docker")
-                .args(["exec", &session.facts().id, "true"])
+                .args(["exec", &session.info().id, "true"])
                 .status()?;
             execs.push(begin.elapsed());
             if !done.success() {

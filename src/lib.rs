@@ -3,12 +3,15 @@
 
 pub mod agent;
 pub mod approaches;
+pub mod backends;
 pub mod cli;
 pub mod daemon;
 pub mod error;
 pub mod gate;
 pub mod issues;
+pub mod job;
 pub mod model;
+pub mod rule_based;
 pub mod session;
 pub mod settings;
 pub mod setup;

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use testwright::model::snippet::{Snippet, extract};
 use testwright::model::{Message, Model, Request};
+use testwright::rule_based::{Snippet, extract};
 use testwright_fuzz::{block_on, tools};
 
 fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, OnceLock};
 
 use serde_json::Value;
-use testwright_tools::tool::{Audience, ToolSpec};
+use testwright_tools::tool::ToolSpec;
 
 /// Parts of an input are divided by this byte, which no UTF-8 holds.
 pub const DIVIDER: u8 = 0xff;
@@ -41,11 +41,8 @@ pub fn texts<const N: usize>(data: &[u8]) -> [Option<String>; N] {
 pub fn tools() -> &'static [ToolSpec] {
     static TOOLS: OnceLock<Vec<ToolSpec>> = OnceLock::new();
     TOOLS.get_or_init(|| {
-        let all = testwright_tools::registry::all().into_iter();
-        let mut specs: Vec<_> = all
-            .filter(|tool| tool.audience() == Audience::Model)
-            .map(|tool| tool.spec())
-            .collect();
+        let offered = testwright_tools::registry::for_models();
+        let mut specs: Vec<_> = offered.map(|tool| tool.spec()).collect();
         for spec in &mut specs {
             spec.description.clear();
             without_words(&mut spec.parameters);

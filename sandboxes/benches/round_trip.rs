@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use testwright_sandboxes::docker::{Docker, DockerSettings};
 use testwright_sandboxes::sandbox::output;
-use testwright_sandboxes::{Backend, Command, Limits, SandboxError, Spec, Start};
+use testwright_sandboxes::{Backend, Command, Limits, SandboxError, SandboxSource, Spec};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const EXECS: usize = 21;
@@ -27,7 +27,7 @@ async fn main() -> Result<(), SandboxError> {
         }
     };
     let spec = Spec {
-        start: Start::Python("3.11".to_owned()),
+        start: SandboxSource::Python("3.11".to_owned()),
         network: false,
         host_port: None,
         root: false,
@@ -110,7 +110,7 @@ async fn copies(docker: &Docker, spec: Spec) -> Result<(), SandboxError> {
     builder.save(&name).await?;
     println!("save them                  {:>10.1?}", begin.elapsed());
     builder.stop().await?;
-    let start = Start::Saved(name.clone());
+    let start = SandboxSource::Saved(name.clone());
     let sandbox = docker.start(&Spec { start, ..spec }).await?;
     let change =
         Command::shell("rm -r package/part1; echo x > package/part2/file2.py; echo y > new");

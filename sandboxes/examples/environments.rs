@@ -5,7 +5,7 @@
 //!     [--docker] [--detect] [--no-tests] [--new-code] [--python X.Y] [--run SCRIPT] FILE.jsonl…
 //! ```
 //!
-//! DIR of mirrors holds `OWNER+NAME/repo`. One line an instance: seconds, tests collected, how many contributed tests
+//! DIR of mirrors holds `OWNER+NAME/repo`. One line an instance: seconds, how many contributed tests
 //! fail on the old code and how many of those pass with the code patch. With `--run`, a shell script instead. With
 //! `--new-code`, what an environment of the patched code has installed that the old code's has not.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -20,7 +20,7 @@ use testwright_sandboxes::local::{Local, LocalSettings, jail_main};
 use testwright_sandboxes::recipe::{Overrides, available_pythons, find};
 use testwright_sandboxes::repository::{Files, OpenOptions, apply as apply_patch, open};
 use testwright_sandboxes::sandbox::output;
-use testwright_sandboxes::{Backend, Command, Limits, Sandbox, Spec, Start};
+use testwright_sandboxes::{Backend, Command, Limits, Sandbox, SandboxSource, Spec};
 
 #[derive(Default)]
 struct Arguments {
@@ -141,12 +141,11 @@ async fn one(
     };
     let environment = prepare(backend, &source, &recipe, &origin, &settings, &quiet).await?;
     let mut told = format!(
-        "{origin}, Python {}, source {:.2} s, build {:.1} s{}, {} tests",
+        "{origin}, Python {}, source {:.2} s, build {:.1} s{}",
         recipe.python.as_deref().unwrap_or("?"),
         read.as_secs_f64(),
         environment.seconds,
         if environment.cached { " (cached)" } else { "" },
-        environment.tests.map_or("?".to_owned(), |n| n.to_string()),
     );
     if arguments.new_code {
         let applied = apply_patch(&source.tree()?, &Files::new(), &text("patch"))??;
@@ -202,7 +201,7 @@ async fn one(
 /// As tools run: no network, not root.
 fn tools(environment: &Environment) -> Spec {
     Spec {
-        start: Start::Saved(environment.saved.clone()),
+        start: SandboxSource::Saved(environment.saved.clone()),
         network: false,
         host_port: None,
         root: false,

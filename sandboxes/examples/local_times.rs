@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use testwright_sandboxes::local::{Isolation, Local, LocalSettings};
 use testwright_sandboxes::sandbox::output;
-use testwright_sandboxes::{Backend, Command, Spec, Start};
+use testwright_sandboxes::{Backend, Command, SandboxSource, Spec};
 
 #[tokio::main]
 async fn main() {
@@ -26,7 +26,7 @@ async fn main() {
         let local = local.unwrap();
         println!("{force:?}: probe {:?}", clock.elapsed());
         let mut spec = Spec {
-            start: Start::Python(version.clone()),
+            start: SandboxSource::Python(version.clone()),
             network: false,
             host_port: None,
             root: true,
@@ -40,13 +40,13 @@ async fn main() {
         println!(
             "bare start {:?}; {}",
             clock.elapsed(),
-            building.facts().isolation
+            building.info().isolation
         );
         let clock = Instant::now();
-        let workspace = building.facts().paths.workspace.clone();
+        let workspace = building.info().paths.workspace.clone();
         building.unpack(&workspace, archive.as_ref()).await.unwrap();
         println!("unpack {:?}", clock.elapsed());
-        let environment = building.facts().paths.environment.display().to_string();
+        let environment = building.info().paths.environment.display().to_string();
         let venv = Command::new(["python3", "-m", "venv", &environment]);
         output(building.as_ref(), &venv, Duration::from_secs(100))
             .await
@@ -55,7 +55,7 @@ async fn main() {
         building.save("times").await.unwrap();
         println!("save {:?}", clock.elapsed());
         building.stop().await.unwrap();
-        spec.start = Start::Saved("times".to_owned());
+        spec.start = SandboxSource::Saved("times".to_owned());
         spec.root = false;
         let (mut starts, mut spawns, mut pings, mut forks, mut stops) =
             (vec![], vec![], vec![], vec![], vec![]);

@@ -32,7 +32,7 @@ pub struct Coverage {
 impl Coverage {
     /// Puts it into the store of a sandbox, where tools can read it and not write; returns the folder inside.
     pub async fn put(&self, sandbox: &dyn Sandbox) -> Result<PathBuf> {
-        let folder = sandbox.facts().paths.store.join("coverage");
+        let folder = sandbox.info().paths.store.join("coverage");
         sandbox.unpack(&folder, &self.archive).await?;
         Ok(folder)
     }

@@ -11,6 +11,7 @@ pub mod archive;
 mod container;
 mod container_config;
 mod container_guard;
+mod container_paths;
 mod disk;
 mod engine;
 mod error;
@@ -22,9 +23,12 @@ mod lifeline;
 mod owner;
 mod quiet;
 mod reaper;
+mod registry_answers;
+mod sandbox;
 mod seccomp;
 mod settings;
 mod size;
+mod unique_name;
 
 use async_trait::async_trait;
 
@@ -32,7 +36,7 @@ pub use engine::EngineSecurity;
 pub use settings::DockerSettings;
 
 use crate::error::SandboxError;
-use crate::sandbox::{Backend, Result, Sandbox, Spec, Start};
+use crate::sandbox::{Backend, Result, Sandbox, SandboxSource, Spec};
 use container::Container;
 use engine::Engine;
 
@@ -77,9 +81,9 @@ impl Backend for Docker {
 
     async fn start(&self, spec: &Spec) -> Result<Box<dyn Sandbox>> {
         let image = match &spec.start {
-            Start::Python(version) => images::python(&self.engine, version).await?,
-            Start::Image(name) => images::named(&self.engine, name).await?,
-            Start::Saved(name) => images::saved(&self.engine, name).await?,
+            SandboxSource::Python(version) => images::python(&self.engine, version).await?,
+            SandboxSource::Image(name) => images::named(&self.engine, name).await?,
+            SandboxSource::Saved(name) => images::saved(&self.engine, name).await?,
         };
         let container = Container::start(&self.engine, spec.clone(), image, None).await?;
         Ok(Box::new(container))

@@ -14,6 +14,7 @@ mod index;
 mod page;
 mod pages;
 mod relay;
+mod response;
 mod serve;
 mod transfer;
 mod upstream;
@@ -356,7 +357,7 @@ impl Index {
 fn token() -> Result<String> {
     let mut bytes = [0; 16];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(downloads::hex(&bytes))
+    Ok(crate::hex::hex(&bytes))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -6,6 +6,7 @@
 //! built again. Works with any backend, through its trait alone. What was used longest ago is removed where all take
 //! more than they may.
 
+mod build;
 mod build_sandbox;
 mod cache_keys;
 mod editable;
@@ -15,15 +16,22 @@ mod install;
 mod layers;
 mod lease;
 mod log;
+mod metadata;
+mod missing;
 mod records;
+mod repair;
 mod requirements;
 mod scm_version;
 mod services;
+mod smoke_test;
 mod steps;
+mod test_sample;
 mod verify;
 
 pub use records::kept_bytes;
+pub use smoke_test::Test as SampledTest;
 pub(crate) use steps::secret;
+pub use test_sample::{SampleSettings, TestSample, sample_tests};
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -41,7 +49,7 @@ use lease::Lease;
 /// A prepared environment: a saved state of a backend, and what one needs to know to run tests in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
-    /// Name of the saved state, for [`crate::Start::Saved`].
+    /// Name of the saved state, for [`crate::SandboxSource::Saved`].
     pub saved: String,
     pub recipe: Recipe,
     /// `built-in NAME`, `testwright.toml`, or `detected from …`.
@@ -66,8 +74,6 @@ pub struct Environment {
     pub notes: Vec<String>,
     /// Where things lay when it was built.
     pub paths: Paths,
-    /// How many tests pytest collected; `None` if that could not be found out.
-    pub tests: Option<u64>,
     /// Bytes that it takes beside its layer of requirements; records of earlier versions do not tell.
     #[serde(default)]
     pub bytes: Option<u64>,
@@ -134,8 +140,8 @@ pub struct BuildSettings {
     pub limits: Limits,
     /// Time for one step of a build.
     pub step_deadline: Duration,
-    /// Time to collect the tests.
-    pub collect_deadline: Duration,
+    /// Time to try a few tests.
+    pub trial_deadline: Duration,
 }
 
 impl BuildSettings {
@@ -169,7 +175,7 @@ impl BuildSettings {
                 ..Limits::default()
             },
             step_deadline: Duration::from_secs(1800),
-            collect_deadline: Duration::from_secs(300),
+            trial_deadline: Duration::from_secs(90),
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod docker;
 pub mod egress;
 pub mod environment;
 pub mod error;
+mod hex;
 pub mod http_client;
 pub mod local;
 pub mod private;
@@ -22,4 +23,6 @@ pub mod system_calls;
 pub mod uv;
 
 pub use error::SandboxError;
-pub use sandbox::{Backend, Command, Facts, Limits, Paths, Process, Sandbox, Spec, Start};
+pub use sandbox::{
+    Backend, Command, Limits, Paths, Process, Sandbox, SandboxInfo, SandboxSource, Spec,
+};

@@ -7,6 +7,7 @@
 mod builtin;
 mod detect;
 mod ini;
+mod named_requirements;
 mod parse;
 mod python_version;
 mod setup_py;
@@ -18,7 +19,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use builtin::digest as built_in_digest;
-pub(crate) use detect::distribution_name;
+pub(crate) use detect::{
+    build_without_extensions, distribution_name, package_name as normalized_name, test_extras,
+    test_files,
+};
+pub(crate) use named_requirements::named_requirements;
 pub use parse::{parse, parse_table};
 pub(crate) use python_version::parse as parse_python;
 pub use python_version::{KNOWN as KNOWN_PYTHONS, available as available_pythons, resolution_date};

@@ -25,7 +25,9 @@ mod objects;
 mod patch;
 mod patch_base;
 mod process;
+mod repository_name;
 mod resolve;
+mod revision;
 mod snapshot;
 mod status;
 #[cfg(test)]

@@ -16,7 +16,7 @@ pub type Result<T> = std::result::Result<T, SandboxError>;
 /// Makes sandboxes of one kind.
 #[async_trait]
 pub trait Backend: Send + Sync {
-    /// `docker` or `local`.
+    /// In a word, e.g. `docker`.
     fn name(&self) -> &'static str;
 
     /// Has each sandbox a loopback of its own, apart from the host's and from those of other sandboxes?
@@ -40,7 +40,7 @@ pub trait Backend: Send + Sync {
     /// Removes saved states; unknown names are no error.
     async fn remove_saved(&self, name: &str) -> Result<()>;
 
-    /// Is there an interpreter for [`Start::Python`]? Error with a hint if not.
+    /// Is there an interpreter for [`SandboxSource::Python`]? Error with a hint if not.
     async fn check_python(&self, version: &str) -> Result<()>;
 
     /// What an image holds, by a digest: under a name there may be another one tomorrow. Pulled first where that is allowed
@@ -60,7 +60,7 @@ pub trait Backend: Send + Sync {
 /// How a sandbox is to be.
 #[derive(Debug, Clone)]
 pub struct Spec {
-    pub start: Start,
+    pub start: SandboxSource,
     /// Network while it runs. Off for tools, and for building too: what a build may reach comes by a relay (see
     /// [`crate::egress`]).
     pub network: bool,
@@ -80,7 +80,7 @@ pub struct Spec {
 
 /// From what a sandbox starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Start {
+pub enum SandboxSource {
     /// A bare system with CPython `X.Y`.
     Python(String),
     /// A ready image by name (Docker only), e.g. a published SWE-bench image.
@@ -146,7 +146,7 @@ pub struct Paths {
 
 /// What is in force; ends up in a run's record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Facts {
+pub struct SandboxInfo {
     /// `docker` or `local`.
     pub backend: String,
     /// For people, e.g. `container, user 1000, no network, capabilities dropped` or
@@ -200,7 +200,7 @@ pub struct Output {
 
 #[async_trait]
 pub trait Sandbox: Send + Sync {
-    fn facts(&self) -> &Facts;
+    fn info(&self) -> &SandboxInfo;
 
     /// Writes a file (parents are made), readable by the user that tools run as; `mode` as in chmod.
     async fn upload(&self, path: &Path, content: &[u8], mode: u32) -> Result<()>;
@@ -222,7 +222,7 @@ pub trait Sandbox: Send + Sync {
     /// reaches the original. Processes are not copied.
     async fn fork(&self) -> Result<Box<dyn Sandbox>>;
 
-    /// Keeps the present state of the files under a name, for [`Start::Saved`]. A state of that name is replaced;
+    /// Keeps the present state of the files under a name, for [`SandboxSource::Saved`]. A state of that name is replaced;
     /// a save that is cut short leaves no state.
     async fn save(&self, name: &str) -> Result<()>;
 

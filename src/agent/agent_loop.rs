@@ -1,15 +1,17 @@
 //! The loop.
 
 use testwright_agent_prompts::{NearlySpent, NoToolCall, Prompt, RenderError};
-use testwright_tools::tool::ToolSpec;
+use testwright_tools::tool::{AnyTool, Route, ToolSpec};
 
+use super::failures::prompt;
+use super::submission_policy::OnSubmit;
 use super::{Outcome, Run};
 use crate::model::Message;
 
 /// How an agent works: what differs between approaches.
 pub struct LoopConfig {
     /// What is offered, in this order.
-    pub tools: Vec<ToolSpec>,
+    pub tools: Vec<&'static dyn AnyTool>,
     /// Several calls in one reply are carried out; else only the first.
     pub parallel_calls: bool,
     /// Answers without a tool call in a row that end the run.
@@ -18,13 +20,12 @@ pub struct LoopConfig {
     pub on_submit: OnSubmit,
 }
 
-/// What happens after `submit`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnSubmit {
-    /// The run goes on until the gate accepts.
-    UntilAccepted,
-    /// The first submission ends the run, accepted or not.
-    Once,
+impl LoopConfig {
+    /// Is this the name of a tool that hands in what was made?
+    fn submits(&self, name: &str) -> bool {
+        let mut tools = self.tools.iter();
+        tools.any(|tool| tool.name() == name && tool.route() == Route::Gate)
+    }
 }
 
 /// Asks, carries out, writes down, until the run ends.
@@ -60,10 +61,11 @@ async fn steps(
     config: &LoopConfig,
     hook: &mut dyn Hook,
 ) -> Result<Outcome, Outcome> {
+    let specs: Vec<ToolSpec> = config.tools.iter().map(|tool| tool.spec()).collect();
     let mut silent = 0;
     let mut warned = false;
     loop {
-        let reply = run.next_reply(&config.tools, config.parallel_calls).await?;
+        let reply = run.next_reply(&specs, config.parallel_calls).await?;
         let turn = reply.turn();
         for (i, call) in reply.calls.iter().enumerate() {
             if i > 0 && !config.parallel_calls {
@@ -76,7 +78,7 @@ async fn steps(
             }
             let answer = run.call(call, &config.tools).await?;
             hook.after(&answer);
-            if call.name == "submit"
+            if config.submits(&call.name)
                 && let Some(outcome) = run.submitted(config.on_submit, &answer)
             {
                 return Ok(outcome);
@@ -121,13 +123,5 @@ fn last_words(content: &str) -> String {
 pub(crate) fn user(text: Result<String, RenderError>) -> Result<Message, Outcome> {
     Ok(Message::User {
         content: prompt(text)?,
-    })
-}
-
-/// A rendered prompt.
-pub(crate) fn prompt(text: Result<String, RenderError>) -> Result<String, Outcome> {
-    text.map_err(|error| Outcome::Infrastructure {
-        message: error.to_string(),
-        hint: None,
     })
 }

@@ -1,7 +1,8 @@
 //! What ends a run, or a call, for reasons that are not the test's: as outcomes and as answers.
 
+use testwright_agent_prompts::RenderError;
 use testwright_sandboxes::SandboxError;
-use testwright_tools::tool::ToolSpec;
+use testwright_tools::tool::AnyTool;
 
 use super::Outcome;
 use crate::model::ModelError;
@@ -12,6 +13,14 @@ pub(super) fn infrastructure(error: SandboxError) -> Outcome {
         message: error.message,
         hint: error.hint,
     }
+}
+
+/// A prompt, or what kept it from being rendered.
+pub(crate) fn prompt(text: Result<String, RenderError>) -> Result<String, Outcome> {
+    text.map_err(|error| Outcome::Infrastructure {
+        message: error.to_string(),
+        hint: None,
+    })
 }
 
 pub(super) fn trajectory_failed(error: TrajectoryError) -> Outcome {
@@ -39,12 +48,12 @@ pub(super) fn model_failed(error: ModelError) -> Outcome {
 }
 
 /// The answer to a call of a tool that is not offered.
-pub(super) fn unknown_tool(name: &str, allowed: &[ToolSpec]) -> String {
+pub(super) fn unknown_tool(name: &str, allowed: &[&dyn AnyTool]) -> String {
     let nearest = allowed
         .iter()
-        .map(|tool| (strsim::jaro_winkler(name, &tool.name), tool.name.as_str()))
+        .map(|tool| (strsim::jaro_winkler(name, tool.name()), tool.name()))
         .max_by(|a, b| a.0.total_cmp(&b.0));
-    let names: Vec<&str> = allowed.iter().map(|tool| tool.name.as_str()).collect();
+    let names: Vec<&str> = allowed.iter().map(|tool| tool.name()).collect();
     match nearest {
         Some((score, nearest)) if score > 0.7 => {
             format!(

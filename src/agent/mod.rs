@@ -13,13 +13,14 @@ pub mod outcome;
 mod progress;
 mod replay;
 mod run;
+mod submission_policy;
 mod submit;
 
-pub(crate) use agent_loop::prompt;
-pub use agent_loop::{Hook, LoopConfig, NoHook, OnSubmit, run_loop};
+pub use agent_loop::{Hook, LoopConfig, NoHook, run_loop};
 pub use budget::{Budget, Limits, RunUsage};
+pub(crate) use failures::prompt;
 pub use outcome::{Limit, Outcome};
 pub use progress::{Progress, Silent, StepView};
 pub use replay::{Difference, Replay};
 pub use run::{Run, RunParts};
-pub use submit::SubmissionPolicy;
+pub use submission_policy::{OnSubmit, SubmissionPolicy};

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use testwright_sandboxes::repository::Source;
 use testwright_tools::server::visible;
-use testwright_tools::tool::ToolSpec;
+use testwright_tools::tool::{AnyTool, Effect, Route, ToolSpec};
 
 use super::failures::{infrastructure, model_failed, trajectory_failed, unknown_tool};
 use super::outcome::Outcome;
 use super::progress::{Progress, StepView};
 use super::replay::Replay;
-use super::submit::SubmissionPolicy;
+use super::submission_policy::SubmissionPolicy;
 use super::{Budget, compaction};
 use crate::gate::{Evidence, FixTrial};
 use crate::issues::Issue;
@@ -60,20 +60,6 @@ pub struct Run {
     /// Patch and evidence of an accepted submission.
     pub(super) submission: Option<(String, Box<Evidence>)>,
 }
-
-/// Tools that leave the workspace as it is.
-const READERS: &[&str] = &[
-    "search",
-    "find_file",
-    "open_file",
-    "outline",
-    "read_function",
-    "show_patch",
-    "try_fix",
-];
-
-/// Tools whose facts are kept in the trajectory.
-const FACTS: &[&str] = &["submit", "try_fix"];
 
 /// How often the tool server may end while code of the repository or of the model runs. It is that code's doing, so the
 /// run ends as one that found nothing, and counts.
@@ -282,7 +268,11 @@ impl Run {
     }
 
     /// Carries out one tool call, or takes its recorded answer, and appends the answer to the conversation.
-    pub async fn call(&mut self, call: &ToolCall, allowed: &[ToolSpec]) -> Result<Answer, Outcome> {
+    pub async fn call(
+        &mut self,
+        call: &ToolCall,
+        allowed: &[&dyn AnyTool],
+    ) -> Result<Answer, Outcome> {
         let answer = if self.replay.has_live_tools() {
             let now = self.carry_out(call, allowed).await?;
             self.compare(call, now)
@@ -353,7 +343,7 @@ impl Run {
     async fn carry_out(
         &mut self,
         call: &ToolCall,
-        allowed: &[ToolSpec],
+        allowed: &[&dyn AnyTool],
     ) -> Result<Answer, Outcome> {
         self.catch_up().await?;
         let arguments = call.arguments.value();
@@ -367,20 +357,19 @@ impl Run {
         self.progress.begins(&view);
         let started = Instant::now();
         let deadline = self.budget.left().min(LONGEST_CALL);
-        let (text, refused, data) = if !allowed.iter().any(|tool| tool.name == call.name) {
-            (unknown_tool(&call.name, allowed), true, Value::Null)
-        } else {
-            match call.name.as_str() {
-                "submit" => self.submit(&arguments, deadline).await?,
-                "try_fix" => self.try_fix(&arguments, deadline).await?,
-                name => {
-                    let answer = self
-                        .session
-                        .call(name, arguments, deadline)
-                        .await
-                        .map_err(infrastructure)?;
-                    (answer.text, answer.refused, answer.data)
-                }
+        let tool = allowed.iter().find(|tool| tool.name() == call.name);
+        // The data are kept where a run that goes on needs them.
+        let (text, refused, data) = match tool.map(|tool| tool.route()) {
+            None => (unknown_tool(&call.name, allowed), true, Value::Null),
+            Some(Route::Gate) => self.submit(&arguments, deadline).await?,
+            Some(Route::Fork) => self.call_in_fork(&call.name, arguments, deadline).await?,
+            Some(Route::Sandbox) => {
+                let answer = self
+                    .session
+                    .call(&call.name, arguments, deadline)
+                    .await
+                    .map_err(infrastructure)?;
+                (answer.text, answer.refused, Value::Null)
             }
         };
         let seconds = started.elapsed().as_secs_f64();
@@ -392,16 +381,12 @@ impl Run {
                 content: visible(&text).into_owned(),
             },
             refused,
-            data: if FACTS.contains(&call.name.as_str()) {
-                data
-            } else {
-                Value::Null
-            },
+            data,
             seconds,
         };
         if !self.replay.has_live_tools() {
             self.record(&Event::Answer(answer.clone()))?;
-            if !refused && !READERS.contains(&call.name.as_str()) {
+            if !refused && tool.is_some_and(|tool| tool.effect() == Effect::Writes) {
                 self.record_state().await?;
             }
         }

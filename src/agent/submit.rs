@@ -1,5 +1,5 @@
-//! What the host does for two of the tools: `try_fix` runs in a fork of the sandbox, and `submit` goes through the
-//! gate, and, where the approach wants it, past a reviewer.
+//! What the host does for tools that do not simply run in the sandbox ([`Route`]): trials run in a fork of it, and a
+//! submission goes through the gate, and, where the approach wants it, past a reviewer.
 
 use std::time::Duration;
 
@@ -7,25 +7,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use testwright_agent_prompts::{Prompt, Review as ReviewPrompt, ReviewDoubt, TryAFix};
 use testwright_tools::outcomes::report::{Outcome as TestOutcome, Report};
+use testwright_tools::registry;
+use testwright_tools::tool::Route;
 use testwright_tools::tools::submission::{Change, Submission};
 
-use super::agent_loop::{OnSubmit, prompt};
-use super::failures::infrastructure;
+use super::failures::{infrastructure, prompt};
+use super::submission_policy::OnSubmit;
 use super::{Outcome, Run};
 use crate::gate::{self, Evidence, FixTrial, Review, ReviewVerdict, SubmissionCheck, Verdict};
 use crate::model::Message;
 use crate::trajectory::{Answer, Purpose};
-
-/// What an approach asks of a submission beyond the gate.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SubmissionPolicy {
-    /// The gate's findings go back to the model.
-    pub feedback: bool,
-    /// A candidate fix should have been tried before; asked for once.
-    pub wants_fix: bool,
-    /// A reviewer reads the failure against the issue; how often its doubts go back to the model.
-    pub reviews: u32,
-}
 
 /// What one submission led to, as kept in the trajectory.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -47,10 +38,9 @@ impl Submitted {
     }
 }
 
-/// What the toolbox tells of a trial.
+/// What the toolbox tells of the trial of a fix.
 #[derive(Deserialize)]
 struct Trial {
-    #[serde(default)]
     patch: String,
     report: Report,
 }
@@ -58,14 +48,15 @@ struct Trial {
 type Facts = (String, bool, Value);
 
 impl Run {
-    pub(super) async fn try_fix(
+    pub(super) async fn call_in_fork(
         &mut self,
-        arguments: &Value,
+        tool: &str,
+        arguments: Value,
         deadline: Duration,
     ) -> Result<Facts, Outcome> {
         let answer = self
             .session
-            .call_in_fork("try_fix", arguments.clone(), deadline)
+            .call_in_fork(tool, arguments, deadline)
             .await
             .map_err(infrastructure)?;
         if !answer.refused {
@@ -156,9 +147,9 @@ impl Run {
 
     /// Facts of a recorded answer, for a run that goes on.
     pub(super) fn take_facts(&mut self, answer: &Answer) {
-        match answer.tool.as_str() {
-            "try_fix" if !answer.refused => self.book_trial(&answer.data),
-            "submit" => {
+        match registry::find(&answer.tool).map(|tool| tool.route()) {
+            Some(Route::Fork) if !answer.refused => self.book_trial(&answer.data),
+            Some(Route::Gate) => {
                 if let Ok(submitted) = Submitted::deserialize(&answer.data) {
                     self.book_submission(&submitted);
                 }
@@ -178,7 +169,7 @@ impl Run {
         });
     }
 
-    /// After `submit` was answered: has the run ended?
+    /// After a submission was answered: has the run ended?
     pub(super) fn submitted(&mut self, when: OnSubmit, answer: &Answer) -> Option<Outcome> {
         if let Some((patch, evidence)) = self.submission.take() {
             return Some(Outcome::Accepted { patch, evidence });

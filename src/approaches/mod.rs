@@ -1,12 +1,10 @@
-//! Approaches: methods that lead from an issue to a test. One file each, and this list.
+//! Approaches: methods that lead from an issue to a test. Besides its file, an approach needs one line in the list here.
 
-mod snippet;
-mod swe_agent_plus;
-mod testwright;
+pub mod model_selection;
 
 use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, Task};
-use testwright_tools::tool::ToolSpec;
+use testwright_tools::tool::AnyTool;
 
 use crate::agent::{Outcome, Run};
 use crate::model::Message;
@@ -18,10 +16,23 @@ pub trait Approach: Send + Sync {
     fn name(&self) -> &'static str;
     /// One line for people.
     fn description(&self) -> &'static str;
+    /// What it works with.
+    fn model(&self) -> ModelKind {
+        ModelKind::Language
+    }
     /// The tools that it offers to its model, in this order.
-    fn tools(&self) -> Vec<ToolSpec>;
+    fn tools(&self) -> Vec<&'static dyn AnyTool>;
     /// Works until the run has ended.
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome;
+}
+
+/// The kind of model that an approach works with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelKind {
+    /// A language model: the one that the settings name.
+    Language,
+    /// The model of this name, which follows fixed rules and needs no key. It works for no other approach.
+    Rules(&'static str),
 }
 
 /// What an approach is told besides the run.
@@ -33,25 +44,24 @@ pub struct ApproachContext {
     pub notes: Vec<String>,
 }
 
-/// Every approach; the first is the default.
-pub const ALL: &[&dyn Approach] = &[
-    &testwright::Testwright,
-    &swe_agent_plus::SweAgentPlus,
-    &snippet::Snippet,
-];
+/// Declares the modules, and a list of the approaches in them in the same order.
+macro_rules! approaches {
+    ($($module:ident::$approach:ident,)*) => {
+        $(mod $module;)*
+
+        /// Every approach; the first is the default.
+        pub static ALL: &[&dyn Approach] = &[$(&$module::$approach),*];
+    };
+}
+
+approaches! {
+    testwright::Testwright,
+    swe_agent_plus::SweAgentPlus,
+    snippet::Snippet,
+}
 
 pub fn find(name: &str) -> Option<&'static dyn Approach> {
     ALL.iter().find(|approach| approach.name() == name).copied()
-}
-
-/// Specs of the tools of these names, in this order.
-fn offered(names: &[&str]) -> Vec<ToolSpec> {
-    let all = testwright_tools::registry::all();
-    names
-        .iter()
-        .filter_map(|name| all.iter().find(|tool| tool.name() == *name))
-        .map(|tool| tool.spec())
-        .collect()
 }
 
 /// How every agent begins: who it is, and the task.
@@ -77,14 +87,55 @@ async fn begin(
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use testwright_tools::tool::{Audience, Route};
+
     use super::*;
+    use crate::settings::Settings;
 
     #[test]
-    fn every_tool_that_an_approach_offers_exists() {
-        let names = [testwright::TOOLS, swe_agent_plus::TOOLS, snippet::TOOLS];
-        for (approach, names) in ALL.iter().zip(names) {
-            let found: Vec<String> = approach.tools().into_iter().map(|tool| tool.name).collect();
-            assert_eq!(found, names, "{}", approach.name());
+    fn the_first_approach_is_the_default_of_the_settings() {
+        assert_eq!(Settings::default().run.approach, ALL[0].name());
+    }
+
+    #[test]
+    fn every_approach_offers_tools_for_models_each_once_and_a_way_to_submit() {
+        for approach in ALL {
+            let tools = approach.tools();
+            let mut names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
+            let all = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), all, "{}", approach.name());
+            let for_models = |tool: &&dyn AnyTool| tool.audience() == Audience::Model;
+            assert!(tools.iter().all(for_models), "{}", approach.name());
+            let submits = |tool: &&dyn AnyTool| tool.route() == Route::Gate;
+            assert!(tools.iter().any(submits), "{}", approach.name());
         }
+    }
+
+    #[test]
+    fn the_default_approach_chooses_its_tools_by_what_they_declare() {
+        let approach = find("testwright").unwrap();
+        let names: Vec<&str> = approach.tools().iter().map(|tool| tool.name()).collect();
+        assert_eq!(
+            names,
+            [
+                "search",
+                "find_file",
+                "open_file",
+                "outline",
+                "read_function",
+                "run_python",
+                "insert_function",
+                "rewrite_function",
+                "revert",
+                "run_pytest",
+                "try_fix",
+                "show_patch",
+                "submit",
+            ]
+        );
     }
 }

@@ -2,23 +2,28 @@
 
 use async_trait::async_trait;
 use testwright_agent_prompts::SnippetSystem;
-use testwright_tools::tool::ToolSpec;
+use testwright_tools::tool::AnyTool;
+use testwright_tools::tools::{
+    FindFile, InsertFunction, OpenFile, Outline, ReadFunction, Revert, RewriteFunction, RunPytest,
+    RunPython, Search, Submit,
+};
 
-use super::{Approach, ApproachContext, begin, offered};
+use super::{Approach, ApproachContext, ModelKind, begin};
 use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, run_loop};
 
-pub(super) const TOOLS: &[&str] = &[
-    "search",
-    "find_file",
-    "open_file",
-    "outline",
-    "read_function",
-    "run_python",
-    "insert_function",
-    "rewrite_function",
-    "revert",
-    "run_pytest",
-    "submit",
+/// In the order in which they are offered.
+static TOOLS: &[&dyn AnyTool] = &[
+    &Search,
+    &FindFile,
+    &OpenFile,
+    &Outline,
+    &ReadFunction,
+    &RunPython,
+    &InsertFunction,
+    &RewriteFunction,
+    &Revert,
+    &RunPytest,
+    &Submit,
 ];
 
 pub(super) struct Snippet;
@@ -33,8 +38,12 @@ impl Approach for Snippet {
         "rules instead of a language model: the code that the issue shows, turned into a test; needs no key"
     }
 
-    fn tools(&self) -> Vec<ToolSpec> {
-        offered(TOOLS)
+    fn model(&self) -> ModelKind {
+        ModelKind::Rules("snippet")
+    }
+
+    fn tools(&self) -> Vec<&'static dyn AnyTool> {
+        TOOLS.to_vec()
     }
 
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {

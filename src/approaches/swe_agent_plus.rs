@@ -5,21 +5,23 @@
 use async_trait::async_trait;
 use serde_json::Value;
 use testwright_agent_prompts::{Prompt, RunBeforeSubmit, SweAgentPlusSystem};
-use testwright_tools::tool::ToolSpec;
+use testwright_tools::tool::{AnyTool, Tool};
+use testwright_tools::tools::{CreateFile, EditLines, FindFile, OpenFile, Search, Shell, Submit};
 
-use super::{Approach, ApproachContext, begin, offered};
+use super::{Approach, ApproachContext, begin};
 use crate::agent::{Hook, LoopConfig, OnSubmit, Outcome, Run, prompt, run_loop};
 use crate::model::ToolCall;
 use crate::trajectory::Answer;
 
-pub(super) const TOOLS: &[&str] = &[
-    "shell",
-    "open_file",
-    "search",
-    "find_file",
-    "create_file",
-    "edit_lines",
-    "submit",
+/// In the order in which they are offered.
+static TOOLS: &[&dyn AnyTool] = &[
+    &Shell,
+    &OpenFile,
+    &Search,
+    &FindFile,
+    &CreateFile,
+    &EditLines,
+    &Submit,
 ];
 
 pub(super) struct SweAgentPlus;
@@ -34,8 +36,8 @@ impl Approach for SweAgentPlus {
         "shell, viewer and line editor, one command at a time; must see the test fail"
     }
 
-    fn tools(&self) -> Vec<ToolSpec> {
-        offered(TOOLS)
+    fn tools(&self) -> Vec<&'static dyn AnyTool> {
+        TOOLS.to_vec()
     }
 
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
@@ -82,7 +84,7 @@ impl Hook for Reminder {
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned();
-        if call.name != "submit" || self.seen_failing || self.reminded == REMINDERS {
+        if call.name != Submit::NAME || self.seen_failing || self.reminded == REMINDERS {
             return Ok(None);
         }
         self.reminded += 1;
@@ -91,9 +93,9 @@ impl Hook for Reminder {
 
     fn after(&mut self, answer: &Answer) {
         match answer.tool.as_str() {
-            "edit_lines" | "create_file" if !answer.refused => self.seen_failing = false,
+            EditLines::NAME | CreateFile::NAME if !answer.refused => self.seen_failing = false,
             // A later run that passes takes nothing back: it may be one of a copy with a fix.
-            "shell" if runs_tests(&self.command) => {
+            Shell::NAME if runs_tests(&self.command) => {
                 self.seen_failing |= shows_failure(&answer.result.content)
             }
             _ => {}

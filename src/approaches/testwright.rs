@@ -3,25 +3,21 @@
 
 use async_trait::async_trait;
 use testwright_agent_prompts::TestwrightSystem;
-use testwright_tools::tool::ToolSpec;
+use testwright_tools::registry;
+use testwright_tools::tool::AnyTool;
+use testwright_tools::tools::{FindFile, OpenFile, Outline, ReadFunction, RunPython, Search};
 
-use super::{Approach, ApproachContext, begin, offered};
+use super::{Approach, ApproachContext, begin};
 use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, run_loop};
 
-pub(super) const TOOLS: &[&str] = &[
-    "search",
-    "find_file",
-    "open_file",
-    "outline",
-    "read_function",
-    "run_python",
-    "insert_function",
-    "rewrite_function",
-    "revert",
-    "run_pytest",
-    "try_fix",
-    "show_patch",
-    "submit",
+/// Offered first, in this order: what the agent looks around with.
+static FIRST: &[&dyn AnyTool] = &[
+    &Search,
+    &FindFile,
+    &OpenFile,
+    &Outline,
+    &ReadFunction,
+    &RunPython,
 ];
 
 pub(super) struct Testwright;
@@ -36,8 +32,10 @@ impl Approach for Testwright {
         "typed tools, gate feedback, candidate fixes on forks, a reviewer"
     }
 
-    fn tools(&self) -> Vec<ToolSpec> {
-        offered(TOOLS)
+    fn tools(&self) -> Vec<&'static dyn AnyTool> {
+        let is_first = |tool: &&dyn AnyTool| FIRST.iter().any(|first| first.name() == tool.name());
+        let others = registry::for_models().filter(|tool| !tool.low_level() && !is_first(tool));
+        FIRST.iter().copied().chain(others).collect()
     }
 
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {

@@ -5,7 +5,6 @@
 mod cache;
 mod checks;
 mod finding;
-mod promises;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,10 +12,10 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::output::single_line;
+use crate::backends::{self, Connector};
 use crate::error::{Error, Result};
 use crate::settings::{Flags, Settings, Sources};
 use cache::Cached;
-use checks::Place;
 use finding::{Finding, State};
 
 #[derive(Debug, Default, clap::Args)]
@@ -71,8 +70,8 @@ async fn examine(args: &Args, settings: Arc<Settings>) -> Report {
     let mut findings = checks::configuration(&settings);
     findings.extend(checks::programs(&settings).await);
     let mut removed = Vec::new();
-    for place in [Place::Local, Place::Docker] {
-        let (found, cleaned) = checks::backend(&settings, place, args.clean).await;
+    for connector in backends::ALL {
+        let (found, cleaned) = checks::backend(&settings, *connector, args.clean).await;
         findings.extend(found);
         removed.extend(cleaned);
     }
@@ -105,18 +104,22 @@ async fn examine(args: &Args, settings: Arc<Settings>) -> Report {
 
 /// A run needs git and one kind of sandbox.
 fn verdict(findings: &[Finding]) -> Result<()> {
-    let works = |what: &str| {
-        findings
-            .iter()
-            .any(|f| f.what == what && f.state != State::Missing)
+    let works = |area: &str, what: &str| {
+        let mut findings = findings.iter();
+        findings.any(|f| f.area == area && f.what == what && f.state != State::Missing)
     };
     let error = |cause: &str| Error::infrastructure("find all that a run needs").cause(cause);
-    if !works("git") {
+    if !works("programs", "git") {
         return Err(error("git is missing").hint("install git"));
     }
-    if !works("isolation") && !works("engine") {
+    let is_there = |kind: &&dyn Connector| works(&checks::area(*kind), kind.requirement());
+    if !backends::ALL.iter().any(is_there) {
+        let kinds: Vec<String> = backends::ALL
+            .iter()
+            .map(|kind| format!("`--sandbox {}`", kind.name()))
+            .collect();
         return Err(
-            error("neither `--sandbox local` nor `--sandbox docker` can be had here")
+            error(&format!("neither {} can be had here", kinds.join(" nor ")))
                 .hint("see the lines above"),
         );
     }
@@ -128,7 +131,7 @@ fn render(report: &Report, args: &Args) -> String {
     let mut area = "";
     for finding in &report.findings {
         if finding.area != area {
-            area = finding.area;
+            area = &finding.area;
             text.push_str(&format!("\n{area}\n"));
         }
         text.push_str(&finding.render());

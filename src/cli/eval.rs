@@ -1,5 +1,6 @@
 //! `testwright eval`: grades predictions on a dataset, and makes reports.
 
+mod errors;
 mod grading;
 mod progress;
 mod report;

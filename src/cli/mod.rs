@@ -2,6 +2,7 @@
 
 mod completions;
 mod doctor;
+mod environment;
 mod eval;
 mod evidence_card;
 mod log;
@@ -9,6 +10,8 @@ mod man;
 mod mcp;
 pub mod output;
 mod place;
+#[cfg(test)]
+mod reference;
 mod replay;
 mod run;
 mod show;
@@ -47,6 +50,8 @@ enum Command {
     Replay(replay::Args),
     /// Show how a run ended, also as Markdown for a comment on the issue
     Show(show::Args),
+    /// Build the environment of a repository, and say how good it is
+    Environment(environment::Args),
     /// Show the tools and their schemas, as a model sees them
     Tools(tools::Args),
     /// Serve the tools over MCP on stdio, in a sandbox
@@ -80,6 +85,7 @@ pub async fn main() -> ExitCode {
         Command::Run(args) => run::run(&args).await,
         Command::Replay(args) => replay::run(&args).await,
         Command::Show(args) => show::run(&args).map(|()| 0),
+        Command::Environment(args) => environment::run(&args).await,
         Command::Tools(args) => tools::run(&args).map(|()| 0),
         Command::Mcp(args) => mcp::run(&args).await.map(|()| 0),
         Command::Eval(args) => eval::run(&args).await,

@@ -1,12 +1,16 @@
 //! Where the old code is, where it runs, and the settings for it: flags that several commands share.
 
+pub mod names;
+
 use std::path::{Path, PathBuf};
 
 use super::output;
+use crate::backends;
 use crate::error::Result;
 use crate::issues::Issue;
 use crate::settings::{Flags, Settings, Sources};
 use crate::setup::RepositoryLocation;
+use names::sandboxes;
 
 /// Where the old code is and where it runs: shared by the commands that start a sandbox.
 #[derive(Debug, clap::Args)]
@@ -24,8 +28,13 @@ pub struct PlaceArgs {
 /// Where code of repositories runs.
 #[derive(Debug, clap::Args)]
 pub struct SandboxArgs {
-    /// Where tools run: local or docker
-    #[arg(long, value_name = "KIND")]
+    #[arg(
+        long,
+        value_name = "KIND",
+        help = format!("Where tools run: {}", sandboxes().listed()),
+        value_parser = sandboxes(),
+        hide_possible_values = true
+    )]
     sandbox: Option<String>,
     /// A ready image instead of a built environment (Docker)
     #[arg(long, value_name = "NAME")]
@@ -90,5 +99,6 @@ impl PlaceArgs {
 pub fn load(sources: &Sources) -> Result<Settings> {
     let settings = Settings::load(sources)?;
     output::hide(settings.redactor());
+    backends::find(&settings)?;
     Ok(settings)
 }

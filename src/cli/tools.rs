@@ -1,8 +1,10 @@
 //! `testwright tools`: the tools and their schemas, as a model sees them.
 
 use serde_json::Value;
-use testwright_tools::tool::{Audience, ToolSpec};
+use testwright_tools::registry;
+use testwright_tools::tool::ToolSpec;
 
+use super::place::names::approaches;
 use crate::error::Result;
 
 #[derive(Debug, clap::Args)]
@@ -11,19 +13,16 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Only the tools that this approach offers
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = approaches(), hide_possible_values = true)]
     approach: Option<String>,
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let specs = match &args.approach {
+    let tools = match &args.approach {
         Some(name) => super::approach(name)?.tools(),
-        None => testwright_tools::registry::all()
-            .into_iter()
-            .filter(|tool| tool.audience() == Audience::Model)
-            .map(|tool| tool.spec())
-            .collect(),
+        None => registry::for_models().collect(),
     };
+    let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec()).collect();
     if args.json {
         super::output::json(&specs)
     } else {

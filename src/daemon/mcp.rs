@@ -1,5 +1,5 @@
-//! The tools over MCP, for any client: each call goes to the toolbox in the sandbox; `try_fix` runs in a fork, and
-//! `submit` is judged by the gate.
+//! The tools over MCP, for any client: each call goes the way that its tool declares, to the toolbox in the sandbox or
+//! in a fork of it, or to the gate.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +13,9 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::repository::Source;
+use testwright_tools::registry;
 use testwright_tools::server::visible;
-use testwright_tools::tool::{Audience, ToolSpec};
+use testwright_tools::tool::{AnyTool, Route};
 
 use crate::gate::{self, SubmissionCheck};
 use crate::session::{CallAnswer, Session};
@@ -28,28 +29,24 @@ pub struct ToolServer {
     source: Source,
     /// Text of the issue, where one was given; the gate asks it for names that do not exist yet.
     issue: String,
-    tools: Vec<ToolSpec>,
+    tools: Vec<&'static dyn AnyTool>,
 }
 
 impl ToolServer {
     pub fn new(session: Arc<Session>, source: Source, issue: String) -> Self {
-        let tools = testwright_tools::registry::all()
-            .into_iter()
-            .filter(|tool| tool.audience() == Audience::Model)
-            .map(|tool| tool.spec())
-            .collect();
         ToolServer {
             session,
             source,
             issue,
-            tools,
+            tools: registry::for_models().collect(),
         }
     }
 
-    async fn call(&self, name: &str, arguments: Value) -> Result<CallAnswer, SandboxError> {
-        match name {
-            "try_fix" => self.session.call_in_fork(name, arguments, DEADLINE).await,
-            "submit" => {
+    async fn call(&self, tool: &dyn AnyTool, arguments: Value) -> Result<CallAnswer, SandboxError> {
+        let name = tool.name();
+        match tool.route() {
+            Route::Fork => self.session.call_in_fork(name, arguments, DEADLINE).await,
+            Route::Gate => {
                 let check = gate::check_submission(
                     &self.session,
                     &self.source,
@@ -80,7 +77,7 @@ impl ToolServer {
                     },
                 })
             }
-            _ => self.session.call(name, arguments, DEADLINE).await,
+            Route::Sandbox => self.session.call(name, arguments, DEADLINE).await,
         }
     }
 }
@@ -104,9 +101,10 @@ impl ServerHandler for ToolServer {
         let tools = self
             .tools
             .iter()
-            .map(|spec| {
+            .map(|tool| {
+                let spec = tool.spec();
                 let schema = spec.parameters.as_object().cloned().unwrap_or_default();
-                Tool::new(spec.name.clone(), spec.description.clone(), schema)
+                Tool::new(spec.name, spec.description, schema)
             })
             .collect();
         Ok(ListToolsResult::with_all_items(tools))
@@ -117,8 +115,8 @@ impl ServerHandler for ToolServer {
         request: CallToolRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if !self.tools.iter().any(|tool| tool.name == request.name) {
-            let names: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let Some(tool) = self.tools.iter().find(|tool| tool.name() == request.name) else {
+            let names: Vec<&str> = self.tools.iter().map(|tool| tool.name()).collect();
             return Err(ErrorData::invalid_params(
                 format!(
                     "there is no tool `{}`; the tools are: {}",
@@ -127,9 +125,9 @@ impl ServerHandler for ToolServer {
                 ),
                 None,
             ));
-        }
+        };
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let answer = self.call(&request.name, arguments).await.map_err(|error| {
+        let answer = self.call(*tool, arguments).await.map_err(|error| {
             ErrorData::internal_error(visible(&format!("failed to {error}")).into_owned(), None)
         })?;
         let content = vec![ContentBlock::text(visible(&answer.text))];

@@ -6,6 +6,7 @@ use testwright_tools::outcomes::report::{FailureClass, Frame, Outcome, Phase};
 /// Everything that speaks for the test; `evidence.json` holds it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
+    /// The failing contributed tests.
     pub tests: Vec<TestEvidence>,
     /// Contributed tests that pass on the old code already.
     pub passing: Vec<String>,
@@ -17,15 +18,18 @@ pub struct Evidence {
     pub reruns: Vec<String>,
     /// What candidate fixes did to the tests, each in a copy of the sandbox that was thrown away.
     pub fixes: Vec<FixTrial>,
+    /// The reviewer's reading of the failure.
     pub review: Option<Review>,
     /// Changes that were left out of the patch.
     pub dropped: Vec<String>,
+    /// Model calls so far.
     pub steps: u32,
     pub prompt_tokens: u64,
     pub cached_tokens: u64,
     pub completion_tokens: u64,
     /// `None` where the model has no price.
     pub dollars: Option<f64>,
+    /// Seconds of the run.
     pub seconds: f64,
 }
 

@@ -21,10 +21,10 @@ use serde_json::{Value, json};
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::{Source, apply_check};
-use testwright_tools::tool::{AnyTool, ToolError};
+use testwright_tools::tool::{AnyTool, Tool, ToolError};
 use testwright_tools::tools::submission::{ChangedFile, Submission};
-use testwright_tools::tools::submit::Submit;
 use testwright_tools::tools::test_patch::SortedChanges;
+use testwright_tools::tools::{Restore, Submit, TestPatch};
 
 use crate::session::{CallAnswer, Session};
 
@@ -138,7 +138,7 @@ pub async fn check_submission(
     if let Err(ToolError::Refused(text)) = Submit.check(arguments.clone()) {
         return Ok(SubmissionCheck::Refused(text));
     }
-    let answer = session.call("test_patch", json!({}), deadline).await?;
+    let answer = session.call(TestPatch::NAME, json!({}), deadline).await?;
     if answer.refused {
         return Ok(SubmissionCheck::Refused(answer.text));
     }
@@ -176,12 +176,12 @@ async fn judge(
 ) -> Result<Judged, SandboxError> {
     let refused = |answer: CallAnswer| Judged::Refused(answer.text);
     let answer = fresh
-        .call("restore", json!({ "files": sorted.kept }), deadline)
+        .call(Restore::NAME, json!({ "files": sorted.kept }), deadline)
         .await?;
     if answer.refused {
         return Ok(refused(answer));
     }
-    let answer = match fresh.call("submit", arguments.clone(), deadline).await {
+    let answer = match fresh.call(Submit::NAME, arguments.clone(), deadline).await {
         // The tests are all that ran in it.
         Err(error) if error.kind == ErrorKind::Dead => {
             return Ok(Judged::Refused(format!(

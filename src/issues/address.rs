@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error};
 use crate::settings::RedactedUrl as BaseUrl;
 
 /// An issue, and the server that knows it.
@@ -48,8 +48,28 @@ const WEB: &str = "https://github.com";
 const API: &str = "https://api.github.com";
 const EXAMPLE: &str = "https://github.com/OWNER/NAME/issues/NUMBER";
 
+/// Why an address is refused, and what to give instead.
+struct Refusal {
+    cause: String,
+    hint: String,
+}
+
+impl Refusal {
+    fn new(cause: impl Into<String>, hint: impl Into<String>) -> Refusal {
+        Refusal {
+            cause: cause.into(),
+            hint: hint.into(),
+        }
+    }
+
+    fn names_no_issue() -> Refusal {
+        let hint = format!("the address of an issue is {EXAMPLE}");
+        Refusal::new("it names no issue", hint)
+    }
+}
+
 /// `None` for what is no URL. `base` is the server of the settings.
-pub(super) fn parse(named: &str, base: Option<&BaseUrl>) -> Result<Option<Address>> {
+pub(super) fn parse(named: &str, base: Option<&BaseUrl>) -> error::Result<Option<Address>> {
     let named = named.trim();
     let short = ["github.com/", "www.github.com/"];
     let bare = short.iter().any(|host| named.starts_with(host)) && !Path::new(named).exists();
@@ -58,17 +78,21 @@ pub(super) fn parse(named: &str, base: Option<&BaseUrl>) -> Result<Option<Addres
         None if bare => ("https".to_owned(), named),
         None => return Ok(None),
     };
-    let refused = |cause: &str, hint: &str| {
+    let address = read(&scheme, rest, base).map_err(|refusal| {
         let shown = BaseUrl::new(named);
         Error::usage(format!("read the issue at {shown}"))
-            .cause(cause)
-            .hint(hint)
-    };
+            .cause(refusal.cause)
+            .hint(refusal.hint)
+    })?;
+    Ok(Some(address))
+}
+
+/// `rest` is what follows `scheme://`.
+fn read(scheme: &str, rest: &str, base: Option<&BaseUrl>) -> Result<Address, Refusal> {
     if scheme != "http" && scheme != "https" {
-        let cause = format!("`{scheme}:` is not an address of an issue");
-        return Err(refused(
-            &cause,
-            &format!("issues are read from {EXAMPLE}, a file, or `-`"),
+        return Err(Refusal::new(
+            format!("`{scheme}:` is not an address of an issue"),
+            format!("issues are read from {EXAMPLE}, a file, or `-`"),
         ));
     }
     let rest = rest.split(['?', '#']).next().unwrap_or(rest);
@@ -76,100 +100,103 @@ pub(super) fn parse(named: &str, base: Option<&BaseUrl>) -> Result<Option<Addres
     // A name or password in front of the host is nothing that we would send.
     let host = host.rsplit('@').next().unwrap_or(host).to_ascii_lowercase();
     let host = host.strip_prefix("www.").unwrap_or(&host);
+    let (owner, name, number) = issue_in(path)?;
+    let server = Server::of(scheme, host, base)?;
+    Ok(Address {
+        apis: server.apis,
+        web: server.web,
+        owner: owner.to_owned(),
+        name: name.to_owned(),
+        number,
+        notes: server.notes,
+    })
+}
+
+/// Owner, name and number in the path of a page or of an API.
+fn issue_in(path: &str) -> Result<(&str, &str, u64), Refusal> {
     let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
     let parts = parts
         .strip_prefix(["api", "v3"].as_slice())
         .unwrap_or(&parts);
     let parts = parts.strip_prefix(["repos"].as_slice()).unwrap_or(parts);
-
     let (owner, name, kind, number) = match parts {
         [owner, name, kind, number, ..] => (*owner, *name, *kind, Some(*number)),
         [owner, name, kind] => (*owner, *name, *kind, None),
-        _ => {
-            return Err(refused(
-                "it names no issue",
-                &format!("the address of an issue is {EXAMPLE}"),
-            ));
-        }
+        _ => return Err(Refusal::names_no_issue()),
     };
     let number = match (kind, number.map(str::parse::<u64>)) {
         ("issues", Some(Ok(number))) => number,
         ("pull" | "pulls", _) => {
-            return Err(refused(
+            return Err(Refusal::new(
                 "it is a pull request, not an issue",
                 "give the issue that the pull request is about",
             ));
         }
         ("discussions", _) => {
-            return Err(refused(
+            return Err(Refusal::new(
                 "it is a discussion, not an issue",
                 "save its text into a file and give the file",
             ));
         }
-        _ => {
-            return Err(refused(
-                "it names no issue",
-                &format!("the address of an issue is {EXAMPLE}"),
-            ));
-        }
+        _ => return Err(Refusal::names_no_issue()),
     };
     for part in [owner, name] {
         let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if !part.chars().all(fits) || part.chars().all(|c| c == '.') {
-            return Err(refused(
-                &format!("`{part}` cannot be part of a repository's name"),
-                EXAMPLE,
-            ));
+            let cause = format!("`{part}` cannot be part of a repository's name");
+            return Err(Refusal::new(cause, EXAMPLE));
         }
     }
+    Ok((owner, name, number))
+}
 
-    let given = if host == "api.github.com" {
-        "github.com"
-    } else {
-        host
-    };
-    let mut notes = Vec::new();
-    let (apis, web) = match base {
-        Some(base) => {
-            let base_host = host_of(base.reveal());
-            if base_host == host || (base_host == "api.github.com" && given == "github.com") {
-                let web = if given == "github.com" {
-                    WEB.to_owned()
-                } else {
-                    format!("{scheme}://{host}")
-                };
-                (apis(base), web)
-            } else if given == "github.com" {
-                notes.push(format!(
+/// The server that is asked for an issue; fields as in [`Address`].
+struct Server {
+    apis: Vec<String>,
+    web: String,
+    notes: Vec<String>,
+}
+
+impl Server {
+    /// The server at `host`, as far as it is GitHub's or that of the settings.
+    fn of(scheme: &str, host: &str, base: Option<&BaseUrl>) -> Result<Server, Refusal> {
+        let public = host == "github.com" || host == "api.github.com";
+        let Some(base) = base else {
+            if public {
+                return Ok(Server::new(vec![API.to_owned()], WEB.to_owned()));
+            }
+            return Err(Refusal::new(
+                format!("{host} is not github.com"),
+                format!("for GitHub Enterprise set TESTWRIGHT_GITHUB_BASE_URL={scheme}://{host}"),
+            ));
+        };
+        let base_host = host_of(base.reveal());
+        let same = base_host == host || (base_host == "api.github.com" && public);
+        if public {
+            let mut server = Server::new(apis(base), WEB.to_owned());
+            if !same {
+                server.notes.push(format!(
                     "{base_host} is asked for the issue, as github.base-url says"
                 ));
-                (apis(base), WEB.to_owned())
-            } else {
-                let cause = format!(
-                    "{host} is neither github.com nor {base_host}, the server in github.base-url"
-                );
-                return Err(refused(
-                    &cause,
-                    "set TESTWRIGHT_GITHUB_BASE_URL to the server of the issue",
-                ));
             }
+            return Ok(server);
         }
-        None if given == "github.com" => (vec![API.to_owned()], WEB.to_owned()),
-        None => {
-            let cause = format!("{host} is not github.com");
-            let hint =
-                format!("for GitHub Enterprise set TESTWRIGHT_GITHUB_BASE_URL={scheme}://{host}");
-            return Err(refused(&cause, &hint));
+        if same {
+            return Ok(Server::new(apis(base), format!("{scheme}://{host}")));
         }
-    };
-    Ok(Some(Address {
-        apis,
-        web,
-        owner: owner.to_owned(),
-        name: name.to_owned(),
-        number,
-        notes,
-    }))
+        Err(Refusal::new(
+            format!("{host} is neither github.com nor {base_host}, the server in github.base-url"),
+            "set TESTWRIGHT_GITHUB_BASE_URL to the server of the issue",
+        ))
+    }
+
+    fn new(apis: Vec<String>, web: String) -> Server {
+        Server {
+            apis,
+            web,
+            notes: Vec::new(),
+        }
+    }
 }
 
 /// `host` or `host:port`.

@@ -1,8 +1,8 @@
 //! Models: what the loop asks, and what answers it.
 //!
-//! [`Model`] is the one boundary. Behind it: an OpenAI-compatible client (`openai`), a rule-based
-//! model that needs no key (`snippet`), and record/replay (`cassette`). Wrappers that are models themselves:
-//! `retry`. Text-form tool calls are read by `text_calls`. Dollars come from a table (`price`).
+//! [`Model`] is the one boundary. Behind it: an OpenAI-compatible client (`openai`) and record/replay
+//! (`cassette`). Wrappers that are models themselves: `retry`. Text-form tool calls are read by `text_calls`.
+//! Dollars come from a table (`price`). The rule-based model, which needs no key, is `crate::rule_based`.
 
 pub mod cassette;
 pub mod conversation;
@@ -12,7 +12,6 @@ pub mod openai;
 pub mod price;
 pub mod provider;
 pub mod retry;
-pub mod snippet;
 pub mod text_calls;
 
 use async_trait::async_trait;

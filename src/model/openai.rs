@@ -8,6 +8,7 @@
 mod bounds;
 mod endpoint;
 mod failure;
+mod refused_field;
 mod request;
 mod response;
 mod server_capabilities;
@@ -27,6 +28,7 @@ use super::{Model, ModelError, Reply, Request};
 use crate::settings::Redactor;
 use bounds::Watch;
 use endpoint::{Endpoint, Refusal, Service};
+use refused_field::without_refused_field;
 use request::Body;
 use response::Raw;
 use server_capabilities::ServerCapabilities;
@@ -124,7 +126,7 @@ impl Model for OpenAi {
             };
             if let Some(refusal) = endpoint::refusal(&error)
                 && tried.len() < LESSONS
-                && let Some(better) = capabilities.learned(refusal, &body)
+                && let Some(better) = without_refused_field(capabilities, refusal, &body)
                 && !tried.contains(&better)
             {
                 tracing::info!(?better, "the server refused a field; asking without it");

@@ -10,8 +10,11 @@ use serde_json::Value;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::{Command, Process, Sandbox, SandboxError};
 use testwright_tools::config::Config;
+use testwright_tools::digest::DIGEST;
 use testwright_tools::process::confinement::Layers;
-use testwright_tools::program::{DIGEST, NAME};
+use testwright_tools::program::NAME;
+use testwright_tools::tool::Tool;
+use testwright_tools::tools::Handshake;
 use tokio::io::AsyncReadExt;
 
 use super::CallAnswer;
@@ -91,7 +94,7 @@ impl Connection {
     /// The toolbox in the sandbox must be this program.
     async fn handshake(&self) -> Result<Layers, SandboxError> {
         let answer = self
-            .call("handshake", Value::Object(Default::default()), HELLO)
+            .call(Handshake::NAME, Value::Object(Default::default()), HELLO)
             .await?;
         let said = |key: &str| {
             answer
@@ -201,7 +204,7 @@ fn dead(what: &str, stderr: &std::sync::Mutex<Vec<u8>>) -> SandboxError {
 
 /// Puts the toolbox into a sandbox; says where.
 pub(super) async fn upload(sandbox: &dyn Sandbox) -> Result<PathBuf, SandboxError> {
-    let program = sandbox.facts().paths.private.join(NAME);
+    let program = sandbox.info().paths.private.join(NAME);
     sandbox.upload_file(&program, toolbox()?, 0o755).await?;
     Ok(program)
 }

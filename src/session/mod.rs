@@ -18,7 +18,9 @@ use std::time::Duration;
 use serde_json::Value;
 use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::error::ErrorKind;
-use testwright_sandboxes::{Backend, Facts, Limits, Sandbox, SandboxError, Spec, Start};
+use testwright_sandboxes::{
+    Backend, Limits, Sandbox, SandboxError, SandboxInfo, SandboxSource, Spec,
+};
 use testwright_tools::config::{Config, Runner, RunnerKind};
 use testwright_tools::process::confinement::Layers;
 use testwright_tools::tool::{Length, MOST_DATA};
@@ -43,7 +45,7 @@ pub struct CallAnswer {
 
 pub struct Session {
     live: Mutex<Arc<Live>>,
-    facts: Facts,
+    facts: SandboxInfo,
     environment: Environment,
     settings: SessionSettings,
     /// Where submissions are judged; `None` in a session that is itself for one purpose.
@@ -90,7 +92,7 @@ impl Session {
     ) -> Result<Self, SandboxError> {
         let sandbox = backend
             .start(&Spec {
-                start: Start::Saved(environment.saved.clone()),
+                start: SandboxSource::Saved(environment.saved.clone()),
                 network: false,
                 host_port: None,
                 root: false,
@@ -109,7 +111,7 @@ impl Session {
         settings: SessionSettings,
     ) -> Result<Self, SandboxError> {
         let live = Live::open(sandbox, &environment, &settings).await?;
-        let mut facts = live.sandbox.facts().clone();
+        let mut facts = live.sandbox.info().clone();
         facts
             .isolation
             .push_str(&kept_apart(&live.connection.layers));
@@ -124,7 +126,7 @@ impl Session {
     }
 
     /// Of the sandbox that was started first.
-    pub fn facts(&self) -> &Facts {
+    pub fn info(&self) -> &SandboxInfo {
         &self.facts
     }
 
@@ -256,7 +258,7 @@ impl Live {
         settings: &SessionSettings,
     ) -> Result<Self, SandboxError> {
         let opened = async {
-            let config = config(sandbox.facts(), environment, settings);
+            let config = config(sandbox.info(), environment, settings);
             let toolbox = connection::upload(sandbox.as_ref()).await?;
             let confined = connection::confine(&toolbox, &config)?;
             environment
@@ -296,10 +298,7 @@ fn too_long(tool: &str, arguments: &Value) -> Option<CallAnswer> {
 }
 
 fn runs_code(tool: &str) -> bool {
-    let known = testwright_tools::registry::all();
-    known
-        .into_iter()
-        .any(|known| known.name() == tool && known.runs_code())
+    testwright_tools::registry::find(tool).is_some_and(|tool| tool.runs_code())
 }
 
 fn ended(tool: &str) -> CallAnswer {
@@ -336,7 +335,7 @@ fn kept_apart(layers: &Layers) -> String {
     }
 }
 
-fn config(facts: &Facts, environment: &Environment, settings: &SessionSettings) -> Config {
+fn config(facts: &SandboxInfo, environment: &Environment, settings: &SessionSettings) -> Config {
     Config {
         workspace: facts.paths.workspace.clone(),
         base_archive: environment.base_archive_in(&facts.paths),

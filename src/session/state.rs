@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::error::ErrorKind;
+use testwright_tools::tool::Tool;
+use testwright_tools::tools;
 
 use super::Session;
 
@@ -30,7 +32,7 @@ impl Session {
             #[serde(default)]
             left_out: Vec<String>,
         }
-        let answer = self.host_call("changes", json!({})).await?;
+        let answer = self.host_call(tools::Changes::NAME, json!({})).await?;
         let changes: Changes = serde_json::from_value(answer)
             .map_err(|e| SandboxError::new(ErrorKind::System, format!("read what changed: {e}")))?;
         let files = changes.files.into_iter();
@@ -47,14 +49,14 @@ impl Session {
                 content: content.clone(),
             })
             .collect();
-        self.host_call("restore", json!({ "files": files }))
+        self.host_call(tools::Restore::NAME, json!({ "files": files }))
             .await
             .map(drop)
     }
 
     /// What the toolbox says of the workspace, for the first prompt.
     pub async fn describe(&self) -> Result<String, SandboxError> {
-        self.call("describe", json!({}), DEADLINE)
+        self.call(tools::Describe::NAME, json!({}), DEADLINE)
             .await
             .map(|answer| answer.text)
     }

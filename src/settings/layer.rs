@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
-use super::{FILE, Origin, READING, Settings, Sources, variables};
+use super::{FILE, Origin, READING, Settings, keys};
 use crate::error::{Error, Result};
 
 /// Values by key path, with where each came from.
@@ -43,14 +43,6 @@ const PATHS: [&str; 3] = ["cache", "run.out", "build.ca-bundle"];
 const MOST_BYTES: u64 = 1 << 20;
 
 impl Layer {
-    pub fn defaults(sources: &Sources) -> Layer {
-        let cache = Value::String(sources.cache_folder().to_string_lossy().into_owned());
-        Layer {
-            values: vec![(vec!["cache".to_owned()], cache, Origin::Default)],
-            notes: Vec::new(),
-        }
-    }
-
     /// `None` where there is no such file.
     pub fn file(path: &Path, trust: Trust) -> Result<Option<Layer>> {
         // A file of the current folder is called by its name alone, as the user would.
@@ -215,20 +207,39 @@ fn split(key: &str, table: &Table) -> Vec<String> {
     }
 }
 
+/// The section of a key, for messages.
+fn place_of(key: &[String]) -> String {
+    match key {
+        [] | [_] => "at the top level".to_owned(),
+        [sections @ .., _] => format!("in [{}]", sections.join(".")),
+    }
+}
+
+/// The error for a value that is none of the names that its key may have.
+pub(super) fn unknown_name(at: &str, key: &[String], value: &str, known: &[&str]) -> Error {
+    let name = key.last().map(String::as_str).unwrap_or_default();
+    let error = Error::usage(READING).cause(format!(
+        "{at}: `{name}` {} cannot be `{value}`; it is one of {}",
+        place_of(key),
+        known.join(", ")
+    ));
+    match nearest(value, known) {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None => error,
+    }
+}
+
 /// Turns what the deserializer says about one value into what a user can act on. `at` is a file and line or a
 /// variable.
 pub(super) fn explain(at: &str, key: &[String], message: &str) -> Error {
-    let place = match key {
-        [] | [_] => "at the top level".to_owned(),
-        [sections @ .., _] => format!("in [{}]", sections.join(".")),
-    };
+    let place = place_of(key);
     let message = message.lines().next().unwrap_or(message);
     let error = Error::usage(READING);
     if let Some(rest) = message.strip_prefix("unknown field ") {
         let mut names = rest.split('`').skip(1).step_by(2);
         let name = names.next().unwrap_or_default();
         let known: Vec<&str> = names.collect();
-        let elsewhere = variables::keys()
+        let elsewhere = keys::keys()
             .iter()
             .find(|k| k.key == name && k.section.is_some());
         let hint = match (nearest(name, &known), elsewhere) {
@@ -248,14 +259,7 @@ pub(super) fn explain(at: &str, key: &[String], message: &str) -> Error {
         let mut names = rest.split('`').skip(1).step_by(2);
         let value = names.next().unwrap_or_default();
         let known: Vec<&str> = names.collect();
-        let error = error.cause(format!(
-            "{at}: `{name}` {place} cannot be `{value}`; it is one of {}",
-            known.join(", ")
-        ));
-        return match nearest(value, &known) {
-            Some(near) => error.hint(format!("did you mean `{near}`?")),
-            None => error,
-        };
+        return unknown_name(at, key, value, &known);
     }
     let message = message
         .replace("expected u64", "expected a whole number, not negative")

@@ -6,15 +6,15 @@
 //! settings: a setting holds the *name* of the variable that has them, see [`secret`].
 
 mod found;
+pub(crate) mod keys;
 mod layer;
-pub mod model_selection;
 pub mod origin;
 pub mod redactor;
 pub mod secret;
 pub mod sections;
 mod size;
 mod sources;
-mod variables;
+pub(crate) mod variables;
 
 #[cfg(test)]
 mod tests;
@@ -30,11 +30,10 @@ use toml::Table;
 use crate::error::{Error, Result};
 use layer::Layer;
 
-pub use model_selection::ModelSelection;
 pub use origin::Origin;
 pub use redactor::Redactor;
 pub use secret::{RedactedUrl, Secret};
-pub use sections::{Build, Docker, GitHub, Limits, Local, Model, Price, Pull, Run, SandboxKind};
+pub use sections::{Build, Docker, GitHub, Limits, Local, Model, Price, Pull, Run};
 pub use size::Size;
 pub use sources::{Flags, Sources};
 
@@ -80,7 +79,7 @@ impl Settings {
             layer.merge_into(table, &mut origins);
             notes.extend(layer.notes);
         };
-        take(Layer::defaults(sources), &mut table);
+        take(sources.defaults(), &mut table);
         let user_file = sources.user_file.as_deref();
         let config = sources.named_file()?;
         if let Some(layer) = user_file
@@ -263,6 +262,13 @@ impl Settings {
             }
         }
         Ok(())
+    }
+
+    /// The error for a value of `section.key` that is none of the names that exist.
+    pub fn unknown_name(&self, key: &str, value: &str, known: &[&str]) -> Error {
+        let at = self.origin(key).to_string();
+        let keys: Vec<String> = key.split('.').map(str::to_owned).collect();
+        layer::unknown_name(&at, &keys, value, known)
     }
 
     fn wrong(&self, key: &str, what: String) -> Error {

@@ -14,23 +14,23 @@ use super::{RedactedUrl, Size};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Run {
-    /// The approach.
+    /// How the test is written: the name of an approach.
     pub approach: String,
     /// The model's name; `snippet` is the rule-based one that needs no key.
     pub model: Option<String>,
-    /// `local` or `docker`.
-    pub sandbox: SandboxKind,
+    /// The kind of sandbox: `local`, `docker` …
+    pub sandbox: String,
     /// Python version of the environment, `X.Y`.
     pub python: Option<String>,
     /// A ready image instead of a built environment (Docker).
     pub image: Option<String>,
-    /// Most model calls of a run.
+    /// Limit on the model calls of a run.
     pub max_steps: u64,
-    /// Most dollars of a run.
+    /// Limit on the dollars of a run.
     pub max_dollars: Option<f64>,
-    /// Most tokens of a run, prompt and completion together.
+    /// Limit on the tokens of a run, prompt and completion together.
     pub max_tokens: Option<u64>,
-    /// Most minutes of a run.
+    /// Limit on the minutes of a run.
     pub max_minutes: f64,
     /// Folder for the results.
     pub out: Option<PathBuf>,
@@ -41,7 +41,7 @@ impl Default for Run {
         Run {
             approach: "testwright".to_owned(),
             model: None,
-            sandbox: SandboxKind::default(),
+            sandbox: "local".to_owned(),
             python: None,
             image: None,
             max_steps: 60,
@@ -49,23 +49,6 @@ impl Default for Run {
             max_tokens: None,
             max_minutes: 30.0,
             out: None,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum SandboxKind {
-    #[default]
-    Local,
-    Docker,
-}
-
-impl SandboxKind {
-    pub fn name(self) -> &'static str {
-        match self {
-            SandboxKind::Local => "local",
-            SandboxKind::Docker => "docker",
         }
     }
 }
@@ -78,6 +61,7 @@ pub struct Model {
     pub base_url: Option<RedactedUrl>,
     /// Name of the environment variable that holds the key (never the key).
     pub api_key_env: String,
+    /// Sampling temperature. Default: the endpoint's own.
     pub temperature: Option<f64>,
     /// Most tokens of one completion.
     pub max_tokens: Option<u64>,
@@ -119,10 +103,12 @@ impl Default for Model {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Price {
+    /// Prompt tokens.
     pub prompt: f64,
     /// Prompt tokens that came from the provider's cache. Default: as `prompt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<f64>,
+    /// Completion tokens.
     pub completion: f64,
     /// The day the price was looked up, `YYYY-MM-DD`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,6 +126,7 @@ pub struct Docker {
     pub base: Option<String>,
     /// The user that tools run as, `UID` or `UID:GID`. Default: `1000:1000`.
     pub user: Option<String>,
+    /// When images are fetched from a registry: `always`, `missing` (when it is not there) or `never`.
     pub pull: Pull,
 }
 
@@ -170,6 +157,7 @@ pub struct Limits {
     pub memory: Size,
     /// Processes and threads at one time.
     pub processes: u64,
+    /// Processor cores.
     pub cpus: f64,
     /// Size that one file may reach.
     pub file_size: Size,
@@ -217,13 +205,15 @@ pub struct Build {
     pub index_url: Option<RedactedUrl>,
     /// Further package indexes.
     pub extra_index_urls: Vec<RedactedUrl>,
+    /// Proxy for `http` addresses.
     pub http_proxy: Option<RedactedUrl>,
+    /// Proxy for `https` addresses.
     pub https_proxy: Option<RedactedUrl>,
     /// Hosts that are reached without a proxy, by commas.
     pub no_proxy: Option<String>,
     /// File with further certificate authorities (PEM).
     pub ca_bundle: Option<PathBuf>,
-    /// Build from the caches alone.
+    /// Build from the caches alone, without network.
     pub offline: bool,
     /// Hosts that a build may reach beside the package indexes, such as `github.com`, `*.example.org` or
     /// `git.example.org:8443`. Code of the repository and of its packages can send there what it likes.

@@ -90,6 +90,15 @@ impl Sources {
             .collect()
     }
 
+    /// The layer below all others.
+    pub(super) fn defaults(&self) -> Layer {
+        let cache = Value::String(self.cache_folder().to_string_lossy().into_owned());
+        Layer {
+            values: vec![(vec!["cache".to_owned()], cache, Origin::Default)],
+            notes: Vec::new(),
+        }
+    }
+
     pub(super) fn cache_folder(&self) -> PathBuf {
         self.home_folder("XDG_CACHE_HOME", ".cache")
             .unwrap_or_else(std::env::temp_dir)

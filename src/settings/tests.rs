@@ -82,7 +82,7 @@ fn without_anything_there_are_defaults() {
         ),
         (60, 30.0, None)
     );
-    assert_eq!(settings.run.sandbox, SandboxKind::Local);
+    assert_eq!(settings.run.sandbox, "local");
     assert_eq!(settings.cache, Path::new("/nowhere/.cache/testwright"));
     assert_eq!(
         settings.limits.sandbox(),
@@ -227,10 +227,10 @@ fn mistakes_in_files_are_told_with_their_place() {
     error: failed to read the settings
       cause: testwright.toml:2: `run.max-steps` must be greater than 0, not 0
     ");
-    insta::assert_snapshot!(refused("[run]\nsandbox = \"dokcer\"\n"), @r"
+    insta::assert_snapshot!(refused("[docker]\npull = \"misisng\"\n"), @r"
     error: failed to read the settings
-      cause: testwright.toml:2: `sandbox` in [run] cannot be `dokcer`; it is one of local, docker
-      hint: did you mean `docker`?
+      cause: testwright.toml:2: `pull` in [docker] cannot be `misisng`; it is one of always, missing, never
+      hint: did you mean `missing`?
     ");
     insta::assert_snapshot!(refused("[limits]\nmemory = \"4 bananas\"\n"), @r#"
     error: failed to read the settings
@@ -323,17 +323,6 @@ fn variables_are_read_as_their_key_asks() {
     error: failed to read the settings
       cause: TESTWRIGHT_MAX_STEPS: `max-steps` in [run]: invalid type: string "a few", expected a whole number, not negative
     "#);
-    let place = Place::new().variable("TESTWRIGHT_SANDBOX", "podman");
-    insta::assert_snapshot!(place.refused(), @r"
-    error: failed to read the settings
-      cause: TESTWRIGHT_SANDBOX: `sandbox` in [run] cannot be `podman`; it is one of local, docker
-    ");
-    let place = Place::new().flag("run.sandbox", "dokcer");
-    insta::assert_snapshot!(place.refused(), @r"
-    error: failed to read the settings
-      cause: --sandbox: `sandbox` in [run] cannot be `dokcer`; it is one of local, docker
-      hint: did you mean `docker`?
-    ");
     let notes = Place::new()
         .variable("TESTWRIGHT_MAX_STEP", "5")
         .load()
@@ -394,66 +383,8 @@ fn secrets_do_not_show() {
 }
 
 #[test]
-fn what_runs_follows_from_what_is_there() {
-    let choice = |place: Place| place.load().select_model().map_err(|e| e.render());
-    let ok = |place: Place| {
-        let choice = choice(place).unwrap();
-        (choice.approach, choice.model, choice.note.is_some())
-    };
-    let is = |approach: &str, model: &str, note| (approach.to_owned(), model.to_owned(), note);
-    let with_key = || Place::new().variable("OPENAI_API_KEY", "k");
-    assert_eq!(ok(Place::new()), is("snippet", "snippet", true));
-    assert_eq!(
-        ok(Place::new().flag("run.approach", "snippet")),
-        is("snippet", "snippet", false)
-    );
-    assert_eq!(
-        ok(Place::new().flag("run.model", "snippet")),
-        is("snippet", "snippet", false)
-    );
-    assert_eq!(ok(with_key()), is("testwright", "gpt-5-mini", true));
-    assert_eq!(
-        ok(with_key().flag("run.approach", "snippet")),
-        is("snippet", "snippet", false)
-    );
-    assert_eq!(
-        ok(with_key().variable("OPENAI_MODEL", "m")),
-        is("testwright", "m", false)
-    );
-    let server = || Place::new().variable("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1");
-    assert_eq!(
-        ok(server().flag("run.model", "qwen")),
-        is("testwright", "qwen", false)
-    );
-
-    insta::assert_snapshot!(choice(server()).unwrap_err(), @r"
-    error: failed to choose a model
-      cause: model.base-url is set, but no model is named
-      hint: add --model NAME, or set TESTWRIGHT_MODEL
-    ");
-    insta::assert_snapshot!(choice(Place::new().flag("run.model", "gpt-5")).unwrap_err(), @r"
-    error: failed to reach the model `gpt-5`
-      cause: OPENAI_API_KEY is not set, and no model.base-url is configured
-      hint: set OPENAI_API_KEY, or model.base-url for a server of your own, or use --model snippet
-    ");
-    insta::assert_snapshot!(choice(Place::new().flag("run.approach", "testwright")).unwrap_err(), @r"
-    error: failed to use the approach `testwright`
-      cause: OPENAI_API_KEY is not set, and no model.base-url is configured
-      hint: set OPENAI_API_KEY, or model.base-url for a server of your own, or use --approach snippet
-    ");
-    insta::assert_snapshot!(choice(with_key().flag("run.approach", "testwright").flag("run.model", "snippet")).unwrap_err(), @r"
-    error: failed to use the approach `testwright`
-      cause: the model `snippet` follows fixed rules and knows only the approach `snippet`
-      hint: choose another --model, or leave --approach out
-    ");
-}
-
-#[test]
 fn every_key_has_a_variable_of_its_own() {
-    let mut names: Vec<String> = variables::keys()
-        .iter()
-        .map(variables::Key::variable)
-        .collect();
+    let mut names: Vec<String> = keys::keys().iter().map(keys::Key::variable).collect();
     assert!(names.len() > 35, "{names:?}");
     assert!(names.contains(&"TESTWRIGHT_GITHUB_BASE_URL".to_owned()));
     names.sort();

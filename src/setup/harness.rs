@@ -8,7 +8,8 @@ use testwright_evals::harness::Harness;
 use testwright_sandboxes::Backend;
 use testwright_sandboxes::recipe;
 
-use super::{backend, build_settings, open_options};
+use super::{build_settings, open_options};
+use crate::backends;
 use crate::error::Result;
 use crate::session::toolbox;
 use crate::settings::Settings;
@@ -26,7 +27,7 @@ pub struct HarnessArgs {
 
 /// A harness, and lines about what killed runs had left behind.
 pub async fn harness(settings: &Settings, args: HarnessArgs) -> Result<(Harness, Vec<String>)> {
-    let backend: Arc<dyn Backend> = Arc::from(backend(settings).await?);
+    let backend: Arc<dyn Backend> = Arc::from(backends::connect(settings).await?);
     let mut notes = Vec::new();
     match backend.clean().await {
         Ok(removed) => {

@@ -3,29 +3,25 @@
 mod harness;
 mod model;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use testwright_sandboxes::Backend;
-use testwright_sandboxes::docker::{Docker, DockerSettings};
-use testwright_sandboxes::environment::{self, BuildSettings, Environment, Event};
-use testwright_sandboxes::local::{Local, LocalSettings};
+use testwright_sandboxes::environment::{
+    self, BuildSettings, Environment, Event, SampleSettings, TestSample,
+};
 use testwright_sandboxes::recipe::{self, Overrides, Recipe};
 use testwright_sandboxes::repository::{self, OpenOptions, Source, Token};
 
 use crate::agent::Progress;
+use crate::backends::{self, ca_bundle, proxies};
 use crate::error::{Error, Result};
 use crate::issues;
 use crate::session::{Session, SessionSettings};
-use crate::settings::{Pull, RedactedUrl, SandboxKind, Settings};
+use crate::settings::{RedactedUrl, Settings};
 
 pub use harness::{HarnessArgs, harness};
 pub use model::model;
-
-/// The hidden command that is the entry point of a jail; `main` answers to it before anything else.
-pub const JAIL: &str = "__jail";
 
 /// Where the old code is.
 #[derive(Debug, Clone)]
@@ -42,12 +38,14 @@ pub struct Setup<'a> {
     progress: Arc<dyn Progress>,
     /// Id of this process's sandboxes.
     run: String,
+    rebuild: bool,
+    no_built_in: bool,
 }
 
 impl<'a> Setup<'a> {
     /// Connects to the backend, and removes what killed runs left behind.
     pub async fn new(settings: &'a Settings, progress: Arc<dyn Progress>) -> Result<Self> {
-        let backend: Arc<dyn Backend> = Arc::from(backend(settings).await?);
+        let backend: Arc<dyn Backend> = Arc::from(backends::connect(settings).await?);
         match backend.clean().await {
             Ok(removed) => {
                 for line in removed {
@@ -65,7 +63,66 @@ impl<'a> Setup<'a> {
             backend,
             progress,
             run: format!("{:x}-{:x}", now.as_secs(), std::process::id()),
+            rebuild: false,
+            no_built_in: false,
         })
+    }
+
+    /// Environments are built even if they are there.
+    pub fn rebuilding(self, rebuild: bool) -> Self {
+        Setup { rebuild, ..self }
+    }
+
+    /// Recipes that come with the program are not used.
+    pub fn without_built_in_recipes(self, no_built_in: bool) -> Self {
+        Setup {
+            no_built_in,
+            ..self
+        }
+    }
+
+    /// The old code and its environment, and what becomes of a sample of its tests. An interrupt on the way leaves
+    /// nothing running.
+    pub async fn environment_alone(
+        &self,
+        place: &RepositoryLocation,
+        sample: Option<&SampleSettings>,
+    ) -> Result<(Source, Environment, Option<TestSample>)> {
+        let prepared = async {
+            let source = self.source(place).await?;
+            let environment = self.environment(&source, &place.location).await?;
+            let sampled = match sample {
+                Some(sample) => self.sample(&source, &environment, sample).await?,
+                None => None,
+            };
+            Ok((source, environment, sampled))
+        };
+        self.unless_interrupted(prepared).await
+    }
+
+    async fn sample(
+        &self,
+        source: &Source,
+        environment: &Environment,
+        settings: &SampleSettings,
+    ) -> Result<Option<TestSample>> {
+        let backend = self.backend.as_ref();
+        let build = build_settings(self.settings);
+        let progress = self.progress.clone();
+        let told = move |event: Event| {
+            if let Event::Started { step } = event {
+                progress.phase("environment", &step);
+            }
+        };
+        let sampled =
+            environment::sample_tests(backend, environment, source, &build, settings, &told)
+                .await?;
+        if sampled.is_none() {
+            let kind = &environment.recipe.runner.kind;
+            let note = format!("tests are run by {kind}: no sample of them was run");
+            self.progress.note(&note);
+        }
+        Ok(sampled)
     }
 
     /// The old code, its environment and a sandbox of it. An interrupt on the way leaves nothing running.
@@ -90,8 +147,12 @@ impl<'a> Setup<'a> {
             let session = self.session(&environment).await?;
             Ok((source, environment, session))
         };
+        self.unless_interrupted(prepared).await
+    }
+
+    async fn unless_interrupted<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::select! {
-            prepared = prepared => prepared,
+            done = work => done,
             () = interrupted() => {
                 self.backend.abandon().await?;
                 Err(Error::interrupted("go on: interrupted while the sandbox was prepared"))
@@ -135,7 +196,7 @@ impl<'a> Setup<'a> {
             keys: keys.map(|recipe| (given(recipe), "testwright.toml".to_owned())),
             python: run.python.clone(),
             image: run.image.clone(),
-            no_built_in: false,
+            no_built_in: self.no_built_in,
             pythons: recipe::available_pythons(self.backend.as_ref()).await,
         };
         if let Some(note) = recipe::image_left_out(source, &overrides)? {
@@ -154,7 +215,10 @@ impl<'a> Setup<'a> {
             source,
             &recipe,
             &origin,
-            &build_settings(self.settings),
+            &BuildSettings {
+                rebuild: self.rebuild,
+                ..build_settings(self.settings)
+            },
             &told,
         )
         .await?;
@@ -182,42 +246,9 @@ impl<'a> Setup<'a> {
             run: self.run.clone(),
         };
         let session = Session::start(self.backend.clone(), environment, &settings).await?;
-        self.progress.phase("sandbox", &session.facts().isolation);
+        self.progress.phase("sandbox", &session.info().isolation);
         Ok(session)
     }
-}
-
-/// The backend that the settings name.
-pub async fn backend(settings: &Settings) -> Result<Box<dyn Backend>> {
-    Ok(match settings.run.sandbox {
-        SandboxKind::Docker => Box::new(docker(settings).await?),
-        SandboxKind::Local => Box::new(local(settings)?),
-    })
-}
-
-pub async fn docker(settings: &Settings) -> Result<Docker> {
-    let defaults = DockerSettings::default();
-    let connected = Docker::connect(DockerSettings {
-        host: settings.docker.host.clone(),
-        base: settings.docker.base.clone(),
-        pull: settings.docker.pull != Pull::Never,
-        user: settings.docker.user.clone().unwrap_or(defaults.user),
-        ca_bundle: ca_bundle(settings),
-        proxies: proxies(settings),
-    })
-    .await?;
-    Ok(connected)
-}
-
-pub fn local(settings: &Settings) -> Result<Local> {
-    let program =
-        std::env::current_exe().map_err(|error| Error::io("find this program", &error))?;
-    Ok(Local::new(LocalSettings {
-        cache: settings.cache.join("local"),
-        launcher: vec![program.into(), JAIL.into()],
-        no_isolation: settings.local.no_isolation,
-        force: None,
-    })?)
 }
 
 fn build_settings(settings: &Settings) -> BuildSettings {
@@ -249,33 +280,6 @@ fn open_options(settings: &Settings) -> OpenOptions {
         token: token.map(|token| Token::new(&host, token.reveal())),
         offline: settings.build.offline,
     }
-}
-
-fn ca_bundle(settings: &Settings) -> Option<PathBuf> {
-    settings
-        .build
-        .ca_bundle
-        .clone()
-        .or_else(|| BuildSettings::new(Path::new("")).ca_bundle)
-}
-
-/// Those of the host's environment, and on top those of the settings.
-fn proxies(settings: &Settings) -> BTreeMap<String, String> {
-    let mut proxies = BuildSettings::new(Path::new("")).proxies;
-    let build = &settings.build;
-    let reveal =
-        |address: &Option<RedactedUrl>| address.as_ref().map(|address| address.reveal().to_owned());
-    for (name, value) in [
-        ("http_proxy", reveal(&build.http_proxy)),
-        ("https_proxy", reveal(&build.https_proxy)),
-        ("no_proxy", build.no_proxy.clone()),
-    ] {
-        if let Some(value) = value {
-            proxies.insert(name.to_uppercase(), value.clone());
-            proxies.insert(name.to_owned(), value);
-        }
-    }
-    proxies
 }
 
 /// The keys of a recipe that say something.

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::model::Model;
 use crate::model::price::Prices;
 use crate::model::provider::{ModelOptions, Provider};
-use crate::model::snippet::Snippet;
+use crate::rule_based::Snippet;
 use crate::settings::Settings;
 
 /// The model of this name; `record` is a file that takes all its traffic.

@@ -2,6 +2,7 @@
 //! `evidence.json` and `test.patch` (written aside and renamed).
 
 pub mod event;
+mod failure;
 mod folder;
 
 pub use event::{Answer, Event, FileState, Purpose, Started};

@@ -89,7 +89,12 @@ impl Place {
 
     /// The program, with no settings of whoever runs the tests, and one cache for all tests within the same boundary.
     pub fn testwright(&self) -> Command {
-        let words = self.boundary.command(env!("CARGO_BIN_EXE_testwright"));
+        self.command(Path::new(env!("CARGO_BIN_EXE_testwright")))
+    }
+
+    /// The same for another build of the program.
+    pub fn command(&self, program: &Path) -> Command {
+        let words = self.boundary.command(program.to_str().unwrap());
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
         for (name, _) in std::env::vars_os() {

@@ -41,10 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         runner: Default::default(),
         test_seconds: 60,
     })?;
-    let search = registry::all()
-        .into_iter()
-        .find(|t| t.name() == "search")
-        .ok_or("no search")?;
+    let search = registry::find("search").ok_or("no search")?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let start = Instant::now();

@@ -5,20 +5,62 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::config::Config;
 use crate::outcomes;
 use crate::process::{self, Command, Ended};
-use crate::test_run::{Coverage, Lines, Measure};
 use crate::tool::ToolError;
 use crate::workspace::read_itself;
 
 const DRIVER: &str = include_str!("coverage/driver.py");
 
+/// What is to be measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measure {
+    /// A folder that holds the package `coverage` (coverage.py) for the interpreter of the environment. It is not
+    /// part of the environment, so that nothing that the tests see changes.
+    pub package: PathBuf,
+    /// Python files, relative to the workspace. Those that do not exist are left out.
+    pub files: Vec<String>,
+    /// How often lines run since the first test, instead of whether they do.
+    #[serde(default)]
+    pub counted: bool,
+}
+
+/// Lines that ran, as coverage.py's data has them: never read from what it prints.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// By path relative to the workspace; every file that was asked for and is there.
+    pub files: BTreeMap<String, Lines>,
+    /// Why there are no figures, or why they are too small (a test ended the process): then nothing may be
+    /// concluded from a line that is not among `executed`.
+    pub problem: Option<String>,
+    /// Python processes that tests started, that ran one of the files and of which not all is known: they were ended before
+    /// their lines were written, or kept them from being measured.
+    #[serde(default)]
+    pub lost: u32,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lines {
+    /// First lines of the statements that can run, ascending.
+    pub statements: Vec<u32>,
+    /// Those of them that ran.
+    pub executed: Vec<u32>,
+    /// Those of them that ran since the first test began, fixtures included: not those that ran only while tests were
+    /// collected and modules imported.
+    #[serde(default)]
+    pub called: Vec<u32>,
+    /// How often lines ran since the first test began; there only where that was asked for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<u32, u64>,
+}
+
 /// What several programs, one after the other, run of the files.
-pub struct Measurement {
+pub(crate) struct Measurement {
     /// Holds the package `coverage`.
     package: PathBuf,
     /// Where files lie, by the path that was asked for.

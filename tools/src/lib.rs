@@ -6,7 +6,8 @@
 //! a model or an approach is, and nothing here opens a network connection.
 
 pub mod config;
-mod coverage;
+pub mod coverage;
+pub mod digest;
 pub mod leakage;
 pub mod outcomes;
 pub mod process;

@@ -32,9 +32,6 @@ pub fn is_invoked() -> bool {
     Path::new(&program).file_name() == Some(NAME.as_ref())
 }
 
-/// SHA-256 of the sources and of the versions of all that they use: a toolbox of the same digest does the same.
-pub const DIGEST: &str = env!("TOOLBOX_DIGEST");
-
 const USAGE: &str = "usage: toolbox serve --config JSON
        toolbox call NAME JSON --config JSON [--data]
        toolbox test < REQUEST

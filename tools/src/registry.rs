@@ -1,39 +1,23 @@
-//! The registry: the list of tools, in the order in which a model sees them.
+//! Finds tools in the list of them ([`crate::tools`]), in the order in which a model sees them.
 
-use crate::tool::AnyTool;
-use crate::tools::{
-    create_file, describe, edit_lines, find_file, handshake, insert_function, open_file, outline,
-    read_function, revert, rewrite_function, run_pytest, run_python, search, shell, show_patch,
-    state, submit, test_patch, try_fix,
-};
-
-static ALL: &[&dyn AnyTool] = &[
-    &search::Search,
-    &find_file::FindFile,
-    &open_file::OpenFile,
-    &outline::Outline,
-    &read_function::ReadFunction,
-    &insert_function::InsertFunction,
-    &rewrite_function::RewriteFunction,
-    &create_file::CreateFile,
-    &edit_lines::EditLines,
-    &revert::Revert,
-    &run_pytest::RunPytest,
-    &run_python::RunPython,
-    &shell::Shell,
-    &try_fix::TryFix,
-    &show_patch::ShowPatch,
-    &submit::Submit,
-    &handshake::Handshake,
-    &describe::Describe,
-    &state::Changes,
-    &state::Restore,
-    &test_patch::TestPatch,
-];
+use crate::tool::{AnyTool, Audience};
+use crate::tools::ALL;
 
 /// Every tool, those of the host included.
 pub fn all() -> Vec<&'static dyn AnyTool> {
     ALL.to_vec()
+}
+
+/// Those that a model or an MCP client may be offered.
+pub fn for_models() -> impl Iterator<Item = &'static dyn AnyTool> {
+    ALL.iter()
+        .copied()
+        .filter(|tool| tool.audience() == Audience::Model)
+}
+
+/// The tool of this name, those of the host included.
+pub fn find(name: &str) -> Option<&'static dyn AnyTool> {
+    ALL.iter().copied().find(|tool| tool.name() == name)
 }
 
 #[cfg(test)]
@@ -41,15 +25,11 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
 
     use super::*;
-    use crate::tool::Audience;
+    use crate::tool::{Effect, Route};
 
     #[test]
     fn the_list_as_a_model_sees_it() {
-        let specs: Vec<_> = all()
-            .into_iter()
-            .filter(|t| t.audience() == Audience::Model)
-            .map(|t| t.spec())
-            .collect();
+        let specs: Vec<_> = for_models().map(|tool| tool.spec()).collect();
         insta::assert_snapshot!(serde_json::to_string_pretty(&specs).unwrap());
     }
 
@@ -69,6 +49,19 @@ mod tests {
                 let described =
                     schema["description"].is_string() || tool.audience() == Audience::Host;
                 assert!(described, "{}.{field}", spec.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_tool_says_of_itself_fits_together() {
+        for tool in all() {
+            // Code that runs may change any file, unless it runs in a copy.
+            if tool.runs_code() && tool.effect() == Effect::Reads {
+                assert_eq!(tool.route(), Route::Fork, "{}", tool.name());
+            }
+            if tool.audience() == Audience::Host {
+                assert_eq!(tool.route(), Route::Sandbox, "{}", tool.name());
             }
         }
     }

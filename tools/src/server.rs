@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 use crate::process;
 use crate::python::STACK;
 use crate::registry;
-use crate::tool::{Answer, AnyTool, Audience, Context, ToolError};
+use crate::tool::{Answer, AnyTool, Context, ToolError};
 use crate::workspace::Workspace;
 pub use visible::visible;
 
@@ -114,13 +114,8 @@ pub fn shown(result: Result<Answer, ToolError>) -> Result<Answer, ToolError> {
 
 /// The tool of this name, host's tools included.
 pub fn find(name: &str) -> Result<&'static dyn AnyTool, ToolError> {
-    let known = registry::all().into_iter().find(|tool| tool.name() == name);
-    known.ok_or_else(|| {
-        let mut names: Vec<&str> = registry::all()
-            .iter()
-            .filter(|tool| tool.audience() == Audience::Model)
-            .map(|tool| tool.name())
-            .collect();
+    registry::find(name).ok_or_else(|| {
+        let mut names: Vec<&str> = registry::for_models().map(|tool| tool.name()).collect();
         names.sort_by(|a, b| {
             let near = |n: &str| strsim::jaro_winkler(name, n);
             near(b).total_cmp(&near(a))
@@ -189,11 +184,8 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let offered = registry::all()
-            .into_iter()
-            .filter(|tool| tool.audience() == Audience::Model);
         Ok(ListToolsResult::with_all_items(
-            offered.map(described).collect(),
+            registry::for_models().map(described).collect(),
         ))
     }
 

@@ -1,13 +1,13 @@
 //! One run of tests for a grader: a request in, what happened and which lines ran out. `toolbox test` reads a
 //! [`Request`] as JSON from stdin and writes an [`Answer`] as JSON to stdout; nothing is kept between two runs.
 
-use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
+use crate::coverage::{Coverage, Measure};
 use crate::outcomes::file_of;
 use crate::outcomes::report::Report;
 use crate::process::{self, confinement};
@@ -33,54 +33,11 @@ pub struct Request {
     pub coverage: Option<Measure>,
 }
 
-/// What is to be measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Measure {
-    /// A folder that holds the package `coverage` (coverage.py) for the interpreter of the environment. It is not
-    /// part of the environment, so that nothing that the tests see changes.
-    pub package: PathBuf,
-    /// Python files, relative to the workspace. Those that do not exist are left out.
-    pub files: Vec<String>,
-    /// How often lines run since the first test, instead of whether they do.
-    #[serde(default)]
-    pub counted: bool,
-}
-
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     pub report: Report,
     /// `None` where none was asked for.
     pub coverage: Option<Coverage>,
-}
-
-/// Lines that ran, as coverage.py's data has them: never read from what it prints.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Coverage {
-    /// By path relative to the workspace; every file that was asked for and is there.
-    pub files: BTreeMap<String, Lines>,
-    /// Why there are no figures, or why they are too small (a test ended the process): then nothing may be
-    /// concluded from a line that is not among `executed`.
-    pub problem: Option<String>,
-    /// Python processes that tests started, that ran one of the files and of which not all is known: they were ended before
-    /// their lines were written, or kept them from being measured.
-    #[serde(default)]
-    pub lost: u32,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Lines {
-    /// First lines of the statements that can run, ascending.
-    pub statements: Vec<u32>,
-    /// Those of them that ran.
-    pub executed: Vec<u32>,
-    /// Those of them that ran since the first test began, fixtures included: not those that ran only while tests were
-    /// collected and modules imported.
-    #[serde(default)]
-    pub called: Vec<u32>,
-    /// How often lines ran since the first test began; there only where that was asked for.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub counts: BTreeMap<u32, u64>,
 }
 
 /// Seconds; more are the same as these.

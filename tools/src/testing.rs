@@ -43,10 +43,7 @@ impl Fixture {
     }
 
     pub fn answer(&mut self, tool: &str, arguments: Value) -> Result<Answer, ToolError> {
-        let tool = crate::registry::all()
-            .into_iter()
-            .find(|t| t.name() == tool)
-            .expect("a tool of this name");
+        let tool = crate::registry::find(tool).expect("a tool of this name");
         let mut context = Context {
             workspace: &mut self.workspace,
             deadline: Instant::now() + Duration::from_secs(60),

@@ -5,6 +5,7 @@
 //! to a model: the run ends as `infrastructure`.
 
 mod arguments;
+mod error;
 mod schema;
 
 use std::time::{Duration, Instant};
@@ -13,6 +14,8 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use error::ToolError;
 
 use crate::workspace::Workspace;
 
@@ -74,28 +77,6 @@ impl std::io::Write for Length {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ToolError {
-    /// For the model: what was wrong with the call, and what to do instead. The workspace is as it was.
-    #[error("{0}")]
-    Refused(String),
-    /// Not for the model: the sandbox, the disk or a limit of ours failed.
-    #[error("{0}")]
-    Broken(String),
-}
-
-impl ToolError {
-    pub fn refused(text: impl Into<String>) -> Self {
-        ToolError::Refused(text.into())
-    }
-}
-
-impl From<std::io::Error> for ToolError {
-    fn from(e: std::io::Error) -> Self {
-        ToolError::Broken(e.to_string())
-    }
-}
-
 /// Who may call a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -104,6 +85,27 @@ pub enum Audience {
     Model,
     /// The host alone (state in and out of the sandbox); never listed to a model.
     Host,
+}
+
+/// What a call leaves behind in the workspace of whoever made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Files stay as they are.
+    Reads,
+    /// Files may change: by the tool itself, or by code that it runs.
+    Writes,
+}
+
+/// How the host carries out a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Route {
+    /// In the sandbox that the caller works in.
+    Sandbox,
+    /// In a copy of it, which is thrown away. The host keeps the answer's data with the run: where they are the trial of
+    /// a fix (`patch` and `report`), they become part of the evidence.
+    Fork,
+    /// Through the submission gate, which calls the tool in a fresh sandbox and decides on what it gathers there.
+    Gate,
 }
 
 /// What a handler works with.
@@ -128,6 +130,11 @@ pub trait Tool: Send + Sync {
     /// One to four sentences for the model: what it does, when to use it.
     const DESCRIPTION: &'static str;
     const AUDIENCE: Audience = Audience::Model;
+    const EFFECT: Effect = Effect::Writes;
+    const ROUTE: Route = Route::Sandbox;
+    /// It works on lines, whole files or commands. Approaches choose by this: those whose tools know functions and tests
+    /// leave it out.
+    const LOW_LEVEL: bool = false;
     /// Seconds a call may take unless the caller says otherwise.
     const SECONDS: u64 = 30;
     /// It runs code of the repository or of the model: what happens to the toolbox meanwhile may be their doing.
@@ -149,6 +156,9 @@ pub struct ToolSpec {
 pub trait AnyTool: Send + Sync {
     fn name(&self) -> &'static str;
     fn audience(&self) -> Audience;
+    fn effect(&self) -> Effect;
+    fn route(&self) -> Route;
+    fn low_level(&self) -> bool;
     fn seconds(&self) -> u64;
     fn runs_code(&self) -> bool;
     fn spec(&self) -> ToolSpec;

@@ -5,12 +5,12 @@
 //! ([`Lines::called`]), or where nothing but those ran it at all (a line that runs when its module is imported). A changed
 //! test takes the place of its old self: there lines are counted ([`Lines::counts`]), in both.
 //!
-//! [`Lines::called`]: testwright_tools::test_run::Lines::called
-//! [`Lines::counts`]: testwright_tools::test_run::Lines::counts
+//! [`Lines::called`]: testwright_tools::coverage::Lines::called
+//! [`Lines::counts`]: testwright_tools::coverage::Lines::counts
 
 use std::ops::Range;
 
-use testwright_tools::test_run::{Coverage, Lines as Ran};
+use testwright_tools::coverage::{Coverage, Lines as Ran};
 
 use super::changed_lines::{ChangedLines, Lines};
 

@@ -1,6 +1,6 @@
 //! What the lines that ran say of a prediction: adequacy and change coverage of a result.
 
-use testwright_tools::test_run::Coverage;
+use testwright_tools::coverage::Coverage;
 
 use super::coverage::{Adequate, Changes, Covered, Side, adequacy, change_coverage};
 use super::grade::{BaselineRuns, Runs};

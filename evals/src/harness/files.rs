@@ -13,7 +13,7 @@ const AT_ONCE: usize = 200;
 /// Puts files over a sandbox's workspace. They get a new time of change: a compiled copy of what was there before is
 /// never taken for theirs.
 pub(super) async fn put(sandbox: &dyn Sandbox, files: &Files) -> Result<(), SandboxError> {
-    let workspace = sandbox.facts().paths.workspace.clone();
+    let workspace = sandbox.info().paths.workspace.clone();
     let gone = files.iter().filter(|(_, file)| file.is_none());
     let gone: Vec<&str> = gone.map(|(path, _)| path.as_str()).collect();
     if !gone.is_empty() {

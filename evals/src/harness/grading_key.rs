@@ -23,7 +23,7 @@ pub fn key(harness: &Harness, instance: &Instance, prediction: &Prediction) -> S
     for text in [
         VERSION,
         &built_in_digest(),
-        testwright_tools::program::DIGEST,
+        testwright_tools::digest::DIGEST,
         &harness.backend.layout(),
         &limits,
         &settings[0],

@@ -9,11 +9,15 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::{File, FileKind, Files};
-use testwright_sandboxes::{Command, Process, Sandbox, SandboxError, Spec, Start, coverage};
+use testwright_sandboxes::{
+    Command, Process, Sandbox, SandboxError, SandboxSource, Spec, coverage,
+};
 use testwright_tools::config::{Config, Runner, RunnerKind};
+use testwright_tools::coverage::Measure;
+use testwright_tools::digest::DIGEST;
 use testwright_tools::outcomes::report::Report;
 use testwright_tools::program as toolbox;
-use testwright_tools::test_run::{Answer, Measure, Request};
+use testwright_tools::test_run::{Answer, Request};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::instance::State;
@@ -82,7 +86,7 @@ impl RecordKey {
     pub fn new(harness: &Harness) -> RecordKey {
         let mut key = RecordKey(Sha256::new());
         key.add(super::RUNS.as_bytes());
-        key.add(toolbox::DIGEST.as_bytes());
+        key.add(DIGEST.as_bytes());
         key.add(harness.backend.layout().as_bytes());
         key
     }
@@ -248,7 +252,7 @@ impl Harness {
     pub(super) async fn start(&self, saved: &str) -> Result<Box<dyn Sandbox>, SandboxError> {
         self.backend
             .start(&Spec {
-                start: Start::Saved(saved.to_owned()),
+                start: SandboxSource::Saved(saved.to_owned()),
                 network: false,
                 host_port: None,
                 root: false,
@@ -268,7 +272,7 @@ impl Harness {
         files::put(sandbox, &run.state.files).await?;
         files::put(sandbox, run.files).await?;
         let environment = &run.state.environment;
-        let paths = &sandbox.facts().paths;
+        let paths = &sandbox.info().paths;
         let config = Config {
             workspace: paths.workspace.clone(),
             base_archive: environment.base_archive_in(paths),
@@ -325,7 +329,7 @@ impl Harness {
     }
 
     async fn put_toolbox(&self, sandbox: &dyn Sandbox) -> Result<PathBuf, SandboxError> {
-        let program = sandbox.facts().paths.private.join(toolbox::NAME);
+        let program = sandbox.info().paths.private.join(toolbox::NAME);
         sandbox.upload_file(&program, &self.toolbox, 0o755).await?;
         Ok(program)
     }

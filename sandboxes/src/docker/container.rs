@@ -1,11 +1,10 @@
-//! A sandbox that is a container: how it is made, and what can be done with it.
+//! A container: how it is made, and what can be done with it. `sandbox` implements the trait for it.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use async_trait::async_trait;
 use bollard::query_parameters::{
     ContainerArchiveInfoOptions, CreateContainerOptions, DownloadFromContainerOptions,
     UploadToContainerOptions,
@@ -13,9 +12,10 @@ use bollard::query_parameters::{
 use futures::TryStreamExt;
 use futures::stream::BoxStream;
 
-use super::archive::{self, First, Ids};
+use super::archive::{self, Ids};
 use super::container_config::container_config;
 use super::container_guard::ContainerGuard;
+use super::container_paths::{CA_BUNDLE, STORE, WORKSPACE, WRITABLE};
 use super::disk::DiskWatch;
 use super::engine::Engine;
 use super::error::explain;
@@ -23,15 +23,9 @@ use super::exec::{self, Exec};
 use super::images::Image;
 use super::lifeline::{self, Lifeline};
 use super::owner;
+use super::unique_name::unique;
 use crate::error::{ErrorKind, SandboxError};
-use crate::sandbox::{Command, Facts, Paths, Process, Result, Sandbox, Spec};
-
-pub(super) const WORKSPACE: &str = "/testbed";
-const STORE: &str = "/opt/testwright";
-const CA_BUNDLE: &str = "/opt/testwright/ca-bundle.pem";
-
-/// All that tools can write to in an image of ours: their own folders, and those that Debian lets everybody use.
-pub(super) const WRITABLE: [&str; 5] = [WORKSPACE, "/tmp", "/var/tmp", "/home", "/run/lock"];
+use crate::sandbox::{Command, Paths, Process, Result, SandboxInfo, Spec};
 
 pub(super) struct Container {
     pub engine: Engine,
@@ -43,10 +37,10 @@ pub(super) struct Container {
     pub started: String,
     /// What was put elsewhere than into [`WRITABLE`] since.
     uploads: Mutex<BTreeSet<PathBuf>>,
-    facts: Facts,
-    user: Ids,
-    guard: ContainerGuard,
-    disk: std::sync::Arc<DiskWatch>,
+    pub facts: SandboxInfo,
+    pub user: Ids,
+    pub guard: ContainerGuard,
+    pub disk: std::sync::Arc<DiskWatch>,
     lifeline: Option<Lifeline>,
 }
 
@@ -86,7 +80,7 @@ impl Container {
             tracing::debug!(warning, "the engine warns");
         }
         let mut container = Container {
-            facts: Facts {
+            facts: SandboxInfo {
                 backend: "docker".to_owned(),
                 isolation: isolation(&spec, user),
                 id: created.id.clone(),
@@ -277,7 +271,7 @@ impl Container {
     }
 
     /// Where a file goes: the deepest folder above it that exists, and its path from there.
-    async fn target(&self, path: &Path) -> Result<(PathBuf, PathBuf)> {
+    pub async fn target(&self, path: &Path) -> Result<(PathBuf, PathBuf)> {
         let parent = path.parent().unwrap_or(Path::new("/"));
         let (folder, rest) = self.existing(parent).await?;
         let name = path.file_name().ok_or_else(|| {
@@ -290,7 +284,7 @@ impl Container {
     }
 
     /// Tools own what is put where they can write, and nothing else.
-    fn owner_of(&self, path: &Path) -> Ids {
+    pub fn owner_of(&self, path: &Path) -> Ids {
         if WRITABLE.iter().any(|folder| path.starts_with(folder)) {
             return self.user;
         }
@@ -363,98 +357,4 @@ fn container_name(purpose: &str) -> String {
     };
     let purpose: String = purpose.chars().take(60).map(clean).collect();
     format!("testwright-{purpose}-{}", unique())
-}
-
-/// A name that no other process, here or on another machine, is likely to take at the same moment.
-pub(super) fn unique() -> String {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let now = now.map(|d| d.as_micros()).unwrap_or_default();
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("{:x}-{now:x}-{count}", std::process::id())
-}
-
-#[async_trait]
-impl Sandbox for Container {
-    fn facts(&self) -> &Facts {
-        &self.facts
-    }
-
-    async fn upload(&self, path: &Path, content: &[u8], mode: u32) -> Result<()> {
-        let (folder, relative) = self.target(path).await?;
-        let tar = archive::file(&relative, content, mode, self.owner_of(path))?;
-        self.put(&folder, Tar::Whole(tar)).await
-    }
-
-    async fn upload_file(&self, path: &Path, from: &Path, mode: u32) -> Result<()> {
-        let (folder, relative) = self.target(path).await?;
-        let tar = archive::file_on_host(from, relative, mode, self.owner_of(path));
-        self.put(&folder, Tar::Stream(Box::pin(tar))).await
-    }
-
-    async fn unpack(&self, folder: &Path, archive: &Path) -> Result<()> {
-        tokio::fs::metadata(archive).await.map_err(|e| {
-            SandboxError::new(ErrorKind::Input, format!("read {}: {e}", archive.display()))
-        })?;
-        let (existing, rest) = self.existing(folder).await?;
-        let tar = archive::owned(archive, rest, self.owner_of(folder));
-        self.put(&existing, Tar::Stream(Box::pin(tar))).await
-    }
-
-    async fn download(&self, path: &Path) -> Result<Vec<u8>> {
-        let mut path = path.to_owned();
-        for _ in 0..16 {
-            let tar = self.get(&path).await?;
-            match archive::first(&tar)? {
-                First::File(content) => return Ok(content),
-                // The engine resolves links in folders, and never beyond the container, but gives a last one as it is.
-                First::Link(target) => path = path.parent().unwrap_or(Path::new("/")).join(target),
-                First::Other => break,
-            }
-        }
-        Err(SandboxError::new(
-            ErrorKind::Input,
-            format!("read {}: it is no file", path.display()),
-        ))
-    }
-
-    async fn spawn(&self, command: &Command) -> Result<Process> {
-        self.exec(command, self.user).await
-    }
-
-    async fn fork(&self) -> Result<Box<dyn Sandbox>> {
-        super::fork::fork(self).await
-    }
-
-    async fn save(&self, name: &str) -> Result<()> {
-        super::fork::save(self, name).await
-    }
-
-    async fn health(&self) -> Result<()> {
-        let doing = "ask how the container is";
-        let answer = self.engine.hasty().inspect_container(self.id(), None).await;
-        let state = answer
-            .map_err(|e| explain(doing, e))?
-            .state
-            .unwrap_or_default();
-        if state.running == Some(true) {
-            return Ok(());
-        }
-        let why = match self.disk.why() {
-            Some(why) => format!("it was ended: {why}"),
-            None if state.oom_killed == Some(true) => format!(
-                "it ran out of memory: the limit is {} MiB (limits.memory)",
-                self.spec.limits.memory >> 20
-            ),
-            None => "it was ended".to_owned(),
-        };
-        Err(SandboxError::new(
-            ErrorKind::Dead,
-            format!("{doing}: it does not run any more, {why}"),
-        ))
-    }
-
-    async fn stop(&self) -> Result<()> {
-        self.guard.remove().await
-    }
 }

@@ -4,7 +4,7 @@ use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
 };
 
-use super::container::WORKSPACE;
+use super::container_paths::WORKSPACE;
 use super::engine::Engine;
 use super::images::Image;
 use super::lifeline::first_process;

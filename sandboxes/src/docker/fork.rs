@@ -7,13 +7,15 @@ use bollard::models::ContainerConfig;
 use bollard::query_parameters::CommitContainerOptions;
 
 use super::archive::Ids;
-use super::container::{Container, WRITABLE};
+use super::container::Container;
+use super::container_paths::WRITABLE;
 use super::error::explain;
 use super::images::{self, Image};
 use super::incremental_fork;
 use super::owner;
 use super::quiet;
 use super::size;
+use super::unique_name::unique;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Result, Sandbox, output};
 
@@ -23,7 +25,7 @@ pub(super) async fn save(container: &Container, name: &str) -> Result<()> {
     hand_over(container).await?;
     let engine = &container.engine;
     let tag = images::state_tag(name);
-    let unfinished = format!("{}:{}", images::UNFINISHED, super::container::unique());
+    let unfinished = format!("{}:{}", images::UNFINISHED, unique());
     let mut labels = owner::labels("state", "");
     labels.insert("testwright.state".to_owned(), name.to_owned());
     let below = size::steps(engine, &container.image_id).await?;
@@ -144,7 +146,7 @@ pub(super) async fn fork(container: &Container) -> Result<Box<dyn Sandbox>> {
             Err(error) => tracing::debug!(%error, "forking by a commit"),
         }
     }
-    let image = format!("testwright/fork:{}", super::container::unique());
+    let image = format!("testwright/fork:{}", unique());
     let mut labels = owner::labels("fork", &container.spec.purpose);
     if container.image.foreign {
         labels.insert(owner::FOREIGN.to_owned(), "1".to_owned());

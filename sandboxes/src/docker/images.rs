@@ -6,7 +6,9 @@ use sha2::{Digest, Sha256};
 
 use super::engine::Engine;
 use super::error::explain;
+use super::registry_answers::{self, RegistryAnswer};
 use crate::error::{ErrorKind, SandboxError};
+use crate::hex::hex;
 use crate::sandbox::Result;
 
 /// What a container starts from.
@@ -32,8 +34,7 @@ pub(super) fn state_tag(name: &str) -> String {
         return format!("testwright/state:{name}");
     }
     let digest = Sha256::digest(name.as_bytes());
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("testwright/state:{hex}")
+    format!("testwright/state:{}", hex(&digest))
 }
 
 pub(super) async fn present(engine: &Engine, name: &str) -> Result<bool> {
@@ -136,15 +137,28 @@ pub(super) async fn check_python(engine: &Engine, version: &str) -> Result<()> {
     let mut why = String::new();
     if engine.settings.pull {
         for name in pullable(engine, version) {
-            match engine.hasty().inspect_registry_image(&name, None).await {
-                Ok(_) => return Ok(()),
-                Err(e) => {
-                    why = format!("; {}", explain(&format!("ask the registry for {name}"), e))
-                }
+            match ask_registry(engine, &name).await.refused {
+                None => return Ok(()),
+                Some(refused) => why = format!("; {refused}"),
             }
         }
     }
     Err(no_base(engine, version, &why))
+}
+
+async fn ask_registry(engine: &Engine, name: &str) -> RegistryAnswer {
+    let file = engine.settings.registry_answers.as_deref();
+    if let Some(answer) = file.and_then(|file| registry_answers::find(file, name)) {
+        return answer;
+    }
+    let asked = engine.hasty().inspect_registry_image(name, None).await;
+    let refused = asked.err();
+    let refused = refused.map(|e| explain(&format!("ask the registry for {name}"), e).to_string());
+    let answer = RegistryAnswer::now(refused);
+    if let Some(file) = file {
+        registry_answers::keep(file, name, answer.clone());
+    }
+    answer
 }
 
 /// Names under which copies of sandboxes lie, with the code that was in them.

@@ -14,7 +14,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::archive::{self, Ids};
-use super::container::{Container, Tar, WRITABLE};
+use super::container::{Container, Tar};
+use super::container_paths::WRITABLE;
 use super::images::Image;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Process, Result, Sandbox};

@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::engine::Engine;
+use super::unique_name::unique;
+use crate::hex::hex;
 use crate::system_calls::{self, NEW_NAMESPACES, PERSONALITIES, SOCKET_FAMILIES, SystemCall};
 
 const EPERM: u32 = 1;
@@ -45,13 +47,12 @@ fn folder() -> Option<PathBuf> {
 fn write(folder: &Path) -> std::io::Result<PathBuf> {
     let text = profile().to_string();
     let digest = Sha256::digest(text.as_bytes());
-    let digits: String = digest.iter().take(8).map(|b| format!("{b:02x}")).collect();
-    let path = folder.join(format!("{digits}.json"));
+    let path = folder.join(format!("{}.json", hex(&digest[..8])));
     if std::fs::read_to_string(&path).is_ok_and(|there| there == text) {
         return Ok(path);
     }
     crate::private::create(folder)?;
-    let aside = folder.join(format!("{}.new", super::container::unique()));
+    let aside = folder.join(format!("{}.new", unique()));
     std::fs::write(&aside, text)?;
     std::fs::rename(&aside, &path)?;
     Ok(path)

@@ -23,6 +23,8 @@ pub struct DockerSettings {
     pub ca_bundle: Option<PathBuf>,
     /// Environment while there is network, such as `HTTPS_PROXY` and `NO_PROXY`.
     pub proxies: BTreeMap<String, String>,
+    /// File in which answers of registries are kept for a while; `None`: they are asked each time.
+    pub registry_answers: Option<PathBuf>,
 }
 
 impl Default for DockerSettings {
@@ -34,6 +36,7 @@ impl Default for DockerSettings {
             user: "1000:1000".to_owned(),
             ca_bundle: None,
             proxies: BTreeMap::new(),
+            registry_answers: None,
         }
     }
 }

@@ -15,6 +15,7 @@ use tempfile::NamedTempFile;
 
 use super::lock;
 use super::page::Files;
+use crate::hex::hex;
 use crate::sandbox::Result;
 
 /// How long a page counts as current.
@@ -92,10 +93,6 @@ pub fn key(parts: &[&str]) -> String {
         hasher.update([0]);
     }
     hex(&hasher.finalize())
-}
-
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Downloads {

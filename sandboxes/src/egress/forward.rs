@@ -9,7 +9,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use reqwest::Url;
 
-use super::serve::{Body, text};
+use super::response::{Body, text};
 use super::upstream::Refusal;
 use super::{Inner, lock};
 

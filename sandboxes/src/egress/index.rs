@@ -11,7 +11,7 @@ use reqwest::Url;
 use super::downloads::{Page, key};
 use super::page::{self, HTML, JSON};
 use super::pages::{Held, PageBody};
-use super::serve::{Body, text, whole};
+use super::response::{Body, text, whole};
 use super::transfer::{self, Wanted};
 use super::upstream::{Refusal, percent_decoded, shown};
 use super::{Index, Inner, forward};

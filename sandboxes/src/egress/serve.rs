@@ -4,19 +4,15 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION};
+use hyper::header::{HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::response::{Body, text};
 use super::{Inner, forward, index, upstream};
-
-pub type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 
 /// How long a client may take to say what it wants.
 const HEADERS: Duration = Duration::from_secs(120);
@@ -79,20 +75,4 @@ async fn answer(inner: Arc<Inner>, request: Request<Incoming>) -> Response<Body>
         }
         _ => text(StatusCode::NOT_FOUND, "there is nothing here"),
     }
-}
-
-pub fn text(status: StatusCode, content: &str) -> Response<Body> {
-    let mut response = whole(format!("{content}\n").into());
-    *response.status_mut() = status;
-    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-    response.headers_mut().insert(CONTENT_TYPE, plain);
-    response
-}
-
-pub fn whole(content: Bytes) -> Response<Body> {
-    Response::new(
-        Full::new(content)
-            .map_err(|never| match never {})
-            .boxed_unsync(),
-    )
 }

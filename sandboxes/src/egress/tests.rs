@@ -8,6 +8,7 @@ use reqwest::{Client, Method, Response, StatusCode};
 use sha2::{Digest, Sha256};
 
 use super::*;
+use crate::hex::hex;
 
 /// What was asked of an index: method, path and range.
 type Asked = Arc<Mutex<Vec<(String, String, bool)>>>;
@@ -17,7 +18,7 @@ fn index(named: &[(&'static str, Vec<u8>)], sent: &[(&'static str, Vec<u8>)]) ->
     let files: Vec<_> = named
         .iter()
         .map(|(name, content)| {
-            let sha256 = downloads::hex(&Sha256::digest(content));
+            let sha256 = hex(&Sha256::digest(content));
             serde_json::json!({"filename": name, "url": format!("/{name}"), "hashes": {"sha256": sha256}})
         })
         .collect();

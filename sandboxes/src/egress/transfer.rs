@@ -15,10 +15,11 @@ use reqwest::Url;
 use sha2::{Digest, Sha256};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use super::downloads::{hex, touch};
-use super::serve::{Body, text, whole};
+use super::downloads::touch;
+use super::response::{Body, text, whole};
 use super::upstream::{Refusal, shown};
 use super::{Inner, lock};
+use crate::hex::hex;
 
 const CHUNK: usize = 1 << 18;
 

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use super::layers::Build;
-use super::steps::text;
+use super::build::Build;
+use super::steps::{Steps, text};
 use crate::egress::{Gateway, HostPort};
 use crate::error::{ErrorKind, SandboxError};
-use crate::sandbox::{Command, Mount, Paths, Result, Sandbox, Spec, Start, output};
+use crate::sandbox::{Command, Mount, Paths, Result, Sandbox, SandboxSource, Spec, output};
 
 /// Where uv itself is mounted.
 const PROGRAM: &str = "/opt/testwright-uv";
@@ -32,8 +32,8 @@ pub(super) struct BuildSandbox {
     _port: Option<HostPort>,
 }
 
-/// What was found out about a sandbox.
-struct Found {
+/// What the steps of a build need in a sandbox.
+struct Equipment {
     paths: Paths,
     env: BTreeMap<String, String>,
     own_env: BTreeMap<String, String>,
@@ -44,7 +44,7 @@ struct Found {
 }
 
 impl Build<'_> {
-    pub async fn build_sandbox(&self, start: Start) -> Result<BuildSandbox> {
+    pub async fn build_sandbox(&self, start: SandboxSource) -> Result<BuildSandbox> {
         let program = self.program().await?;
         let port = match self.backend.own_loopback() {
             true => None,
@@ -70,15 +70,15 @@ impl Build<'_> {
             .timed("start a sandbox", self.backend.start(&spec))
             .await?;
         match self.equip(sandbox.as_ref(), port.as_ref()).await {
-            Ok(found) => Ok(BuildSandbox {
+            Ok(equipment) => Ok(BuildSandbox {
                 sandbox,
-                paths: found.paths,
-                env: found.env,
-                own_env: found.own_env,
-                tools: found.tools,
-                uv: found.uv,
-                python: found.python,
-                _gateway: found.gateway,
+                paths: equipment.paths,
+                env: equipment.env,
+                own_env: equipment.own_env,
+                tools: equipment.tools,
+                uv: equipment.uv,
+                python: equipment.python,
+                _gateway: equipment.gateway,
                 _port: port,
             }),
             Err(error) => {
@@ -86,6 +86,38 @@ impl Build<'_> {
                 Err(error)
             }
         }
+    }
+
+    pub fn steps<'b>(&'b self, builder: &'b BuildSandbox) -> Steps<'b> {
+        Steps {
+            sandbox: builder.sandbox.as_ref(),
+            log: self.log,
+            progress: self.progress,
+            env: builder.env.clone(),
+            deadline: self.settings.step_deadline,
+            egress: Some(self.egress),
+        }
+    }
+
+    /// Takes the tools away and saves the state, or stops if the work failed.
+    pub async fn finish<T>(&self, builder: BuildSandbox, done: Result<T>, name: &str) -> Result<T> {
+        let done = match done {
+            Ok(value) => {
+                let clean = Command::new(["rm", "-rf", &text(&builder.tools)]);
+                match output(builder.sandbox.as_ref(), &clean, Duration::from_secs(120)).await {
+                    Ok(_) => self
+                        .timed("save the state", builder.sandbox.save(name))
+                        .await
+                        .map(|()| value),
+                    Err(error) => Err(error),
+                }
+            }
+            Err(error) => Err(error),
+        };
+        let stopped = builder.sandbox.stop().await;
+        let value = done?;
+        stopped?;
+        Ok(value)
     }
 
     /// A folder with uv alone in it, to be mounted.
@@ -112,9 +144,62 @@ impl Build<'_> {
     }
 
     /// Finds out where things are, and puts there what is missing.
-    async fn equip(&self, sandbox: &dyn Sandbox, port: Option<&HostPort>) -> Result<Found> {
-        let paths = sandbox.facts().paths.clone();
+    async fn equip(&self, sandbox: &dyn Sandbox, port: Option<&HostPort>) -> Result<Equipment> {
+        let paths = sandbox.info().paths.clone();
         let tools = paths.store.join("build");
+        self.upload_constraints(sandbox, &tools).await?;
+        let mut env = self.trust(sandbox, &tools).await?;
+        let programs = self.probe(sandbox).await?;
+        // A remote engine has no mounts.
+        let uv = match programs.uv {
+            Some(uv) => uv,
+            None => {
+                let uv = tools.join("uv");
+                sandbox
+                    .upload(&uv, &tokio::fs::read(&self.uv).await?, 0o755)
+                    .await?;
+                text(&uv)
+            }
+        };
+        let any_python = programs.base.or_else(|| self.recipe.interpreter.clone());
+        let python = match (&self.recipe.image, &self.recipe.interpreter) {
+            (None, _) => text(&paths.environment.join("bin/python")),
+            (Some(_), Some(interpreter)) => interpreter.clone(),
+            (Some(image), None) => programs.of_image.ok_or_else(|| {
+                SandboxError::new(
+                    ErrorKind::Input,
+                    format!("the image {image} has no `python` on its PATH"),
+                )
+                .hint("name it with interpreter = \"/path/to/python\" in [environment]")
+            })?,
+        };
+        let gateway = match port {
+            Some(port) => self.egress.by_host(port),
+            None => {
+                let python = any_python.as_ref().unwrap_or(&python);
+                self.egress.attach(sandbox, python).await?
+            }
+        };
+        env.extend(self.egress.variables(&gateway));
+        let path = search_path(&programs.path, &python, &uv);
+        env.extend(fixed_variables(&path, &tools));
+        if self.recipe.image.is_none() {
+            env.insert("VIRTUAL_ENV".to_owned(), text(&paths.environment));
+        }
+        let own_env = env.clone();
+        env.extend(self.recipe.env.clone());
+        Ok(Equipment {
+            paths,
+            env,
+            own_env,
+            tools,
+            uv,
+            python,
+            gateway,
+        })
+    }
+
+    async fn upload_constraints(&self, sandbox: &dyn Sandbox, tools: &Path) -> Result<()> {
         let requirements = &self.plan.requirements;
         for (name, lines) in [
             ("build.txt", &requirements.build_constraints),
@@ -127,6 +212,11 @@ impl Build<'_> {
                     .await?;
             }
         }
+        Ok(())
+    }
+
+    /// Puts the certificates of the settings into the sandbox; returns the variables that name them.
+    async fn trust(&self, sandbox: &dyn Sandbox, tools: &Path) -> Result<BTreeMap<String, String>> {
         let mut env = BTreeMap::new();
         if let Some(bundle) = &self.settings.ca_bundle {
             let inside = tools.join("ca.pem");
@@ -143,6 +233,10 @@ impl Build<'_> {
                 env.insert(name.to_owned(), text(&inside));
             }
         }
+        Ok(env)
+    }
+
+    async fn probe(&self, sandbox: &dyn Sandbox) -> Result<Programs> {
         let mut probe = Command::shell(
             "echo \"$PATH\"; [ -x \"$PROGRAM\" ] && echo \"$PROGRAM\" || echo; \
              { [ -n \"$VERSION\" ] && command -v \"python$VERSION\"; } || command -v python3 || \
@@ -158,86 +252,62 @@ impl Build<'_> {
         probe
             .env
             .insert("PUBLISHED".to_owned(), PUBLISHED.to_owned());
-        let said = output(sandbox, &probe, Duration::from_secs(60)).await?;
-        let said = String::from_utf8_lossy(&said.stdout).into_owned();
-        let mut lines = said.lines().map(str::to_owned);
+        let output = output(sandbox, &probe, Duration::from_secs(60)).await?;
+        let output = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut lines = output.lines().map(str::to_owned);
         let path = lines.next().unwrap_or_default();
-        let mut mounted = || lines.next().filter(|l| !l.is_empty());
-        // A remote engine has no mounts.
-        let uv = match mounted() {
-            Some(uv) => uv,
-            None => {
-                let uv = tools.join("uv");
-                sandbox
-                    .upload(&uv, &tokio::fs::read(&self.uv).await?, 0o755)
-                    .await?;
-                text(&uv)
-            }
-        };
-        let any_python = mounted().or_else(|| self.recipe.interpreter.clone());
-        let python = match (&self.recipe.image, &self.recipe.interpreter) {
-            (None, _) => text(&paths.environment.join("bin/python")),
-            (Some(_), Some(interpreter)) => interpreter.clone(),
-            (Some(image), None) => mounted().ok_or_else(|| {
-                SandboxError::new(
-                    ErrorKind::Input,
-                    format!("the image {image} has no `python` on its PATH"),
-                )
-                .hint("name it with interpreter = \"/path/to/python\" in [environment]")
-            })?,
-        };
-        let gateway = match port {
-            Some(port) => self.egress.by_host(port),
-            None => {
-                let python = any_python.as_ref().unwrap_or(&python);
-                self.egress.attach(sandbox, python).await?
-            }
-        };
-        env.extend(self.egress.variables(&gateway));
-        let packages = text(&tools.join("packages"));
-        let bin = Path::new(&python).parent().map(text).unwrap_or_default();
-        let path = if path.split(':').any(|p| p == bin) {
-            path
-        } else {
-            format!("{bin}:{path}")
-        };
-        // Behind everything, for the recipe's own commands.
-        let path = format!(
-            "{path}:{}",
-            Path::new(&uv).parent().map(text).unwrap_or_default()
-        );
-        let fixed = [
-            ("PATH", path.as_str()),
-            ("UV_CACHE_DIR", packages.as_str()),
-            // Its cache is this sandbox's own.
-            ("UV_LINK_MODE", "hardlink"),
-            ("UV_NO_CONFIG", "1"),
-            ("UV_NO_PROGRESS", "1"),
-            ("UV_PYTHON_DOWNLOADS", "never"),
-            ("UV_CONCURRENT_BUILDS", "2"),
-            ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
-            ("PYTHONDONTWRITEBYTECODE", "1"),
-            // Steps run as root, the workspace belongs to the user that tools run as.
-            ("GIT_CONFIG_COUNT", "1"),
-            ("GIT_CONFIG_KEY_0", "safe.directory"),
-            ("GIT_CONFIG_VALUE_0", "*"),
-        ];
-        env.extend(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        if self.recipe.image.is_none() {
-            env.insert("VIRTUAL_ENV".to_owned(), text(&paths.environment));
-        }
-        let own_env = env.clone();
-        env.extend(self.recipe.env.clone());
-        Ok(Found {
-            paths,
-            env,
-            own_env,
-            tools,
-            uv,
-            python,
-            gateway,
+        let mut found = || lines.next().filter(|line| !line.is_empty());
+        Ok(Programs {
+            path,
+            uv: found(),
+            base: found(),
+            of_image: found(),
         })
     }
+}
+
+/// What a sandbox has before anything is put into it.
+struct Programs {
+    /// Its PATH.
+    path: String,
+    /// uv, where it could be mounted.
+    uv: Option<String>,
+    /// An interpreter to begin with, of the recipe's version if there is one.
+    base: Option<String>,
+    /// The interpreter that an image is for.
+    of_image: Option<String>,
+}
+
+/// The interpreter's folder first, uv's behind everything, for the recipe's own commands.
+fn search_path(path: &str, python: &str, uv: &str) -> String {
+    let folder = |program: &str| Path::new(program).parent().map(text).unwrap_or_default();
+    let bin = folder(python);
+    if path.split(':').any(|part| part == bin) {
+        format!("{path}:{}", folder(uv))
+    } else {
+        format!("{bin}:{path}:{}", folder(uv))
+    }
+}
+
+fn fixed_variables(path: &str, tools: &Path) -> [(String, String); 12] {
+    let packages = text(&tools.join("packages"));
+    [
+        ("PATH", path),
+        ("UV_CACHE_DIR", packages.as_str()),
+        // Its cache is this sandbox's own.
+        ("UV_LINK_MODE", "hardlink"),
+        ("UV_NO_CONFIG", "1"),
+        ("UV_NO_PROGRESS", "1"),
+        ("UV_PYTHON_DOWNLOADS", "never"),
+        ("UV_CONCURRENT_BUILDS", "2"),
+        ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
+        ("PYTHONDONTWRITEBYTECODE", "1"),
+        // Steps run as root, the workspace belongs to the user that tools run as.
+        ("GIT_CONFIG_COUNT", "1"),
+        ("GIT_CONFIG_KEY_0", "safe.directory"),
+        ("GIT_CONFIG_VALUE_0", "*"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
 }
 
 /// Programs are looked for where the recipe says.
@@ -264,9 +334,9 @@ impl BuildSandbox {
             &self.python,
         ]);
         command.env = self.env.clone();
-        let said = output(self.sandbox.as_ref(), &command, Duration::from_secs(120)).await?;
-        let said = String::from_utf8_lossy(&said.stdout).into_owned();
-        let mut packages: Vec<_> = said
+        let list = output(self.sandbox.as_ref(), &command, Duration::from_secs(120)).await?;
+        let list = String::from_utf8_lossy(&list.stdout).into_owned();
+        let mut packages: Vec<_> = list
             .lines()
             .map(str::trim)
             .filter(|l| l.contains("=="))

@@ -9,7 +9,7 @@ use crate::repository::{Source, Tree};
 use crate::sandbox::{Backend, Result};
 
 /// Raised whenever the way in which environments are built changes.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// What is to be built.
 pub(super) struct Plan {

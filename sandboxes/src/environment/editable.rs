@@ -5,22 +5,21 @@
 //! one package, where its name can be read (never for all packages: meson-python and scikit-build-core refuse
 //! settings that they do not know), and a configuration file that nothing but setuptools reads, from 66 on.
 
-use super::build_sandbox::BuildSandbox;
-use super::steps::text;
 use crate::recipe::distribution_name;
 use crate::repository::Tree;
-use crate::sandbox::{Command, Result};
+use crate::sandbox::Result;
 
 /// Prints what cannot be imported of an editable install.
 pub(super) const LOST: &str = include_str!("editable.py");
 
-const CONFIGURATION: &str = "[editable_wheel]\nmode = compat\n";
+pub(super) const CONFIGURATION: &str = "[editable_wheel]\nmode = compat\n";
 
 #[derive(Debug, Default)]
 pub(super) struct Editable {
     /// The code is installed in editable mode by setuptools, or by a build backend of its own that may wrap it.
     pub by_setuptools: bool,
-    name: Option<String>,
+    /// Where it can be read.
+    pub name: Option<String>,
 }
 
 pub(super) fn look(install: Option<&[String]>, image: bool, tree: &Tree) -> Result<Editable> {
@@ -48,27 +47,4 @@ pub(super) fn look(install: Option<&[String]>, image: bool, tree: &Tree) -> Resu
 /// Where the arguments ask for an editable install.
 pub(super) fn position(install: &[String]) -> Option<usize> {
     install.iter().position(|a| a == "-e" || a == "--editable")
-}
-
-impl Editable {
-    /// Makes an installing command ask for a path.
-    pub async fn ask(&self, builder: &BuildSandbox, command: &mut Command) -> Result<()> {
-        if !self.by_setuptools {
-            return Ok(());
-        }
-        let file = builder.tools.join("editable.cfg");
-        builder
-            .sandbox
-            .upload(&file, CONFIGURATION.as_bytes(), 0o644)
-            .await?;
-        command
-            .env
-            .insert("DIST_EXTRA_CONFIG".to_owned(), text(&file));
-        if let Some(name) = &self.name {
-            command.argv.push(format!(
-                "--config-settings-package={name}:editable_mode=compat"
-            ));
-        }
-        Ok(())
-    }
 }

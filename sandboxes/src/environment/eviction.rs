@@ -16,7 +16,7 @@ use crate::sandbox::{Backend, Result};
 
 /// Something that is kept.
 #[derive(Debug, Clone, PartialEq)]
-struct Kept {
+struct CachedState {
     name: String,
     bytes: u64,
     used: SystemTime,
@@ -118,7 +118,7 @@ async fn finish(backend: &dyn Backend, folder: &Path, notes: &mut Vec<String>) -
 }
 
 /// What this backend keeps.
-async fn survey(backend: &dyn Backend, folder: &Path) -> Result<Vec<Kept>> {
+async fn survey(backend: &dyn Backend, folder: &Path) -> Result<Vec<CachedState>> {
     let mut kept = Vec::new();
     for name in records::names(folder, ".json") {
         let path = records::path(folder, &name);
@@ -138,7 +138,7 @@ async fn survey(backend: &dyn Backend, folder: &Path) -> Result<Vec<Kept>> {
         if !backend.has_saved(&name).await? {
             continue;
         }
-        kept.push(Kept {
+        kept.push(CachedState {
             bytes: record.bytes().unwrap_or_default(),
             used,
             kind: match record {
@@ -173,10 +173,10 @@ async fn adopt(
 
 /// What has to go, in this order; `sole` makes sure that nobody uses it.
 fn choose<S>(
-    mut kept: Vec<Kept>,
+    mut kept: Vec<CachedState>,
     most: u64,
     mut sole: impl FnMut(&str) -> Result<Option<S>>,
-) -> Result<Vec<(Kept, S)>> {
+) -> Result<Vec<(CachedState, S)>> {
     let mut bytes: u64 = kept.iter().map(|one| one.bytes).sum();
     let (mut doomed, mut held) = (Vec::new(), Vec::new());
     if bytes <= most {
@@ -184,10 +184,10 @@ fn choose<S>(
     }
     kept.sort_by(|a, b| a.used.cmp(&b.used).then_with(|| a.name.cmp(&b.name)));
     loop {
-        let bare = |one: &Kept| {
+        let bare = |one: &CachedState| {
             one.kind == Kind::Layer && !kept.iter().chain(&held).any(|other| other.is_on(&one.name))
         };
-        let oldest = |one: &Kept| one.kind != Kind::Layer;
+        let oldest = |one: &CachedState| one.kind != Kind::Layer;
         let next = match kept.iter().position(bare) {
             None if bytes > most => kept.iter().position(oldest),
             found => found,
@@ -206,7 +206,7 @@ fn choose<S>(
     }
 }
 
-impl Kept {
+impl CachedState {
     fn is_on(&self, layer: &str) -> bool {
         match &self.kind {
             Kind::On(Some(name)) => name == layer,
@@ -216,7 +216,7 @@ impl Kept {
     }
 }
 
-fn told<'a>(doomed: impl Iterator<Item = &'a Kept>) -> String {
+fn told<'a>(doomed: impl Iterator<Item = &'a CachedState>) -> String {
     let (mut environments, mut bytes) = (0, 0);
     for one in doomed {
         environments += usize::from(one.kind != Kind::Layer);

@@ -1,52 +1,200 @@
-//! `uv pip install`, with all that makes old packages installable.
+//! `uv pip install` of the package, with all that makes old packages installable.
 
+use super::build::Build;
 use super::build_sandbox::BuildSandbox;
 use super::editable;
-use super::layers::Build;
-use super::steps::{Steps, text};
+use super::metadata::Metadata;
+use super::steps::{StepOutput, Steps, text};
+use crate::recipe::{build_without_extensions, test_extras};
 use crate::sandbox::{Command, Result};
 
 const LINK: &str = include_str!("link.py");
+const STEP: &str = "install the package";
 
 impl Build<'_> {
-    /// `uv pip install` of the package, and two ways out: a version that was meant for another package, and build
-    /// tools that know no editable installs.
+    /// `uv pip install` of the package, and ways out where that fails: a version that was meant for another package, build
+    /// tools that know no editable installs, metadata that uv does not read, and where the recipe was guessed, extensions that
+    /// cannot be compiled and extras that cannot be had. Returns notes.
     pub(super) async fn install_package(
         &self,
         builder: &BuildSandbox,
         steps: &Steps<'_>,
         install: &[String],
-    ) -> Result<()> {
-        let step = "install the package";
-        let attempt = async |general| {
+    ) -> Result<Vec<String>> {
+        let mut notes = Vec::new();
+        let attempt = async |install: &[String], general| {
             let mut command = self.install_command(builder, install);
-            self.plan.editable.ask(builder, &mut command).await?;
+            self.ask_for_path(builder, &mut command).await?;
             command.env.extend(self.plan.version.variables(general));
-            steps.attempt(step, &command).await
+            steps.attempt(STEP, &command).await
         };
-        let mut printed = attempt(true).await?;
-        let mismatch = printed.text.contains("does not match given version");
         let mut general = true;
+        let mut printed = attempt(install, general).await?;
+        let mismatch = printed.text.contains("does not match given version");
         if printed.code != 0 && mismatch && self.plan.version.variable.is_some() {
             general = false;
-            printed = attempt(general).await?;
+            printed = attempt(install, general).await?;
+        }
+        if printed.code == 0 {
+            self.after_package(builder, steps, install, general).await?;
+            notes.extend(self.install_test_extras(builder, steps, install).await?);
+            return Ok(notes);
         }
         let refused =
             printed.text.contains("build_editable") && printed.text.contains("has no attribute");
-        if printed.code != 0
-            && refused
-            && let Some(at) = editable::position(install)
+        if refused && let Some(at) = editable::position(install) {
+            self.link(builder, steps, install, at).await?;
+            return Ok(notes);
+        }
+        if printed.text.contains("Failed to parse: pyproject.toml")
+            || printed.text.contains("Failed to parse metadata")
         {
-            return self.link(builder, steps, install, at).await;
+            return self.install_by_pip(builder, steps, install, &printed).await;
         }
-        if printed.code != 0 {
-            return Err(steps.failed(step, &printed));
+        if !(self.plan.guessed && self.settings.keep_going) {
+            return Err(steps.failed(STEP, &printed));
         }
+        let mut tried = Vec::new();
+        if let Some(variable) = build_without_extensions(&self.source.tree()?)? {
+            let mut command = self.install_command(builder, install);
+            self.ask_for_path(builder, &mut command).await?;
+            command.env.extend(self.plan.version.variables(general));
+            command.env.insert(variable.clone(), "1".to_owned());
+            if steps.attempt(STEP, &command).await?.code == 0 {
+                notes.push(format!(
+                    "the extensions cannot be compiled here: the package was built without them ({variable}=1)"
+                ));
+                return Ok(notes);
+            }
+            tried.push(format!("without extensions ({variable}=1)"));
+        }
+        let (bare, extras) = without_extras(install);
+        if !extras.is_empty() {
+            tried.push(format!("without the extras {}", extras.join(", ")));
+        }
+        if !extras.is_empty() && attempt(&bare, general).await?.code == 0 {
+            self.after_package(builder, steps, &bare, general).await?;
+            let metadata = Metadata::read(builder, steps).await?;
+            let lines = metadata.of_extras(&extras);
+            notes.extend(self.install_one_by_one(builder, steps, &lines).await?);
+            return Ok(notes);
+        }
+        let mut error = steps.failed(STEP, &printed);
+        if !tried.is_empty() {
+            error
+                .message
+                .push_str(&format!("\n  tried as well: {}", tried.join("; ")));
+        }
+        Err(error)
+    }
+
+    async fn after_package(
+        &self,
+        builder: &BuildSandbox,
+        steps: &Steps<'_>,
+        install: &[String],
+        general: bool,
+    ) -> Result<()> {
         if self.plan.editable.by_setuptools {
             self.keep_importable(builder, steps, install, general)
                 .await?;
         }
         Ok(())
+    }
+
+    /// Extras for tests that only the build knows of (dynamic metadata), where the recipe found none.
+    async fn install_test_extras(
+        &self,
+        builder: &BuildSandbox,
+        steps: &Steps<'_>,
+        install: &[String],
+    ) -> Result<Vec<String>> {
+        if !self.plan.guessed || !without_extras(install).1.is_empty() {
+            return Ok(Vec::new());
+        }
+        let metadata = Metadata::read(builder, steps).await?;
+        let lines = metadata.of_extras(&test_extras(&metadata.extras));
+        self.install_one_by_one(builder, steps, &lines).await
+    }
+
+    /// All at once if that works, else each by itself; those that cannot be installed are noted.
+    async fn install_one_by_one(
+        &self,
+        builder: &BuildSandbox,
+        steps: &Steps<'_>,
+        lines: &[String],
+    ) -> Result<Vec<String>> {
+        let mut notes = Vec::new();
+        if lines.is_empty() {
+            return Ok(notes);
+        }
+        let install = self.install(builder, lines).await?;
+        if steps
+            .attempt("install what tests need", &install)
+            .await?
+            .code
+            == 0
+        {
+            return Ok(notes);
+        }
+        for line in lines {
+            let install = self.install(builder, std::slice::from_ref(line)).await?;
+            if steps
+                .attempt(&format!("install {line}"), &install)
+                .await?
+                .code
+                != 0
+            {
+                notes.push(format!(
+                    "requirement {line} cannot be installed and was left out"
+                ));
+            }
+        }
+        Ok(notes)
+    }
+
+    /// uv refuses metadata that pip takes, such as an extra that is there twice. pip builds the package alone; what it requires
+    /// is installed by uv, as of the right date.
+    async fn install_by_pip(
+        &self,
+        builder: &BuildSandbox,
+        steps: &Steps<'_>,
+        install: &[String],
+        refused: &StepOutput,
+    ) -> Result<Vec<String>> {
+        let Some(at) = editable::position(install) else {
+            return Err(steps.failed(STEP, refused));
+        };
+        let (bare, extras) = without_extras(install);
+        let pip = self.install(builder, &["pip".to_owned()]).await?;
+        steps.run("install pip", &pip).await?;
+        let mut arguments = vec![builder.python.clone()];
+        arguments.extend(["-m", "pip", "install", "--no-deps"].map(str::to_owned));
+        arguments.extend(bare[at..].iter().cloned());
+        let mut command = Command::new(arguments);
+        command.env.extend(self.plan.version.variables(true));
+        if !self.plan.requirements.build_constraints.is_empty() {
+            let file = text(&builder.tools.join("build.txt"));
+            command.env.insert("PIP_CONSTRAINT".to_owned(), file);
+        }
+        steps.run("install the package with pip", &command).await?;
+        let metadata = Metadata::read(builder, steps).await?;
+        let base = metadata.base();
+        if !base.is_empty() {
+            let install = self.install(builder, &base).await?;
+            steps
+                .run("install what the package requires", &install)
+                .await?;
+        }
+        let extras = match extras.is_empty() && self.plan.guessed {
+            true => test_extras(&metadata.extras),
+            false => extras,
+        };
+        let mut notes =
+            vec!["uv does not read the package's metadata: it was installed with pip".to_owned()];
+        let lines = metadata.of_extras(&extras);
+        notes.extend(self.install_one_by_one(builder, steps, &lines).await?);
+        Ok(notes)
     }
 
     /// A package that lies elsewhere than its name says cannot be found by a path: then setuptools has its way.
@@ -76,6 +224,28 @@ impl Build<'_> {
             steps
                 .run("install the package with an import hook", &command)
                 .await?;
+        }
+        Ok(())
+    }
+
+    /// Makes an installing command ask setuptools for a path instead of an import hook.
+    async fn ask_for_path(&self, builder: &BuildSandbox, command: &mut Command) -> Result<()> {
+        let editable = &self.plan.editable;
+        if !editable.by_setuptools {
+            return Ok(());
+        }
+        let file = builder.tools.join("editable.cfg");
+        builder
+            .sandbox
+            .upload(&file, editable::CONFIGURATION.as_bytes(), 0o644)
+            .await?;
+        command
+            .env
+            .insert("DIST_EXTRA_CONFIG".to_owned(), text(&file));
+        if let Some(name) = &editable.name {
+            command.argv.push(format!(
+                "--config-settings-package={name}:editable_mode=compat"
+            ));
         }
         Ok(())
     }
@@ -158,4 +328,20 @@ impl Build<'_> {
             .await?;
         Ok(self.install_command(builder, &["-r".to_owned(), text(&file)]))
     }
+}
+
+/// `-e .[test,doc]` → `-e .` and the two extras.
+fn without_extras(install: &[String]) -> (Vec<String>, Vec<String>) {
+    let mut extras = Vec::new();
+    let mut bare = install.to_vec();
+    for argument in &mut bare {
+        if let Some(named) = argument
+            .strip_prefix(".[")
+            .and_then(|a| a.strip_suffix(']'))
+        {
+            extras.extend(named.split(',').map(|extra| extra.trim().to_owned()));
+            *argument = ".".to_owned();
+        }
+    }
+    (bare, extras)
 }

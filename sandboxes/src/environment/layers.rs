@@ -2,37 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::build::Build;
 use super::build_sandbox::BuildSandbox;
 use super::cache_keys::Plan;
 use super::lease::Lease;
 use super::log::Log;
 use super::records::{self, Layer};
 use super::steps::{Steps, label, secret, text};
-use super::{BuildSettings, Environment, Progress, lock, verify};
+use super::{BuildSettings, Environment, Progress, lock};
 use crate::egress::{Egress, EgressSettings, Host};
 use crate::error::{ErrorKind, SandboxError};
 use crate::recipe::Recipe;
 use crate::repository::Source;
-use crate::sandbox::{Backend, Command, Result, Start, output};
+use crate::sandbox::{Backend, Command, Result, SandboxSource, output};
 use crate::uv;
 
-/// What all steps of a build need.
-pub(super) struct Build<'a> {
-    pub backend: &'a dyn Backend,
-    pub source: &'a Source,
-    pub recipe: &'a Recipe,
-    pub settings: &'a BuildSettings,
-    pub plan: &'a Plan,
-    pub progress: Progress<'a>,
-    pub log: &'a Log,
-    pub uv: PathBuf,
-    pub egress: &'a Egress,
-}
-
 /// What was built, not yet recorded.
-pub(super) struct Built {
+pub(super) struct BuildResult {
     pub environment: Environment,
     /// Until the record tells that the environment stands on its layer.
     pub layer: Lease,
@@ -49,7 +37,7 @@ pub(super) async fn build(
     settings: &BuildSettings,
     plan: &Plan,
     progress: Progress<'_>,
-) -> Result<Built> {
+) -> Result<BuildResult> {
     let path = settings
         .cache
         .join("logs")
@@ -98,7 +86,7 @@ pub(super) async fn build(
     let downloads = tokio::task::spawn_blocking(move || egress.finish()).await;
     let downloads = downloads.map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?;
     let (environment, layer) = done?;
-    Ok(Built {
+    Ok(BuildResult {
         environment,
         layer,
         log,
@@ -119,23 +107,13 @@ impl<'a> Build<'a> {
             );
         }
         environment.notes = notes;
-        let steps = self.log_steps();
-        let verified =
-            verify::verify(backend, self.settings, &steps, &mut environment, source).await;
+        let verified = self.verify(&mut environment).await;
         if let Err(error) = verified {
             // What does not work must not be found by its name.
             let _ = backend.remove_saved(&self.plan.environment).await;
             return Err(error);
         }
-        environment.bytes = Some(backend.saved_bytes(&self.plan.environment).await?);
         Ok((environment, layer))
-    }
-
-    fn log_steps(&self) -> verify::Logged<'a> {
-        verify::Logged {
-            log: self.log,
-            progress: self.progress,
-        }
     }
 
     /// The layer of requirements. Its notes lie beside the records, for builds that find it there.
@@ -152,8 +130,8 @@ impl<'a> Build<'a> {
             return Ok((layer.notes, Lease::take(&folder, name)?));
         }
         let start = match (&self.recipe.image, &self.recipe.python) {
-            (Some(image), _) => Start::Image(image.clone()),
-            (None, Some(python)) => Start::Python(python.clone()),
+            (Some(image), _) => SandboxSource::Image(image.clone()),
+            (None, Some(python)) => SandboxSource::Python(python.clone()),
             (None, None) => {
                 return Err(SandboxError::new(ErrorKind::Input, "the recipe names no Python")
                     .hint("set python = \"X.Y\" in [environment] of testwright.toml, or use --python X.Y"));
@@ -247,7 +225,7 @@ impl<'a> Build<'a> {
             .map(|p| quote(p))
             .collect::<Vec<_>>()
             .join(" ");
-        if builder.sandbox.facts().backend != "local" {
+        if builder.sandbox.info().backend != "local" {
             // What Debian's own servers are, the image says; no code of the repository or of packages ran in it yet.
             let sources = "cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null; true";
             let sources = output(builder.sandbox.as_ref(), &Command::shell(sources), QUICK).await?;
@@ -263,8 +241,8 @@ impl<'a> Build<'a> {
         let script = format!(
             "for p in {names}; do dpkg-query -W -f='${{Status}}' \"$p\" 2>/dev/null | grep -q 'install ok' || echo \"missing $p\"; done"
         );
-        let said = steps.shell("look for system packages", &script).await?;
-        Ok(said
+        let output = steps.shell("look for system packages", &script).await?;
+        Ok(output
             .lines()
             .filter_map(|l| l.strip_prefix("missing "))
             .map(|p| format!("the Debian package {p} is not installed on this machine: tests that need it will be skipped or fail"))
@@ -274,7 +252,7 @@ impl<'a> Build<'a> {
     /// The layer of the code itself.
     async fn environment(&self, origin: &str) -> Result<Environment> {
         let builder = self
-            .build_sandbox(Start::Saved(self.plan.dependencies.clone()))
+            .build_sandbox(SandboxSource::Saved(self.plan.dependencies.clone()))
             .await?;
         let done = self.install_code(&builder, origin).await;
         self.finish(builder, done, &self.plan.environment).await
@@ -320,8 +298,9 @@ impl<'a> Build<'a> {
             None if self.recipe.image.is_some() => none,
             None => &default,
         };
+        let mut notes = Vec::new();
         if !install.is_empty() {
-            self.install_package(builder, &steps, install).await?;
+            notes = self.install_package(builder, &steps, install).await?;
         }
         for script in &self.recipe.after_install {
             let mut command = Command::shell(script.clone());
@@ -358,9 +337,8 @@ impl<'a> Build<'a> {
             cached: false,
             seconds: 0.0,
             packages: builder.packages().await?,
-            notes: Vec::new(),
+            notes,
             paths: builder.paths.clone(),
-            tests: None,
             // Asked when it is saved.
             bytes: None,
             dependencies: self.plan.dependencies.clone(),
@@ -423,29 +401,6 @@ impl<'a> Build<'a> {
         Ok(())
     }
 
-    /// What a backend does counts too: it is in the log with its time.
-    pub async fn timed<T>(&self, what: &str, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let begun = Instant::now();
-        let done = work.await;
-        let ended = if done.is_ok() { "" } else { " (failed)" };
-        self.log.line(&format!(
-            "-- {what}{ended}: {:.1} s",
-            begun.elapsed().as_secs_f64()
-        ));
-        done
-    }
-
-    fn steps<'b>(&'b self, builder: &'b BuildSandbox) -> Steps<'b> {
-        Steps {
-            sandbox: builder.sandbox.as_ref(),
-            log: self.log,
-            progress: self.progress,
-            env: builder.env.clone(),
-            deadline: self.settings.step_deadline,
-            egress: Some(self.egress),
-        }
-    }
-
     /// What every later process gets: the recipe's variables, and the PATH if the interpreter is not on it anyway.
     fn lasting(&self, builder: &BuildSandbox) -> BTreeMap<String, String> {
         let mut env = self.recipe.env.clone();
@@ -458,27 +413,6 @@ impl<'a> Build<'a> {
             env.entry("PATH".to_owned()).or_insert_with(|| path.clone());
         }
         env
-    }
-
-    /// Takes the tools away and saves the state, or stops if the work failed.
-    async fn finish<T>(&self, builder: BuildSandbox, done: Result<T>, name: &str) -> Result<T> {
-        let done = match done {
-            Ok(value) => {
-                let clean = Command::new(["rm", "-rf", &text(&builder.tools)]);
-                match output(builder.sandbox.as_ref(), &clean, Duration::from_secs(120)).await {
-                    Ok(_) => self
-                        .timed("save the state", builder.sandbox.save(name))
-                        .await
-                        .map(|()| value),
-                    Err(error) => Err(error),
-                }
-            }
-            Err(error) => Err(error),
-        };
-        let stopped = builder.sandbox.stop().await;
-        let value = done?;
-        stopped?;
-        Ok(value)
     }
 }
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::Environment;
+use super::build::Build;
 use super::build_sandbox::BuildSandbox;
-use super::layers::Build;
 use super::steps::{Steps, text};
 use crate::error::{ErrorKind, SandboxError};
 use crate::recipe::Service;
@@ -87,7 +87,7 @@ impl Environment {
     ///
     /// Errors: kind `System` with the last lines that a service printed, for one that ends or does not answer.
     pub async fn start_services(&self, sandbox: &dyn Sandbox, confined: &[String]) -> Result<()> {
-        let paths = &sandbox.facts().paths;
+        let paths = &sandbox.info().paths;
         for service in &self.recipe.services {
             if answers(sandbox, service, Duration::ZERO).await? {
                 continue;
@@ -136,7 +136,7 @@ fn command(paths: &Paths, service: &Service, log: &Path, confined: &[String]) ->
 }
 
 async fn answers(sandbox: &dyn Sandbox, service: &Service, patience: Duration) -> Result<bool> {
-    let python = folder(&sandbox.facts().paths, service).join("bin/python");
+    let python = folder(&sandbox.info().paths, service).join("bin/python");
     let code = format!(
         "import socket, sys, time\n\
          end = time.time() + {}\n\
@@ -158,16 +158,16 @@ async fn answers(sandbox: &dyn Sandbox, service: &Service, patience: Duration) -
         "-c".to_owned(),
         code,
     ]);
-    let said = output(sandbox, &ask, patience + PATIENCE).await?;
-    Ok(said.code == 0)
+    let answer = output(sandbox, &ask, patience + PATIENCE).await?;
+    Ok(answer.code == 0)
 }
 
 async fn failed(sandbox: &dyn Sandbox, service: &Service, log: &Path) -> SandboxError {
     let end = Command::new(["tail", "-c", "2000", &text(log)]);
-    let said = output(sandbox, &end, PATIENCE).await.ok();
-    let said = said.map(|said| String::from_utf8_lossy(&said.stdout).into_owned());
-    let said = said.unwrap_or_default();
-    let lines: Vec<&str> = said.lines().collect();
+    let end = output(sandbox, &end, PATIENCE).await.ok();
+    let end = end.map(|end| String::from_utf8_lossy(&end.stdout).into_owned());
+    let end = end.unwrap_or_default();
+    let lines: Vec<&str> = end.lines().collect();
     let tail: String = lines[lines.len().saturating_sub(8)..]
         .iter()
         .map(|line| format!("\n    {line}"))

@@ -14,7 +14,8 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Process, Result, Sandbox};
 
 /// What a step printed, and how it ended.
-pub(super) struct Printed {
+#[derive(Debug, Default)]
+pub(super) struct StepOutput {
     pub code: i32,
     pub text: String,
 }
@@ -45,7 +46,7 @@ impl Steps<'_> {
     }
 
     /// A step, however it ends.
-    pub async fn attempt(&self, step: &str, command: &Command) -> Result<Printed> {
+    pub async fn attempt(&self, step: &str, command: &Command) -> Result<StepOutput> {
         (self.progress)(Event::Started {
             step: step.to_owned(),
         });
@@ -65,7 +66,8 @@ impl Steps<'_> {
                 let seconds = self.deadline.as_secs();
                 self.log
                     .line(&format!("== {step}: not done after {seconds} s"));
-                return Err(self.error(format!("`{step}` did not end within {seconds} s"), ""));
+                let what = format!("`{step}` did not end within {seconds} s");
+                return Err(failure(self.log, what, ""));
             }
         };
         for notice in self.egress.map(Egress::take_notices).unwrap_or_default() {
@@ -86,12 +88,9 @@ impl Steps<'_> {
         Ok(printed)
     }
 
-    /// The error for a step that ended badly: its last lines, where the log is, and what may help.
-    pub fn failed(&self, step: &str, printed: &Printed) -> SandboxError {
-        self.error(
-            format!("`{step}` ended with exit code {}", printed.code),
-            &printed.text,
-        )
+    /// See [`failed`].
+    pub fn failed(&self, step: &str, printed: &StepOutput) -> SandboxError {
+        failed(self.log, step, printed)
     }
 
     /// The sandbox or its engine was lost meanwhile.
@@ -107,21 +106,7 @@ impl Steps<'_> {
         }
     }
 
-    fn error(&self, what: String, text: &str) -> SandboxError {
-        let lines: Vec<_> = text.lines().filter(|l| !l.trim().is_empty()).collect();
-        let tail: String = lines[lines.len().saturating_sub(12)..]
-            .iter()
-            .map(|l| format!("\n    {l}"))
-            .collect();
-        let log = self.log.path.display();
-        let message = format!("build the environment: {what}{tail}\n  the whole log: {log}");
-        SandboxError {
-            log: Some(self.log.path.clone()),
-            ..SandboxError::new(ErrorKind::Build, message).hint(failure_hints::hint(text))
-        }
-    }
-
-    async fn stream(&self, command: &Command) -> Result<Printed> {
+    async fn stream(&self, command: &Command) -> Result<StepOutput> {
         let Process {
             stdin,
             stdout,
@@ -133,7 +118,7 @@ impl Steps<'_> {
         let (out, err) = tokio::join!(self.lines(stdout, &text), self.lines(stderr, &text));
         out?;
         err?;
-        Ok(Printed {
+        Ok(StepOutput {
             code: exit.await?,
             text: text.into_inner().unwrap_or_else(PoisonError::into_inner),
         })
@@ -166,6 +151,26 @@ impl Steps<'_> {
                 return Ok(());
             }
         }
+    }
+}
+
+/// The error for a step that ended badly: its last lines, where the log is, and what may help.
+pub(super) fn failed(log: &Log, step: &str, printed: &StepOutput) -> SandboxError {
+    let what = format!("`{step}` ended with exit code {}", printed.code);
+    failure(log, what, &printed.text)
+}
+
+fn failure(log: &Log, what: String, text: &str) -> SandboxError {
+    let lines: Vec<_> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+    let tail: String = lines[lines.len().saturating_sub(12)..]
+        .iter()
+        .map(|l| format!("\n    {l}"))
+        .collect();
+    let place = log.path.display();
+    let message = format!("build the environment: {what}{tail}\n  the whole log: {place}");
+    SandboxError {
+        log: Some(log.path.clone()),
+        ..SandboxError::new(ErrorKind::Build, message).hint(failure_hints::hint(text))
     }
 }
 

@@ -1,32 +1,190 @@
-//! Is the environment good for anything? Its tests are collected, as the tools will run them: without network, as the
-//! tools' user. Also looks for a copy of the code under test among the installed packages, which would be run instead.
+//! Is the environment good for anything? A few test files from all over the repository are collected and some of their
+//! tests run, as the tools will run them: without network, as the tools' user. What they say is missing is installed, where
+//! its name is beyond doubt. Also looks for a copy of the code under test among the installed packages, which would be run
+//! instead.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use regex::Regex;
-
-use super::log::Log;
-use super::steps::{Printed, Steps};
-use super::{BuildSettings, Environment, Progress};
+use super::Environment;
+use super::build::Build;
+use super::missing;
+use super::smoke_test::{self, Report, Request};
+use super::steps::{self, Steps};
 use crate::error::{ErrorKind, SandboxError};
-use crate::repository::{Source, Tree};
-use crate::sandbox::{Backend, Command, Limits, Result, Sandbox, Spec, Start, output};
+use crate::recipe;
+use crate::repository::Tree;
+use crate::sandbox::{Command, Limits, Result, Sandbox, SandboxSource, Spec, output};
 
-pub(super) struct Logged<'a> {
-    pub log: &'a Log,
-    pub progress: Progress<'a>,
+/// Files that are tried at first, and so many more if none of those can be collected.
+const FILES: usize = 8;
+/// Tests of each that are run.
+const PER_FILE: usize = 2;
+/// Seconds that running them may take.
+const SECONDS: u64 = 5;
+/// How often what is missing is installed: what was hidden shows after that.
+const ROUNDS: usize = 4;
+
+const STEP: &str = "try some tests";
+
+impl Build<'_> {
+    /// Tries the environment, and completes it.
+    pub(super) async fn verify(&self, environment: &mut Environment) -> Result<()> {
+        let tree = self.source.tree()?;
+        let mut bytes = self.backend.saved_bytes(&environment.saved).await?;
+        let mut tried = BTreeSet::new();
+        for round in 0..=ROUNDS {
+            let sandbox = self.backend.start(&spec(environment)).await?;
+            let looked = self
+                .look(sandbox.as_ref(), environment, &tree, round == 0)
+                .await;
+            let stopped = sandbox.stop().await;
+            let looked = looked?;
+            stopped?;
+            let Some(report) = looked else { break };
+            let missing = match self.plan.guessed && round < ROUNDS {
+                true => self.missing(&report, &environment.packages, &tree, &mut tried)?,
+                false => Vec::new(),
+            };
+            if missing.is_empty() {
+                environment.notes.extend(self.judge(&report)?);
+                break;
+            }
+            bytes += self.install_missing(environment, &missing).await?;
+        }
+        environment.bytes = Some(bytes);
+        Ok(())
+    }
+
+    /// `None` where there is nothing that pytest could run.
+    async fn look(
+        &self,
+        sandbox: &dyn Sandbox,
+        environment: &mut Environment,
+        tree: &Tree,
+        first: bool,
+    ) -> Result<Option<Report>> {
+        let python = environment.python_in(&sandbox.info().paths);
+        let python = python.to_string_lossy().into_owned();
+        if first {
+            let (version, copies) = installed(sandbox, &python, tree).await?;
+            environment.python_version = version;
+            environment.notes.extend(copies);
+        }
+        let kind = &self.recipe.runner.kind;
+        if kind != "pytest" {
+            let note = format!("tests are run by {kind}: none was tried");
+            environment.notes.push(note);
+            return Ok(None);
+        }
+        let steps = Steps {
+            sandbox,
+            log: self.log,
+            progress: self.progress,
+            env: environment.env.clone(),
+            deadline: self.settings.trial_deadline,
+            egress: None,
+        };
+        match self.try_files(&steps, &python, tree).await {
+            Ok(report) => Ok(Some(report)),
+            // Tests that take long are still tests.
+            Err(error) if error.kind == ErrorKind::Build => {
+                let seconds = self.settings.trial_deadline.as_secs();
+                environment.notes.push(format!(
+                    "a few tests did not end within {seconds} s: they were not waited for"
+                ));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn try_files(&self, steps: &Steps<'_>, python: &str, tree: &Tree) -> Result<Report> {
+        let all = recipe::test_files(tree)?;
+        let request = |files: Vec<String>| {
+            let mut options = self.recipe.runner.options.clone();
+            // The bytecode that is there is used.
+            options.push("--assert=plain".to_owned());
+            Request {
+                files,
+                options,
+                // What is missing is added to what was guessed, and to nothing else.
+                per_file: if self.plan.guessed { PER_FILE } else { 0 },
+                seconds: Some(SECONDS),
+                ..Request::default()
+            }
+        };
+        let mut some = request(spread(&all, FILES, 0));
+        if self.plan.guessed {
+            some.fixtures = missing::fixtures();
+            some.scanned.clone_from(&all);
+        }
+        let report = smoke_test::run(steps, STEP, python, &some).await?;
+        if !report.collected.is_empty() || all.len() < 2 {
+            return Ok(report);
+        }
+        // One file can end the process, and some may be no tests at all.
+        let crashed = !report.ended && report.printed.code > 128;
+        let others = match crashed {
+            true => spread(&all, FILES / 2, 0),
+            false => spread(&all, FILES, 1),
+        };
+        let others: Vec<Vec<String>> = match crashed {
+            true => others.into_iter().map(|file| vec![file]).collect(),
+            false => vec![others],
+        };
+        let mut broken = report.broken;
+        for files in others.into_iter().filter(|files| !files.is_empty()) {
+            let step = format!("{STEP} of {}", files[0]);
+            let other = smoke_test::run(steps, &step, python, &request(files)).await?;
+            broken.extend(other.broken);
+            if !other.collected.is_empty() {
+                return Ok(Report {
+                    collected: other.collected,
+                    tests: other.tests,
+                    broken,
+                    ..report
+                });
+            }
+        }
+        Ok(Report { broken, ..report })
+    }
+
+    /// A note, or the error where nothing can be collected.
+    fn judge(&self, report: &Report) -> Result<Option<String>> {
+        let code = report.printed.code;
+        if !report.collected.is_empty() {
+            if !report.ended && !report.stopped && code > 128 {
+                return Ok(Some(format!(
+                    "some tests end the process that runs them (exit code {code})"
+                )));
+            }
+            return Ok(broken_files(report));
+        }
+        // pytest's own code for that.
+        if code == 5 || (report.ended && report.broken.is_empty() && code == 0) {
+            let note = "the repository has no tests that pytest finds";
+            return Ok(Some(note.to_owned()));
+        }
+        let mut printed = report.printed_lines();
+        if let Some(broken) = report.broken.last() {
+            printed.text = format!("{}\n{}: {}", printed.text, broken.file, broken.text);
+        }
+        Err(steps::failed(self.log, STEP, &printed))
+    }
 }
 
-pub(super) async fn verify(
-    backend: &dyn Backend,
-    settings: &BuildSettings,
-    logged: &Logged<'_>,
-    environment: &mut Environment,
-    source: &Source,
-) -> Result<()> {
-    let spec = Spec {
-        start: Start::Saved(environment.saved.clone()),
+/// `count` of `all`, evenly spread, `shift` places on.
+fn spread(all: &[String], count: usize, shift: usize) -> Vec<String> {
+    let step = (all.len() / count).max(1);
+    let chosen = all.iter().skip(shift).step_by(step).take(count);
+    chosen.cloned().collect()
+}
+
+/// What tools have too.
+fn spec(environment: &Environment) -> Spec {
+    Spec {
+        start: SandboxSource::Saved(environment.saved.clone()),
         network: false,
         host_port: None,
         root: false,
@@ -34,174 +192,23 @@ pub(super) async fn verify(
         env: environment.env.clone(),
         mounts: Vec::new(),
         purpose: "verify".to_owned(),
+    }
+}
+
+/// The files that cannot be collected, with what the first says.
+fn broken_files(report: &Report) -> Option<String> {
+    let (first, rest) = report.broken.split_first()?;
+    let tried = report.collected.len() + report.broken.len();
+    let files = match rest.len() {
+        0 => first.file.clone(),
+        1 => format!("{} and {}", first.file, rest[0].file),
+        more => format!("{} and {more} others", first.file),
     };
-    let sandbox = backend.start(&spec).await?;
-    let done = look(sandbox.as_ref(), settings, logged, environment, source).await;
-    let stopped = sandbox.stop().await;
-    done?;
-    stopped
-}
-
-async fn look(
-    sandbox: &dyn Sandbox,
-    settings: &BuildSettings,
-    logged: &Logged<'_>,
-    environment: &mut Environment,
-    source: &Source,
-) -> Result<()> {
-    let python = environment
-        .python_in(&sandbox.facts().paths)
-        .to_string_lossy()
-        .into_owned();
-    let (version, copies) = installed(sandbox, &python, &source.tree()?).await?;
-    environment.python_version = version;
-    environment.notes.extend(copies);
-    let kind = &environment.recipe.runner.kind;
-    if kind != "pytest" {
-        environment
-            .notes
-            .push(format!("tests are run by {kind}: they were not collected"));
-        return Ok(());
-    }
-    let steps = Steps {
-        sandbox,
-        log: logged.log,
-        progress: logged.progress,
-        env: environment.env.clone(),
-        deadline: settings.collect_deadline,
-        egress: None,
-    };
-    let step = "collect the tests";
-    // Plain asserts, so that the bytecode that is there is used.
-    let options = [
-        "--collect-only",
-        "-qq",
-        "--assert=plain",
-        "-p",
-        "no:cacheprovider",
-    ]
-    .map(str::to_owned);
-    let command = Command::new(
-        [python, "-m".to_owned(), "pytest".to_owned()]
-            .into_iter()
-            .chain(environment.recipe.runner.options.iter().cloned())
-            .chain(options),
-    );
-    let tree = source.tree()?;
-    let printed = match steps.attempt(step, &command).await {
-        Ok(printed) => printed,
-        // So many tests that counting them takes too long are still tests.
-        Err(error) if error.kind == ErrorKind::Build => {
-            let seconds = settings.collect_deadline.as_secs();
-            environment.notes.push(format!(
-                "collecting all tests takes more than {seconds} s: it was not waited for"
-            ));
-            return Ok(());
-        }
-        Err(error) => return Err(error),
-    };
-    let collected = Collected::read(&printed);
-    environment.tests = collected.tests;
-    match collected.verdict {
-        Verdict::Good => Ok(()),
-        Verdict::Noted(note) => {
-            environment.notes.push(note);
-            Ok(())
-        }
-        Verdict::Bad if some_are_collected(&steps, &command, &tree).await? => {
-            environment.tests = None;
-            environment.notes.push(format!(
-                "collecting all tests at once fails (exit code {}); files for themselves can be collected",
-                printed.code
-            ));
-            Ok(())
-        }
-        Verdict::Bad => Err(steps.failed(step, &printed)),
-    }
-}
-
-/// Tries a few test files from all over the tree, each for itself.
-async fn some_are_collected(steps: &Steps<'_>, command: &Command, tree: &Tree) -> Result<bool> {
-    let files: Vec<&str> = tree
-        .paths()
-        .filter(|path| {
-            let name = path.rsplit('/').next().unwrap_or(path);
-            (name.starts_with("test_") && name.ends_with(".py")) || name.ends_with("_test.py")
-        })
-        .collect();
-    for file in files.iter().step_by(files.len() / 4 + 1) {
-        let mut command = command.clone();
-        command.argv.push((*file).to_owned());
-        match steps.attempt(&format!("collect {file}"), &command).await {
-            Ok(printed) if printed.code == 0 => return Ok(true),
-            Ok(_) => {}
-            // One that hangs says nothing of the others.
-            Err(error) if error.kind == ErrorKind::Build => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(false)
-}
-
-struct Collected {
-    tests: Option<u64>,
-    verdict: Verdict,
-}
-
-#[derive(Debug, PartialEq)]
-enum Verdict {
-    Good,
-    Noted(String),
-    Bad,
-}
-
-impl Collected {
-    fn read(printed: &Printed) -> Collected {
-        let sum = |pattern: &str| -> u64 {
-            Regex::new(pattern).map_or(0, |p| {
-                p.captures_iter(&printed.text)
-                    .filter_map(|c| c.get(1)?.as_str().parse::<u64>().ok())
-                    .fold(0, u64::saturating_add)
-            })
-        };
-        // `tests/test_a.py: 12`, one line a file.
-        let tests = sum(r"(?m)^\S.*\.\w+: (\d+)\s*$");
-        let broken: BTreeSet<&str> = printed
-            .text
-            .lines()
-            .filter_map(|l| l.trim_matches(['_', ' ']).strip_prefix("ERROR collecting "))
-            .collect();
-        let files = |count: usize| {
-            if count == 1 {
-                "1 file".to_owned()
-            } else {
-                format!("{count} files")
-            }
-        };
-        let verdict = match printed.code {
-            0 => Verdict::Good,
-            5 => Verdict::Noted("the repository has no tests that pytest finds".to_owned()),
-            // Interrupted: some files could not be collected.
-            2 | 1 if tests > 0 || !broken.is_empty() => {
-                let names: Vec<_> = broken.iter().take(3).copied().collect();
-                let more = if broken.len() > 3 { ", …" } else { "" };
-                if tests > 0 {
-                    Verdict::Noted(format!(
-                        "{} with tests cannot be collected: {}{more}",
-                        files(broken.len()),
-                        names.join(", ")
-                    ))
-                } else {
-                    Verdict::Bad
-                }
-            }
-            _ => Verdict::Bad,
-        };
-        Collected {
-            tests: (printed.code != 3 && printed.code != 4).then_some(tests),
-            verdict,
-        }
-    }
+    let reason = smoke_test::reason(&first.text);
+    Some(format!(
+        "of {tried} test files that were tried, {} cannot be collected: {files} ({reason})",
+        report.broken.len()
+    ))
 }
 
 /// The version of the interpreter, and packages of the repository that are also installed as copies.
@@ -213,14 +220,14 @@ async fn installed(
     let code = "import os, sys, sysconfig\n\
                 print('%d.%d' % sys.version_info[:2])\n\
                 for p in sorted({sysconfig.get_paths()[k] for k in ('purelib', 'platlib')}):\n    print('\\n'.join(sorted(os.listdir(p))))";
-    let said = output(
+    let output = output(
         sandbox,
         &Command::new([python, "-c", code]),
         Duration::from_secs(120),
     )
     .await?;
-    if said.code != 0 {
-        let text = String::from_utf8_lossy(&said.stderr).into_owned();
+    if output.code != 0 {
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
         return Err(SandboxError::new(
             ErrorKind::Build,
             format!(
@@ -229,7 +236,7 @@ async fn installed(
             ),
         ));
     }
-    let installed = String::from_utf8_lossy(&said.stdout).into_owned();
+    let installed = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut lines = installed.lines();
     let version = lines.next().unwrap_or_default().to_owned();
     let installed: BTreeSet<&str> = lines.collect();
@@ -259,35 +266,12 @@ async fn installed(
 mod tests {
     use super::*;
 
-    fn read(code: i32, text: &str) -> (Option<u64>, Verdict) {
-        let collected = Collected::read(&Printed {
-            code,
-            text: text.to_owned(),
-        });
-        (collected.tests, collected.verdict)
-    }
-
     #[test]
-    fn outcomes_of_a_collection() {
-        assert_eq!(
-            read(0, "tests/test_a.py: 3\ntests/test_b.py: 20\n\n"),
-            (Some(23), Verdict::Good)
-        );
-        assert!(matches!(
-            read(5, "\nno tests collected in 0.01s"),
-            (Some(0), Verdict::Noted(_))
-        ));
-        let some = "a/test_a.py: 3\n\n==== ERRORS ====\n____ ERROR collecting a/test_b.py ____\nE  ImportError\n";
-        let note = "1 file with tests cannot be collected: a/test_b.py".to_owned();
-        assert_eq!(read(2, some), (Some(3), Verdict::Noted(note)));
-        assert_eq!(
-            read(2, "____ ERROR collecting a/test_b.py ____\n").1,
-            Verdict::Bad
-        );
-        assert_eq!(
-            read(4, "ERROR: usage: pytest\nunrecognized arguments: --cov").1,
-            Verdict::Bad
-        );
-        assert_eq!(read(1, "No module named pytest").1, Verdict::Bad);
+    fn files_are_taken_from_everywhere() {
+        let all: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+        assert_eq!(spread(&all, 4, 0), ["0", "25", "50", "75"]);
+        assert_eq!(spread(&all, 4, 1), ["1", "26", "51", "76"]);
+        assert_eq!(spread(&all[..3], 4, 0), ["0", "1", "2"]);
+        assert_eq!(spread(&[], 4, 1), [""; 0]);
     }
 }

@@ -231,7 +231,7 @@ pub fn host_path(inner: &Inner, spec: &Spec, text: &String) -> String {
     text.clone()
 }
 
-/// For [`crate::Facts::isolation`].
+/// For [`crate::SandboxInfo::isolation`].
 pub fn describe(inner: &Inner, spec: &Spec, lacking: &[String]) -> String {
     let network = if spec.network {
         "with network"

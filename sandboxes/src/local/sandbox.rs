@@ -17,12 +17,12 @@ use super::protocol::{Isolation, NOT_FOUND, Setup, Task};
 use super::sandbox_dirs::{SandboxDirs, copy_file, create_dirs, fill};
 use super::state_store::{InUse, State, about};
 use crate::error::{ErrorKind, SandboxError};
-use crate::sandbox::{Command, Facts, Process, Result, Sandbox, Spec, Start};
+use crate::sandbox::{Command, Process, Result, Sandbox, SandboxInfo, SandboxSource, Spec};
 
 pub struct LocalSandbox {
     inner: Arc<Inner>,
     spec: Spec,
-    facts: Facts,
+    facts: SandboxInfo,
     jail: Jail,
     dirs: Arc<SandboxDirs>,
 }
@@ -58,7 +58,7 @@ async fn enter(inner: Arc<Inner>, spec: Spec, dirs: SandboxDirs) -> Result<Local
             return Err(e);
         }
     };
-    let facts = Facts {
+    let facts = SandboxInfo {
         backend: "local".to_owned(),
         isolation: layout::describe(&inner, &spec, &jail.lacking),
         id: dirs.owned.id.clone(),
@@ -272,7 +272,7 @@ enum Input<'a> {
 
 #[async_trait]
 impl Sandbox for LocalSandbox {
-    fn facts(&self) -> &Facts {
+    fn info(&self) -> &SandboxInfo {
         &self.facts
     }
 
@@ -358,7 +358,7 @@ impl Sandbox for LocalSandbox {
         let copied = blocking(move || {
             let owned = inner.cache.new_sandbox(&spec.purpose)?;
             let state = match &spec.start {
-                Start::Saved(_) => dirs.state.as_ref().map(InUse::again).transpose()?,
+                SandboxSource::Saved(_) => dirs.state.as_ref().map(InUse::again).transpose()?,
                 _ => None,
             };
             let copy = SandboxDirs {

@@ -10,7 +10,7 @@ use super::protocol::Isolation;
 use super::python::Interpreter;
 use super::state_store::{InUse, Owned, about};
 use crate::error::{ErrorKind, SandboxError};
-use crate::sandbox::{Result, Spec, Start};
+use crate::sandbox::{Result, SandboxSource, Spec};
 
 /// What a sandbox stands on, apart from its processes.
 pub struct SandboxDirs {
@@ -43,9 +43,9 @@ pub fn is_real_folder(path: &Path) -> bool {
 
 pub fn create_dirs(inner: &Inner, spec: &Spec) -> Result<SandboxDirs> {
     let (state, python) = match &spec.start {
-        Start::Python(version) => (None, Some(inner.interpreter(version)?)),
-        Start::Image(name) => return Err(no_images(name)),
-        Start::Saved(name) => {
+        SandboxSource::Python(version) => (None, Some(inner.interpreter(version)?)),
+        SandboxSource::Image(name) => return Err(no_images(name)),
+        SandboxSource::Saved(name) => {
             let state = inner.cache.use_state(name)?;
             let python = state.state.python.clone();
             (Some(state), python)

@@ -1,7 +1,10 @@
 //! A recipe from what a repository's files tell: pyproject, setup.cfg, setup.py, tox, requirements files, CI files.
 
 mod plugins;
+mod templates;
 mod test_dependencies;
+
+pub(crate) use test_dependencies::test_extras;
 
 use regex::Regex;
 
@@ -40,6 +43,37 @@ impl Files {
             pytest_ini: Ini::parse(&text("pytest.ini")?),
         })
     }
+
+    /// The repository's own configuration of pytest; lists are one text, with spaces between.
+    fn pytest_settings(&self) -> Vec<(String, String)> {
+        let inis = [
+            (&self.pytest_ini, "pytest"),
+            (&self.setup_cfg, "tool:pytest"),
+            (&self.setup_cfg, "pytest"),
+            (&self.tox, "pytest"),
+        ];
+        let mut settings = Vec::new();
+        for (ini, section) in inis {
+            let value = |key| ini.get(section, key).unwrap_or_default().to_owned();
+            settings.extend(ini.keys(section).map(|key| (key.to_owned(), value(key))));
+        }
+        let pytest = self.pyproject.get("tool").and_then(|t| t.get("pytest"));
+        let options = pytest
+            .and_then(|p| p.get("ini_options"))
+            .and_then(toml::Value::as_table);
+        for (key, value) in options.into_iter().flatten() {
+            let value = match value {
+                toml::Value::Array(items) => {
+                    let items: Vec<&str> = items.iter().filter_map(toml::Value::as_str).collect();
+                    items.join(" ")
+                }
+                toml::Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            settings.push((key.clone(), value));
+        }
+        settings
+    }
 }
 
 /// The recipe, and `detected from FILES`.
@@ -72,6 +106,7 @@ pub(super) fn detect(source: &Source, tree: &Tree, pythons: &[String]) -> Result
         add(&mut recipe.requirements, plugin);
     }
     add(&mut recipe.requirements, "pytest");
+    recipe.before_install = templates::copies(tree);
     // Removed in setuptools 58; nothing newer can read such a file.
     if files.setup_py.contains("use_2to3") {
         recipe.requirements.push("setuptools<58".to_owned());
@@ -95,13 +130,39 @@ fn add(requirements: &mut Vec<String>, package: &str) {
 }
 
 /// `PyTest[x]>=3 ; …` → `pytest`.
-pub(super) fn package_name(requirement: &str) -> String {
+pub(crate) fn package_name(requirement: &str) -> String {
     let name: String = requirement
         .trim()
         .chars()
         .take_while(|c| c.is_alphanumeric() || "-_.".contains(*c))
         .collect();
     name.to_lowercase().replace(['_', '.'], "-")
+}
+
+/// Files with tests by their names; where pytest is told to look in some folders alone, those in them.
+pub(crate) fn test_files(tree: &Tree) -> Result<Vec<String>> {
+    let files = Files::read(tree)?;
+    let named = |path: &&str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        (name.starts_with("test_") && name.ends_with(".py")) || name.ends_with("_test.py")
+    };
+    let all: Vec<&str> = tree.paths().filter(named).collect();
+    let settings = files.pytest_settings();
+    let folders = settings.iter().find(|(key, _)| key == "testpaths");
+    let folders = folders.map_or("", |(_, folders)| folders.as_str());
+    let folders: Vec<&str> = folders
+        .split_whitespace()
+        .map(|folder| folder.trim_matches(['"', '/']))
+        .collect();
+    let below = |path: &&str| {
+        let inside = |rest: &str| rest.is_empty() || rest.starts_with('/');
+        folders
+            .iter()
+            .any(|folder| path.strip_prefix(folder).is_some_and(inside))
+    };
+    let chosen: Vec<&str> = all.iter().copied().filter(below).collect();
+    let chosen = if chosen.is_empty() { all } else { chosen };
+    Ok(chosen.into_iter().map(str::to_owned).collect())
 }
 
 /// The name under which the code is installed, as far as its files tell it.
@@ -118,6 +179,15 @@ pub(crate) fn distribution_name(tree: &Tree) -> Result<Option<String>> {
         });
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     Ok(name.filter(|name| !name.is_empty() && name.chars().all(plain)))
+}
+
+/// The variable by which setup.py can be told to leave out what has to be compiled.
+pub(crate) fn build_without_extensions(tree: &Tree) -> Result<Option<String>> {
+    let setup_py = text(tree, "setup.py")?.unwrap_or_default();
+    let asked = r#"(?:environ(?:\.get)?|getenv)\s*[\[(]\s*["']([A-Z0-9_]*(?:NO_C?EXT|DISABLE_[A-Z_]*C?EXT|SKIP_[A-Z_]*EXT|WITHOUT_[A-Z_]*EXT|PURE_?PYTHON)[A-Z0-9_]*)["']"#;
+    let pattern = Regex::new(asked).ok();
+    let captures = pattern.and_then(|pattern| Some(pattern.captures(&setup_py)?[1].to_owned()));
+    Ok(captures)
 }
 
 /// Is there something that pip can install?

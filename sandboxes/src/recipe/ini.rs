@@ -60,6 +60,10 @@ impl Ini {
             .flat_map(|s| s.keys().map(String::as_str))
     }
 
+    pub fn sections(&self) -> impl Iterator<Item = &str> {
+        self.sections.keys().map(String::as_str)
+    }
+
     pub fn has(&self, section: &str) -> bool {
         self.sections.contains_key(section)
     }

@@ -134,6 +134,103 @@ fn requirements_files_and_nothing_to_install() {
 }
 
 #[test]
+fn a_requirements_file_with_pytest_is_for_tests_and_names_extras() {
+    let (recipe, origin) = detected(
+        DAY,
+        &[
+            (
+                "pyproject.toml",
+                "[project]\nname = 'x'\n[project.optional-dependencies]\nfull = []",
+            ),
+            (
+                "requirements.txt",
+                "-e .[full, http2]  # all of it\nPyTest==8.3.2\ntrio\n",
+            ),
+            ("requirements/docs.txt", "sphinx\n"),
+            ("requirements/dev.txt", "black\n"),
+        ],
+    );
+    assert_eq!(recipe.requirements_files, ["requirements.txt"]);
+    assert_eq!(recipe.install.unwrap(), ["-e", ".[full,http2]"]);
+    assert_eq!(origin, "detected from requirements.txt");
+}
+
+#[test]
+fn tables_of_hatch_pdm_uv_and_pipenv() {
+    for (file, text) in [
+        ("pyproject.toml", "[tool.uv]\ndev-dependencies = ['trio']"),
+        (
+            "pyproject.toml",
+            "[tool.pdm.dev-dependencies]\ntest = ['trio']\ndoc = ['sphinx']",
+        ),
+        (
+            "pyproject.toml",
+            "[tool.hatch.envs.hatch-test]\nextra-dependencies = ['trio']",
+        ),
+        (
+            "Pipfile",
+            "[packages]\nflask = '*'\n[dev-packages]\ntrio = '*'\nx = {path = '.'}",
+        ),
+    ] {
+        let (recipe, origin) = detected(DAY, &[("setup.py", "setup()"), (file, text)]);
+        assert_eq!(recipe.requirements, ["trio", "pytest"], "{text}");
+        assert_eq!(origin, format!("detected from {file}"));
+    }
+}
+
+#[test]
+fn tox_lists_may_name_other_lists() {
+    let tox = "[base]\ndeps =\n    trio>=1  # why\n    {[base]deps}\n[testenv]\ndeps =\n    {[base]deps}\n    mock\n    {env:X}\n";
+    let (recipe, _) = detected(DAY, &[("setup.py", "setup()"), ("tox.ini", tox)]);
+    let mut requirements = recipe.requirements;
+    requirements.dedup();
+    assert_eq!(requirements, ["trio>=1", "mock", "pytest"]);
+}
+
+#[test]
+fn tests_get_the_files_that_have_templates() {
+    let (recipe, _) = detected(
+        DAY,
+        &[
+            ("setup.py", "setup()"),
+            ("x/test/secrets.py-dist", ""),
+            ("tests/there.cfg.example", ""),
+            ("tests/there.cfg", ""),
+            ("tests/data/shot.png.sample", ""),
+            ("tests/a b.py-dist", ""),
+            ("settings.py.example", ""),
+        ],
+    );
+    assert_eq!(
+        recipe.before_install,
+        ["cp x/test/secrets.py-dist x/test/secrets.py"]
+    );
+}
+
+#[test]
+fn extensions_are_left_out_by_the_variable_that_setup_py_reads() {
+    for (text, expected) in [
+        (
+            "x = bool(os.environ.get(\"AIOHTTP_NO_EXTENSIONS\"))",
+            Some("AIOHTTP_NO_EXTENSIONS"),
+        ),
+        (
+            "if 'x' in os.environ['DISABLE_SQLALCHEMY_CEXT']:",
+            Some("DISABLE_SQLALCHEMY_CEXT"),
+        ),
+        (
+            "os.getenv('MSGPACK_PUREPYTHON')",
+            Some("MSGPACK_PUREPYTHON"),
+        ),
+        ("os.environ.get('HOME')", None),
+    ] {
+        let (_folder, source) = source("some/thing", DAY, &[("setup.py", text)]);
+        let found = build_without_extensions(&source.tree().unwrap()).unwrap();
+        assert_eq!(found.as_deref(), expected, "{text}");
+    }
+}
+
+#[test]
 fn poetry_speaks_its_own_language() {
     let text = "[tool.poetry]\nname = 'x'\n[tool.poetry.dependencies]\npython = '^3.8'\n\
                 [tool.poetry.group.dev.dependencies]\npytest = '^7.1'\nhere = {path = '..'}\nmore = {version = '~1.2', extras = ['z']}\n";

@@ -11,12 +11,13 @@ use std::time::Instant;
 
 use sha2::{Digest, Sha256};
 
-use super::clone::{fetch_blobs, hex};
-use super::git::{Git, failed, not_started};
+use super::clone::fetch_blobs;
+use super::git::{Git, failed};
 use super::object_hash::{Hashed, ObjectHash, check_tree};
 use super::patch_base::is_plain;
 use super::{Repository, Source, archive_cache, limits, process};
 use crate::error::{ErrorKind, SandboxError};
+use crate::hex::hex;
 use crate::sandbox::Result;
 
 /// Every file of a tree. A small repository can hold a tree without end, so it is cut off.
@@ -342,7 +343,7 @@ fn write(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(not_started)?;
+        .map_err(process::not_started)?;
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(mut stdin), Some(stdout), Some(stderr)) = pipes else {
         return Err(SandboxError::new(

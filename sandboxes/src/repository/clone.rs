@@ -11,8 +11,9 @@ use super::discover::{discover, is_hash};
 use super::git::{Git, Remote};
 use super::isolated::{self, Isolated, isolate};
 use super::process::GitOutput;
-use super::resolve::resolve;
+use super::revision::resolve;
 use crate::error::{ErrorKind, SandboxError};
+use crate::hex::hex;
 use crate::sandbox::Result;
 
 /// Where a clone keeps the head of the remote.
@@ -256,8 +257,4 @@ pub(super) fn fetch_blobs(git: &Git, tree: &str) -> Result<()> {
     } else {
         Err(refused(git, &url, &said))
     }
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }

@@ -9,10 +9,10 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::archive::make_readable;
-use super::clone::hex;
 use super::patch_base::{File, FileKind, Files, in_tree, is_plain};
 use super::{Source, Tree, archive_cache};
 use crate::error::{ErrorKind, SandboxError};
+use crate::hex::hex;
 use crate::sandbox::Result;
 
 pub(super) fn with_contents(

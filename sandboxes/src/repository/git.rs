@@ -285,17 +285,6 @@ fn about(what: &str, error: SandboxError) -> SandboxError {
     }
 }
 
-pub(super) fn not_started(error: std::io::Error) -> SandboxError {
-    if error.kind() == std::io::ErrorKind::NotFound {
-        return SandboxError::new(
-            ErrorKind::Unavailable,
-            "git is not installed, or not on the PATH",
-        )
-        .hint("install git (Debian: apt-get install git)");
-    }
-    error.into()
-}
-
 /// The error for a git that failed.
 pub(super) fn failed(what: &str, stderr: &str) -> SandboxError {
     let last = stderr

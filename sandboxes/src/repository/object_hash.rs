@@ -6,10 +6,10 @@ use std::io::{self, BufRead, Read};
 use sha1_checked::Sha1;
 use sha2::{Digest, Sha256};
 
-use super::clone::hex;
 use super::git::{Git, failed};
 use super::process;
 use crate::error::{ErrorKind, SandboxError};
+use crate::hex::hex;
 use crate::sandbox::Result;
 
 /// The hash of one object, whose name says which kind of hash it is.

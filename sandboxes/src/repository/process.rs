@@ -1,4 +1,4 @@
-//! Runs a program on foreign input: its output, its time and what it writes are bounded.
+//! Runs git on foreign input: its output, its time and what it writes are bounded.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use super::git::not_started;
 use super::limits;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
@@ -98,6 +97,18 @@ pub(super) fn run(mut command: Command, input: &[u8], bounds: &Bounds) -> Result
             .trim()
             .to_owned(),
     })
+}
+
+/// The error for a git that could not be started.
+pub(super) fn not_started(error: std::io::Error) -> SandboxError {
+    if error.kind() == std::io::ErrorKind::NotFound {
+        return SandboxError::new(
+            ErrorKind::Unavailable,
+            "git is not installed, or not on the PATH",
+        )
+        .hint("install git (Debian: apt-get install git)");
+    }
+    error.into()
 }
 
 pub(super) fn end(child: &mut Child) -> Result<()> {

@@ -1,10 +1,12 @@
 //! From a location and a revision to one commit: paths here, URLs by way of the cache.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::discover::discover;
 use super::git::Git;
 use super::isolated::isolate;
+use super::repository_name::{folder_name, name_of};
+use super::revision::{resolve, unknown_revision};
 use super::{OpenOptions, Repository, clone, snapshot, status};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
@@ -147,55 +149,6 @@ fn at_commit(
     })
 }
 
-/// The commit that a revision names; branches of the remote count too.
-pub(super) fn resolve(git: &Git, revision: &str) -> Result<Option<String>> {
-    for name in [revision.to_owned(), format!("origin/{revision}")] {
-        let spec = format!("{name}^{{commit}}");
-        if let Some(commit) = git.line(["rev-parse", "--verify", "--quiet", &spec])? {
-            return Ok(Some(commit));
-        }
-    }
-    Ok(None)
-}
-
-fn unknown_revision(git: &Git, revision: &str) -> SandboxError {
-    let error = SandboxError::new(
-        ErrorKind::Input,
-        format!("there is no revision `{revision}` in the repository"),
-    );
-    let Ok(refs) = git.run([
-        "for-each-ref",
-        "--format=%(refname:short)",
-        "refs/heads",
-        "refs/tags",
-        "refs/remotes",
-    ]) else {
-        return error;
-    };
-    let refs = String::from_utf8_lossy(&refs);
-    let mut near: Vec<_> = refs
-        .lines()
-        .map(|name| {
-            (
-                strsim::jaro_winkler(name.trim_start_matches("origin/"), revision),
-                name,
-            )
-        })
-        .filter(|(likeness, _)| *likeness > 0.7)
-        .collect();
-    near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-    let near: Vec<_> = near
-        .into_iter()
-        .take(3)
-        .map(|(_, name)| format!("`{name}`"))
-        .collect();
-    if near.is_empty() {
-        error.hint("give a full commit hash, a branch or a tag")
-    } else {
-        error.hint(format!("the nearest names are {}", near.join(", ")))
-    }
-}
-
 pub(super) fn is_url(location: &str) -> bool {
     if location.contains("://") {
         return true;
@@ -205,53 +158,4 @@ pub(super) fn is_url(location: &str) -> bool {
         Some((host, path)) => !path.is_empty() && host.contains('@') && !host.contains('/'),
         None => false,
     }
-}
-
-pub(super) fn folder_name(path: &Path) -> String {
-    let path: PathBuf = if path.ends_with(".git") {
-        path.parent().unwrap_or(path).to_owned()
-    } else {
-        path.to_owned()
-    };
-    let text = path.to_string_lossy().into_owned();
-    let last = text.rsplit('/').next().unwrap_or(&text);
-    let last = last.strip_suffix(".git").unwrap_or(last).to_owned();
-    mirrored(&text).unwrap_or(last)
-}
-
-/// `owner/name` from a URL or path of a remote.
-pub(super) fn name_of(url: &str, folder: &str) -> String {
-    let path = match url.split_once("://") {
-        Some((_, rest)) => rest,
-        None => url.rsplit(':').next().unwrap_or(url),
-    };
-    // A remote's address is whatever the repository says.
-    let path: String = path
-        .chars()
-        .take(1000)
-        .map(|c| if c.is_control() { '_' } else { c })
-        .collect();
-    let path = path.trim_end_matches('/');
-    let path = path
-        .strip_suffix(".git")
-        .unwrap_or(path)
-        .trim_end_matches('/');
-    if let Some(name) = mirrored(path) {
-        return name;
-    }
-    let mut parts = path.rsplit('/').filter(|p| !p.is_empty());
-    match (parts.next(), parts.next()) {
-        (Some(name), Some(owner)) => format!("{owner}/{name}"),
-        (Some(name), None) => name.to_owned(),
-        _ => folder.to_owned(),
-    }
-}
-
-/// Mirrors lie under `owner+name/repo`.
-fn mirrored(path: &str) -> Option<String> {
-    let mut parts = path.trim_end_matches('/').rsplit('/');
-    let last = parts.next()?;
-    let holder = if last == "repo" { parts.next()? } else { last };
-    let (owner, name) = holder.split_once('+')?;
-    (!owner.is_empty() && !name.is_empty()).then(|| format!("{owner}/{name}"))
 }

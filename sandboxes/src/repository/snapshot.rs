@@ -6,7 +6,7 @@ use std::path::Path;
 use super::archive::too_large;
 use super::git::{Git, failed};
 use super::process::{self, Bounds};
-use super::resolve::folder_name;
+use super::repository_name::folder_name;
 use super::{Repository, isolated, limits};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;

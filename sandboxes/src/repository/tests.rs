@@ -456,7 +456,7 @@ fn names_come_from_remotes() {
         ("/mirrors/psf+requests/repo", "psf/requests"),
         ("file:///mirrors/psf+requests/repo/", "psf/requests"),
     ] {
-        assert_eq!(resolve::name_of(url, "x"), name, "{url}");
+        assert_eq!(repository_name::name_of(url, "x"), name, "{url}");
     }
     assert!(resolve::is_url("git@github.com:psf/requests.git"));
     assert!(!resolve::is_url("a/b:c"));

@@ -7,7 +7,7 @@ use testwright_sandboxes::coverage::{Coverage, package};
 use testwright_sandboxes::environment::BuildSettings;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::sandbox::output;
-use testwright_sandboxes::{Backend, Command, Limits, Spec, Start};
+use testwright_sandboxes::{Backend, Command, Limits, SandboxSource, Spec};
 
 /// `None` where there is no index to be reached, or no uv.
 async fn fetched(python: &str, cache: &Path) -> Option<Coverage> {
@@ -28,7 +28,7 @@ async fn measures(backend: &dyn Backend, python: &str) {
         return;
     };
     let spec = Spec {
-        start: Start::Python(python.to_owned()),
+        start: SandboxSource::Python(python.to_owned()),
         network: false,
         host_port: None,
         root: false,
@@ -41,7 +41,7 @@ async fn measures(backend: &dyn Backend, python: &str) {
     let inside = coverage.put(sandbox.as_ref()).await.unwrap();
     sandbox
         .upload(
-            &sandbox.facts().paths.workspace.join("m.py"),
+            &sandbox.info().paths.workspace.join("m.py"),
             b"import sys\nif len(sys.argv) > 9:\n    print('never')\n",
             0o644,
         )

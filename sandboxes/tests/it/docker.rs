@@ -5,15 +5,17 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use testwright_sandboxes::docker::{Docker, DockerSettings};
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::sandbox::{Output, output};
-use testwright_sandboxes::{Backend, Command, Limits, Process, Sandbox, Spec, Start};
+use testwright_sandboxes::{Backend, Command, Limits, Process, Sandbox, SandboxSource, Spec};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::conformance::{Ground, hold, host_to_be_killed, processes_end_with_a_killed_host};
+use crate::conformance::subjects::Subject;
 use crate::hostile::images::on_host;
 
 /// The engine, or `None` where tests may do without one.
@@ -31,9 +33,23 @@ pub async fn engine() -> Option<Docker> {
     Some(Docker::connect(settings).await.unwrap())
 }
 
+/// The engine that answers.
+pub struct EngineSubject;
+
+#[async_trait]
+impl Subject for EngineSubject {
+    async fn backend(&self, _: &Path) -> Option<Arc<dyn Backend>> {
+        Some(Arc::new(engine().await?))
+    }
+
+    fn start(&self) -> SandboxSource {
+        SandboxSource::Python("3.11".to_owned())
+    }
+}
+
 pub fn spec() -> Spec {
     Spec {
-        start: Start::Python("3.11".to_owned()),
+        start: SandboxSource::Python("3.11".to_owned()),
         network: false,
         host_port: None,
         root: false,
@@ -80,7 +96,7 @@ async fn docker_tools_are_neither_root_nor_online_and_write_only_where_they_may(
         ""
     );
     assert_eq!(text(&*sandbox, "ls /sys/class/net").await, "lo");
-    assert!(sandbox.facts().isolation.contains("no network"));
+    assert!(sandbox.info().isolation.contains("no network"));
     sandbox.stop().await.unwrap();
 }
 
@@ -257,7 +273,7 @@ async fn docker_a_saved_state_belongs_to_the_tools_user_and_keeps_no_environment
     assert!((3_000_000..30_000_000).contains(&bytes), "{bytes}");
     assert!(docker.has_saved(&name).await.unwrap());
 
-    let start = Start::Saved(name.clone());
+    let start = SandboxSource::Saved(name.clone());
     let sandbox = docker
         .start(&Spec {
             start: start.clone(),
@@ -362,7 +378,7 @@ async fn docker_errors_have_hints() {
         .await
         .expect("testwright/python:3.11 is there (sandboxes/base-images)");
     let image = Spec {
-        start: Start::Image("no/such:image".to_owned()),
+        start: SandboxSource::Image("no/such:image".to_owned()),
         ..spec()
     };
     assert_eq!(
@@ -395,56 +411,6 @@ async fn no_engine_is_said_with_a_hint() {
         Docker::connect(odd).await.err().unwrap().kind,
         ErrorKind::Input
     );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn docker_keeps_the_promises() {
-    let Some(docker) = engine().await else { return };
-    let ground = Ground {
-        backend: &docker,
-        start: &Start::Python("3.11".to_owned()),
-        without: &[],
-        killed_host: Some(&killed_host),
-    };
-    hold(ground).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn docker_processes_end_with_a_killed_host() {
-    if engine().await.is_some() {
-        processes_end_with_a_killed_host(killed_host()).await;
-    }
-}
-
-const KILLED_HOST: &str = "TESTWRIGHT_CHECK_DOCKER";
-
-/// This program again, as the host of [`docker_host_that_is_killed`].
-fn killed_host() -> std::process::Command {
-    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    command
-        .args([
-            "--exact",
-            "docker::docker_host_that_is_killed",
-            "--nocapture",
-        ])
-        .env(KILLED_HOST, "1");
-    command
-}
-
-/// Does something only where a check starts it for that.
-#[tokio::test(flavor = "multi_thread")]
-async fn docker_host_that_is_killed() {
-    if std::env::var_os(KILLED_HOST).is_none() {
-        return;
-    }
-    let Some(docker) = engine().await else { return };
-    let ground = Ground {
-        backend: &docker,
-        start: &Start::Python("3.11".to_owned()),
-        without: &[],
-        killed_host: None,
-    };
-    host_to_be_killed(ground).await;
 }
 
 #[tokio::test]

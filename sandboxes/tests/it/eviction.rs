@@ -41,7 +41,7 @@ impl Place {
     /// Tests can run in it.
     async fn works(&self, environment: &Environment) -> bool {
         let sandbox = self.sandbox(environment).await;
-        let python = environment.python_in(&sandbox.facts().paths);
+        let python = environment.python_in(&sandbox.info().paths);
         let script = format!(
             "cd / && {} -c 'import thing, extra'; echo $?",
             python.display()
@@ -259,7 +259,7 @@ async fn an_environment_shares_its_requirements() {
         .unwrap();
     assert!(place.works(&first).await);
     let sandbox = place.sandbox(&first).await;
-    let python = first.python_in(&sandbox.facts().paths);
+    let python = first.python_in(&sandbox.info().paths);
     let script = format!(
         "cd / && {} -c 'import extra; print(len(extra.text))'",
         python.display()

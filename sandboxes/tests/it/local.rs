@@ -4,18 +4,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::local::{Isolation, Local, LocalSettings};
 use testwright_sandboxes::sandbox::{Mount, output};
-use testwright_sandboxes::{Backend, Command, Sandbox, Spec, Start};
+use testwright_sandboxes::{Backend, Command, Sandbox, SandboxSource, Spec};
 
+use crate::conformance::checks;
 use crate::conformance::proofs::{Lacking, prove};
-use crate::conformance::{
-    Ground, checks, hold, host_to_be_killed, processes_end_with_a_killed_host,
-};
+use crate::conformance::subjects::{Subject, killed_host};
 
 /// The interpreter that these tests use: the one that this machine has.
-fn bare() -> Start {
+pub fn bare() -> SandboxSource {
     static VERSION: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     let version = VERSION.get_or_init(|| {
         let script = "import sys; print('%d.%d' % sys.version_info[:2])";
@@ -25,12 +25,16 @@ fn bare() -> Start {
             .unwrap();
         String::from_utf8(out.stdout).unwrap().trim().to_owned()
     });
-    Start::Python(version.clone())
+    SandboxSource::Python(version.clone())
 }
 
 fn settings(cache: &tempfile::TempDir, force: Isolation) -> LocalSettings {
+    settings_in(cache.path(), force)
+}
+
+fn settings_in(cache: &Path, force: Isolation) -> LocalSettings {
     LocalSettings {
-        cache: cache.path().to_owned(),
+        cache: cache.to_owned(),
         launcher: vec![env!("CARGO_BIN_EXE_testwright-jail").into()],
         no_isolation: false,
         force: Some(force),
@@ -49,83 +53,36 @@ fn local(cache: &tempfile::TempDir, force: Isolation) -> Option<Arc<dyn Backend>
     }
 }
 
-const KILLED_HOST: &str = "TESTWRIGHT_CHECK_CACHE";
-
-/// This program again, as the host of [`host_that_is_killed`].
-fn killed_host(cache: &tempfile::TempDir, force: Isolation) -> std::process::Command {
-    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", "local::host_that_is_killed", "--nocapture"])
-        .env(KILLED_HOST, cache.path())
-        .env("TESTWRIGHT_CHECK_ISOLATION", format!("{force:?}"));
-    command
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn processes_end_with_their_host() {
-    for force in [Isolation::Namespaces, Isolation::Landlock] {
-        let cache = tempfile::tempdir_in("/var/tmp").unwrap();
-        processes_end_with_a_killed_host(killed_host(&cache, force)).await;
-    }
-}
-
-/// Does something only where a check starts it for that.
-#[tokio::test(flavor = "multi_thread")]
-async fn host_that_is_killed() {
-    let Some(cache) = std::env::var_os(KILLED_HOST) else {
-        return;
-    };
-    let force = match std::env::var("TESTWRIGHT_CHECK_ISOLATION").as_deref() {
-        Ok("Namespaces") => Isolation::Namespaces,
-        _ => Isolation::Landlock,
-    };
-    let settings = LocalSettings {
-        cache: cache.into(),
-        launcher: vec![env!("CARGO_BIN_EXE_testwright-jail").into()],
-        no_isolation: false,
-        force: Some(force),
-    };
-    let ground = Ground {
-        backend: &Local::new(settings).unwrap(),
-        start: &bare(),
-        without: &[],
-        killed_host: None,
-    };
-    host_to_be_killed(ground).await;
-}
-
 fn cache() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn namespaces_keep_the_promises() {
-    let cache = cache();
-    let Some(backend) = local(&cache, Isolation::Namespaces) else {
-        return;
-    };
-    let ground = Ground {
-        backend: backend.as_ref(),
-        start: &bare(),
-        without: &[],
-        killed_host: Some(&|| killed_host(&cache, Isolation::Namespaces)),
-    };
-    hold(ground).await;
-}
+/// The local backend, with this isolation.
+pub struct LocalSubject(pub Isolation);
 
-#[tokio::test(flavor = "multi_thread")]
-async fn landlock_keeps_the_promises() {
-    let cache = cache();
-    let Some(backend) = local(&cache, Isolation::Landlock) else {
-        return;
-    };
-    let ground = Ground {
-        backend: backend.as_ref(),
-        start: &bare(),
-        without: &["loopback inside"],
-        killed_host: Some(&|| killed_host(&cache, Isolation::Landlock)),
-    };
-    hold(ground).await;
+#[async_trait]
+impl Subject for LocalSubject {
+    async fn backend(&self, cache: &Path) -> Option<Arc<dyn Backend>> {
+        match Local::new(settings_in(cache, self.0)) {
+            Ok(local) => Some(Arc::new(local)),
+            Err(e) => {
+                assert!(e.hint.is_some());
+                eprintln!("skipped: {e}");
+                None
+            }
+        }
+    }
+
+    fn start(&self) -> SandboxSource {
+        bare()
+    }
+
+    fn without(&self) -> &'static [&'static str] {
+        match self.0 {
+            Isolation::Landlock => &["loopback inside"],
+            _ => &[],
+        }
+    }
 }
 
 /// One of these for each part of the battery: they take their time because broken sandboxes hang.
@@ -141,12 +98,12 @@ async fn prove_part(part: usize) {
         loopback: local(&cache, Isolation::Landlock),
     };
     let checks: Vec<_> = checks().into_iter().skip(part).step_by(4).collect();
-    let force = match local(&cache, Isolation::Namespaces) {
-        Some(_) => Isolation::Namespaces,
-        None => Isolation::Landlock,
+    let name = match local(&cache, Isolation::Namespaces) {
+        Some(_) => "namespaces",
+        None => "landlock",
     };
     prove(&checks, sound, &lacking, &bare(), &|| {
-        killed_host(&cache, force)
+        killed_host(name, cache.path())
     })
     .await;
 }
@@ -171,7 +128,7 @@ async fn checks_can_fail_4() {
     prove_part(3).await;
 }
 
-fn spec(start: Start) -> Spec {
+fn spec(start: SandboxSource) -> Spec {
     Spec {
         start,
         network: false,
@@ -207,7 +164,7 @@ fn each(cache: &tempfile::TempDir) -> Vec<Arc<dyn Backend>> {
 fn keeper(cache: &Path, sandbox: &dyn Sandbox) -> nix::unistd::Pid {
     let log = cache
         .join("sandboxes")
-        .join(&sandbox.facts().id)
+        .join(&sandbox.info().id)
         .join("launcher.log");
     let log = std::fs::canonicalize(log).unwrap();
     let pid = std::fs::read_dir("/proc")
@@ -259,7 +216,7 @@ async fn a_dropped_sandbox_leaves_nothing() {
     let cache = cache();
     for backend in each(&cache) {
         let sandbox = backend.start(&spec(bare())).await.unwrap();
-        let folder = cache.path().join("sandboxes").join(&sandbox.facts().id);
+        let folder = cache.path().join("sandboxes").join(&sandbox.info().id);
         sandbox
             .spawn(&Command::new(["sleep", "600"]))
             .await
@@ -328,7 +285,7 @@ async fn editable_installs_lead_to_the_copy() {
         let mut building = spec(bare());
         building.root = true;
         let sandbox = backend.start(&building).await.unwrap();
-        let environment = sandbox.facts().paths.environment.display().to_string();
+        let environment = sandbox.info().paths.environment.display().to_string();
         let script = format!(
             "mkdir -p src/module && echo 'here = __file__' > src/module/__init__.py &&
              python3 -m venv --without-pip '{environment}' && cd '{environment}'/lib/python3*/site-packages &&
@@ -338,7 +295,7 @@ async fn editable_installs_lead_to_the_copy() {
         sandbox.save("editable").await.unwrap();
         sandbox.stop().await.unwrap();
         let sandbox = backend
-            .start(&spec(Start::Saved("editable".to_owned())))
+            .start(&spec(SandboxSource::Saved("editable".to_owned())))
             .await
             .unwrap();
         let copy = sandbox.fork().await.unwrap();
@@ -348,7 +305,7 @@ async fn editable_installs_lead_to_the_copy() {
                 "python -c 'import module; print(module.here)'",
             )
             .await;
-            let wanted = one.facts().paths.workspace.join("src/module/__init__.py");
+            let wanted = one.info().paths.workspace.join("src/module/__init__.py");
             assert_eq!(said.trim(), wanted.to_string_lossy());
         }
         copy.stop().await.unwrap();
@@ -410,7 +367,7 @@ async fn building_on_a_saved_state_leaves_it_as_it_is() {
         let mut building = spec(bare());
         building.root = true;
         let sandbox = backend.start(&building).await.unwrap();
-        let environment = sandbox.facts().paths.environment.display().to_string();
+        let environment = sandbox.info().paths.environment.display().to_string();
         let made = say(
             sandbox.as_ref(),
             &format!("mkdir '{environment}' && echo first > '{environment}/file'"),
@@ -419,9 +376,9 @@ async fn building_on_a_saved_state_leaves_it_as_it_is() {
         assert_eq!(made, "");
         sandbox.save("first").await.unwrap();
         sandbox.stop().await.unwrap();
-        building.start = Start::Saved("first".to_owned());
+        building.start = SandboxSource::Saved("first".to_owned());
         let sandbox = backend.start(&building).await.unwrap();
-        let environment = sandbox.facts().paths.environment.display().to_string();
+        let environment = sandbox.info().paths.environment.display().to_string();
         let changed =
             format!("echo second > '{environment}/file'; touch new; cat '{environment}/file'");
         assert_eq!(say(sandbox.as_ref(), &changed).await, "second\n");
@@ -429,10 +386,10 @@ async fn building_on_a_saved_state_leaves_it_as_it_is() {
         sandbox.stop().await.unwrap();
         for name in ["first", "second"] {
             let sandbox = backend
-                .start(&spec(Start::Saved(name.to_owned())))
+                .start(&spec(SandboxSource::Saved(name.to_owned())))
                 .await
                 .unwrap();
-            let file = sandbox.facts().paths.environment.join("file");
+            let file = sandbox.info().paths.environment.join("file");
             let content = sandbox.download(&file).await.unwrap();
             assert_eq!(String::from_utf8_lossy(&content).trim(), name);
             sandbox.stop().await.unwrap();

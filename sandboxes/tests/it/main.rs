@@ -18,3 +18,4 @@ mod index_server;
 mod local;
 #[cfg(target_os = "linux")]
 mod place;
+mod smoke_test;

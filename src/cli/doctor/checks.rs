@@ -4,38 +4,19 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use testwright_sandboxes::{Backend, http_client, programs, recipe, uv};
+use testwright_sandboxes::{http_client, programs, recipe, uv};
 
-use super::finding::Finding;
-use super::promises;
-use crate::error::{Error, Result};
+use super::finding::{Finding, State};
+use crate::approaches::model_selection;
+use crate::backends::{Connector, Examination, Holds};
 use crate::settings::{Origin, Settings};
-use crate::setup;
 
 /// How long a check may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    Local,
-    Docker,
-}
-
-impl Place {
-    fn area(self) -> &'static str {
-        match self {
-            Place::Local => "sandbox local",
-            Place::Docker => "sandbox docker",
-        }
-    }
-
-    /// What decides whether there is one.
-    fn what(self) -> &'static str {
-        match self {
-            Place::Local => "isolation",
-            Place::Docker => "engine",
-        }
-    }
+/// The area of what is found about a kind of sandbox.
+pub fn area(connector: &dyn Connector) -> String {
+    format!("sandbox {}", connector.name())
 }
 
 /// Which files and variables are in force.
@@ -105,29 +86,33 @@ async fn version(program: &str) -> Option<String> {
     (output.status.success() && !line.is_empty()).then_some(line)
 }
 
-/// A backend and the Pythons that it has; cleans it up, if asked to, and says what went.
+/// A backend, the Pythons that it has and its promises; cleans it up, if asked to, and says what went.
 pub async fn backend(
     settings: &Settings,
-    place: Place,
+    connector: &dyn Connector,
     clean: bool,
 ) -> (Vec<Finding>, Vec<String>) {
-    let area = place.area();
-    let started = tokio::time::timeout(PATIENCE, start(settings, place)).await;
-    let (backend, described, promises) = match started {
-        Ok(Ok(started)) => started,
+    let area = area(connector);
+    let what = connector.requirement();
+    let missing = |text: String| Finding::missing(area.clone(), what, text);
+    let examined = tokio::time::timeout(PATIENCE, connector.examine(settings)).await;
+    let examination = match examined {
+        Ok(Ok(examination)) => examination,
         Ok(Err(error)) => {
             let text = error.cause.unwrap_or(error.message);
-            return (
-                vec![Finding::missing(area, place.what(), text).hint_if(error.hint)],
-                Vec::new(),
-            );
+            return (vec![missing(text).hint_if(error.hint)], Vec::new());
         }
         Err(_) => {
             let text = format!("no answer within {} s", PATIENCE.as_secs());
-            return (vec![Finding::missing(area, place.what(), text)], Vec::new());
+            return (vec![missing(text)], Vec::new());
         }
     };
-    let mut findings = vec![Finding::ok(area, place.what(), described)];
+    let Examination {
+        backend,
+        summary,
+        promises,
+    } = examination;
+    let mut findings = vec![Finding::ok(area.clone(), what, summary)];
     let pythons = tokio::time::timeout(PATIENCE, recipe::available_pythons(backend.as_ref())).await;
     findings.push(match pythons.unwrap_or_default().as_slice() {
         [] => {
@@ -135,12 +120,20 @@ pub async fn backend(
                 Ok(()) => None,
                 Err(error) => error.hint,
             };
-            Finding::missing(area, "Python", "none that environments could be built from")
-                .hint_if(hint)
+            let none = "none that environments could be built from";
+            Finding::missing(area.clone(), "Python", none).hint_if(hint)
         }
-        some => Finding::ok(area, "Python", some.join(", ")),
+        some => Finding::ok(area.clone(), "Python", some.join(", ")),
     });
-    findings.extend(promises);
+    let promised = format!("promises of {}", connector.name());
+    findings.extend(promises.iter().map(|promise| Finding {
+        state: match promise.holds {
+            Holds::Yes => State::Ok,
+            Holds::Partly => State::Note,
+            Holds::No => State::Missing,
+        },
+        ..Finding::ok(promised.clone(), promise.what, promise.text)
+    }));
     let mut removed = Vec::new();
     if clean {
         match backend.clean().await {
@@ -158,29 +151,6 @@ pub async fn backend(
     (findings, removed)
 }
 
-/// The backend, in a word, and which of its promises hold.
-type Started = (Box<dyn Backend>, String, Vec<Finding>);
-
-async fn start(settings: &Settings, place: Place) -> Result<Started> {
-    match place {
-        Place::Local => {
-            let settings = settings.clone();
-            let local = tokio::task::spawn_blocking(move || setup::local(&settings))
-                .await
-                .map_err(|e| Error::infrastructure("look for isolation").cause(e))??;
-            let described = format!("{:?}", local.isolation()).to_lowercase();
-            let promises = promises::of_local(&local.security());
-            Ok((Box::new(local), described, promises))
-        }
-        Place::Docker => {
-            let docker = setup::docker(settings).await?;
-            let described = docker.describe().to_owned();
-            let promises = promises::of_engine(&docker.security().await?);
-            Ok((Box::new(docker), described, promises))
-        }
-    }
-}
-
 /// Which model a run would take, and whether its endpoint answers.
 pub async fn model(settings: &Settings, online: bool) -> Vec<Finding> {
     const AREA: &str = "model";
@@ -196,7 +166,7 @@ pub async fn model(settings: &Settings, online: bool) -> Vec<Finding> {
         .base_url
         .as_ref()
         .map_or("OpenAI".to_owned(), ToString::to_string);
-    let chosen = match settings.select_model() {
+    let chosen = match model_selection::select(settings) {
         Ok(selection) => Finding::ok(
             AREA,
             "chosen",

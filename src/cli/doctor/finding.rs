@@ -1,5 +1,7 @@
 //! One line of what `doctor` has to say.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use crate::cli::output::single_line;
@@ -15,7 +17,7 @@ pub enum State {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    pub area: &'static str,
+    pub area: Cow<'static, str>,
     pub what: &'static str,
     pub state: State,
     pub text: String,
@@ -23,9 +25,13 @@ pub struct Finding {
 }
 
 impl Finding {
-    pub fn ok(area: &'static str, what: &'static str, text: impl Into<String>) -> Self {
+    pub fn ok(
+        area: impl Into<Cow<'static, str>>,
+        what: &'static str,
+        text: impl Into<String>,
+    ) -> Self {
         Finding {
-            area,
+            area: area.into(),
             what,
             state: State::Ok,
             text: text.into(),
@@ -33,14 +39,22 @@ impl Finding {
         }
     }
 
-    pub fn note(area: &'static str, what: &'static str, text: impl Into<String>) -> Self {
+    pub fn note(
+        area: impl Into<Cow<'static, str>>,
+        what: &'static str,
+        text: impl Into<String>,
+    ) -> Self {
         Finding {
             state: State::Note,
             ..Finding::ok(area, what, text)
         }
     }
 
-    pub fn missing(area: &'static str, what: &'static str, text: impl Into<String>) -> Self {
+    pub fn missing(
+        area: impl Into<Cow<'static, str>>,
+        what: &'static str,
+        text: impl Into<String>,
+    ) -> Self {
         Finding {
             state: State::Missing,
             ..Finding::ok(area, what, text)

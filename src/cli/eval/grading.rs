@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use testwright_evals::Instance;
 use testwright_evals::dataset::Dataset;
-use testwright_evals::harness::{self, Harness, Job, Results, ResultsError};
+use testwright_evals::harness::{self, Harness, Job, Results};
 use testwright_evals::predictions::{self, Prediction, Predictions, Warning};
 use testwright_evals::report::{self, Report, RunMetadata};
-use testwright_evals::{Instance, RecordsError};
 
 use super::GradeArgs;
+use super::errors::{records, reporting, storing};
 use super::progress::GradingProgress;
 use crate::cli::output::{self, single_line};
 use crate::cli::place::load;
@@ -245,36 +246,4 @@ fn asks_for_all(jobs: &[Job<'_>], results: &Results, out: &Path) -> Result<()> {
             named.join("; ")
         ))
         .hint("name another folder with --out, or the same instances and predictions"))
-}
-
-/// A file that is not what it should be is the user's; one that the machine cannot read is not.
-pub fn records(error: RecordsError) -> Error {
-    use std::io::ErrorKind::{InvalidData, IsADirectory, NotFound};
-    match &error {
-        RecordsError::Read { path, source }
-            if !matches!(source.kind(), InvalidData | IsADirectory | NotFound) =>
-        {
-            Error::io(format!("read {}", path.display()), source)
-        }
-        RecordsError::Read { path, source } => {
-            Error::usage(format!("read {}", path.display())).cause(source)
-        }
-        _ => Error::usage(error.to_string()),
-    }
-}
-
-fn storing(error: ResultsError) -> Error {
-    Error::io(
-        format!("{} {}", error.doing, error.path.display()),
-        &error.source,
-    )
-}
-
-pub fn reporting(error: report::ReportError) -> Error {
-    match &error {
-        report::ReportError::Write { source, path } => {
-            Error::io(format!("write {}", path.display()), source)
-        }
-        _ => Error::usage(error.to_string()),
-    }
 }

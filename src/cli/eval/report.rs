@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use testwright_evals::report::{self, Report, RunMetadata};
 use testwright_evals::result::results_file;
 
-use super::grading::reporting;
+use super::errors::reporting;
 use crate::cli::output::{self, single_line};
 use crate::error::{Error, Result};
 

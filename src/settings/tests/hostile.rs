@@ -4,7 +4,7 @@ use super::*;
 
 /// A value that fits, as it is written in a file, for every key that there is.
 fn every_key() -> Vec<(String, String)> {
-    let mut all: Vec<(String, String)> = variables::keys()
+    let mut all: Vec<(String, String)> = keys::keys()
         .iter()
         .map(|key| {
             let path: Vec<&str> = key

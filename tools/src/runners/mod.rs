@@ -8,11 +8,10 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use crate::config::RunnerKind;
-use crate::coverage::Measurement;
+use crate::coverage::{Coverage, Measure, Measurement};
 use crate::outcomes::report::Report;
 use crate::outcomes::{USAGE, file_of};
 use crate::process::{self, Command, Finished};
-use crate::test_run::{Coverage, Measure};
 use crate::tool::ToolError;
 use crate::workspace::Checkout;
 

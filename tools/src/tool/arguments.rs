@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Answer, AnyTool, Audience, Context, Tool, ToolError, ToolSpec, schema};
+use super::{Answer, AnyTool, Audience, Context, Effect, Route, Tool, ToolError, ToolSpec, schema};
 
 impl<T: Tool> AnyTool for T {
     fn name(&self) -> &'static str {
@@ -12,6 +12,18 @@ impl<T: Tool> AnyTool for T {
 
     fn audience(&self) -> Audience {
         T::AUDIENCE
+    }
+
+    fn effect(&self) -> Effect {
+        T::EFFECT
+    }
+
+    fn route(&self) -> Route {
+        T::ROUTE
+    }
+
+    fn low_level(&self) -> bool {
+        T::LOW_LEVEL
     }
 
     fn seconds(&self) -> u64 {

@@ -26,6 +26,7 @@ impl Tool for CreateFile {
     type Args = Args;
     const NAME: &'static str = "create_file";
     const DESCRIPTION: &'static str = "Make a new file with the given content. Refused if the file exists, or if it is Python that does not parse.";
+    const LOW_LEVEL: bool = true;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let workspace = &mut *context.workspace;

@@ -37,6 +37,7 @@ impl Tool for EditLines {
     const NAME: &'static str = "edit_lines";
     const DESCRIPTION: &'static str = "Replace lines `first` to `last` of a file by `text`. Refused, with the file untouched, when a Python \
         file would no longer parse; the answer then shows how it would have looked. Line numbers after the edit change.";
+    const LOW_LEVEL: bool = true;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let workspace = &mut *context.workspace;

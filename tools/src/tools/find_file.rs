@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::line_numbers::count;
 use super::search::path_glob;
-use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::tool::{Answer, Context, Effect, Tool, ToolError};
 use crate::workspace::forward;
 
 const SHOWN: usize = 50;
@@ -27,6 +27,7 @@ impl Tool for FindFile {
     type Args = Args;
     const NAME: &'static str = "find_file";
     const DESCRIPTION: &'static str = "Find files by a glob or by a part of their name, without looking inside. Answers with their paths, sorted.";
+    const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let workspace = &*context.workspace;

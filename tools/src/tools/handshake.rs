@@ -1,7 +1,7 @@
 //! `handshake`: which toolbox this is. The host compares it with the one that it sent.
 
+use crate::digest::DIGEST;
 use crate::process::confinement;
-use crate::program::DIGEST;
 use crate::tool::{Answer, Audience, Context, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,26 +1,43 @@
-//! One file a tool; the list of them is in [`crate::registry`].
+//! One file a tool, and the list of them. Besides its file, a tool needs one line in that list.
 
 pub mod contribution;
-pub mod create_file;
-pub mod describe;
-pub mod edit_lines;
 mod editing;
-pub mod find_file;
-pub mod handshake;
-pub mod insert_function;
 mod line_numbers;
-pub mod open_file;
-pub mod outline;
-pub mod read_function;
-pub mod revert;
-pub mod rewrite_function;
-pub mod run_pytest;
-pub mod run_python;
-pub mod search;
-pub mod shell;
-pub mod show_patch;
-pub mod state;
 pub mod submission;
-pub mod submit;
-pub mod test_patch;
-pub mod try_fix;
+
+/// Declares the modules, and a list of the tools in them in the same order.
+macro_rules! tools {
+    ($($module:ident::$tool:ident,)*) => {
+        $(
+            pub mod $module;
+            pub use $module::$tool;
+        )*
+
+        pub(crate) static ALL: &[&dyn crate::tool::AnyTool] = &[$(&$tool),*];
+    };
+}
+
+// In the order in which a model sees them.
+tools! {
+    search::Search,
+    find_file::FindFile,
+    open_file::OpenFile,
+    outline::Outline,
+    read_function::ReadFunction,
+    insert_function::InsertFunction,
+    rewrite_function::RewriteFunction,
+    create_file::CreateFile,
+    edit_lines::EditLines,
+    revert::Revert,
+    run_pytest::RunPytest,
+    run_python::RunPython,
+    shell::Shell,
+    try_fix::TryFix,
+    show_patch::ShowPatch,
+    submit::Submit,
+    handshake::Handshake,
+    describe::Describe,
+    changes::Changes,
+    restore::Restore,
+    test_patch::TestPatch,
+}

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::line_numbers::{count, numbered};
-use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::tool::{Answer, Context, Effect, Tool, ToolError};
 use crate::workspace::forward;
 
 const WINDOW: usize = 100;
@@ -34,6 +34,7 @@ impl Tool for OpenFile {
     const NAME: &'static str = "open_file";
     const DESCRIPTION: &'static str = "Show a window of a text file with line numbers (100 lines unless told otherwise), and say how \
         many lines lie above and below it.";
+    const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let relative = context.workspace.resolve_file(&args.path)?;

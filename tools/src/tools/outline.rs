@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::line_numbers::{count, cut};
 use crate::python::{Definition, Kind, Module, flatten, plain_name};
-use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::tool::{Answer, Context, Effect, Tool, ToolError};
 use crate::workspace::forward;
 
 const SHOWN: usize = 200;
@@ -33,6 +33,7 @@ impl Tool for Outline {
     const NAME: &'static str = "outline";
     const DESCRIPTION: &'static str = "List the classes and functions of a Python file with their line ranges, decorators and \
         signatures, nested as they are. Use it before `read_function` on a long file.";
+    const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let relative = context.workspace.resolve_file(&args.path)?;

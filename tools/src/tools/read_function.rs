@@ -14,7 +14,7 @@ use super::line_numbers::{count, numbered};
 use crate::python::{
     Assignment, Definition, Kind, Module, OuterNames, flatten, outer_names, plain_name,
 };
-use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::tool::{Answer, Context, Effect, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
 
 const LINES: usize = 300;
@@ -44,6 +44,7 @@ impl Tool for ReadFunction {
     const DESCRIPTION: &'static str = "Show the whole source of a function, method or class by its qualified name, with decorators and \
         line numbers, and the imports and constants of its file that it uses. Without `path` the whole repository is searched. A class \
         of more than 150 lines is shown as its outline.";
+    const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let workspace = &*context.workspace;

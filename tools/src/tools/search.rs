@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::line_numbers::{count, cut};
 use crate::python::{Scope, scopes};
-use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::tool::{Answer, Context, Effect, Tool, ToolError};
 use crate::workspace::{TEXT_LIMIT, Workspace, forward, read_text};
 pub(super) use scan::scan;
 use scan::{FileMatches, Line};
@@ -71,6 +71,7 @@ impl Tool for Search {
     const DESCRIPTION: &'static str = "Search the repository's files with a regular expression. Answers by file \
         and by enclosing class or function (`in NAME`): line number and line. Files that .gitignore excludes are left out. \
         Long results are cut, saying what was left out.";
+    const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let matcher = matcher(&args)?;

@@ -39,6 +39,7 @@ impl Tool for Shell {
         in the background is ended. There is no terminal and no network. Of long output the beginning and the end are \
         shown, and repeated lines once. So that equal runs read the same, paths below the root are shown relative to it, and \
         `...` stands for memory addresses, names of temporary folders, durations (`in 0.12s`) and the times in lines of logs.";
+    const LOW_LEVEL: bool = true;
     const SECONDS: u64 = 120;
     const RUNS_CODE: bool = true;
 

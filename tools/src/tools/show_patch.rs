@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::line_numbers::{count, cut};
-use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::tool::{Answer, Context, Effect, Tool, ToolError};
 use crate::workspace::forward;
 
 /// Lines of a patch that are shown.
@@ -28,6 +28,7 @@ impl Tool for ShowPatch {
     type Args = Args;
     const NAME: &'static str = "show_patch";
     const DESCRIPTION: &'static str = "Show everything that you changed since the start as a git diff. Files that .gitignore excludes are left out.";
+    const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let workspace = &mut *context.workspace;

@@ -20,7 +20,7 @@ use super::run_pytest::failing;
 use crate::outcomes::report::Report;
 use crate::outcomes::text::one_line;
 use crate::python::Module;
-use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::tool::{Answer, Context, Route, Tool, ToolError};
 use crate::tools::submission::{
     Change, ChangedFile, ContributedTest, Problem, ProblemKind, Submission,
 };
@@ -45,6 +45,7 @@ impl Tool for Submit {
         checked: only test files may change, at least one test must fail on this code for the reason that the issue \
         gives, and it must fail again when run again. What else you changed is put back. You are told what is wrong \
         until nothing is.";
+    const ROUTE: Route = Route::Gate;
     const SECONDS: u64 = 1200;
     const RUNS_CODE: bool = true;
 

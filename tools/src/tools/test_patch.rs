@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::state::FileContent;
+use super::changes::FileContent;
 use super::submit::split_patch;
 use crate::tool::{Answer, Audience, Context, Tool, ToolError};
 use crate::tools::submission::{ChangedFile, Problem};

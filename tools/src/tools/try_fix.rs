@@ -18,7 +18,7 @@ use crate::outcomes::report::Report;
 use crate::python::{Module, flatten};
 use crate::runners;
 use crate::server::visible;
-use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::tool::{Answer, Context, Effect, Route, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
 use sibling_tests::{Scope, SiblingTests};
 
@@ -68,6 +68,8 @@ impl Tool for TryFix {
         a test that fails now and passes with a plausible fix is nearly always right. Names the tests that fail, and which \
         of their neighbours in the same files the fix breaks. The copy is thrown away; the fix never becomes part of the \
         patch, and your files stay as they are.";
+    const EFFECT: Effect = Effect::Reads;
+    const ROUTE: Route = Route::Fork;
     const SECONDS: u64 = 300;
     const RUNS_CODE: bool = true;
 

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::json;
+use testwright_tools::coverage::{Coverage, Measure};
 use testwright_tools::outcomes::report::Outcome;
-use testwright_tools::test_run::{Answer, Coverage, Measure, Request};
+use testwright_tools::test_run::{Answer, Request};
 
 use crate::project::{Project, answer, coverage_for, environment, python, test, toolbox_test, uv};
 

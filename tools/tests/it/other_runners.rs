@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use testwright_tools::config::RunnerKind;
+use testwright_tools::coverage::Measure;
 use testwright_tools::outcomes::report::{FailureClass, Outcome, Phase, Report};
-use testwright_tools::test_run::Measure;
 
 use crate::project::{Project, answer, coverage_for, environment, made, outcomes, run, test};
 

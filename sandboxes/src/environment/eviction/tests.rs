@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::*;
 
-fn kept(name: &str, bytes: u64, used: u64, on: Option<&str>) -> Kept {
-    Kept {
+fn kept(name: &str, bytes: u64, used: u64, on: Option<&str>) -> CachedState {
+    CachedState {
         name: name.to_owned(),
         bytes,
         used: SystemTime::UNIX_EPOCH + Duration::from_secs(used),
@@ -17,13 +17,13 @@ fn kept(name: &str, bytes: u64, used: u64, on: Option<&str>) -> Kept {
 }
 
 /// Names of what goes, where those in `used` are in use.
-fn gone(kept: Vec<Kept>, most: u64, used: &[&str]) -> Vec<String> {
+fn gone(kept: Vec<CachedState>, most: u64, used: &[&str]) -> Vec<String> {
     let sole = |name: &str| Ok((!used.contains(&name)).then_some(()));
     let doomed = choose(kept, most, sole).unwrap();
     doomed.into_iter().map(|(one, ())| one.name).collect()
 }
 
-fn some() -> Vec<Kept> {
+fn some() -> Vec<CachedState> {
     vec![
         kept("env-3", 10, 3, Some("deps-b")),
         kept("env-1", 10, 1, Some("deps-a")),

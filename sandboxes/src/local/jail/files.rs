@@ -7,9 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::super::protocol::NOT_FOUND;
-use super::supervisor::Ending;
+use super::task_failure::TaskFailure;
 
-fn ending(what: &str, path: &Path) -> impl Fn(io::Error) -> Ending {
+fn failure(what: &str, path: &Path) -> impl Fn(io::Error) -> TaskFailure {
     let about = format!("{what} {}", path.display());
     move |e| {
         let code = if e.kind() == ErrorKind::NotFound {
@@ -22,8 +22,8 @@ fn ending(what: &str, path: &Path) -> impl Fn(io::Error) -> Ending {
 }
 
 /// Written aside and renamed, so that nobody sees half a file or a busy program.
-pub fn upload(path: &Path, mode: u32) -> Result<i32, Ending> {
-    let failed = ending("write", path);
+pub fn upload(path: &Path, mode: u32) -> Result<i32, TaskFailure> {
+    let failed = failure("write", path);
     let folder = path
         .parent()
         .ok_or_else(|| failed(ErrorKind::InvalidInput.into()))?;
@@ -53,8 +53,8 @@ fn aside(target: &Path) -> PathBuf {
     target.with_file_name(name)
 }
 
-pub fn unpack(folder: &Path) -> Result<i32, Ending> {
-    let failed = ending("unpack into", folder);
+pub fn unpack(folder: &Path) -> Result<i32, TaskFailure> {
+    let failed = failure("unpack into", folder);
     fs::create_dir_all(folder).map_err(&failed)?;
     let mut archive = tar::Archive::new(io::BufReader::with_capacity(1 << 18, io::stdin().lock()));
     archive.set_preserve_permissions(true);
@@ -68,8 +68,8 @@ pub fn unpack(folder: &Path) -> Result<i32, Ending> {
     })
 }
 
-pub fn download(path: &Path) -> Result<i32, Ending> {
-    let failed = ending("read", path);
+pub fn download(path: &Path) -> Result<i32, TaskFailure> {
+    let failed = failure("read", path);
     let mut file = File::open(path).map_err(&failed)?;
     let found = file.metadata().map_err(&failed)?;
     if found.is_dir() {
@@ -81,8 +81,8 @@ pub fn download(path: &Path) -> Result<i32, Ending> {
     Ok(0)
 }
 
-pub fn pack(folder: &Path) -> Result<i32, Ending> {
-    let failed = ending("pack", folder);
+pub fn pack(folder: &Path) -> Result<i32, TaskFailure> {
+    let failed = failure("pack", folder);
     let mut archive = tar::Builder::new(io::BufWriter::with_capacity(1 << 18, io::stdout().lock()));
     archive.follow_symlinks(false);
     archive.append_dir_all(".", folder).map_err(&failed)?;

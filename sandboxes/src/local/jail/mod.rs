@@ -16,6 +16,7 @@ mod orphan_reaper;
 mod processes;
 mod seccomp;
 mod supervisor;
+mod task_failure;
 mod user_mapping;
 mod watch;
 

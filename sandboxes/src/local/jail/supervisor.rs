@@ -16,6 +16,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, geteuid};
 
 use super::super::protocol::{self, Isolation, Reply, Request, Setup, Task};
+use super::task_failure::TaskFailure;
 use super::{files, landlock, limits, memory, namespaces, seccomp, user_mapping};
 
 /// What the keeper found out before it started the supervisor.
@@ -302,10 +303,7 @@ fn start(setup: &Setup, task: &Task, streams: Streams, present: u64) -> Result<P
     }
 }
 
-/// An exit code and what to write to standard error.
-pub type Ending = (i32, String);
-
-fn become_task(setup: &Setup, task: &Task, present: u64) -> Result<i32, Ending> {
+fn become_task(setup: &Setup, task: &Task, present: u64) -> Result<i32, TaskFailure> {
     let failed = |e: &dyn std::fmt::Display| (126, format!("cannot start the process: {e}"));
     // SAFETY: no memory involved; restores what every program expects.
     unsafe {
@@ -340,7 +338,7 @@ fn become_task(setup: &Setup, task: &Task, present: u64) -> Result<i32, Ending> 
 }
 
 /// Returns only if it failed; codes as shells have them.
-fn execute(argv: &[String], env: &BTreeMap<String, String>) -> Ending {
+fn execute(argv: &[String], env: &BTreeMap<String, String>) -> TaskFailure {
     let Some(name) = argv.first() else {
         return (126, "no program was named".to_owned());
     };
@@ -368,7 +366,7 @@ fn execute(argv: &[String], env: &BTreeMap<String, String>) -> Ending {
             .map(|folder| folder.join(name))
             .collect()
     };
-    let mut ending = (127, format!("{name}: not found"));
+    let mut failure = (127, format!("{name}: not found"));
     for candidate in candidates {
         let Ok(program) = CString::new(candidate.into_os_string().into_encoded_bytes()) else {
             continue;
@@ -378,8 +376,8 @@ fn execute(argv: &[String], env: &BTreeMap<String, String>) -> Ending {
             Err(e) => e,
         };
         if !matches!(error, nix::Error::ENOENT | nix::Error::ENOTDIR) {
-            ending = (126, format!("{name}: {}", error.desc()));
+            failure = (126, format!("{name}: {}", error.desc()));
         }
     }
-    ending
+    failure
 }

@@ -21,40 +21,11 @@ const KNOWN: [(&str, &str); 14] = [
 ];
 
 pub(super) fn wanted(files: &Files) -> Vec<&'static str> {
-    let mut text = String::new();
-    let inis = [
-        (&files.pytest_ini, "pytest"),
-        (&files.setup_cfg, "tool:pytest"),
-        (&files.setup_cfg, "pytest"),
-        (&files.tox, "pytest"),
-    ];
-    for (ini, section) in inis {
-        for key in ini.keys(section) {
-            text.push_str(&format!(
-                " {key} = {}\n",
-                ini.get(section, key).unwrap_or_default()
-            ));
-        }
-    }
-    let pytest = files.pyproject.get("tool").and_then(|t| t.get("pytest"));
-    if let Some(options) = pytest
-        .and_then(|p| p.get("ini_options"))
-        .and_then(toml::Value::as_table)
-    {
-        for (key, value) in options {
-            // Lists of options are written as one string here.
-            let value = match value {
-                toml::Value::Array(items) => items
-                    .iter()
-                    .filter_map(toml::Value::as_str)
-                    .collect::<Vec<_>>()
-                    .join(" "),
-                toml::Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            text.push_str(&format!(" {key} = {value}\n"));
-        }
-    }
+    let settings = files.pytest_settings();
+    let lines = settings
+        .iter()
+        .map(|(key, value)| format!(" {key} = {value}\n"));
+    let text: String = lines.collect();
     let mut plugins = Vec::new();
     for (sign, plugin) in KNOWN {
         if text.contains(&format!(" {sign}")) && !plugins.contains(&plugin) {

@@ -3,7 +3,7 @@
 
 use toml::Value;
 
-use super::{Files, package_name};
+use super::{Files, package_name, text};
 use crate::recipe::setup_py;
 use crate::repository::Tree;
 use crate::sandbox::Result;
@@ -54,16 +54,29 @@ pub(super) fn test_requirements(
         from.push("pyproject.toml".to_owned());
     }
     wanted.requirements.extend(poetry(files, from));
+    wanted.requirements.extend(of_tools(files, from));
     if wanted.extras.is_empty() && wanted.requirements.is_empty() {
         tests_require(files, &mut wanted.requirements, from);
     }
     // Enough if pytest itself is among them or an extra may hold it.
     if wanted.extras.is_empty() && !has_pytest(&wanted.requirements) {
-        if let Some(path) = requirements_file(tree) {
+        if let Some(path) = requirements_file(tree)? {
             from.push(path.clone());
+            if installable {
+                wanted.extras.extend(extras_in(tree, &path, 8)?);
+            }
             wanted.files.push(path);
         } else {
             tox(tree, files, &mut wanted, from);
+            if installable {
+                tox_extras(files, &mut wanted);
+            }
+        }
+    }
+    if wanted.extras.is_empty() && wanted.requirements.is_empty() && wanted.files.is_empty() {
+        wanted.requirements = pipfile(tree, installable)?;
+        if !wanted.requirements.is_empty() {
+            from.push("Pipfile".to_owned());
         }
     }
     if !installable && tree.contains("requirements.txt") {
@@ -108,6 +121,11 @@ fn extras(files: &Files) -> Vec<(&'static str, Vec<String>)> {
         all.push(("setup.py", table.keys().cloned().collect()));
     }
     all
+}
+
+/// Those of these extras that are for tests.
+pub(crate) fn test_extras(names: &[String]) -> Vec<String> {
+    choose(names).unwrap_or_default()
 }
 
 fn choose(names: &[String]) -> Option<Vec<String>> {
@@ -232,31 +250,137 @@ fn poetry_version(version: &str) -> String {
     format!(">={rest},<{}", upper.join("."))
 }
 
-/// A requirements file for tests; if there is none, one for development. Of several, the shortest name.
-fn requirements_file(tree: &Tree) -> Option<String> {
-    let candidate = |words: &[&str]| {
-        tree.paths()
-            .filter(|path| {
-                let lower = path.to_lowercase();
-                let depth = path.matches('/').count();
-                let (folder, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
-                let place = match depth {
-                    0 => true,
-                    1 => folder.contains("require") || folder.contains("test") || folder == "ci",
-                    _ => false,
-                };
-                let named = name.contains("require") || folder.contains("require");
-                place && named && name.ends_with(".txt") && words.iter().any(|w| lower.contains(w))
-            })
-            .min_by_key(|path| (path.len(), path.to_string()))
-            .map(str::to_owned)
+/// The requirements file that tests are run with: by its name for tests or for development, or because it requires pytest.
+/// Of several, the shortest name.
+fn requirements_file(tree: &Tree) -> Result<Option<String>> {
+    let candidate = |path: &&str| {
+        let lower = path.to_lowercase();
+        let (folder, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
+        let place = match path.matches('/').count() {
+            0 => true,
+            1 => folder.contains("require") || folder.contains("test") || folder == "ci",
+            _ => false,
+        };
+        place && (name.contains("require") || folder.contains("require")) && name.ends_with(".txt")
     };
-    candidate(&["test"]).or_else(|| candidate(&["dev"]))
+    let mut best: Option<(bool, u8, usize, &str)> = None;
+    for path in tree.paths().filter(candidate) {
+        let requires_pytest = text(tree, path)?
+            .unwrap_or_default()
+            .lines()
+            .any(|line| package_name(line) == "pytest");
+        let lower = path.to_lowercase();
+        let kind = match (lower.contains("test"), lower.contains("dev")) {
+            (true, _) => 0,
+            (_, true) => 1,
+            _ if requires_pytest => 2,
+            _ => continue,
+        };
+        // A file for development alone says less than any that requires pytest.
+        let rank = (kind == 1 && !requires_pytest, kind, path.len(), path);
+        if best.is_none_or(|best| rank < best) {
+            best = Some(rank);
+        }
+    }
+    Ok(best.map(|(_, _, _, path)| path.to_owned()))
 }
 
-/// `deps` of tox's test environment; lines for one factor alone and substitutions are left out.
+/// Extras of the package itself that a requirements file asks for: `-e .[full]`. Files that it includes too.
+fn extras_in(tree: &Tree, path: &str, depth: usize) -> Result<Vec<String>> {
+    let mut extras = Vec::new();
+    for line in text(tree, path)?.unwrap_or_default().lines() {
+        let line = line.split(" #").next().unwrap_or(line).trim();
+        if let Some(file) = line.strip_prefix("-r").filter(|_| depth > 0) {
+            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            let file = file.trim().trim_start_matches("./");
+            let file = match folder {
+                "" => file.to_owned(),
+                folder => format!("{folder}/{file}"),
+            };
+            extras.extend(extras_in(tree, &file, depth - 1)?);
+            continue;
+        }
+        let target = line
+            .trim_start_matches("--editable")
+            .trim_start_matches("-e");
+        let own = target
+            .trim_start_matches([' ', '=', '\'', '"'])
+            .strip_prefix(".[");
+        if let Some((named, _)) = own.and_then(|named| named.split_once(']')) {
+            extras.extend(named.split(',').map(|extra| extra.trim().to_owned()));
+        }
+    }
+    Ok(extras)
+}
+
+/// What the tables of Hatch, PDM and uv list for tests.
+fn of_tools(files: &Files, from: &mut Vec<String>) -> Vec<String> {
+    let tool = |path: &[&str]| {
+        let mut value = files.pyproject.get("tool")?;
+        for key in path {
+            value = value.get(key)?;
+        }
+        Some(value)
+    };
+    let mut lists = vec![tool(&["uv", "dev-dependencies"])];
+    if let Some(groups) = tool(&["pdm", "dev-dependencies"]).and_then(Value::as_table) {
+        let names = choose(&groups.keys().cloned().collect::<Vec<_>>());
+        lists.extend(names.into_iter().flatten().map(|name| groups.get(&name)));
+    }
+    for environment in ["hatch-test", "test", "tests", "testing", "default", "dev"] {
+        let Some(environment) = tool(&["hatch", "envs", environment]) else {
+            continue;
+        };
+        lists.push(environment.get("dependencies"));
+        lists.push(environment.get("extra-dependencies"));
+    }
+    let lists = lists.into_iter().flatten().filter_map(Value::as_array);
+    let texts = lists.flatten().filter_map(Value::as_str);
+    let texts: Vec<String> = texts.map(str::to_owned).collect();
+    if !texts.is_empty() {
+        from.push("pyproject.toml".to_owned());
+    }
+    texts
+}
+
+/// Packages for development of a Pipfile, and all others where nothing else installs them.
+fn pipfile(tree: &Tree, installable: bool) -> Result<Vec<String>> {
+    let pipfile = text(tree, "Pipfile")?.unwrap_or_default();
+    let pipfile: toml::Table = pipfile.parse().unwrap_or_default();
+    let tables = match installable {
+        true => &["dev-packages"][..],
+        false => &["packages", "dev-packages"],
+    };
+    let tables = tables
+        .iter()
+        .filter_map(|name| pipfile.get(*name)?.as_table());
+    let requirement = |(name, value): (&String, &Value)| {
+        let table = value.as_table();
+        let version = match table {
+            // The code itself, other folders and git addresses are not ours to follow.
+            Some(table) => table.get("version")?.as_str()?,
+            None => value.as_str()?,
+        };
+        Some(format!("{name}{}", version.trim_start_matches('*')))
+    };
+    Ok(tables.flatten().filter_map(requirement).collect())
+}
+
+/// `extras` of tox's test environment, those that are for all of its factors.
+fn tox_extras(files: &Files, wanted: &mut TestDependencies) {
+    let declared: Vec<String> = extras(files)
+        .into_iter()
+        .flat_map(|(_, names)| names)
+        .collect();
+    let lines = files.tox.list("testenv", "extras");
+    let named = lines.iter().flat_map(|line| line.split(',')).map(str::trim);
+    let named = named.filter(|name| declared.iter().any(|known| known == name));
+    wanted.extras.extend(named.map(str::to_owned));
+}
+
+/// `deps` of tox's test environment; lines for one factor alone and substitutions of anything but lists are left out.
 fn tox(tree: &Tree, files: &Files, wanted: &mut TestDependencies, from: &mut Vec<String>) {
-    let lines = files.tox.list("testenv", "deps");
+    let lines = tox_list(files, "testenv", "deps", 8);
     if lines.is_empty() {
         return;
     }
@@ -280,6 +404,23 @@ fn tox(tree: &Tree, files: &Files, wanted: &mut TestDependencies, from: &mut Vec
             wanted.requirements.push(line);
         }
     }
+}
+
+/// A list of tox.ini, with the lists in it that are named like `{[base]deps}`.
+fn tox_list(files: &Files, section: &str, key: &str, depth: usize) -> Vec<String> {
+    let mut all = Vec::new();
+    for line in files.tox.list(section, key) {
+        let named = line
+            .strip_prefix("{[")
+            .and_then(|rest| rest.strip_suffix('}'));
+        match named.and_then(|named| named.split_once(']')) {
+            Some((section, key)) if depth > 0 => {
+                all.extend(tox_list(files, section, key, depth - 1));
+            }
+            _ => all.push(line),
+        }
+    }
+    all
 }
 
 #[cfg(test)]

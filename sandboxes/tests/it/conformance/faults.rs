@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::sandbox::Mount;
 use testwright_sandboxes::sandbox::{Process, output};
-use testwright_sandboxes::{Backend, Command, Facts, Limits, Sandbox, SandboxError, Spec, Start};
+use testwright_sandboxes::{
+    Backend, Command, Limits, Sandbox, SandboxError, SandboxInfo, SandboxSource, Spec,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
 use super::PATIENCE;
@@ -62,13 +64,13 @@ pub enum Fault {
 }
 
 /// From what a sandbox was started, and the sandbox.
-type Made = (Start, Arc<dyn Sandbox>);
+type Made = (SandboxSource, Arc<dyn Sandbox>);
 
 pub struct Broken {
     pub inner: Arc<dyn Backend>,
     pub fault: Fault,
     /// A bare start.
-    pub bare: Start,
+    pub bare: SandboxSource,
     made: Mutex<Vec<Made>>,
 }
 
@@ -81,7 +83,7 @@ struct BrokenSandbox {
 }
 
 impl Broken {
-    pub fn new(inner: Arc<dyn Backend>, fault: Fault, bare: Start) -> Broken {
+    pub fn new(inner: Arc<dyn Backend>, fault: Fault, bare: SandboxSource) -> Broken {
         let made = Mutex::default();
         Broken {
             inner,
@@ -148,7 +150,7 @@ impl Backend for Broken {
             .iter()
             .find(|(start, _)| *start == spec.start)
             .cloned();
-        let saved = matches!(spec.start, Start::Saved(_));
+        let saved = matches!(spec.start, SandboxSource::Saved(_));
         let inner = match known {
             Some((_, sandbox)) if self.fault == Fault::SavedIsShared && saved => sandbox,
             _ => Arc::from(self.inner.start(&spec).await?),
@@ -179,7 +181,7 @@ impl Backend for Broken {
     async fn saved_bytes(&self, name: &str) -> Result<u64> {
         let mut bytes = self.inner.saved_bytes(name).await?;
         if self.fault == Fault::CountShared {
-            let starts: Vec<Start> = self
+            let starts: Vec<SandboxSource> = self
                 .made
                 .lock()
                 .unwrap()
@@ -187,7 +189,7 @@ impl Backend for Broken {
                 .map(|m| m.0.clone())
                 .collect();
             for start in starts {
-                if let Start::Saved(below) = start {
+                if let SandboxSource::Saved(below) = start {
                     bytes += self.inner.saved_bytes(&below).await?;
                 }
             }
@@ -224,8 +226,8 @@ async fn touch(sandbox: &dyn Sandbox, path: &str) {
 
 #[async_trait]
 impl Sandbox for BrokenSandbox {
-    fn facts(&self) -> &Facts {
-        self.inner.facts()
+    fn info(&self) -> &SandboxInfo {
+        self.inner.info()
     }
 
     async fn upload(&self, path: &Path, content: &[u8], mode: u32) -> Result<()> {
@@ -244,7 +246,7 @@ impl Sandbox for BrokenSandbox {
     }
 
     async fn unpack(&self, folder: &Path, archive: &Path) -> Result<()> {
-        if self.fault == Fault::SkipStore && folder.starts_with(&self.facts().paths.store) {
+        if self.fault == Fault::SkipStore && folder.starts_with(&self.info().paths.store) {
             return Ok(());
         }
         self.inner.unpack(folder, archive).await?;

@@ -62,7 +62,7 @@ async fn from_host(sandbox: &dyn Sandbox) -> Verdict {
     let content = noise(5 << 20);
     let file = tempfile::NamedTempFile::new().map_err(|e| e.to_string())?;
     std::fs::write(file.path(), &content).map_err(|e| e.to_string())?;
-    let paths = &sandbox.facts().paths;
+    let paths = &sandbox.info().paths;
     for path in [
         paths.workspace.join("new/big.bin"),
         paths.store.join("big.bin"),
@@ -78,7 +78,7 @@ async fn from_host(sandbox: &dyn Sandbox) -> Verdict {
 }
 
 async fn round_trip(sandbox: &dyn Sandbox) -> Verdict {
-    let folder = sandbox.facts().paths.workspace.join("made on the way");
+    let folder = sandbox.info().paths.workspace.join("made on the way");
     for (name, content) in [
         ("a name with spaces", noise(3000)),
         ("empty", Vec::new()),
@@ -101,7 +101,7 @@ async fn round_trip(sandbox: &dyn Sandbox) -> Verdict {
 
 async fn big(sandbox: &dyn Sandbox) -> Verdict {
     let content = noise(20 << 20);
-    let path = sandbox.facts().paths.temporary.join("big");
+    let path = sandbox.info().paths.temporary.join("big");
     upload(sandbox, &path, &content).await?;
     let back = download(sandbox, &path).await?;
     expect("length", back.len(), content.len())?;
@@ -109,7 +109,7 @@ async fn big(sandbox: &dyn Sandbox) -> Verdict {
 }
 
 async fn mode(sandbox: &dyn Sandbox) -> Verdict {
-    let path = sandbox.facts().paths.temporary.join("private");
+    let path = sandbox.info().paths.temporary.join("private");
     let done = sandbox.upload(&path, b"x", 0o600).await;
     done.map_err(|e| e.to_string())?;
     let (_, text) = sh(
@@ -121,7 +121,7 @@ async fn mode(sandbox: &dyn Sandbox) -> Verdict {
 }
 
 async fn program(sandbox: &dyn Sandbox) -> Verdict {
-    let path = sandbox.facts().paths.store.join("bin/hello");
+    let path = sandbox.info().paths.store.join("bin/hello");
     let done = sandbox
         .upload(&path, b"#!/bin/sh\necho hello \"$1\"\n", 0o755)
         .await;
@@ -141,7 +141,7 @@ async fn program(sandbox: &dyn Sandbox) -> Verdict {
 }
 
 async fn missing(sandbox: &dyn Sandbox) -> Verdict {
-    let path = sandbox.facts().paths.workspace.join("no/such/file");
+    let path = sandbox.info().paths.workspace.join("no/such/file");
     match sandbox.download(&path).await {
         Ok(content) => Err(format!("{} bytes came", content.len())),
         Err(e) => expect("kind of error", e.kind, ErrorKind::NotFound),
@@ -198,7 +198,7 @@ async fn unpacked(sandbox: &dyn Sandbox, folder: &Path) -> Verdict {
 }
 
 async fn unpack(sandbox: &dyn Sandbox) -> Verdict {
-    let folder = sandbox.facts().paths.workspace.join("un packed");
+    let folder = sandbox.info().paths.workspace.join("un packed");
     unpacked(sandbox, &folder).await?;
     let script = format!(
         "cd '{}/package' && stat -c '%a %Y' module.py 'run me' && './run me' && readlink link && cat */deep.txt",
@@ -210,7 +210,7 @@ async fn unpack(sandbox: &dyn Sandbox) -> Verdict {
 }
 
 async fn unpack_into_the_store(sandbox: &dyn Sandbox) -> Verdict {
-    let folder = sandbox.facts().paths.store.join("given/more");
+    let folder = sandbox.info().paths.store.join("given/more");
     unpacked(sandbox, &folder).await?;
     unpacked(sandbox, &folder).await?;
     let script = format!(
@@ -224,7 +224,7 @@ async fn unpack_into_the_store(sandbox: &dyn Sandbox) -> Verdict {
 }
 
 async fn writable(sandbox: &dyn Sandbox) -> Verdict {
-    let folder = sandbox.facts().paths.workspace.join("to change");
+    let folder = sandbox.info().paths.workspace.join("to change");
     unpacked(sandbox, &folder).await?;
     upload(sandbox, &folder.join("uploaded"), b"old").await?;
     let script = format!(

@@ -220,7 +220,7 @@ async fn no_secrets(ground: Ground<'_>) -> Verdict {
         secret.display()
     );
     let (_, text) = sh(sandbox.as_ref(), &script).await?;
-    let link = sandbox.facts().paths.workspace.join("link");
+    let link = sandbox.info().paths.workspace.join("link");
     sh(
         sandbox.as_ref(),
         &format!("ln -s '{}' '{}'", secret.display(), link.display()),
@@ -282,7 +282,7 @@ print('tried')",
 }
 
 async fn no_store_writes(sandbox: &dyn Sandbox) -> Verdict {
-    let paths = &sandbox.facts().paths;
+    let paths = &sandbox.info().paths;
     for folder in [&paths.store, &paths.environment] {
         let script = format!("mkdir -p '{0}' && touch '{0}/written'", folder.display());
         ensure(
@@ -297,7 +297,7 @@ async fn store_writes_when_building(ground: Ground<'_>) -> Verdict {
     let mut spec = ground.spec();
     spec.root = true;
     let sandbox = ground.sandbox(&spec).await?;
-    let environment = sandbox.facts().paths.environment.display().to_string();
+    let environment = sandbox.info().paths.environment.display().to_string();
     let script = format!(
         "python3 -m venv --without-pip '{environment}' && '{environment}/bin/python' -c 'print(42)'"
     );

@@ -1,7 +1,7 @@
 //! What every backend is held to. A [`Check`] names one promise; it gets a fresh sandbox (or the backend) and
 //! says what is wrong. [`proofs`] shows for each check a sandbox, broken in just that way, on which it fails.
 //!
-//! A backend's own test calls [`hold`] with a [`Ground`].
+//! The backends that are held to it are listed in [`subjects`].
 
 mod faults;
 mod files;
@@ -11,6 +11,7 @@ mod orphans;
 mod processes;
 pub mod proofs;
 mod states;
+pub mod subjects;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use testwright_sandboxes::sandbox::output;
-use testwright_sandboxes::{Backend, Command, Limits, Sandbox, Spec, Start};
+use testwright_sandboxes::{Backend, Command, Limits, Sandbox, SandboxSource, Spec};
 
 pub use faults::{Broken, Fault};
 pub use orphans::{host_to_be_killed, processes_end_with_a_killed_host};
@@ -27,8 +28,8 @@ pub use orphans::{host_to_be_killed, processes_end_with_a_killed_host};
 #[derive(Clone, Copy)]
 pub struct Ground<'a> {
     pub backend: &'a dyn Backend,
-    /// A bare start, for example `Start::Python("3.11")`.
-    pub start: &'a Start,
+    /// A bare start, for example `SandboxSource::Python("3.11")`.
+    pub start: &'a SandboxSource,
     /// What this backend cannot do by its nature, so that those checks are left out.
     pub without: &'a [&'a str],
     /// Starts this test program again as a host that calls [`host_to_be_killed`] for this backend and start.

@@ -31,7 +31,7 @@ pub async fn host_to_be_killed(ground: Ground<'_>) {
     let copy = sandbox.fork().await.unwrap();
     for one in [&sandbox, &copy] {
         sh(one.as_ref(), &daemon(&mark)).await.unwrap();
-        println!("id {}", one.facts().id);
+        println!("id {}", one.info().id);
     }
     println!("id end");
     std::future::pending::<()>().await;

@@ -200,7 +200,7 @@ async fn variables(sandbox: &dyn Sandbox) -> Verdict {
 }
 
 async fn folder(sandbox: &dyn Sandbox) -> Verdict {
-    let paths = sandbox.facts().paths.clone();
+    let paths = sandbox.info().paths.clone();
     expect(
         "default",
         sh(sandbox, "pwd -P").await?.1.trim(),
@@ -234,7 +234,7 @@ async fn arguments(sandbox: &dyn Sandbox) -> Verdict {
 
 async fn together(sandbox: &dyn Sandbox) -> Verdict {
     // Each waits for the other.
-    let temporary = sandbox.facts().paths.temporary.display().to_string();
+    let temporary = sandbox.info().paths.temporary.display().to_string();
     let script = |mine: &str, other: &str| {
         format!(
             "cd '{temporary}' && rm -f side-{other}.old; touch side-{mine}; for i in $(seq 100); do [ -e side-{other} ] && exit 0; sleep 0.1; done; exit 1"

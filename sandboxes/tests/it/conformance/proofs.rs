@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use testwright_sandboxes::{Backend, Start};
+use testwright_sandboxes::{Backend, SandboxSource};
 
 use super::{Broken, Check, Fault, Ground, run};
 
@@ -17,7 +17,7 @@ pub async fn prove(
     checks: &[Check],
     sound: Arc<dyn Backend>,
     lacking: &Lacking,
-    bare: &Start,
+    bare: &SandboxSource,
     killed_host: &(dyn Fn() -> std::process::Command + Sync),
 ) {
     let mut blind = Vec::new();

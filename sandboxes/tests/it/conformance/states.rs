@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use testwright_sandboxes::error::ErrorKind;
-use testwright_sandboxes::{Command, Sandbox, Start};
+use testwright_sandboxes::{Command, Sandbox, SandboxSource};
 
 use super::{
     Check, Fault, Ground, Verdict, What, download, ensure, expect, noise, sh, stop, upload,
@@ -81,7 +81,7 @@ async fn fork(sandbox: &dyn Sandbox) -> Result<Box<dyn Sandbox>, String> {
 
 async fn fork_has_files(ground: Ground<'_>) -> Verdict {
     let sandbox = ground.sandbox(&ground.spec()).await?;
-    let paths = sandbox.facts().paths.clone();
+    let paths = sandbox.info().paths.clone();
     upload(
         sandbox.as_ref(),
         &paths.workspace.join("sub folder/a"),
@@ -101,7 +101,7 @@ async fn fork_has_files(ground: Ground<'_>) -> Verdict {
     )
     .await?;
     let copy = fork(sandbox.as_ref()).await?;
-    let inside = copy.facts().paths.clone();
+    let inside = copy.info().paths.clone();
     let script = format!(
         "cat link '{}/b' '{}/c'; stat -c %a 'sub folder/a' closed; echo \"$FROM_SPEC\"",
         inside.temporary.display(),
@@ -158,7 +158,7 @@ async fn save_one(ground: Ground<'_>, name: &str) -> Verdict {
     let mut spec = ground.spec();
     spec.root = true;
     let sandbox = ground.sandbox(&spec).await?;
-    let paths = sandbox.facts().paths.clone();
+    let paths = sandbox.info().paths.clone();
     let script = format!(
         "echo workspace > file; chmod 640 file; mkdir -p sub '{0}'; touch -d @{TIME} file sub; \
          echo environment > '{0}/file'; echo store > '{1}/file'",
@@ -174,7 +174,7 @@ async fn save_one(ground: Ground<'_>, name: &str) -> Verdict {
 
 async fn from_saved(ground: Ground<'_>, name: &str) -> Result<Box<dyn Sandbox>, String> {
     let mut spec = ground.spec();
-    spec.start = Start::Saved(name.to_owned());
+    spec.start = SandboxSource::Saved(name.to_owned());
     ground.sandbox(&spec).await
 }
 
@@ -194,7 +194,7 @@ async fn saved(ground: Ground<'_>) -> Verdict {
     let verdict = async {
         ensure(known, "nobody knows of it")?;
         let sandbox = from_saved(ground, &name).await?;
-        let paths = sandbox.facts().paths.clone();
+        let paths = sandbox.info().paths.clone();
         let script = format!(
             "cat file '{}/file' '{}/file'; stat -c %a file; python3 -c 'print(6*7)'",
             paths.environment.display(),
@@ -206,7 +206,7 @@ async fn saved(ground: Ground<'_>) -> Verdict {
             copy.as_ref(),
             &format!(
                 "cat file '{}/file'",
-                copy.facts().paths.environment.display()
+                copy.info().paths.environment.display()
             ),
         )
         .await?;
@@ -291,7 +291,7 @@ async fn times(ground: Ground<'_>) -> Verdict {
 
 async fn no_state(ground: Ground<'_>) -> Verdict {
     let mut spec = ground.spec();
-    spec.start = Start::Saved("conformance-there-is-none".to_owned());
+    spec.start = SandboxSource::Saved("conformance-there-is-none".to_owned());
     match ground.backend.start(&spec).await {
         Ok(sandbox) => {
             stop(sandbox).await?;
@@ -328,7 +328,7 @@ async fn saved_bytes(ground: Ground<'_>) -> Verdict {
     let mut spec = ground.spec();
     spec.root = true;
     let sandbox = ground.sandbox(&spec).await?;
-    let paths = sandbox.facts().paths.clone();
+    let paths = sandbox.info().paths.clone();
     for (folder, length) in [(&paths.environment, 6), (&paths.workspace, 2)] {
         let content = noise(length << 20);
         upload(sandbox.as_ref(), &folder.join("noise"), &content).await?;
@@ -337,16 +337,16 @@ async fn saved_bytes(ground: Ground<'_>) -> Verdict {
     stop(sandbox).await?;
     done.map_err(|e| format!("save: {e}"))?;
 
-    spec.start = Start::Saved(below.clone());
+    spec.start = SandboxSource::Saved(below.clone());
     let sandbox = ground.sandbox(&spec).await?;
-    let more = sandbox.facts().paths.environment.join("more");
+    let more = sandbox.info().paths.environment.join("more");
     upload(sandbox.as_ref(), &more, &noise(1 << 20)).await?;
     let done = sandbox.save(&above).await;
     stop(sandbox).await?;
     done.map_err(|e| format!("save: {e}"))?;
     let told = (bytes(&below).await, bytes(&above).await);
     let sandbox = from_saved(ground, &above).await?;
-    let path = sandbox.facts().paths.environment.join("noise");
+    let path = sandbox.info().paths.environment.join("noise");
     let content = download(sandbox.as_ref(), &path).await?;
     stop(sandbox).await?;
     remove(ground, &above).await?;
@@ -421,7 +421,7 @@ async fn clean_spares(ground: Ground<'_>) -> Verdict {
     let copy = fork(sandbox.as_ref()).await?;
     upload(
         sandbox.as_ref(),
-        &sandbox.facts().paths.workspace.join("file"),
+        &sandbox.info().paths.workspace.join("file"),
         b"x",
     )
     .await?;
@@ -433,7 +433,7 @@ async fn clean_spares(ground: Ground<'_>) -> Verdict {
     for one in [&sandbox, &copy] {
         one.health().await.map_err(|e| format!("afterwards: {e}"))?;
     }
-    let path = sandbox.facts().paths.workspace.join("file");
+    let path = sandbox.info().paths.workspace.join("file");
     let content = download(sandbox.as_ref(), &path).await?;
     stop(copy).await?;
     stop(sandbox).await?;

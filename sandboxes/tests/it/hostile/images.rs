@@ -3,7 +3,7 @@
 
 use testwright_sandboxes::environment::{BuildSettings, prepare};
 use testwright_sandboxes::error::ErrorKind;
-use testwright_sandboxes::{Backend, Spec, Start};
+use testwright_sandboxes::{Backend, SandboxSource, Spec};
 
 use super::network::recipe_here;
 use crate::docker::{engine, run, spec};
@@ -35,7 +35,7 @@ async fn docker_a_saved_state_is_no_image_to_start_from() {
     let mut refused = Vec::new();
     for image in [&state, &other, &id, &format!("docker.io/{state}")] {
         refused.push(docker.image_digest(image).await.err());
-        let start = Start::Image(image.clone());
+        let start = SandboxSource::Image(image.clone());
         let started = docker.start(&Spec { start, ..spec() }).await;
         if let Ok(sandbox) = &started {
             sandbox.stop().await.unwrap();

@@ -49,7 +49,7 @@ async fn refused(backend: &dyn Backend, root: bool) -> String {
     let mut spec = spec(python());
     spec.root = root;
     if backend.name() == "docker" {
-        spec.start = testwright_sandboxes::Start::Python("3.11".to_owned());
+        spec.start = testwright_sandboxes::SandboxSource::Python("3.11".to_owned());
     }
     let sandbox = backend.start(&spec).await.unwrap();
     let said = run_python(&*sandbox, &script()).await;
@@ -89,7 +89,9 @@ async fn docker_each_call_of_the_list_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn docker_builds_have_the_capabilities_of_an_installer_and_no_more() {
     let Some(docker) = docker().await else { return };
-    let mut spec = spec(testwright_sandboxes::Start::Python("3.11".to_owned()));
+    let mut spec = spec(testwright_sandboxes::SandboxSource::Python(
+        "3.11".to_owned(),
+    ));
     spec.root = true;
     let sandbox = docker.start(&spec).await.unwrap();
     let script = "import ctypes, os, socket
@@ -167,7 +169,7 @@ print('tried')",
     let lives = neighbour.try_wait().unwrap().is_none();
     neighbour.kill().unwrap();
     neighbour.wait().unwrap();
-    let facts = sandbox.facts().isolation.clone();
+    let facts = sandbox.info().isolation.clone();
     sandbox.stop().await.unwrap();
     let after = std::fs::metadata(&file).unwrap();
     assert_eq!(said, "tried");
@@ -192,7 +194,7 @@ async fn sandboxes_in_place_cannot_change_each_other() {
     let one = backend.start(&spec(python())).await.unwrap();
     let other = backend.start(&spec(python())).await.unwrap();
     say(&*one, "echo x > file && chmod 644 file").await;
-    let path = one.facts().paths.workspace.join("file");
+    let path = one.info().paths.workspace.join("file");
     let said = say(
         &*other,
         &format!("chmod 777 '{0}'; touch -d @1 '{0}'; id -u", path.display()),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::local::Isolation;
 use testwright_sandboxes::sandbox::Sandbox;
-use testwright_sandboxes::{Backend, Command, Limits, Spec, Start};
+use testwright_sandboxes::{Backend, Command, Limits, SandboxSource, Spec};
 
 use super::jail_users::{docker, local, python, run_python, say, spec};
 
@@ -126,7 +126,7 @@ async fn memory_is_bounded_for_all_processes_together_and_whatever_holds_it() {
     assert!(failures.is_empty(), "{failures:?}");
 }
 
-fn small_disk(start: Start) -> Spec {
+fn small_disk(start: SandboxSource) -> Spec {
     let mut spec = spec(start);
     spec.limits = Limits {
         disk: 200 << 20,
@@ -184,7 +184,7 @@ for n in range(400):
     time.sleep(0.01)
 time.sleep(20); print('had')";
 
-async fn ended_by(backend: &dyn Backend, start: Start, script: &str, words: &str) {
+async fn ended_by(backend: &dyn Backend, start: SandboxSource, script: &str, words: &str) {
     let sandbox = backend.start(&small_disk(start)).await.unwrap();
     let end = until_the_end(&*sandbox, script).await;
     sandbox.stop().await.unwrap();
@@ -218,7 +218,7 @@ async fn a_sandbox_that_fills_the_disk_is_ended() {
 #[tokio::test(flavor = "multi_thread")]
 async fn docker_a_sandbox_that_fills_the_disk_is_ended() {
     let Some(docker) = docker().await else { return };
-    let start = Start::Python("3.11".to_owned());
+    let start = SandboxSource::Python("3.11".to_owned());
     ended_by(&docker, start.clone(), BYTES, "200 MiB").await;
     ended_by(&docker, start, FILES, "20000 files").await;
 }
@@ -304,7 +304,7 @@ async fn what_a_program_prints_without_end_is_not_read_to_the_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn docker_what_a_program_prints_without_end_is_not_read_to_the_end() {
     let Some(docker) = docker().await else { return };
-    let start = Start::Python("3.11".to_owned());
+    let start = SandboxSource::Python("3.11".to_owned());
     let sandbox = docker.start(&spec(start)).await.unwrap();
     print_without_end(&*sandbox).await;
 }

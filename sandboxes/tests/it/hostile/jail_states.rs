@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use testwright_sandboxes::local::Isolation;
 use testwright_sandboxes::sandbox::{Sandbox, output};
-use testwright_sandboxes::{Backend, Command, Start};
+use testwright_sandboxes::{Backend, Command, SandboxSource};
 
 use super::jail_users::{docker, local, python, say, spec};
 
@@ -23,7 +23,7 @@ fn secret() -> (tempfile::TempDir, PathBuf) {
     (folder, inner)
 }
 
-fn building(start: Start) -> testwright_sandboxes::Spec {
+fn building(start: SandboxSource) -> testwright_sandboxes::Spec {
     let mut spec = spec(start);
     spec.root = true;
     spec
@@ -32,7 +32,7 @@ fn building(start: Start) -> testwright_sandboxes::Spec {
 async fn environment_for_a_link(backend: &dyn Backend) {
     let (_kept, keys) = secret();
     let sandbox = backend.start(&building(python())).await.unwrap();
-    let environment = sandbox.facts().paths.environment.display().to_string();
+    let environment = sandbox.info().paths.environment.display().to_string();
     let script = format!(
         "rm -rf '{environment}'; ln -s '{}' '{environment}'",
         keys.display()
@@ -41,9 +41,9 @@ async fn environment_for_a_link(backend: &dyn Backend) {
     let saved = sandbox.save("linked").await;
     sandbox.stop().await.unwrap();
     if saved.is_ok() {
-        let start = Start::Saved("linked".to_owned());
+        let start = SandboxSource::Saved("linked".to_owned());
         if let Ok(sandbox) = backend.start(&spec(start)).await {
-            let environment = sandbox.facts().paths.environment.join("key");
+            let environment = sandbox.info().paths.environment.join("key");
             let read = say(&*sandbox, &format!("cat '{}'", environment.display())).await;
             sandbox.stop().await.unwrap();
             assert!(!read.contains("the host's key"), "{read}");
@@ -76,16 +76,18 @@ async fn a_link_in_a_kept_state_is_not_followed() {
         };
         let (_kept, keys) = secret();
         let sandbox = backend.start(&building(python())).await.unwrap();
-        let environment = sandbox.facts().paths.environment.clone();
+        let environment = sandbox.info().paths.environment.clone();
         say(&*sandbox, &format!("mkdir -p '{}'", environment.display())).await;
         sandbox.save("old").await.unwrap();
         sandbox.stop().await.unwrap();
         let kept = cache.path().join("states/old/store/env");
         std::fs::remove_dir(&kept).unwrap();
         symlink(&keys, &kept).unwrap();
-        let started = backend.start(&spec(Start::Saved("old".to_owned()))).await;
+        let started = backend
+            .start(&spec(SandboxSource::Saved("old".to_owned())))
+            .await;
         if let Ok(sandbox) = started {
-            let key = sandbox.facts().paths.environment.join("key");
+            let key = sandbox.info().paths.environment.join("key");
             let read = say(&*sandbox, &format!("cat '{}'", key.display())).await;
             sandbox.stop().await.unwrap();
             assert!(!read.contains("the host's key"), "{force:?}: {read}");
@@ -182,7 +184,7 @@ async fn links_among_editable_installs_are_not_read_on_the_host() {
     };
     let (kept, keys) = secret();
     let sandbox = backend.start(&building(python())).await.unwrap();
-    let paths = sandbox.facts().paths.clone();
+    let paths = sandbox.info().paths.clone();
     let file = keys.join("of-the-host.pth");
     std::fs::write(
         &file,
@@ -207,7 +209,7 @@ async fn links_among_editable_installs_are_not_read_on_the_host() {
     sandbox.save("editable").await.unwrap();
     sandbox.stop().await.unwrap();
     let sandbox = backend
-        .start(&spec(Start::Saved("editable".to_owned())))
+        .start(&spec(SandboxSource::Saved("editable".to_owned())))
         .await
         .unwrap();
     let said = say(&*sandbox, "echo \"$PYTHONPATH\"").await;
@@ -236,7 +238,7 @@ async fn bits_that_lend_rights_and_device_nodes_are_not_kept() {
             continue;
         };
         let sandbox = backend.start(&building(python())).await.unwrap();
-        let environment = sandbox.facts().paths.environment.display().to_string();
+        let environment = sandbox.info().paths.environment.display().to_string();
         let script = format!(
             "mkdir -p '{environment}' sub; for f in './lent' '{environment}/lent' \"$TMPDIR/lent\"; do
              cp /bin/true \"$f\"; chmod 6755 \"$f\"; done; chmod 2777 sub;
@@ -245,7 +247,7 @@ async fn bits_that_lend_rights_and_device_nodes_are_not_kept() {
         assert!(say(&*sandbox, &script).await.ends_with("done"));
         sandbox.save("lent").await.unwrap();
         let copy = sandbox.fork().await.unwrap();
-        let fork = cache.path().join("sandboxes").join(&copy.facts().id);
+        let fork = cache.path().join("sandboxes").join(&copy.info().id);
         for folder in [cache.path().join("states/lent"), fork] {
             let mut found = Vec::new();
             walk(&folder, &mut found);
@@ -260,7 +262,7 @@ async fn bits_that_lend_rights_and_device_nodes_are_not_kept() {
         sandbox.stop().await.unwrap();
         // From a state with an overlay, what is packed goes another way.
         let sandbox = backend
-            .start(&spec(Start::Saved("lent".to_owned())))
+            .start(&spec(SandboxSource::Saved("lent".to_owned())))
             .await
             .unwrap();
         say(&*sandbox, "cp /bin/true again; chmod 6755 again").await;
@@ -364,7 +366,7 @@ async fn the_deepest_folders_are_removed() {
         // Not kept, with a word about it; and the sandbox goes on.
         let refused = sandbox.save("deep").await.unwrap_err().to_string();
         assert!(refused.len() < 2000, "{refused}");
-        let folder = cache.path().join("sandboxes").join(&sandbox.facts().id);
+        let folder = cache.path().join("sandboxes").join(&sandbox.info().id);
         sandbox.health().await.unwrap();
         sandbox.stop().await.unwrap();
         assert!(!folder.exists());

@@ -8,7 +8,7 @@ use std::time::Duration;
 use testwright_sandboxes::docker::Docker;
 use testwright_sandboxes::local::{Isolation, Local, LocalSettings};
 use testwright_sandboxes::sandbox::{Sandbox, output};
-use testwright_sandboxes::{Backend, Command, Spec, Start};
+use testwright_sandboxes::{Backend, Command, SandboxSource, Spec};
 
 /// Names the launcher where this program was copied to another place.
 const LAUNCHER: &str = "TESTWRIGHT_CHECK_LAUNCHER";
@@ -42,16 +42,16 @@ pub async fn docker() -> Option<Docker> {
 }
 
 /// A bare start with the interpreter that this machine has.
-pub fn python() -> Start {
+pub fn python() -> SandboxSource {
     let script = "import sys; print('%d.%d' % sys.version_info[:2])";
     let out = std::process::Command::new("python3")
         .args(["-c", script])
         .output()
         .unwrap();
-    Start::Python(String::from_utf8(out.stdout).unwrap().trim().to_owned())
+    SandboxSource::Python(String::from_utf8(out.stdout).unwrap().trim().to_owned())
 }
 
-pub fn spec(start: Start) -> Spec {
+pub fn spec(start: SandboxSource) -> Spec {
     Spec {
         start,
         network: false,

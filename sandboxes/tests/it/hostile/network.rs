@@ -324,7 +324,7 @@ async fn leaves_nothing_for_others(place: Place) {
     assert!(!second.cached && second.packages.contains(&"more==1.0".to_owned()));
     let sandbox = place.sandbox(&second).await;
     let python = second
-        .python_in(&sandbox.facts().paths)
+        .python_in(&sandbox.info().paths)
         .display()
         .to_string();
     let script = format!("cd / && {python} -c 'import extra; print(hasattr(extra, \"poisoned\"))'");

@@ -220,10 +220,7 @@ async fn an_index_of_html_works() {
     let built = build_with(&place, &index, dated).await.unwrap();
     assert!(built.packages.contains(&"extra==1.0".to_owned()));
     let sandbox = place.sandbox(&built).await;
-    let python = built
-        .python_in(&sandbox.facts().paths)
-        .display()
-        .to_string();
+    let python = built.python_in(&sandbox.info().paths).display().to_string();
     let said = shell(
         sandbox.as_ref(),
         &format!("{python} -c 'import extra; print(1)'"),

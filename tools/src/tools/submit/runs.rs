@@ -57,13 +57,24 @@ pub fn run(
     let mut options = Options::until(share(context, 3));
     options.trace.clone_from(&ids);
     let mut old = runners::run(context.workspace.checkout(), &changed, &options)?;
-    if old.timed_out {
+    let is_whole = !old.timed_out;
+    if !is_whole {
         options.deadline = share(context, 3);
         let of_contributed = runners::run(context.workspace.checkout(), &ids, &options)?;
         old = without_the_rest(old, of_contributed, contributed);
     }
     put_right(context.workspace, kept)?;
-    let before = before(context, kept, contributed, &modified, &old)?;
+    let mut suspects = failing_existing(&old, contributed, &modified);
+    if is_whole {
+        suspects.extend(unseen(
+            context.workspace,
+            kept,
+            contributed,
+            &modified,
+            &old,
+        ));
+    }
+    let before = before(context, kept, &modified, &suspects)?;
     put_right(context.workspace, kept)?;
     let failing = failing_ids(&old, contributed);
     let reruns = rerun(context, &failing)?;
@@ -98,21 +109,19 @@ fn sibling_tests(
     Ok(Some(sibling_tests::compared(shared, before, now)))
 }
 
-/// How the existing tests that do not pass now did at the base commit.
+/// How the existing tests that do not pass now, the suspects, did at the base commit.
 fn before(
     context: &mut Context<'_>,
     kept: &[Changed],
-    contributed: &[ContributedTest],
     modified: &[String],
-    old: &Report,
+    suspects: &[String],
 ) -> Result<Option<Report>, ToolError> {
-    let suspects = suspects(context.workspace, kept, contributed, modified, old);
     if suspects.is_empty() {
         return Ok(None);
     }
     let options = Options::until(share(context, 4));
     let few = with_base(context.workspace, kept, |workspace| {
-        runners::run(workspace.checkout(), &suspects, &options)
+        runners::run(workspace.checkout(), suspects, &options)
     })?;
     let passes = |report: &Report| {
         report
@@ -137,25 +146,33 @@ fn before(
     Ok(Some(whole))
 }
 
-/// Existing tests in modified files that failed, or that were not seen although the run went to its end.
-fn suspects(
+/// Is it a test of a modified file that the patch did not contribute?
+fn is_existing(id: &str, contributed: &[ContributedTest], modified: &[String]) -> bool {
+    modified.iter().any(|file| outcomes::covers(file, id))
+        && !contributed.iter().any(|t| outcomes::covers(&t.id, id))
+}
+
+/// Existing tests in modified files that failed.
+fn failing_existing(
+    old: &Report,
+    contributed: &[ContributedTest],
+    modified: &[String],
+) -> Vec<String> {
+    failing(old)
+        .map(|t| t.id.clone())
+        .filter(|id| is_existing(id, contributed, modified))
+        .collect()
+}
+
+/// Existing tests in modified files that a run of all of them, which went to its end, did not see.
+fn unseen(
     workspace: &Workspace,
     kept: &[Changed],
     contributed: &[ContributedTest],
     modified: &[String],
     old: &Report,
 ) -> Vec<String> {
-    let existing = |id: &str| {
-        modified.iter().any(|file| outcomes::covers(file, id))
-            && !contributed.iter().any(|t| outcomes::covers(&t.id, id))
-    };
-    let mut found: Vec<String> = failing(old)
-        .map(|t| t.id.clone())
-        .filter(|id| existing(id))
-        .collect();
-    if old.timed_out || old.printed.starts_with(NOTE) {
-        return found;
-    }
+    let mut found = Vec::new();
     let files = kept.iter().filter(|change| modified.contains(&change.path));
     for change in files {
         let Some(base) = &change.base else { continue };
@@ -167,7 +184,8 @@ fn suspects(
             workspace.layout(),
         );
         let unseen = then.into_iter().map(|test| test.id).filter(|id| {
-            existing(id) && !old.tests.iter().any(|test| outcomes::covers(id, &test.id))
+            is_existing(id, contributed, modified)
+                && !old.tests.iter().any(|test| outcomes::covers(id, &test.id))
         });
         found.extend(unseen);
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::tool::ToolError;
-use crate::tools::state::LINK;
+use crate::tools::changes::LINK;
 use crate::tools::submission::{Change, ChangedFile, Problem, ProblemKind};
 use crate::workspace::{Changed, Layout, Workspace, is_conftest};
 

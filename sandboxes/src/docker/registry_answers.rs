@@ -1,0 +1,111 @@
+//! What registries said of images, kept for a while: a registry that cannot be reached takes seconds to say nothing, and
+//! every start of a run would ask.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+/// An image that is there stays there.
+const THERE: Duration = Duration::from_secs(24 * 3600);
+/// One that is not, or of which nobody could say, may be there soon.
+const NOT_THERE: Duration = Duration::from_secs(10 * 60);
+
+/// An answer, and when it was given (seconds since 1970).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct RegistryAnswer {
+    pub at: u64,
+    /// `None`: the image is there. Else what was said instead.
+    pub refused: Option<String>,
+}
+
+impl RegistryAnswer {
+    pub fn now(refused: Option<String>) -> RegistryAnswer {
+        RegistryAnswer {
+            at: seconds(),
+            refused,
+        }
+    }
+
+    fn is_fresh(&self) -> bool {
+        let long = match self.refused {
+            None => THERE,
+            Some(_) => NOT_THERE,
+        };
+        // A clock that was set back makes it old too.
+        seconds()
+            .checked_sub(self.at)
+            .is_some_and(|age| age < long.as_secs())
+    }
+}
+
+fn seconds() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default().as_secs()
+}
+
+/// The answer for an image, if there is one that still counts.
+pub(super) fn find(file: &Path, image: &str) -> Option<RegistryAnswer> {
+    all(file).remove(image).filter(RegistryAnswer::is_fresh)
+}
+
+/// Adds an answer. Where that fails, the registry is asked again: no reason to stop.
+pub(super) fn keep(file: &Path, image: &str, answer: RegistryAnswer) {
+    let mut answers = all(file);
+    answers.retain(|_, answer| answer.is_fresh());
+    answers.insert(image.to_owned(), answer);
+    if let Err(error) = write(file, &answers) {
+        tracing::debug!(%error, "the registry's answer was not kept");
+    }
+}
+
+fn all(file: &Path) -> BTreeMap<String, RegistryAnswer> {
+    let text = std::fs::read(file).ok();
+    let read = text.and_then(|text| serde_json::from_slice(&text).ok());
+    read.unwrap_or_default()
+}
+
+fn write(file: &Path, answers: &BTreeMap<String, RegistryAnswer>) -> std::io::Result<()> {
+    let folder = file.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let mut aside = tempfile::NamedTempFile::new_in(folder)?;
+    serde_json::to_writer(&mut aside, answers)?;
+    aside.persist(file)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn answers_count_for_a_while() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("cache/answers.json");
+        assert_eq!(find(&file, "python:3.11"), None);
+        keep(&file, "python:3.11", RegistryAnswer::now(None));
+        keep(
+            &file,
+            "python:3.13",
+            RegistryAnswer::now(Some("no answer".to_owned())),
+        );
+        assert_eq!(find(&file, "python:3.11").unwrap().refused, None);
+        let refused = find(&file, "python:3.13").unwrap().refused;
+        assert_eq!(refused.as_deref(), Some("no answer"));
+
+        let mut old = RegistryAnswer::now(Some("no answer".to_owned()));
+        old.at -= NOT_THERE.as_secs();
+        keep(&file, "python:3.13", old);
+        assert_eq!(find(&file, "python:3.13"), None);
+        let mut tomorrow = RegistryAnswer::now(None);
+        tomorrow.at += 60;
+        keep(&file, "python:3.12", tomorrow);
+        assert_eq!(find(&file, "python:3.12"), None);
+
+        std::fs::write(&file, "{\"python").unwrap();
+        assert_eq!(find(&file, "python:3.11"), None);
+    }
+}

@@ -1,0 +1,97 @@
+//! What a container does as a sandbox. It knows containers and their forks, and neither knows it.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+
+use super::archive::{self, First};
+use super::container::{Container, Tar};
+use super::error::explain;
+use super::fork;
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::{Command, Process, Result, Sandbox, SandboxInfo};
+
+#[async_trait]
+impl Sandbox for Container {
+    fn info(&self) -> &SandboxInfo {
+        &self.facts
+    }
+
+    async fn upload(&self, path: &Path, content: &[u8], mode: u32) -> Result<()> {
+        let (folder, relative) = self.target(path).await?;
+        let tar = archive::file(&relative, content, mode, self.owner_of(path))?;
+        self.put(&folder, Tar::Whole(tar)).await
+    }
+
+    async fn upload_file(&self, path: &Path, from: &Path, mode: u32) -> Result<()> {
+        let (folder, relative) = self.target(path).await?;
+        let tar = archive::file_on_host(from, relative, mode, self.owner_of(path));
+        self.put(&folder, Tar::Stream(Box::pin(tar))).await
+    }
+
+    async fn unpack(&self, folder: &Path, archive: &Path) -> Result<()> {
+        tokio::fs::metadata(archive).await.map_err(|e| {
+            SandboxError::new(ErrorKind::Input, format!("read {}: {e}", archive.display()))
+        })?;
+        let (existing, rest) = self.existing(folder).await?;
+        let tar = archive::owned(archive, rest, self.owner_of(folder));
+        self.put(&existing, Tar::Stream(Box::pin(tar))).await
+    }
+
+    async fn download(&self, path: &Path) -> Result<Vec<u8>> {
+        let mut path = path.to_owned();
+        for _ in 0..16 {
+            let tar = self.get(&path).await?;
+            match archive::first(&tar)? {
+                First::File(content) => return Ok(content),
+                // The engine resolves links in folders, and never beyond the container, but gives a last one as it is.
+                First::Link(target) => path = path.parent().unwrap_or(Path::new("/")).join(target),
+                First::Other => break,
+            }
+        }
+        Err(SandboxError::new(
+            ErrorKind::Input,
+            format!("read {}: it is no file", path.display()),
+        ))
+    }
+
+    async fn spawn(&self, command: &Command) -> Result<Process> {
+        self.exec(command, self.user).await
+    }
+
+    async fn fork(&self) -> Result<Box<dyn Sandbox>> {
+        fork::fork(self).await
+    }
+
+    async fn save(&self, name: &str) -> Result<()> {
+        fork::save(self, name).await
+    }
+
+    async fn health(&self) -> Result<()> {
+        let doing = "ask how the container is";
+        let answer = self.engine.hasty().inspect_container(self.id(), None).await;
+        let state = answer
+            .map_err(|e| explain(doing, e))?
+            .state
+            .unwrap_or_default();
+        if state.running == Some(true) {
+            return Ok(());
+        }
+        let why = match self.disk.why() {
+            Some(why) => format!("it was ended: {why}"),
+            None if state.oom_killed == Some(true) => format!(
+                "it ran out of memory: the limit is {} MiB (limits.memory)",
+                self.spec.limits.memory >> 20
+            ),
+            None => "it was ended".to_owned(),
+        };
+        Err(SandboxError::new(
+            ErrorKind::Dead,
+            format!("{doing}: it does not run any more, {why}"),
+        ))
+    }
+
+    async fn stop(&self) -> Result<()> {
+        self.guard.remove().await
+    }
+}

@@ -1,0 +1,99 @@
+//! The metadata of the code under test, as its build made them.
+
+use regex::Regex;
+use serde::Deserialize;
+
+use super::build_sandbox::BuildSandbox;
+use super::steps::{Steps, text};
+use crate::recipe::normalized_name;
+use crate::sandbox::{Command, Result};
+
+const SCRIPT: &str = include_str!("metadata.py");
+const MARK: &str = "testwright-metadata: ";
+
+#[derive(Debug, Default, PartialEq, Deserialize)]
+pub(super) struct Metadata {
+    /// `None`: the code is not installed in editable mode.
+    pub name: Option<String>,
+    pub extras: Vec<String>,
+    /// `Requires-Dist`.
+    pub requires: Vec<String>,
+}
+
+impl Metadata {
+    pub async fn read(builder: &BuildSandbox, steps: &Steps<'_>) -> Result<Metadata> {
+        let script = builder.tools.join("metadata.py");
+        builder
+            .sandbox
+            .upload(&script, SCRIPT.as_bytes(), 0o644)
+            .await?;
+        let command = Command::new([
+            builder.python.clone(),
+            text(&script),
+            text(&builder.paths.workspace),
+        ]);
+        let printed = steps.run("read the package's metadata", &command).await?;
+        let json = printed.lines().find_map(|line| line.strip_prefix(MARK));
+        Ok(json
+            .and_then(|json| serde_json::from_str(json).ok())
+            .unwrap_or_default())
+    }
+
+    /// What is required without an extra.
+    pub fn base(&self) -> Vec<String> {
+        let plain = |line: &&String| extra_of(line).is_none();
+        self.requires.iter().filter(plain).cloned().collect()
+    }
+
+    /// What these extras require beyond that; the condition on the extra is taken out, others stay.
+    pub fn of_extras(&self, extras: &[String]) -> Vec<String> {
+        let wanted = |line: &&String| {
+            let named = extra_of(line).map(|extra| normalized_name(&extra));
+            named.is_some_and(|named| extras.iter().any(|e| normalized_name(e) == named))
+        };
+        let lines = self.requires.iter().filter(wanted);
+        lines.map(|line| without_extra(line)).collect()
+    }
+}
+
+fn condition() -> Option<Regex> {
+    Regex::new(r#"extra\s*==\s*['"]([^'"]+)['"]"#).ok()
+}
+
+fn extra_of(line: &str) -> Option<String> {
+    Some(condition()?.captures(line)?[1].to_owned())
+}
+
+/// `x>=1; python_version < "3.9" and extra == "test"` → `x>=1; python_version < "3.9" and python_version > "0"`.
+fn without_extra(line: &str) -> String {
+    match condition() {
+        Some(condition) => condition
+            .replace_all(line, "python_version > '0'")
+            .into_owned(),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requirements_by_extra() {
+        let metadata = Metadata {
+            name: Some("x".to_owned()),
+            extras: vec!["test".to_owned()],
+            requires: vec![
+                "a>=1".to_owned(),
+                "b; python_version < '3.9'".to_owned(),
+                "c (>=2) ; (sys_platform == 'linux') and extra == 'Test_All'".to_owned(),
+                "d; extra == \"doc\"".to_owned(),
+            ],
+        };
+        assert_eq!(metadata.base(), ["a>=1", "b; python_version < '3.9'"]);
+        assert_eq!(
+            metadata.of_extras(&["test-all".to_owned()]),
+            ["c (>=2) ; (sys_platform == 'linux') and python_version > '0'"]
+        );
+    }
+}

@@ -1,0 +1,374 @@
+//! What tests say is missing, and the package that has it.
+//!
+//! A package is installed because tests ask for it only where its name is beyond doubt: the repository's own files name
+//! it (then as they bound it), it is a well-known plugin of pytest, or a well-known package whose module has another name.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::smoke_test::{NO_ASYNC_PLUGIN, Report};
+use crate::recipe::normalized_name;
+
+/// Modules that are named otherwise than the package that has them.
+const MODULES: [(&str, &str); 30] = [
+    ("Crypto", "pycryptodome"),
+    ("Cryptodome", "pycryptodomex"),
+    ("MySQLdb", "mysqlclient"),
+    ("OpenSSL", "pyopenssl"),
+    ("PIL", "pillow"),
+    ("attr", "attrs"),
+    ("bs4", "beautifulsoup4"),
+    ("cv2", "opencv-python-headless"),
+    ("dateutil", "python-dateutil"),
+    ("docker", "docker"),
+    ("dotenv", "python-dotenv"),
+    ("flask", "flask"),
+    ("git", "gitpython"),
+    ("importlib_metadata", "importlib-metadata"),
+    ("jwt", "pyjwt"),
+    ("lockfile", "lockfile"),
+    ("magic", "python-magic"),
+    ("mock", "mock"),
+    ("nose", "nose"),
+    ("numpy", "numpy"),
+    ("parameterized", "parameterized"),
+    ("pkg_resources", "setuptools"),
+    ("psycopg2", "psycopg2-binary"),
+    ("requests_mock", "requests-mock"),
+    ("responses", "responses"),
+    ("serial", "pyserial"),
+    ("six", "six"),
+    ("sklearn", "scikit-learn"),
+    ("yaml", "pyyaml"),
+    ("zmq", "pyzmq"),
+];
+
+/// Fixtures, marks, options and settings of pytest, and the plugin that has them.
+const PLUGINS: [(&str, &str); 50] = [
+    ("aiohttp_client", "pytest-aiohttp"),
+    ("aiohttp_server", "pytest-aiohttp"),
+    ("anyio", "anyio"),
+    ("asyncio", "pytest-asyncio"),
+    ("asyncio_default_fixture_loop_scope", "pytest-asyncio"),
+    ("asyncio_mode", "pytest-asyncio"),
+    ("benchmark", "pytest-benchmark"),
+    ("caplog_at_level", "pytest-catchlog"),
+    ("check", "pytest-check"),
+    ("cov", "pytest-cov"),
+    ("cov-report", "pytest-cov"),
+    ("datadir", "pytest-datadir"),
+    ("dist", "pytest-xdist"),
+    ("django_db", "pytest-django"),
+    ("DJANGO_SETTINGS_MODULE", "pytest-django"),
+    ("doctest-plus", "pytest-doctestplus"),
+    ("event_loop", "pytest-asyncio"),
+    ("faker", "faker"),
+    ("fake_process", "pytest-subprocess"),
+    ("flaky", "pytest-rerunfailures"),
+    ("forked", "pytest-forked"),
+    ("freezer", "pytest-freezer"),
+    ("freeze_time", "pytest-freezer"),
+    ("fs", "pyfakefs"),
+    ("httpbin", "pytest-httpbin"),
+    ("httpserver", "pytest-httpserver"),
+    ("httpx_mock", "pytest-httpx"),
+    ("lazy_fixture", "pytest-lazy-fixture"),
+    ("mocker", "pytest-mock"),
+    ("mpl", "pytest-mpl"),
+    ("n", "pytest-xdist"),
+    ("numprocesses", "pytest-xdist"),
+    ("order", "pytest-order"),
+    ("postgresql", "pytest-postgresql"),
+    ("random-order", "pytest-random-order"),
+    ("recording", "pytest-recording"),
+    ("requests_mock", "requests-mock"),
+    ("reruns", "pytest-rerunfailures"),
+    ("respx_mock", "respx"),
+    ("session_mocker", "pytest-mock"),
+    ("snapshot", "syrupy"),
+    ("sphinx", "sphinx"),
+    ("strict-markers", "pytest"),
+    ("subprocess", "pytest-subprocess"),
+    ("subtests", "pytest-subtests"),
+    ("timeout", "pytest-timeout"),
+    ("trio", "pytest-trio"),
+    ("twisted", "pytest-twisted"),
+    ("vcr", "pytest-recording"),
+    ("xdist_group", "pytest-xdist"),
+];
+
+/// What runs async tests, the most usual last.
+const ASYNC: [&str; 5] = [
+    "pytest-trio",
+    "pytest-twisted",
+    "pytest-tornasync",
+    "pytest-aiohttp",
+    "pytest-asyncio",
+];
+
+/// A package that tests ask for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Missing {
+    /// Its normalised name.
+    pub package: String,
+    /// As pip takes it.
+    pub requirement: String,
+    /// The first file or test that asks for it.
+    pub asked_by: String,
+}
+
+/// The packages that complaints of a report ask for, each once. `named` holds the requirements that the repository's
+/// files name, by normalised name; `own` tells modules of the repository.
+pub(super) fn find(
+    report: &Report,
+    named: &BTreeMap<String, String>,
+    own: &dyn Fn(&str) -> bool,
+) -> Vec<Missing> {
+    let mut all: BTreeMap<String, Missing> = BTreeMap::new();
+    for (fixture, file) in &report.uses {
+        let Some(package) = plugin(fixture) else {
+            continue;
+        };
+        // Other fixtures of such names may be the repository's own.
+        if fixture == "mocker" || named.contains_key(&package) {
+            let requirement = named.get(&package).cloned();
+            all.insert(
+                package.clone(),
+                Missing {
+                    requirement: requirement.unwrap_or_else(|| package.clone()),
+                    package,
+                    asked_by: file.clone(),
+                },
+            );
+        }
+    }
+    let printed = report.printed_lines();
+    // Without a single file there is only what pytest printed: a refused option, a broken conftest.
+    let whole = report
+        .collected
+        .is_empty()
+        .then_some(("pytest", printed.text.as_str()));
+    for (asked_by, text) in report.complaints().chain(whole) {
+        for package in packages(text, named, own) {
+            let requirement = named.get(&package).cloned();
+            let requirement = requirement.unwrap_or_else(|| package.clone());
+            let asked_by = asked_by.to_owned();
+            all.entry(package.clone()).or_insert(Missing {
+                package,
+                requirement,
+                asked_by,
+            });
+        }
+    }
+    all.into_values().collect()
+}
+
+/// Names that are looked for among the arguments of tests.
+pub(super) fn fixtures() -> Vec<&'static str> {
+    PLUGINS.iter().map(|(sign, _)| *sign).collect()
+}
+
+fn plugin(sign: &str) -> Option<String> {
+    let known = PLUGINS.iter().find(|(known, _)| *known == sign);
+    known.map(|(_, plugin)| (*plugin).to_owned())
+}
+
+static MODULE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"No module named '?([A-Za-z_]\w*)((?:\.\w+)*)'?").ok());
+static ADVICE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r#"pip3? install [`'"]?([A-Za-z][\w.-]*)(?:\[([\w,.-]+)\])?"#).ok()
+});
+static FIXTURE: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"fixture '(\w+)' not found").ok());
+static MARK: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"'(\w+)' not found in `markers`").ok());
+static OPTIONS: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"unrecognized arguments: (.+)").ok());
+static SETTING: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"Unknown config (?:ini key|option): (\w+)").ok());
+static REQUIRED: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"Missing required plugins: (.+)").ok());
+
+fn captured<'t>(pattern: &LazyLock<Option<Regex>>, text: &'t str) -> Vec<&'t str> {
+    let captures = pattern.as_ref().map(|pattern| pattern.captures_iter(text));
+    captures
+        .into_iter()
+        .flatten()
+        .filter_map(|c| Some(c.get(1)?.as_str()))
+        .collect()
+}
+
+/// Normalised names.
+fn packages(
+    text: &str,
+    named: &BTreeMap<String, String>,
+    own: &dyn Fn(&str) -> bool,
+) -> BTreeSet<String> {
+    let mut packages = BTreeSet::new();
+    for module in captured(&MODULE, text) {
+        let listed = MODULES.iter().find(|(known, _)| *known == module);
+        let package = match listed {
+            Some((_, package)) => (*package).to_owned(),
+            None => normalized_name(module),
+        };
+        let plugin = module.starts_with("pytest_");
+        if !own(module) && (listed.is_some() || plugin || named.contains_key(&package)) {
+            packages.insert(package);
+        } else if let Some(package) = alternative(module, named).filter(|_| !own(module)) {
+            packages.insert(package);
+        }
+    }
+    for advised in captured(&ADVICE, text) {
+        let package = normalized_name(advised);
+        // The advice of a library is about packages that it knows; `pip install` in prose is not.
+        if named.contains_key(&package)
+            || text.contains("ModuleNotFoundError")
+            || text.contains("ImportError")
+            || text.contains("RuntimeError")
+        {
+            packages.insert(package);
+        }
+    }
+    let words = captured(&FIXTURE, text)
+        .into_iter()
+        .chain(captured(&MARK, text));
+    packages.extend(words.chain(captured(&SETTING, text)).filter_map(plugin));
+    for options in captured(&OPTIONS, text) {
+        let options = options.split_whitespace().filter(|o| o.starts_with('-'));
+        let names = options.filter_map(|o| o.trim_start_matches('-').split('=').next());
+        packages.extend(names.filter_map(plugin));
+    }
+    for required in captured(&REQUIRED, text) {
+        packages.extend(required.split(',').map(|r| normalized_name(r.trim())));
+    }
+    let unsupported =
+        text.contains("async def function") && text.contains("not natively supported");
+    if unsupported || text.contains(NO_ASYNC_PLUGIN) {
+        let chosen = ASYNC.iter().find(|plugin| named.contains_key(**plugin));
+        packages.insert((*chosen.unwrap_or(&"pytest-asyncio")).to_owned());
+    }
+    packages
+}
+
+/// A package that the repository names and that is usually called like the module with something before or after it.
+fn alternative(module: &str, named: &BTreeMap<String, String>) -> Option<String> {
+    let module = normalized_name(module);
+    [
+        format!("python-{module}"),
+        format!("py{module}"),
+        format!("{module}-python"),
+        format!("pytest-{module}"),
+    ]
+    .into_iter()
+    .find(|package| named.contains_key(package))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::smoke_test::Broken;
+    use crate::environment::steps::StepOutput;
+
+    fn asked(text: &str, named: &[(&str, &str)]) -> Vec<String> {
+        let report = Report {
+            broken: vec![Broken {
+                file: "tests/test_a.py".to_owned(),
+                text: text.to_owned(),
+            }],
+            ..Report::default()
+        };
+        let named = named
+            .iter()
+            .map(|(n, r)| ((*n).to_owned(), (*r).to_owned()));
+        let missing = find(&report, &named.collect(), &|module| module == "mine");
+        missing.into_iter().map(|m| m.requirement).collect()
+    }
+
+    #[test]
+    fn what_is_missing_is_found_in_what_tests_say() {
+        let trio = [("trio", "trio>=0.20")];
+        let none: [&str; 0] = [];
+        assert_eq!(
+            asked("E   ModuleNotFoundError: No module named 'trio'", &trio),
+            ["trio>=0.20"]
+        );
+        assert_eq!(asked("ImportError: No module named yaml", &[]), ["pyyaml"]);
+        // Anybody can give a package the name of somebody's module.
+        assert_eq!(
+            asked(
+                "E   ModuleNotFoundError: No module named 'internal_tools'",
+                &[]
+            ),
+            none
+        );
+        assert_eq!(
+            asked("No module named 'mine.more'", &[("mine", "mine")]),
+            none
+        );
+        assert_eq!(
+            asked(
+                "RuntimeError: The testclient requires the httpx package.\nYou can install this with:\n    $ pip install httpx\n",
+                &[]
+            ),
+            ["httpx"]
+        );
+        assert_eq!(asked("Please read: `pip install` things", &[]), none);
+        assert_eq!(asked("fixture 'mocker' not found", &[]), ["pytest-mock"]);
+        assert_eq!(asked("fixture 'client' not found", &[]), none);
+        assert_eq!(
+            asked("'asyncio' not found in `markers` configuration option", &[]),
+            ["pytest-asyncio"]
+        );
+        assert_eq!(
+            asked(
+                "error: unrecognized arguments: --cov=x --timeout=3 tests",
+                &[("pytest-cov", "pytest-cov==2")]
+            ),
+            ["pytest-cov==2", "pytest-timeout"]
+        );
+        assert_eq!(
+            asked(
+                "async def functions are not natively supported.\nYou need to install a suitable plugin",
+                &[("pytest-twisted", "pytest-twisted")]
+            ),
+            ["pytest-twisted"]
+        );
+        assert_eq!(
+            asked("async def functions are not natively supported.", &[]),
+            ["pytest-asyncio"]
+        );
+    }
+
+    #[test]
+    fn fixtures_count_in_files_that_were_not_run() {
+        let uses = [("mocker", "a.py"), ("snapshot", "b.py"), ("fs", "c.py")];
+        let report = Report {
+            collected: [("d.py".to_owned(), 1)].into(),
+            uses: uses.map(|(f, p)| (f.to_owned(), p.to_owned())).into(),
+            ..Report::default()
+        };
+        let named = [("syrupy".to_owned(), "syrupy<5".to_owned())].into();
+        let missing = find(&report, &named, &|_| false);
+        let missing: Vec<_> = missing
+            .iter()
+            .map(|m| (&*m.requirement, &*m.asked_by))
+            .collect();
+        assert_eq!(missing, [("pytest-mock", "a.py"), ("syrupy<5", "b.py")]);
+    }
+
+    #[test]
+    fn a_refused_option_is_all_that_is_printed() {
+        let report = Report {
+            printed: StepOutput {
+                code: 4,
+                text: "usage: pytest\nerror: unrecognized arguments: --benchmark".to_owned(),
+            },
+            ..Report::default()
+        };
+        let missing = find(&report, &BTreeMap::new(), &|_| false);
+        assert_eq!(missing[0].requirement, "pytest-benchmark");
+        assert_eq!(missing[0].asked_by, "pytest");
+    }
+}

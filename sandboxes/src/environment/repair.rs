@@ -1,0 +1,85 @@
+//! Installs what tests said is missing into an environment that is already saved.
+
+use std::collections::BTreeSet;
+
+use super::Environment;
+use super::build::Build;
+use super::build_sandbox::BuildSandbox;
+use super::missing::{self, Missing};
+use super::smoke_test::Report;
+use crate::recipe::{self, normalized_name};
+use crate::repository::Tree;
+use crate::sandbox::{Result, SandboxSource};
+
+impl Build<'_> {
+    /// What a report asks for, is not among the `packages` and was not `tried` before; from now on it was.
+    pub(super) fn missing(
+        &self,
+        report: &Report,
+        packages: &[String],
+        tree: &Tree,
+        tried: &mut BTreeSet<String>,
+    ) -> Result<Vec<Missing>> {
+        let named = recipe::named_requirements(tree)?;
+        let own = |module: &str| {
+            ["", "src/", "lib/"].iter().any(|folder| {
+                tree.has_folder(&format!("{folder}{module}"))
+                    || tree.contains(&format!("{folder}{module}.py"))
+            })
+        };
+        let mut missing = missing::find(report, &named, &own);
+        // Never a published copy of the code under test.
+        let itself = recipe::distribution_name(tree)?.map(|name| normalized_name(&name));
+        missing.retain(|missing| Some(&missing.package) != itself.as_ref());
+        missing.retain(|missing| {
+            let there = packages.iter().filter_map(|line| line.split("==").next());
+            !there
+                .map(normalized_name)
+                .any(|name| name == missing.package)
+        });
+        missing.retain(|missing| tried.insert(missing.requirement.clone()));
+        Ok(missing)
+    }
+
+    /// Returns the bytes that it added. What cannot be installed is noted: whoever asked for it says so when it runs.
+    pub(super) async fn install_missing(
+        &self,
+        environment: &mut Environment,
+        missing: &[Missing],
+    ) -> Result<u64> {
+        let builder = self
+            .build_sandbox(SandboxSource::Saved(environment.saved.clone()))
+            .await?;
+        let done = self.install_each(&builder, environment, missing).await;
+        self.finish(builder, done, &environment.saved).await?;
+        self.backend.saved_bytes(&environment.saved).await
+    }
+
+    async fn install_each(
+        &self,
+        builder: &BuildSandbox,
+        environment: &mut Environment,
+        missing: &[Missing],
+    ) -> Result<()> {
+        let steps = self.steps(builder);
+        for Missing {
+            requirement,
+            asked_by,
+            ..
+        } in missing
+        {
+            let install = self
+                .install(builder, std::slice::from_ref(requirement))
+                .await?;
+            let installed = steps
+                .attempt(&format!("install {requirement}"), &install)
+                .await?;
+            environment.notes.push(match installed.code {
+                0 => format!("installed {requirement}: {asked_by} does not work without it"),
+                _ => format!("{asked_by} asks for {requirement}, which cannot be installed"),
+            });
+        }
+        environment.packages = builder.packages().await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+"""Collects test files and runs some of their tests; every line of what it finds is marked, and is JSON.
+
+    python smoke_test.py REQUEST.json
+
+The request: `files` to collect (none: what pytest's configuration says), further `options`, and which tests are run:
+`per_file` of each file, or `sample` of all, drawn by `seed`. It ends after `seconds`; a test that takes longer than
+`test_seconds` fails. Of `fixtures`, those are told that tests in the files `scanned` take. Runs on every Python since 3.6, with every pytest since 3.
+"""
+
+import hashlib
+import importlib.util
+import inspect
+import json
+import os
+import re
+import signal
+import sys
+import tempfile
+import time
+
+with open(sys.argv[1], encoding="utf-8") as file:
+    request = json.load(file)
+# Tests take the place of standard output; what is found goes around that.
+found = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
+
+
+def tell(**what):
+    found.write("\ntestwright-smoke-test: " + json.dumps(what) + "\n")
+    found.flush()
+
+
+def end(text, length=2000):
+    text = str(text)
+    return text if len(text) <= length else text[-length:]
+
+
+def scan(fixtures, paths):
+    """The first file whose tests take a fixture, by fixture."""
+    uses = {}
+    for path in paths:
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                text = file.read()
+        except OSError:
+            continue
+        for arguments in re.findall(r"def test\w*\(([^)]*)\)", text):
+            for name in set(re.findall(r"\w+", arguments)) & fixtures:
+                uses.setdefault(name, path)
+    return uses
+
+
+class OutOfTime(Exception):
+    pass
+
+
+class Watcher:
+    def __init__(self):
+        self.worst = {}
+        self.texts = {}
+        self.session = None
+        self.until = time.time() + request.get("seconds", float("inf"))
+
+    def pytest_collectreport(self, report):
+        if report.failed:
+            tell(broken=report.nodeid, text=end(report.longrepr))
+
+    def choose(self, items):
+        files = {}
+        for item in items:
+            files.setdefault(item.nodeid.split("::")[0], []).append(item)
+        tell(collected={name: len(tests) for name, tests in files.items()})
+        if request.get("sample") is not None:
+            seed = str(request.get("seed", 0))
+
+            def drawn(item):
+                return hashlib.sha256((seed + item.nodeid).encode("utf-8", "replace")).digest()
+
+            chosen = set(map(id, sorted(items, key=drawn)[: request["sample"]]))
+            return [item for item in items if id(item) in chosen]
+        chosen = []
+        for tests in files.values():
+            # What a plugin has to run is tried first.
+            tests.sort(key=lambda item: not inspect.iscoroutinefunction(getattr(item, "obj", None)))
+            chosen += tests[: request["per_file"]]
+        return chosen
+
+    def pytest_runtest_logreport(self, report):
+        worst = self.worst.get(report.nodeid, "passed")
+        if report.failed:
+            worst = "failed" if report.when == "call" else "error"
+            self.texts.setdefault(report.nodeid, end(report.longrepr))
+        elif report.skipped and worst == "passed":
+            worst = "xfailed" if hasattr(report, "wasxfail") else "skipped"
+            text = report.longrepr
+            self.texts.setdefault(report.nodeid, end(text[-1] if isinstance(text, tuple) else text))
+        self.worst[report.nodeid] = worst
+        if report.when == "teardown":
+            tell(test=report.nodeid, outcome=worst, text=self.texts.get(report.nodeid, ""))
+            if time.time() > self.until and not self.session.shouldstop:
+                tell(stopped=request["seconds"])
+                self.session.shouldstop = "the time is over"
+
+
+if request.get("scanned"):
+    tell(uses=scan(set(request["fixtures"]), request["scanned"]))
+try:
+    import pytest
+except ImportError as error:
+    sys.exit("pytest cannot be imported: %s" % error)
+
+trylast = pytest.hookimpl(trylast=True)
+wrapper = pytest.hookimpl(hookwrapper=True)
+
+
+@trylast
+def pytest_collection_modifyitems(self, session, config, items):
+    self.session = session
+    items[:] = self.choose(items)
+
+
+def ends(number, frame):
+    raise OutOfTime("the test did not end within %d s" % request["test_seconds"])
+
+
+def stops(number, frame):
+    tell(stopped=request["seconds"])
+    raise KeyboardInterrupt
+
+
+@wrapper
+def pytest_runtest_call(self, item):
+    if "test_seconds" not in request:
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, ends)
+    signal.alarm(request["test_seconds"])
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+Watcher.pytest_collection_modifyitems = pytest_collection_modifyitems
+Watcher.pytest_runtest_call = pytest_runtest_call
+
+# Before pytest 3.3, -o took every word up to the next option. Without a cache, pytest 4 does not come to its end.
+options = ["-o", "cache_dir=" + tempfile.mkdtemp(prefix="testwright-cache-"), "-q"] + request.get("options", [])
+options += ["--continue-on-collection-errors", "--tb=short", "--maxfail=1000000"]
+if importlib.util.find_spec("xdist"):
+    options += ["-n", "0"]
+if importlib.util.find_spec("pytest_cov"):
+    options += ["--no-cov"]
+# As with `python -m pytest`.
+sys.path[0] = os.getcwd()
+if "seconds" in request and "test_seconds" not in request:
+    signal.signal(signal.SIGALRM, stops)
+    signal.alarm(request["seconds"])
+code = pytest.main(options + request["files"], plugins=[Watcher()])
+signal.alarm(0)
+tell(ended=int(code))
+# Threads that tests left running are not waited for.
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(int(code))

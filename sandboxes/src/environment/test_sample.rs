@@ -1,0 +1,156 @@
+//! How good is an environment? All tests of the repository are collected, and a sample of them is run as tools run them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::log::Log;
+use super::smoke_test::{self, Request, Test};
+use super::steps::Steps;
+use super::{BuildSettings, Environment, Progress};
+use crate::recipe;
+use crate::repository::Source;
+use crate::sandbox::{Backend, Limits, Result, SandboxSource, Spec};
+
+const STEP: &str = "run a sample of the tests";
+
+/// Which tests, and for how long.
+#[derive(Debug, Clone)]
+pub struct SampleSettings {
+    /// At most so many tests.
+    pub tests: usize,
+    /// Another seed draws others; the same draws the same on every machine.
+    pub seed: u64,
+    /// Seconds that one test may take.
+    pub test_seconds: u64,
+    /// No test begins after so many seconds.
+    pub seconds: u64,
+    pub limits: Limits,
+}
+
+/// What became of a sample.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TestSample {
+    /// Tests that pytest collects.
+    pub collected: u64,
+    /// Files in which they are.
+    pub files: usize,
+    /// Files, or folders, that cannot be collected, and why.
+    pub broken: Vec<(String, String)>,
+    /// Those of the sample that were run, in the order of the run.
+    pub tests: Vec<Test>,
+    /// Why not all of the sample were run.
+    pub cut_short: Option<String>,
+}
+
+impl TestSample {
+    /// How many ended so: `passed`, `failed`, `error`, `skipped` or `xfailed`.
+    pub fn count(&self, outcome: &str) -> usize {
+        let of_it = |test: &&Test| test.outcome == outcome;
+        self.tests.iter().filter(of_it).count()
+    }
+}
+
+/// Error of kind `Build` where pytest does not come to an end in time; `None` where the tests are not run by pytest.
+pub async fn sample_tests(
+    backend: &dyn Backend,
+    environment: &Environment,
+    source: &Source,
+    build: &BuildSettings,
+    settings: &SampleSettings,
+    progress: Progress<'_>,
+) -> Result<Option<TestSample>> {
+    if environment.recipe.runner.kind != "pytest" {
+        return Ok(None);
+    }
+    let name = format!("{}-tests.log", environment.saved);
+    let log = Log::create(build.cache.join("logs").join(name), Vec::new())?;
+    let spec = Spec {
+        start: SandboxSource::Saved(environment.saved.clone()),
+        network: false,
+        host_port: None,
+        root: false,
+        limits: settings.limits.clone(),
+        env: environment.env.clone(),
+        mounts: Vec::new(),
+        purpose: "sample".to_owned(),
+    };
+    let sandbox = backend.start(&spec).await?;
+    let steps = Steps {
+        sandbox: sandbox.as_ref(),
+        log: &log,
+        progress,
+        env: environment.env.clone(),
+        deadline: Duration::from_secs(settings.seconds + settings.test_seconds + 300),
+        egress: None,
+    };
+    let done = run(&steps, environment, source, settings).await;
+    let stopped = sandbox.stop().await;
+    let done = done?;
+    stopped?;
+    Ok(Some(done))
+}
+
+async fn run(
+    steps: &Steps<'_>,
+    environment: &Environment,
+    source: &Source,
+    settings: &SampleSettings,
+) -> Result<TestSample> {
+    environment.start_services(steps.sandbox, &[]).await?;
+    let python = environment.python_in(&steps.sandbox.info().paths);
+    let request = Request {
+        options: environment.recipe.runner.options.clone(),
+        sample: Some(settings.tests),
+        seed: settings.seed,
+        seconds: Some(settings.seconds),
+        test_seconds: Some(settings.test_seconds),
+        ..Request::default()
+    };
+    let python = python.to_string_lossy();
+    let mut report = smoke_test::run(steps, STEP, &python, &request).await?;
+    if report.collected.is_empty()
+        && let Some(folder) = fullest_folder(source)?
+    {
+        // One file can keep pytest from collecting any other.
+        let step = format!("{STEP} in {folder}");
+        let files = vec![folder];
+        let request = Request { files, ..request };
+        report = smoke_test::run(steps, &step, &python, &request).await?;
+    }
+    let code = report.printed.code;
+    let cut_short = match (report.stopped, report.ended) {
+        (true, _) => Some(format!("{} s were over", settings.seconds)),
+        (false, false) => {
+            let printed = report.printed_lines();
+            let last = printed.text.lines().rfind(|line| !line.trim().is_empty());
+            let last = last.unwrap_or_default();
+            Some(format!("pytest ended with exit code {code}: {last}"))
+        }
+        (false, true) => None,
+    };
+    let broken = report.broken.iter();
+    Ok(TestSample {
+        collected: report.collected.values().sum(),
+        files: report.collected.len(),
+        broken: broken
+            .map(|b| (b.file.clone(), smoke_test::reason(&b.text)))
+            .collect(),
+        tests: report.tests,
+        cut_short,
+    })
+}
+
+/// The folder, at most two levels down, below which most test files are.
+fn fullest_folder(source: &Source) -> Result<Option<String>> {
+    let mut folders: BTreeMap<String, usize> = BTreeMap::new();
+    for file in recipe::test_files(&source.tree()?)? {
+        let mut parts: Vec<&str> = file.split('/').take(3).collect();
+        parts.pop();
+        *folders.entry(parts.join("/")).or_default() += 1;
+    }
+    folders.remove("");
+    let fullest = folders.into_iter().max_by_key(|(_, files)| *files);
+    Ok(fullest.map(|(folder, _)| folder))
+}

@@ -1,0 +1,37 @@
+//! Files that tests need and that everybody makes from a template in the repository: `secrets.py` from `secrets.py-dist`.
+
+use crate::repository::Tree;
+
+const ENDINGS: [&str; 8] = [
+    "-dist",
+    ".dist",
+    "-example",
+    ".example",
+    "-sample",
+    ".sample",
+    "-template",
+    ".template",
+];
+
+/// Commands that make what is not there, for templates beside tests.
+pub(super) fn copies(tree: &Tree) -> Vec<String> {
+    let copy = |path: &str| {
+        let target = ENDINGS
+            .iter()
+            .find_map(|ending| path.strip_suffix(ending))?;
+        let beside_tests = path
+            .split('/')
+            .rev()
+            .skip(1)
+            .any(|f| f == "test" || f == "tests");
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+        let kind = [".py", ".cfg", ".ini", ".json", ".toml", ".yml", ".yaml"];
+        (beside_tests
+            && kind.iter().any(|kind| target.ends_with(kind))
+            && path.chars().all(plain)
+            && !path.starts_with('-')
+            && !tree.contains(target))
+        .then(|| format!("cp {path} {target}"))
+    };
+    tree.paths().filter_map(copy).collect()
+}

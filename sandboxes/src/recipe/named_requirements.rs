@@ -1,0 +1,199 @@
+//! Every package that a repository's files name anywhere, with the bounds that they set: for what turns out to be missing
+//! when tests run. What is installed to begin with, [`super::detect`] decides.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use toml::Value;
+
+use super::MOST_BYTES;
+use super::detect::package_name;
+use super::ini::Ini;
+use super::setup_py;
+use crate::repository::Tree;
+use crate::sandbox::Result;
+
+/// Requirements by the normalised name of their package. The first that names it counts, so the files come in the order in
+/// which they are to be believed.
+pub(crate) fn named_requirements(tree: &Tree) -> Result<BTreeMap<String, String>> {
+    let mut all = Named::default();
+    let text = |path: &str| match tree.is_larger(path, MOST_BYTES) {
+        true => Ok(None),
+        false => tree.text(path),
+    };
+    let mut paths: Vec<&str> = tree
+        .paths()
+        .filter(|path| path.matches('/').count() < 7)
+        .collect();
+    paths.sort_by_key(|path| path.len());
+    for path in paths.iter().filter(|path| is_requirements_file(path)) {
+        for line in text(path)?.unwrap_or_default().lines() {
+            all.add(line);
+        }
+    }
+    for (path, below) in [("pyproject.toml", false), ("Pipfile", true)] {
+        let table: toml::Table = text(path)?.unwrap_or_default().parse().unwrap_or_default();
+        all.toml(&Value::Table(table), below);
+    }
+    let setup_cfg = Ini::parse(&text("setup.cfg")?.unwrap_or_default());
+    for key in ["install_requires", "tests_require"] {
+        setup_cfg
+            .list("options", key)
+            .iter()
+            .for_each(|line| all.add(line));
+    }
+    let extras = "options.extras_require";
+    for key in setup_cfg.keys(extras) {
+        setup_cfg
+            .list(extras, key)
+            .iter()
+            .for_each(|line| all.add(line));
+    }
+    let setup_py = text("setup.py")?.unwrap_or_default();
+    for name in ["install_requires", "tests_require", "extras_require"] {
+        match setup_py::literal(&setup_py, name) {
+            Some(setup_py::Literal::Dict(table)) => table
+                .values()
+                .flat_map(setup_py::Literal::texts)
+                .for_each(|line| all.add(&line)),
+            Some(literal) => literal.texts().iter().for_each(|line| all.add(line)),
+            None => {}
+        }
+    }
+    let tox = Ini::parse(&text("tox.ini")?.unwrap_or_default());
+    for section in tox.sections() {
+        for line in tox.list(section, "deps") {
+            all.add(without_factor(&line));
+        }
+    }
+    for path in paths.iter().filter(|path| installs(path)) {
+        let text = text(path)?.unwrap_or_default();
+        let commands = INSTALL.as_ref().map(|pattern| pattern.captures_iter(&text));
+        for command in commands.into_iter().flatten() {
+            let words = command[1].split(|c: char| c.is_whitespace() || ",()\"'".contains(c));
+            words.for_each(|word| all.add(word));
+        }
+    }
+    for path in paths.iter().filter(|path| is_conda_file(path)) {
+        for line in text(path)?.unwrap_or_default().lines() {
+            if let Some(item) = line.trim().strip_prefix("- ") {
+                // Its bounds are in other words than pip's.
+                all.add(&package_name(item));
+            }
+        }
+    }
+    Ok(all.0)
+}
+
+static INSTALL: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"(?:pip3?|session|uv pip)[ .]install\b([^\n;&|]*)").ok());
+
+fn is_requirements_file(path: &str) -> bool {
+    let lower = path.to_lowercase();
+    (lower.ends_with(".txt") || lower.ends_with(".in")) && lower.contains("require")
+}
+
+fn installs(path: &str) -> bool {
+    let known = [
+        "noxfile.py",
+        ".travis.yml",
+        ".circleci/config.yml",
+        "azure-pipelines.yml",
+        "appveyor.yml",
+        "Makefile",
+    ];
+    path.starts_with(".github/") && path.ends_with("ml") || known.contains(&path)
+}
+
+fn is_conda_file(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.starts_with("environment") && (name.ends_with(".yml") || name.ends_with(".yaml"))
+}
+
+/// `py38,py39: mock` → `mock`.
+fn without_factor(line: &str) -> &str {
+    match line.split_once(':') {
+        Some((factor, rest)) if !factor.contains(['>', '=', '<', '@']) => rest.trim(),
+        _ => line,
+    }
+}
+
+#[derive(Default)]
+struct Named(BTreeMap<String, String>);
+
+impl Named {
+    fn add(&mut self, line: &str) {
+        let line = line.split(" #").next().unwrap_or(line);
+        let line = line.split(';').next().unwrap_or(line).trim();
+        let Some(found) = REQUIREMENT
+            .as_ref()
+            .and_then(|pattern| pattern.captures(line))
+        else {
+            return;
+        };
+        let bounds = found.get(3).map_or("", |bounds| bounds.as_str());
+        let extras = found.get(2).map_or("", |extras| extras.as_str());
+        let requirement = format!("{}{extras}{bounds}", &found[1]);
+        self.0.entry(package_name(&found[1])).or_insert(requirement);
+    }
+
+    /// `dependencies`, `optional-dependencies`, `dependency-groups`, Poetry's, Hatch's and PDM's tables: whatever is a text
+    /// somewhere below a key of such a name.
+    fn toml(&mut self, value: &Value, below: bool) {
+        match value {
+            Value::String(text) if below => self.add(text),
+            Value::Array(items) => items.iter().for_each(|item| self.toml(item, below)),
+            Value::Table(table) => {
+                for (key, value) in table {
+                    let below = below || key.contains("dependenc") || key == "requires";
+                    // Poetry: `name = "^1.2"`.
+                    if below && !matches!(value, Value::Array(_)) {
+                        self.add(key);
+                    }
+                    if !matches!(value, Value::String(_)) {
+                        self.toml(value, below);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+static REQUIREMENT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"^([A-Za-z][A-Za-z0-9._-]*[A-Za-z0-9]|[A-Za-z])\s*(\[[\w, .-]*\])?\s*\(?((?:\s*,?\s*(?:[<>=!~]=?=?)\s*[\w.*+!-]+)*)\)?$",
+    )
+    .ok()
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_name_a_package() {
+        let mut all = Named::default();
+        for line in [
+            "trio>=0.20  # for tests",
+            "PyYAML ; python_version < '3.8'",
+            "pytest_httpbin[x] >= 1, < 3",
+            "-r other.txt",
+            "git+https://example.org/x.git",
+            "two words",
+            "",
+        ] {
+            all.add(line);
+        }
+        let expected = [
+            ("pytest-httpbin", "pytest_httpbin[x]>= 1, < 3"),
+            ("pyyaml", "PyYAML"),
+            ("trio", "trio>=0.20"),
+        ];
+        let expected = expected.map(|(name, line)| (name.to_owned(), line.to_owned()));
+        assert_eq!(all.0.into_iter().collect::<Vec<_>>(), expected);
+        assert_eq!(without_factor("py38,py39: mock"), "mock");
+        assert_eq!(without_factor("mock>=1:2"), "mock>=1:2");
+    }
+}

@@ -1,0 +1,55 @@
+//! What a revision names.
+
+use super::git::Git;
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::Result;
+
+/// The commit that a revision names; branches of the remote count too.
+pub(super) fn resolve(git: &Git, revision: &str) -> Result<Option<String>> {
+    for name in [revision.to_owned(), format!("origin/{revision}")] {
+        let spec = format!("{name}^{{commit}}");
+        if let Some(commit) = git.line(["rev-parse", "--verify", "--quiet", &spec])? {
+            return Ok(Some(commit));
+        }
+    }
+    Ok(None)
+}
+
+/// The error for a revision that is not there, with the nearest names.
+pub(super) fn unknown_revision(git: &Git, revision: &str) -> SandboxError {
+    let error = SandboxError::new(
+        ErrorKind::Input,
+        format!("there is no revision `{revision}` in the repository"),
+    );
+    let Ok(refs) = git.run([
+        "for-each-ref",
+        "--format=%(refname:short)",
+        "refs/heads",
+        "refs/tags",
+        "refs/remotes",
+    ]) else {
+        return error;
+    };
+    let refs = String::from_utf8_lossy(&refs);
+    let mut near: Vec<_> = refs
+        .lines()
+        .map(|name| {
+            (
+                strsim::jaro_winkler(name.trim_start_matches("origin/"), revision),
+                name,
+            )
+        })
+        .filter(|(likeness, _)| *likeness > 0.7)
+        .collect();
+    near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
+    let near: Vec<_> = near
+        .into_iter()
+        .take(3)
+        .map(|(_, name)| format!("`{name}`"))
+        .collect();
+    if near.is_empty() {
+        error.hint("give a full commit hash, a branch or a tag")
+    } else {
+        error.hint(format!("the nearest names are {}", near.join(", ")))
+    }
+}

@@ -1,0 +1,111 @@
+//! What the battery is run on. A backend's own test file says how to get one ([`Subject`]); here it costs a line.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+#[cfg(target_os = "linux")]
+use testwright_sandboxes::local::Isolation;
+use testwright_sandboxes::{Backend, SandboxSource};
+
+use super::{Ground, hold, host_to_be_killed, processes_end_with_a_killed_host};
+use crate::docker::EngineSubject;
+#[cfg(target_os = "linux")]
+use crate::local::LocalSubject;
+
+/// A backend that is held to its promises.
+#[async_trait]
+pub trait Subject: Sync {
+    /// The backend, which keeps what it needs in this folder; `None` where this machine cannot have it, which is said.
+    async fn backend(&self, cache: &Path) -> Option<Arc<dyn Backend>>;
+
+    /// A bare start.
+    fn start(&self) -> SandboxSource;
+
+    /// Checks that it cannot pass by its nature.
+    fn without(&self) -> &'static [&'static str] {
+        &[]
+    }
+}
+
+/// Makes the tests of each subject, in a module of that name: they run at the same time, and Docker's are known by it.
+macro_rules! subjects {
+    ($($(#[$attribute:meta])* $name:ident: $subject:expr,)*) => {
+        $($(#[$attribute])* mod $name {
+            use super::*;
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn keeps_the_promises() {
+                super::keeps_the_promises(&$subject, stringify!($name)).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn processes_end_with_a_killed_host() {
+                super::processes_end(&$subject, stringify!($name)).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread")]
+            async fn host_that_is_killed() {
+                super::be_killed(&$subject).await;
+            }
+        })*
+    };
+}
+
+subjects! {
+    #[cfg(target_os = "linux")]
+    namespaces: LocalSubject(Isolation::Namespaces),
+    #[cfg(target_os = "linux")]
+    landlock: LocalSubject(Isolation::Landlock),
+    docker_engine: EngineSubject,
+}
+
+async fn keeps_the_promises(subject: &dyn Subject, name: &str) {
+    let cache = tempfile::tempdir().unwrap();
+    let Some(backend) = subject.backend(cache.path()).await else {
+        return;
+    };
+    let ground = Ground {
+        backend: backend.as_ref(),
+        start: &subject.start(),
+        without: subject.without(),
+        killed_host: Some(&|| killed_host(name, cache.path())),
+    };
+    hold(ground).await;
+}
+
+async fn processes_end(subject: &dyn Subject, name: &str) {
+    let cache = tempfile::tempdir_in("/var/tmp").unwrap();
+    if subject.backend(cache.path()).await.is_some() {
+        processes_end_with_a_killed_host(killed_host(name, cache.path())).await;
+    }
+}
+
+const CACHE: &str = "TESTWRIGHT_CHECK_CACHE";
+
+/// This program again, as a host that starts sandboxes of this subject and is killed.
+pub fn killed_host(name: &str, cache: &Path) -> Command {
+    let (_, module) = module_path!().split_once("::").unwrap();
+    let test = format!("{module}::{name}::host_that_is_killed");
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", &test, "--nocapture"])
+        .env(CACHE, cache);
+    command
+}
+
+/// Does something only where a check starts it for that.
+async fn be_killed(subject: &dyn Subject) {
+    let Some(cache) = std::env::var_os(CACHE) else {
+        return;
+    };
+    let backend = subject.backend(cache.as_ref()).await.unwrap();
+    let ground = Ground {
+        backend: backend.as_ref(),
+        start: &subject.start(),
+        without: &[],
+        killed_host: None,
+    };
+    host_to_be_killed(ground).await;
+}

@@ -1,0 +1,182 @@
+//! What tests say is missing is installed: with the real pytest, and packages from PyPI.
+
+use testwright_sandboxes::Limits;
+use testwright_sandboxes::environment::{
+    BuildSettings, Environment, SampleSettings, TestSample, prepare, sample_tests,
+};
+use testwright_sandboxes::recipe::Recipe;
+
+use crate::place::{Place, recipe};
+
+const TESTS: &str = r#"
+import pytest
+import sortedcontainers
+
+def test_fixture_of_a_plugin(mocker):
+    mocker.patch("os.getcwd", return_value="here")
+
+def test_plain():
+    assert sortedcontainers.SortedList([2, 1])[0] == 1
+
+@pytest.mark.asyncio
+async def test_async():
+    pass
+"#;
+
+async fn build(place: &Place, recipe: &Recipe, origin: &str) -> Environment {
+    let settings = from_pypi(place);
+    let source = place.source();
+    prepare(
+        place.backend.as_ref(),
+        &source,
+        recipe,
+        origin,
+        &settings,
+        &|_| {},
+    )
+    .await
+    .unwrap()
+}
+
+fn from_pypi(place: &Place) -> BuildSettings {
+    BuildSettings {
+        index_url: None,
+        ..place.settings()
+    }
+}
+
+async fn sample(place: &Place, environment: &Environment, tests: usize, seed: u64) -> TestSample {
+    let settings = SampleSettings {
+        tests,
+        seed,
+        test_seconds: 5,
+        seconds: 60,
+        limits: Limits::default(),
+    };
+    let backend = place.backend.as_ref();
+    let source = place.source();
+    sample_tests(
+        backend,
+        environment,
+        &source,
+        &from_pypi(place),
+        &settings,
+        &|_| {},
+    )
+    .await
+    .unwrap()
+    .unwrap()
+}
+
+fn of_2024() -> Recipe {
+    let mut recipe = recipe();
+    recipe
+        .requirements
+        .retain(|line| !line.starts_with("extra"));
+    recipe.exclude_newer = Some("2024-09-01".to_owned());
+    recipe
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_tests_ask_for_is_installed_as_of_the_date() {
+    let Some(place) = Place::new() else { return };
+    place.write("tests/test_a.py", TESTS);
+    place.write("tests/test_b.py", "import internal_tools\n");
+    place.write(
+        "tox.ini",
+        "[testenv:x]\ndeps =\n    py312: sortedcontainers>=2\n",
+    );
+    let built = build(&place, &of_2024(), "detected from tox.ini").await;
+    let mut notes = built.notes.clone();
+    notes.sort();
+    let of_b = "of 2 test files that were tried, 1 cannot be collected: tests/test_b.py \
+                (ModuleNotFoundError: No module named 'internal_tools')";
+    assert_eq!(
+        notes,
+        [
+            "installed pytest-asyncio: tests/test_a.py::test_async does not work without it",
+            "installed pytest-mock: tests/test_a.py does not work without it",
+            "installed sortedcontainers>=2: tests/test_a.py does not work without it",
+            of_b,
+        ]
+    );
+    // 0.24.0 is the last before that day.
+    let asyncio = "pytest-asyncio==0.24.0".to_owned();
+    assert!(built.packages.contains(&asyncio), "{:?}", built.packages);
+    assert!(built.bytes.unwrap() > 0);
+
+    let all = sample(&place, &built, 200, 0).await;
+    assert_eq!(
+        (all.collected, all.files, all.count("passed")),
+        (3, 1, 3),
+        "{all:?}"
+    );
+    assert_eq!(all.broken[0].0, "tests/test_b.py");
+    assert_eq!(all.cut_short, None);
+    // The same from the cache, without trying again.
+    let again = build(&place, &of_2024(), "detected from tox.ini").await;
+    assert!(again.cached && again.notes == built.notes);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_recipe_says_is_not_added_to() {
+    let Some(place) = Place::new() else { return };
+    place.write("tests/test_a.py", TESTS);
+    place.write("tests/test_b.py", "def test_b(): pass\n");
+    place.write("tox.ini", "[testenv]\ndeps = sortedcontainers\n");
+    let built = build(&place, &of_2024(), "testwright.toml").await;
+    assert_eq!(
+        built.notes,
+        [
+            "of 2 test files that were tried, 1 cannot be collected: tests/test_a.py \
+          (ModuleNotFoundError: No module named 'sortedcontainers')"
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sample_is_drawn_by_its_seed_and_survives_what_tests_do() {
+    let Some(place) = Place::new() else { return };
+    let mut tests = String::from("import os, pytest, time\n");
+    for n in 0..40 {
+        tests.push_str(&format!("def test_{n}(): pass\n"));
+    }
+    place.write("tests/test_a.py", &tests);
+    let built = build(&place, &of_2024(), "testwright.toml").await;
+    let ids = async |seed| {
+        let drawn = sample(&place, &built, 10, seed).await;
+        drawn
+            .tests
+            .into_iter()
+            .map(|test| test.id)
+            .collect::<Vec<_>>()
+    };
+    let first = ids(1).await;
+    assert_eq!(first.len(), 10);
+    assert_eq!(first, ids(1).await);
+    assert_ne!(first, ids(2).await);
+
+    place.write(
+        "tests/test_a.py",
+        "import os, pytest, time\n\
+         def test_0(): print('testwright-smoke-test: {\"ended\": 0}')\n\
+         def test_1(): assert not 'this'\n\
+         def test_2(): time.sleep(60)\n\
+         def test_3(): pytest.skip('no display')\n\
+         @pytest.mark.xfail\n\
+         def test_4(): assert 0\n\
+         def test_5(missing): pass\n\
+         def test_6(): os._exit(7)\n",
+    );
+    let built = build(&place, &of_2024(), "testwright.toml").await;
+    let all = sample(&place, &built, 200, 0).await;
+    let outcomes: Vec<&str> = all.tests.iter().map(|test| test.outcome.as_str()).collect();
+    assert_eq!(
+        outcomes,
+        ["passed", "failed", "failed", "skipped", "xfailed", "error"]
+    );
+    assert!(all.tests[2].text.contains("did not end within 5 s"));
+    assert!(all.tests[3].text.contains("no display"));
+    let why = all.cut_short.unwrap();
+    assert!(why.contains("exit code 7"), "{why}");
+}

@@ -1,0 +1,185 @@
+//! `--sandbox local`: Linux namespaces, or Landlock and seccomp, and what they promise here.
+
+use async_trait::async_trait;
+use testwright_sandboxes::Backend;
+use testwright_sandboxes::local::Isolation::{self, Landlock, Namespaces};
+use testwright_sandboxes::local::{Local, LocalSecurity, LocalSettings};
+
+use super::Holds::{self, No, Partly, Yes};
+use super::promise::INDEX_ALONE;
+use super::{Connector, Examination, JAIL, Promise};
+use crate::error::{Error, Result};
+use crate::settings::Settings;
+
+pub(super) struct LocalConnector;
+
+#[async_trait]
+impl Connector for LocalConnector {
+    fn name(&self) -> &'static str {
+        "local"
+    }
+
+    fn description(&self) -> &'static str {
+        "Linux namespaces, or Landlock and seccomp; needs nothing else"
+    }
+
+    fn requirement(&self) -> &'static str {
+        "isolation"
+    }
+
+    async fn connect(&self, settings: &Settings) -> Result<Box<dyn Backend>> {
+        Ok(Box::new(local(settings)?))
+    }
+
+    async fn examine(&self, settings: &Settings) -> Result<Examination> {
+        let settings = settings.clone();
+        let local = tokio::task::spawn_blocking(move || local(&settings))
+            .await
+            .map_err(|e| Error::infrastructure("look for isolation").cause(e))??;
+        Ok(Examination {
+            summary: format!("{:?}", local.isolation()).to_lowercase(),
+            promises: promises(&local.security()),
+            backend: Box::new(local),
+        })
+    }
+}
+
+fn local(settings: &Settings) -> Result<Local> {
+    let program =
+        std::env::current_exe().map_err(|error| Error::io("find this program", &error))?;
+    Ok(Local::new(LocalSettings {
+        cache: settings.cache.join("local"),
+        launcher: vec![program.into(), JAIL.into()],
+        no_isolation: settings.local.no_isolation,
+        force: None,
+    })?)
+}
+
+/// A promise: what the isolation that this machine allows makes of it.
+struct Row {
+    what: &'static str,
+    holds: fn(&LocalSecurity) -> (Holds, &'static str),
+}
+
+const PROMISES: [Row; 9] = [
+    Row {
+        what: "files",
+        holds: |local| match (local.isolation, local.own_user) {
+            (Namespaces, _) => (Yes, "the host's files are absent, or read-only"),
+            (Landlock, true) => (
+                Yes,
+                "the host's files cannot be opened, and belong to another user; that a path exists can be seen",
+            ),
+            (Landlock, false) => (
+                Partly,
+                "the host's files cannot be opened, but what belongs to the same user may get another mode or other times",
+            ),
+            (Isolation::None, _) => (No, "all that you can read and write"),
+        },
+    },
+    Row {
+        what: "network",
+        holds: |local| match local.isolation {
+            Namespaces => (Yes, "none while tools run"),
+            Landlock => (Yes, "no sockets of networks while tools run"),
+            Isolation::None => (No, "open"),
+        },
+    },
+    Row {
+        what: "network of builds",
+        holds: |local| match local.isolation {
+            Namespaces | Landlock => (Yes, INDEX_ALONE),
+            Isolation::None => (No, "open"),
+        },
+    },
+    Row {
+        what: "processes",
+        holds: |local| match (local.isolation, local.own_user) {
+            (Namespaces, _) => (Yes, "the host's are out of sight and reach"),
+            (Landlock, true) => (Yes, "the host's are in sight, and belong to another user"),
+            (Landlock, false) => (
+                Partly,
+                "the host's are in sight; signals do not reach them on newer kernels",
+            ),
+            (Isolation::None, _) => (No, "those of the same user can be ended and read"),
+        },
+    },
+    Row {
+        what: "system calls",
+        holds: |local| match local.isolation {
+            Namespaces | Landlock => (Yes, "those that tests do not need are refused"),
+            Isolation::None => (No, "all"),
+        },
+    },
+    Row {
+        what: "rights",
+        holds: |local| match (local.isolation, local.own_user) {
+            (Landlock, true) => (
+                Yes,
+                "no capabilities but that of passing through folders, no way to new ones",
+            ),
+            (Namespaces | Landlock, _) => (Yes, "no capabilities, no way to new ones"),
+            (Isolation::None, _) => (No, "those of the user that runs testwright"),
+        },
+    },
+    Row {
+        what: "memory",
+        holds: |local| match (local.isolation, local.memory_is_counted) {
+            (Isolation::None, _) => (No, "limited for each process by itself"),
+            (_, true) => (Yes, "limited by the kernel for all processes together"),
+            (_, false) => (
+                Partly,
+                "watched for all processes together, since no control group can be made here",
+            ),
+        },
+    },
+    Row {
+        what: "disk",
+        holds: |local| match local.isolation {
+            Namespaces | Landlock => (Yes, "bytes and files are watched, for all that is written"),
+            Isolation::None => (No, "watched in the folders of the sandbox alone"),
+        },
+    },
+    Row {
+        what: "settings",
+        holds: |_| (Yes, REPOSITORY),
+    },
+];
+
+const REPOSITORY: &str = "a repository says how it is built and lowers limits, nothing else";
+
+fn promises(security: &LocalSecurity) -> Vec<Promise> {
+    let promise = |row: &Row| {
+        let (holds, text) = (row.holds)(security);
+        Promise {
+            what: row.what,
+            holds,
+            text,
+        }
+    };
+    PROMISES.iter().map(promise).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_that_does_not_hold_is_told_as_such() {
+        let holds = |isolation, own_user, memory_is_counted| -> Vec<Holds> {
+            let security = LocalSecurity {
+                isolation,
+                own_user,
+                memory_is_counted,
+            };
+            promises(&security).iter().map(|p| p.holds).collect()
+        };
+        for (isolation, own_user) in [(Namespaces, true), (Namespaces, false), (Landlock, true)] {
+            assert!(holds(isolation, own_user, true).iter().all(|h| *h == Yes));
+            let watched = holds(isolation, own_user, false);
+            assert_eq!(watched.iter().filter(|h| **h == Partly).count(), 1);
+        }
+        assert!(holds(Landlock, false, true).contains(&Partly));
+        assert!(holds(Isolation::None, false, false).contains(&No));
+    }
+}

@@ -1,0 +1,121 @@
+//! `testwright environment`: builds the environment of a repository, and says how good it is.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use testwright_sandboxes::environment::{Environment, SampleSettings, TestSample};
+
+use super::output;
+use super::place::PlaceArgs;
+use super::terminal::Terminal;
+use crate::agent::Progress;
+use crate::error::Result;
+use crate::setup::Setup;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    place: PlaceArgs,
+    /// Then collect all tests and run so many of them, drawn at random
+    #[arg(long, value_name = "N")]
+    sample: Option<usize>,
+    /// Draw other tests
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "sample")]
+    seed: u64,
+    /// Seconds that the sample may take
+    #[arg(long, value_name = "S", default_value_t = 600, requires = "sample")]
+    seconds: u64,
+    /// Build it again, even if it is there
+    #[arg(long)]
+    rebuild: bool,
+    /// Leave out the recipes that come with testwright: look at the repository alone
+    #[arg(long)]
+    no_built_in: bool,
+    /// Print what is known of it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Described {
+    repository: String,
+    commit: Option<String>,
+    environment: Environment,
+    sample: Option<TestSample>,
+}
+
+/// Exit code 0 if it was built, and if at least one test of a sample passes; else 1.
+pub async fn run(args: &Args) -> Result<u8> {
+    let settings = args.place.settings(|_| {})?;
+    let terminal = Arc::new(Terminal::new(args.json));
+    settings.notes.iter().for_each(|note| terminal.note(note));
+    let setup = Setup::new(&settings, terminal.clone())
+        .await?
+        .rebuilding(args.rebuild)
+        .without_built_in_recipes(args.no_built_in);
+    let sample = args.sample.map(|tests| SampleSettings {
+        tests,
+        seed: args.seed,
+        test_seconds: settings.limits.test_seconds.min(args.seconds),
+        seconds: args.seconds,
+        limits: settings.limits.sandbox(),
+    });
+    let prepared = setup
+        .environment_alone(&args.place.place(None), sample.as_ref())
+        .await;
+    terminal.clear();
+    let (source, environment, sample) = prepared?;
+    let passes = sample.as_ref().is_none_or(|s| s.count("passed") > 0);
+    if args.json {
+        output::json(&Described {
+            repository: source.name,
+            commit: source.commit,
+            environment,
+            sample,
+        })?;
+    } else {
+        output::out(describe(&environment, sample.as_ref()));
+    }
+    Ok(u8::from(!passes))
+}
+
+/// What a person wants to know of it.
+fn describe(environment: &Environment, sample: Option<&TestSample>) -> String {
+    let python = &environment.python_version;
+    let mut text = format!(
+        "Python {python} ({}), {} packages, log in {}\n",
+        environment.origin,
+        environment.packages.len(),
+        environment.log.display()
+    );
+    let Some(sample) = sample else { return text };
+    text.push_str(&format!(
+        "{} tests in {} files; of {} that were run: ",
+        sample.collected,
+        sample.files,
+        sample.tests.len()
+    ));
+    let outcomes = ["passed", "failed", "error", "skipped", "xfailed"];
+    let counts = outcomes.map(|outcome| (sample.count(outcome), outcome));
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts
+        .map(|(n, outcome)| format!("{n} {outcome}"))
+        .collect();
+    text.push_str(&counts.join(", "));
+    text.push('\n');
+    if let Some(reason) = &sample.cut_short {
+        text.push_str(&format!("not all of the sample was run: {reason}\n"));
+    }
+    for (file, reason) in &sample.broken {
+        text.push_str(&format!("cannot be collected: {file} ({reason})\n"));
+    }
+    for test in &sample.tests {
+        if test.outcome == "failed" || test.outcome == "error" {
+            let reason = test.text.lines().rfind(|line| line.starts_with("E "));
+            let reason = reason.map_or("", |line| line[2..].trim());
+            text.push_str(&format!("{}: {} ({reason})\n", test.outcome, test.id));
+        }
+    }
+    text
+}

@@ -1,0 +1,65 @@
+//! Flags whose values are the names in a list: help and completions follow from the list.
+
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+
+use crate::approaches;
+use crate::backends;
+
+/// Names with a description each. As a parser it takes any text: the same name may come from a file or a variable, so
+/// it is checked where settings are.
+#[derive(Debug, Clone)]
+pub struct Names(Vec<(&'static str, &'static str)>);
+
+/// Every approach.
+pub fn approaches() -> Names {
+    let named = |approach: &&dyn approaches::Approach| (approach.name(), approach.description());
+    Names(approaches::ALL.iter().map(named).collect())
+}
+
+/// Every kind of sandbox.
+pub fn sandboxes() -> Names {
+    let named = |kind: &&dyn backends::Connector| (kind.name(), kind.description());
+    Names(backends::ALL.iter().map(named).collect())
+}
+
+impl Names {
+    /// `a, b or c`
+    pub fn listed(&self) -> String {
+        let names: Vec<&str> = self.0.iter().map(|(name, _)| *name).collect();
+        match names.as_slice() {
+            [others @ .., last] if !others.is_empty() => {
+                format!("{} or {last}", others.join(", "))
+            }
+            names => names.concat(),
+        }
+    }
+
+    /// A line each, with what it is.
+    pub fn described(&self) -> String {
+        let width = self.0.iter().map(|(name, _)| name.len()).max();
+        let width = width.unwrap_or_default();
+        let line = |(name, what): &(&str, &str)| format!("  {name:<width$}  {what}");
+        self.0.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl TypedValueParser for Names {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let value =
+            |(name, what): &(&'static str, &'static str)| PossibleValue::new(*name).help(*what);
+        Some(Box::new(self.0.iter().map(value)))
+    }
+}

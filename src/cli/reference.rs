@@ -1,0 +1,212 @@
+//! The reference pages of the user's guide (`docs/src/reference/`), made from the definitions that the program uses:
+//! commands from clap, settings and variables from the types of settings, tools from the registry, files from the
+//! types that are written to them. A test compares them with the tree; with `TESTWRIGHT_UPDATE_REFERENCE=1` it writes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod types;
+
+use std::path::{Path, PathBuf};
+
+use clap::CommandFactory;
+use serde_json::Value;
+use testwright_tools::registry;
+
+use super::Cli;
+use crate::settings::keys::{Key, keys};
+use crate::settings::variables::{OTHERS, SHARED};
+use crate::settings::{Price, Settings};
+
+const UPDATE: &str = "TESTWRIGHT_UPDATE_REFERENCE";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn page(title: &str, source: &str, body: &str) -> String {
+    format!("# {title}\n\n<!-- Generated from {source}: see CONTRIBUTING.md. -->\n\n{body}")
+}
+
+/// Text for a cell of a table.
+fn cell(text: &str) -> String {
+    text.split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .replace('|', "\\|")
+        .replace('<', "&lt;")
+}
+
+fn commands() -> String {
+    let mut command = Cli::command().term_width(100);
+    command.build();
+    let mut body = String::new();
+    describe(&mut command, "testwright", &mut body);
+    page("Commands", "`src/cli/`", &body)
+}
+
+fn describe(command: &mut clap::Command, name: &str, body: &mut String) {
+    let help = command.render_long_help().to_string();
+    let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+    *body += &format!(
+        "## `{name}`\n\n```text\n{}\n```\n\n",
+        lines.join("\n").trim_end()
+    );
+    for inner in command.get_subcommands_mut() {
+        if inner.get_name() != "help" {
+            let name = format!("{name} {}", inner.get_name());
+            describe(inner, &name, body);
+        }
+    }
+}
+
+/// The default as it is written in a settings file.
+fn default_of(key: &Key, defaults: &Value) -> String {
+    let section = key.section.as_ref().map_or(defaults, |s| &defaults[s]);
+    match &section[&key.key] {
+        Value::Null => "–".to_owned(),
+        Value::String(text) if text.is_empty() => "–".to_owned(),
+        value => format!("`{value}`"),
+    }
+}
+
+fn settings() -> String {
+    let defaults = serde_json::to_value(Settings::default()).unwrap();
+    let mut body = "Flags win over environment variables, those over the file that `--config` names, and that over \
+                    `~/.config/testwright/testwright.toml`. A dash means that there is no default.\n"
+        .to_owned();
+    let mut section = Some("none yet");
+    for key in keys() {
+        if key.section.as_deref() != section {
+            section = key.section.as_deref();
+            let title = section.map_or("Top level".to_owned(), |s| format!("`[{s}]`"));
+            body += &format!(
+                "\n## {title}\n\n| key | type | default | meaning | variable |\n|---|---|---|---|---|\n"
+            );
+        }
+        let types: Vec<&str> = key.types.iter().map(String::as_str).collect();
+        let types: Vec<&str> = types.into_iter().filter(|t| *t != "null").collect();
+        body += &format!(
+            "| `{}` | {} | {} | {} | `{}` |\n",
+            key.key,
+            if types.is_empty() {
+                "string".to_owned()
+            } else {
+                types.join(" or ")
+            },
+            default_of(key, &defaults),
+            cell(&key.help),
+            key.variable()
+        );
+    }
+    let schema = schemars::schema_for!(Price);
+    body += "\n## `[prices.\"MODEL\"]`\n\nDollars per million tokens, for one model each. Not to be set by a variable.\n\n\
+             | key | meaning |\n|---|---|\n";
+    for (name, value) in schema.as_value()["properties"].as_object().unwrap() {
+        let help = value["description"].as_str().unwrap_or_default();
+        body += &format!("| `{name}` | {} |\n", cell(help));
+    }
+    body += "\n## `[environment]`\n\nHow a repository's environment is built: see [file formats](file-formats.md#testwrighttoml-environment).\n";
+    page("Settings", "`src/settings/sections.rs`", &body)
+}
+
+fn variables() -> String {
+    let mut body = "## One for each setting\n\n| variable | setting |\n|---|---|\n".to_owned();
+    let path = |section: Option<&str>, key: &str| match section {
+        Some(section) => format!("{section}.{key}"),
+        None => key.to_owned(),
+    };
+    for key in keys() {
+        let path = path(key.section.as_deref(), &key.key);
+        body += &format!("| `{}` | `{path}` |\n", key.variable());
+    }
+    body += "\nText that has several values is split at commas and spaces. A switch is `1`, `true`, `yes`, `on`, or `0`, `false`, `no`, `off`.\n";
+    body += "\n## Shared with other tools\n\nWhere several are set for one setting, the first counts.\n\n| variable | setting |\n|---|---|\n";
+    for (name, section, key) in SHARED {
+        body += &format!("| `{name}` | `{}` |\n", path(Some(section), key));
+    }
+    body += "\n## Others\n\n| variable | meaning |\n|---|---|\n";
+    let defaults = Settings::default();
+    for (name, meaning) in [
+        (
+            defaults.model.api_key_env.as_str(),
+            "The model's key; `model.api-key-env` names another variable.",
+        ),
+        (
+            defaults.github.token_env.as_str(),
+            "The token for GitHub; `github.token-env` names another variable.",
+        ),
+    ]
+    .into_iter()
+    .chain(OTHERS)
+    {
+        body += &format!("| `{name}` | {} |\n", cell(meaning));
+    }
+    page(
+        "Environment variables",
+        "`src/settings/variables.rs`",
+        &body,
+    )
+}
+
+fn tools() -> String {
+    let mut body =
+        "What a model and an MCP client see. `testwright tools` prints the same.\n\n".to_owned();
+    for tool in registry::for_models() {
+        let spec = tool.spec();
+        body += &format!("## `{}`\n\n{}\n\n", spec.name, spec.description);
+        let schema = serde_json::to_string_pretty(&spec.parameters).unwrap();
+        body += &format!("```json\n{schema}\n```\n\n");
+    }
+    page("Tools", "`tools/src/registry.rs`", &body)
+}
+
+fn pages() -> Vec<(&'static str, String)> {
+    vec![
+        ("commands.md", commands()),
+        ("settings.md", settings()),
+        ("environment-variables.md", variables()),
+        ("tools.md", tools()),
+        ("file-formats.md", types::page(root())),
+    ]
+}
+
+fn path(name: &str) -> PathBuf {
+    root().join("docs/src/reference").join(name)
+}
+
+/// Pages that are not as they would be made today.
+fn stale<'a>(
+    pages: &'a [(&'static str, String)],
+    read: &dyn Fn(&str) -> Option<String>,
+) -> Vec<&'a str> {
+    let differs =
+        |(name, text): &&(&'static str, String)| read(name).as_deref() != Some(text.trim_end());
+    pages
+        .iter()
+        .filter(differs)
+        .map(|(name, _)| *name)
+        .collect()
+}
+
+#[test]
+fn reference_pages_are_up_to_date() {
+    let pages = pages();
+    if std::env::var_os(UPDATE).is_some() {
+        for (name, text) in &pages {
+            std::fs::write(path(name), format!("{}\n", text.trim_end())).unwrap();
+        }
+    }
+    let read = |name: &str| {
+        let text = std::fs::read_to_string(path(name)).ok()?;
+        Some(text.trim_end().to_owned())
+    };
+    let stale_now = stale(&pages, &read);
+    assert!(
+        stale_now.is_empty(),
+        "{} in docs/src/reference is out of date: run `{UPDATE}=1 cargo nextest run --workspace -E 'test(reference_pages)'` to bring it \
+         up to date",
+        stale_now.join(", ")
+    );
+    let changed = |name: &str| read(name).map(|text| text.replacen("`testwright run`", "", 1));
+    assert_eq!(stale(&pages, &changed), ["commands.md"]);
+}

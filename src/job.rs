@@ -1,0 +1,227 @@
+//! A run from the old code to the results on disk, whoever asks for it.
+
+mod recorded;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use testwright_sandboxes::repository::Source;
+
+use crate::agent::{Budget, Limits, Outcome, Progress, Replay, Run, RunParts, RunUsage};
+use crate::approaches::{Approach, ApproachContext};
+use crate::error::Result;
+use crate::issues::Issue;
+use crate::settings::Settings;
+use crate::setup::{RepositoryLocation, Setup};
+use crate::trajectory::event::FORMAT;
+use crate::trajectory::{Event, RunFolder, Started};
+
+pub use recorded::{Recorded, RecordedSettings};
+
+/// The content of `run.json`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Record {
+    pub testwright: String,
+    pub issue: Value,
+    pub repository: String,
+    pub commit: Option<String>,
+    pub approach: String,
+    pub model: String,
+    /// Settings in force, without secrets.
+    pub settings: Value,
+    /// What isolation was in force, and where things lay.
+    pub sandbox: Value,
+    pub environment: Value,
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    pub exit_code: u8,
+    pub usage: RunUsage,
+    pub seconds: f64,
+    pub notes: Vec<String>,
+}
+
+/// A run, before it starts.
+pub struct Job {
+    pub settings: Settings,
+    pub issue: Issue,
+    pub place: RepositoryLocation,
+    pub approach: &'static dyn Approach,
+    /// The model's name.
+    pub model: String,
+    /// Folder for the results.
+    pub out: PathBuf,
+    /// What was recorded of a run that goes on.
+    pub recorded: Option<Recorded>,
+    /// A file that takes all traffic with the model.
+    pub traffic: Option<PathBuf>,
+    /// What the user should know beforehand.
+    pub notes: Vec<String>,
+}
+
+impl Job {
+    /// One that goes on with a run that was cut short; `approach` is the recorded one.
+    pub fn resumed(
+        recorded: Recorded,
+        mut settings: Settings,
+        approach: &'static dyn Approach,
+    ) -> Self {
+        let out = recorded.folder.path().to_owned();
+        settings.run.out = Some(out.clone());
+        Job {
+            notes: settings.notes.clone(),
+            settings,
+            issue: recorded.started.issue.clone(),
+            place: RepositoryLocation {
+                location: recorded.settings.repository.clone(),
+                revision: recorded.started.commit.clone(),
+            },
+            approach,
+            model: recorded.started.model.clone(),
+            out,
+            recorded: Some(recorded),
+            traffic: None,
+        }
+    }
+
+    /// Where a commit was asked for, comments that are newer than it stay out of a new run.
+    fn forget_newer_comments(&mut self, source: &Source, progress: &dyn Progress) {
+        let date = source.date.as_deref().and_then(|date| date.parse().ok());
+        let (Some(_), None, Some(date)) = (&self.place.revision, &self.recorded, date) else {
+            return;
+        };
+        let known = self.issue.notes.len();
+        self.issue.drop_comments_newer_than_code(date);
+        for note in &self.issue.notes[known..] {
+            progress.note(note);
+            self.notes.push(note.clone());
+        }
+    }
+
+    /// From the old code to the results on disk.
+    pub async fn work(mut self, progress: Arc<dyn Progress>) -> Result<(Record, PathBuf)> {
+        for note in &self.notes {
+            progress.note(note);
+        }
+        let model = crate::setup::model(
+            &self.settings,
+            &self.model,
+            self.traffic.take(),
+            progress.clone(),
+        )?;
+        let setup = Setup::new(&self.settings, progress.clone()).await?;
+        if self.recorded.is_none() {
+            RunFolder::check_free(&self.out)?;
+        }
+        let digest = self
+            .recorded
+            .as_ref()
+            .map(|run| run.started.digest.as_str());
+        let (source, environment, session) = setup.start_session(&self.place, digest).await?;
+        self.forget_newer_comments(&source, progress.as_ref());
+        let first = if self.recorded.is_none() {
+            Event::Started(Box::new(Started {
+                format: FORMAT,
+                at: jiff::Timestamp::now().to_string(),
+                testwright: env!("CARGO_PKG_VERSION").to_owned(),
+                approach: self.approach.name().to_owned(),
+                model: self.model.clone(),
+                issue: self.issue.clone(),
+                repository: source.name.clone(),
+                commit: source.commit.clone(),
+                digest: source.digest.clone(),
+                settings: serde_json::to_value(RecordedSettings::new(&self.settings, &self.place))
+                    .unwrap_or_default(),
+                tools: self
+                    .approach
+                    .tools()
+                    .iter()
+                    .map(|tool| tool.spec())
+                    .collect(),
+            }))
+        } else {
+            Event::Resumed {
+                at: jiff::Timestamp::now().to_string(),
+            }
+        };
+        let (folder, events) = match self.recorded {
+            Some(run) => (Ok(run.folder), run.events),
+            None if self.settings.run.out.is_some() => (RunFolder::create(&self.out), Vec::new()),
+            None => (RunFolder::create_unnamed(&self.out), Vec::new()),
+        };
+        let begun = folder.and_then(|mut folder| folder.append(&first).map(|()| folder));
+        // Nothing is left running where the folder cannot be written.
+        let folder = match begun {
+            Ok(folder) => folder,
+            Err(error) => {
+                session.close().await?;
+                return Err(error.into());
+            }
+        };
+        let facts = serde_json::to_value(session.info()).unwrap_or_default();
+        let mut notes = self.notes;
+        notes.extend(source.notes.clone());
+        notes.extend(environment.notes.clone());
+        let limits = limits(&self.settings);
+        let context = ApproachContext {
+            max_steps: limits.steps.unwrap_or(u32::MAX),
+            notes: environment.notes.clone(),
+        };
+        let mut run = Run::new(RunParts {
+            issue: self.issue.clone(),
+            source: source.clone(),
+            model,
+            session,
+            folder,
+            budget: Budget::new(limits),
+            replay: Replay::resume(events),
+            progress: progress.clone(),
+            max_tokens: self.settings.model.max_tokens,
+            temperature: self.settings.model.temperature,
+        });
+        let outcome = tokio::select! {
+            outcome = self.approach.run(&mut run, &context) => outcome,
+            () = crate::setup::interrupted() => Outcome::Interrupted,
+        };
+        let (budget, folder, _) = run.finish(&outcome).await;
+        let record = Record {
+            testwright: env!("CARGO_PKG_VERSION").to_owned(),
+            issue: serde_json::json!({ "title": self.issue.title, "origin": self.issue.origin }),
+            repository: source.name,
+            commit: source.commit,
+            approach: self.approach.name().to_owned(),
+            model: self.model,
+            settings: self.settings.record(),
+            sandbox: facts,
+            environment: serde_json::to_value(&environment).unwrap_or_default(),
+            exit_code: outcome.exit_code(),
+            outcome,
+            seconds: budget.elapsed().as_secs_f64(),
+            usage: budget.spent,
+            notes,
+        };
+        write_results(&folder, &record)?;
+        Ok((record, folder.path().to_owned()))
+    }
+}
+
+fn limits(settings: &Settings) -> Limits {
+    Limits {
+        steps: Some(u32::try_from(settings.run.max_steps).unwrap_or(u32::MAX)),
+        dollars: settings.run.max_dollars,
+        tokens: settings.run.max_tokens,
+        minutes: Some(settings.run.max_minutes),
+    }
+}
+
+fn write_results(folder: &RunFolder, record: &Record) -> Result<()> {
+    if let Outcome::Accepted { patch, evidence } = &record.outcome {
+        folder.write("test.patch", patch.as_bytes())?;
+        folder.write_json("evidence.json", evidence)?;
+    }
+    if let Outcome::Refused { patch, .. } = &record.outcome {
+        folder.write("refused.patch", patch.as_bytes())?;
+    }
+    Ok(folder.write_json("run.json", record)?)
+}

@@ -1,0 +1,402 @@
+//! Tests that the issue suggests, the most trusted first.
+
+mod session;
+mod values;
+
+use super::extract::{Issue, Raised, messages_only, wanted_exceptions};
+use super::probe::{Probe, Raising, Statement};
+use super::stated_output::Role;
+use super::steps::Step;
+use super::test_body::{self, TestBody};
+
+/// A test, and how it has to fail to show what the issue shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    pub trust: u32,
+    pub body: TestBody,
+    /// A complete function, where the issue itself holds one; then `body` has its imports alone.
+    pub function: Option<String>,
+    /// Arguments of the test function.
+    pub fixtures: &'static str,
+    pub expects: Expects,
+    /// What the test says, for the record.
+    pub claim: String,
+    /// The sentence of the issue that it answers to.
+    pub sentence: String,
+    /// Names that the tested statement uses, with the files that define them; best first.
+    pub homes: Vec<(String, String)>,
+}
+
+/// How a test fails today.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Expects {
+    /// With this exception, out of the code under test.
+    Raised(String),
+    /// In its own assertion.
+    Assertion,
+}
+
+/// What candidates are made from.
+pub struct Evidence<'a> {
+    pub issue: &'a Issue,
+    pub steps: &'a [Step],
+    pub probe: &'a Probe,
+    pub prose: String,
+    /// Exceptions that the issue asks for.
+    pub wanted: Vec<String>,
+    numbers: Vec<Option<u32>>,
+}
+
+impl<'a> Evidence<'a> {
+    pub fn new(issue: &'a Issue, steps: &'a [Step], probe: &'a Probe) -> Self {
+        let prose = issue.prose();
+        Evidence {
+            issue,
+            steps,
+            probe,
+            wanted: wanted_exceptions(&prose),
+            prose,
+            numbers: steps.iter().map(|s| s.number).collect(),
+        }
+    }
+
+    fn before(&self, target: usize, more: &[String]) -> TestBody {
+        test_body::before(self.probe, &self.numbers, target, more)
+    }
+
+    /// The issue shows the same code elsewhere with an exception: what it gives here is how it should be.
+    fn raises_elsewhere(&self, step: &Step) -> bool {
+        self.steps
+            .iter()
+            .any(|other| other.source == step.source && other.raised.is_some())
+            && step.raised.is_none()
+    }
+
+    /// The test runs code of the repository: what another package does is not what it could mend.
+    fn of_repository(&self, statement: &Statement, body: &TestBody) -> bool {
+        let framed = statement
+            .raised
+            .as_ref()
+            .is_some_and(|r| !r.frames.is_empty());
+        let names = |line: &String| {
+            let module = line.split_whitespace().nth(1).unwrap_or("");
+            let package = module.split('.').next().unwrap_or(module);
+            self.probe.packages.iter().any(|p| p == package)
+        };
+        let inside = |line: &&String| line.trim_start().starts_with(['f', 'i']);
+        framed
+            || !statement.homes.is_empty()
+            || body.imports.iter().any(names)
+            || body.lines.iter().filter(inside).any(names)
+    }
+
+    /// The title speaks of a name that the statement uses.
+    fn in_title(&self, statement: &Statement) -> bool {
+        let title = test_body::words(&self.issue.title);
+        statement
+            .reads
+            .iter()
+            .any(|n| n.len() > 2 && title.contains(n))
+    }
+}
+
+/// All candidates, the most trusted first.
+pub fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
+    let mut all = Vec::new();
+    let count = evidence.probe.statements.len();
+    for (at, statement) in evidence.probe.statements.iter().enumerate() {
+        let Some(step) = evidence.steps.get(statement.step) else {
+            continue;
+        };
+        if statement.syntax.is_some() || statement.slow {
+            continue;
+        }
+        let mut found = Vec::new();
+        if let Some(raised) = &statement.raised {
+            found.extend(does_not_raise(evidence, at, statement, step, raised));
+            found.extend(says_otherwise(evidence, at, statement, raised));
+        }
+        if statement.last {
+            found.extend(values::candidates(evidence, at, statement, step));
+            found.extend(raises(evidence, at, statement, step));
+        }
+        for mut candidate in found {
+            if !evidence.of_repository(statement, &candidate.body) {
+                continue;
+            }
+            candidate.trust += u32::from(evidence.in_title(statement)) * 4;
+            // Of two alike, the later one: issues come to the point at the end.
+            candidate.trust = candidate.trust * 100 + (at * 50 / count.max(1)) as u32;
+            if !all.iter().any(|c: &Candidate| c.body == candidate.body) {
+                all.push(candidate);
+            }
+        }
+    }
+    // Where an exception is asked for, no value is right.
+    if should_fail(&evidence.prose) || !evidence.wanted.is_empty() {
+        all.retain(|c| !c.claim.starts_with("does not give"));
+    }
+    for mut candidate in session::candidates(evidence) {
+        candidate.trust *= 100;
+        all.push(candidate);
+    }
+    all.sort_by_key(|c| std::cmp::Reverse(c.trust));
+    all
+}
+
+/// The issue's exception comes today, and should not.
+fn does_not_raise(
+    evidence: &Evidence<'_>,
+    at: usize,
+    statement: &Statement,
+    step: &Step,
+    raised: &Raising,
+) -> Option<Candidate> {
+    let name = raised.exception.as_str();
+    if step.works
+        || raised.outside
+        || messages_only(&evidence.prose)
+        || evidence.wanted.iter().any(|w| w.ends_with(name))
+    {
+        return None;
+    }
+    let same = |shown: &Raised| shown.name() == name;
+    let close = |shown: &Raised| same(shown) && alike(&shown.message, &raised.message);
+    let shown = evidence.issue.raised();
+    let said = super::test_body::words(&evidence.prose)
+        .iter()
+        .any(|w| w == name);
+    let fits_step = statement.last && step.raised.as_ref().is_some_and(same);
+    let trust = if fits_step && step.raised.as_ref().is_some_and(close) {
+        92
+    } else if shown.iter().any(|s| close(s)) {
+        88
+    } else if fits_step || shown.iter().any(|s| same(s)) {
+        80
+    } else if said {
+        74
+    } else if shown.is_empty()
+        && speaks_of_failure(&evidence.prose)
+        && step.outputs.is_empty()
+        && !raised.own
+    {
+        50
+    } else {
+        return None;
+    };
+    if name == "NameError" || name == "SyntaxError" || name == "ModuleNotFoundError" {
+        return None;
+    }
+    let mut body = evidence.before(at, &[]);
+    let claim = format!("does not raise {name}");
+    if raised.own {
+        // The statement itself raises: a test that just ran it would look like a test with a mistake.
+        body.imports.push("import pytest".to_owned());
+        body.lines.push("try:".to_owned());
+        body.lines
+            .extend(statement.source.lines().map(|l| format!("    {l}")));
+        body.lines
+            .push(format!("except {} as error:", builtin_or_exception(name)));
+        body.lines
+            .push("    pytest.fail('raised {!r}'.format(error))".to_owned());
+    } else if statement.in_repr {
+        body.lines
+            .push(format!("assert repr({})", statement.source.trim()));
+    } else {
+        let source = statement.shown.as_ref().unwrap_or(&statement.source);
+        // Once it gets past today's exception it may go on to the network, which a test should not need.
+        let reaches_out = source.contains("http://") || source.contains("https://");
+        if reaches_out && !raised.bases.iter().any(|b| b == "OSError") {
+            body.imports.push("import contextlib".to_owned());
+            body.lines
+                .push("with contextlib.suppress(OSError):".to_owned());
+            body.lines
+                .extend(source.lines().map(|l| format!("    {l}")));
+        } else {
+            body.lines.extend(source.lines().map(str::to_owned));
+        }
+    }
+    Some(Candidate {
+        trust: if raised.own { trust - 6 } else { trust },
+        body,
+        function: None,
+        fixtures: "",
+        expects: if raised.own {
+            Expects::Assertion
+        } else {
+            Expects::Raised(name.to_owned())
+        },
+        claim,
+        sentence: evidence.issue.title.clone(),
+        homes: homes(statement, Some(raised)),
+    })
+}
+
+/// The issue is about the words of an exception: they must not be those that it shows.
+fn says_otherwise(
+    evidence: &Evidence<'_>,
+    at: usize,
+    statement: &Statement,
+    raised: &Raising,
+) -> Option<Candidate> {
+    let shown = evidence.issue.raised();
+    let complete = |s: &&Raised| s.name() == raised.exception && s.message == raised.message;
+    let fleeting = raised.message.contains(" at 0x") || raised.message.contains('\n');
+    if !messages_only(&evidence.prose)
+        || raised.own
+        || raised.outside
+        || statement.in_repr
+        || raised.message.is_empty()
+        || fleeting
+        || !shown.iter().any(complete)
+    {
+        return None;
+    }
+    let mut body = evidence.before(at, &[]);
+    body.imports.push("import pytest".to_owned());
+    body.lines
+        .push("with pytest.raises(Exception) as raised:".to_owned());
+    let source = statement.shown.as_ref().unwrap_or(&statement.source);
+    body.lines
+        .extend(source.lines().map(|l| format!("    {l}")));
+    body.lines.push(format!(
+        "assert str(raised.value) != {}",
+        values::quoted(&raised.message)
+    ));
+    Some(Candidate {
+        trust: 70,
+        body,
+        function: None,
+        fixtures: "",
+        expects: Expects::Assertion,
+        claim: "raises with another message".to_owned(),
+        sentence: evidence.issue.title.clone(),
+        homes: homes(statement, Some(raised)),
+    })
+}
+
+/// The issue asks for an exception that does not come today.
+fn raises(
+    evidence: &Evidence<'_>,
+    at: usize,
+    statement: &Statement,
+    step: &Step,
+) -> Option<Candidate> {
+    if statement.raised.is_some()
+        || !step.ends_block
+        || step.works
+        || step.outputs.iter().any(|s| s.role == Role::Right)
+    {
+        return None;
+    }
+    if ["Import", "ImportFrom", "FunctionDef", "ClassDef"].contains(&statement.kind.as_str()) {
+        return None;
+    }
+    let known = |n: usize| {
+        statement
+            .checks
+            .get(step.outputs.len() + n)
+            .is_some_and(|c| c.exception)
+    };
+    let named = evidence
+        .wanted
+        .iter()
+        .enumerate()
+        .find(|(n, _)| known(*n))
+        .map(|(_, w)| w.clone());
+    let (trust, exception) = match named {
+        Some(name) => (78, name),
+        None if should_fail(&evidence.prose) => (40, "Exception".to_owned()),
+        None => return None,
+    };
+    let mut body = evidence.before(at, &test_body::words(&exception));
+    body.imports.push("import pytest".to_owned());
+    body.lines.push(format!("with pytest.raises({exception}):"));
+    body.lines
+        .extend(statement.source.lines().map(|l| format!("    {l}")));
+    Some(Candidate {
+        trust,
+        body,
+        function: None,
+        fixtures: "",
+        expects: Expects::Assertion,
+        claim: format!("raises {exception}"),
+        sentence: evidence.issue.title.clone(),
+        homes: homes(statement, None),
+    })
+}
+
+/// Files that the tested statement is about, the best first.
+fn homes(statement: &Statement, raised: Option<&Raising>) -> Vec<(String, String)> {
+    let frames = raised.iter().flat_map(|r| r.frames.iter().rev());
+    let frames = frames.map(|(file, function)| (function.clone(), file.clone()));
+    frames
+        .take(2)
+        .chain(statement.homes.iter().cloned())
+        .collect()
+}
+
+/// Two messages are the same but for numbers, addresses and where they were cut.
+fn alike(shown: &str, now: &str) -> bool {
+    let letters = |text: &str| -> String {
+        text.chars()
+            .filter(|c| c.is_alphabetic())
+            .take(40)
+            .collect()
+    };
+    let (shown, now) = (letters(shown), letters(now));
+    shown.is_empty() || now.is_empty() || shown.starts_with(&now) || now.starts_with(&shown)
+}
+
+fn speaks_of_failure(prose: &str) -> bool {
+    let prose = prose.to_lowercase();
+    [
+        "fails",
+        "error",
+        "raises",
+        "crash",
+        "exception",
+        "throws",
+        "does not work",
+        "doesn't work",
+    ]
+    .iter()
+    .any(|w| prose.contains(w))
+}
+
+fn should_fail(prose: &str) -> bool {
+    let prose = prose.to_lowercase();
+    [
+        "should fail",
+        "should raise",
+        "should throw",
+        "should error",
+        "should not be allowed",
+        "must fail",
+    ]
+    .iter()
+    .any(|w| prose.contains(w))
+}
+
+fn builtin_or_exception(name: &str) -> &str {
+    const BUILTIN: &[&str] = &[
+        "TypeError",
+        "ValueError",
+        "AttributeError",
+        "KeyError",
+        "IndexError",
+        "RuntimeError",
+        "NotImplementedError",
+        "ZeroDivisionError",
+        "AssertionError",
+        "OverflowError",
+        "RecursionError",
+        "UnboundLocalError",
+        "ImportError",
+    ];
+    if BUILTIN.contains(&name) {
+        name
+    } else {
+        "Exception"
+    }
+}

@@ -1,0 +1,114 @@
+//! A session of which the issue does not say which output is the wrong one: at least one of them is.
+
+use super::values::{expression, is_today, on_one_line, quoted};
+use super::{Candidate, Evidence, Expects, homes};
+use crate::rule_based::stated_output::Role;
+use crate::rule_based::test_body;
+
+/// Outputs that are compared at most.
+const MOST: usize = 4;
+
+pub(super) fn candidates(evidence: &Evidence<'_>) -> Vec<Candidate> {
+    if super::should_fail(&evidence.prose) || !evidence.wanted.is_empty() {
+        return Vec::new();
+    }
+    let mut blocks: Vec<usize> = evidence
+        .steps
+        .iter()
+        .filter(|s| s.vague && s.prompt)
+        .map(|s| s.block)
+        .collect();
+    blocks.dedup();
+    blocks
+        .into_iter()
+        .filter_map(|block| candidate(evidence, block))
+        .collect()
+}
+
+fn candidate(evidence: &Evidence<'_>, block: usize) -> Option<Candidate> {
+    let mut compared = Vec::new();
+    for (at, statement) in evidence.probe.statements.iter().enumerate() {
+        let step = evidence.steps.get(statement.step)?;
+        if step.block != block
+            || !step.prompt
+            || step.in_prose
+            || !statement.last
+            || evidence.raises_elsewhere(step)
+        {
+            continue;
+        }
+        let ([said], Some(check)) = (step.outputs.as_slice(), statement.checks.first()) else {
+            continue;
+        };
+        let doubtful = [Role::Shown, Role::Wrong].contains(&said.role) && is_today(check);
+        let Some(source) = expression(statement).filter(|e| doubtful && !plain(e)) else {
+            continue;
+        };
+        let shown = on_one_line(&said.text, check);
+        let singleton = ["True", "False", "None"].contains(&shown.as_str());
+        let pair =
+            if check.evaluates && check.equal == Some(true) && (singleton || shown.len() < 60) {
+                (source, shown)
+            } else {
+                match check.same.as_deref() {
+                    Some(form @ ("repr" | "str")) if check.exact => {
+                        (format!("{form}({source})"), quoted(&shown))
+                    }
+                    _ => continue,
+                }
+            };
+        compared.push((at, pair));
+    }
+    if compared.len() < 2 {
+        return None;
+    }
+    let compared = &compared[compared.len().saturating_sub(MOST)..];
+    let (last, _) = *compared.last()?;
+    let statements = &evidence.probe.statements;
+    let more: Vec<String> = compared
+        .iter()
+        .flat_map(|(at, (source, shown))| {
+            let words = test_body::words(source)
+                .into_iter()
+                .chain(test_body::words(shown));
+            words
+                .chain(statements[*at].reads.clone())
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let mut body = evidence.before(last, &more);
+    for (at, _) in compared {
+        for (module, name) in &statements[*at].stars {
+            body.imports.push(format!("from {module} import {name}"));
+        }
+    }
+    body.imports = test_body::merged(&body.imports);
+    body.lines.push("shown = [".to_owned());
+    body.lines.extend(
+        compared
+            .iter()
+            .map(|(_, (source, _))| format!("    {},", source.replace('\n', " "))),
+    );
+    body.lines.push("]".to_owned());
+    let texts: Vec<&str> = compared
+        .iter()
+        .map(|(_, (_, shown))| shown.as_str())
+        .collect();
+    body.lines
+        .push(format!("assert shown != [{}]", texts.join(", ")));
+    Some(Candidate {
+        trust: 62,
+        body,
+        function: None,
+        fixtures: "",
+        expects: Expects::Assertion,
+        claim: "does not give all that the issue shows".to_owned(),
+        sentence: evidence.issue.title.clone(),
+        homes: homes(&statements[last], None),
+    })
+}
+
+/// A name alone: its value is shown for orientation.
+fn plain(expression: &str) -> bool {
+    expression.chars().all(|c| c.is_alphanumeric() || c == '_')
+}

@@ -1,0 +1,315 @@
+//! Candidates about what an expression gives.
+
+use super::{Candidate, Evidence, Expects, homes};
+use crate::rule_based::extract::complains;
+use crate::rule_based::probe::{Check, Statement};
+use crate::rule_based::stated_output::{Role, StatedOutput};
+use crate::rule_based::steps::Step;
+use crate::rule_based::test_body;
+
+pub(super) fn candidates(
+    evidence: &Evidence<'_>,
+    at: usize,
+    statement: &Statement,
+    step: &Step,
+) -> Vec<Candidate> {
+    let Some(expression) = expression(statement) else {
+        return Vec::new();
+    };
+    let said: Vec<(&StatedOutput, &Check)> = step.outputs.iter().zip(&statement.checks).collect();
+    // In which form the issue shows the value, if it shows what comes today.
+    let today = said.iter().find(|(_, c)| is_today(c)).copied();
+    let form = today.and_then(|(_, c)| c.same.clone());
+    let differs_from_today = |role: &[Role]| {
+        said.iter()
+            .any(|(s, c)| role.contains(&s.role) && !is_today(c))
+    };
+    let contradicted = differs_from_today(&[Role::Fine, Role::Shown]);
+    let wanted_otherwise = differs_from_today(&[Role::Right]);
+    let mut all = Vec::new();
+    for (said, check) in &said {
+        let made = match said.role {
+            _ if let_alone(statement) => None,
+            _ if statement.raised.is_some() => {
+                (said.role == Role::Right).then(|| (90, equals_anew(&expression, said, check)))
+            }
+            Role::Right if !is_today(check) => Some((
+                if by_hand(&said.text, today.map(|(s, _)| s.text.as_str())) {
+                    56
+                } else {
+                    84
+                },
+                equals(&expression, said, check, statement, form.as_deref()),
+            )),
+            // Shown as the result of another version, say, and today's is another.
+            Role::Fine | Role::Shown
+                if today.is_some_and(|(s, _)| s.role == Role::Wrong) && !is_today(check) =>
+            {
+                Some((
+                    76,
+                    equals(&expression, said, check, statement, form.as_deref()),
+                ))
+            }
+            _ if evidence.raises_elsewhere(step) => None,
+            Role::Wrong if is_today(check) => Some((
+                if step.vague { 58 } else { 66 },
+                differs(&expression, said, check, statement),
+            )),
+            Role::Shown if is_today(check) && wanted_otherwise => {
+                Some((60, differs(&expression, said, check, statement)))
+            }
+            Role::Shown
+                if is_today(check)
+                    && step.ends_block
+                    && !contradicted
+                    && complains(&evidence.issue.title, &evidence.prose) =>
+            {
+                Some((44, differs(&expression, said, check, statement)))
+            }
+            _ => None,
+        };
+        let not_as_it_is = || {
+            let other = said.role == Role::Right
+                && statement.raised.is_none()
+                && !is_today(check)
+                && today.is_none();
+            other.then(|| (50, is_not(&expression, statement)))
+        };
+        let made = made
+            .filter(|(_, made)| made.is_some())
+            .or_else(not_as_it_is);
+        let Some((trust, Some((lines, imports, claim)))) = made else {
+            continue;
+        };
+        let more: Vec<String> = lines.iter().flat_map(|l| test_body::words(l)).collect();
+        let mut body = evidence.before(at, &more);
+        body.lines.extend(lines);
+        body.imports.extend(imports);
+        body.imports = test_body::merged(&body.imports);
+        let prose = if step.in_prose { 2 } else { 0 };
+        all.push(Candidate {
+            trust: trust - prose,
+            body,
+            function: None,
+            fixtures: "",
+            expects: match &statement.raised {
+                Some(raised) if !raised.own => Expects::Raised(raised.exception.clone()),
+                _ => Expects::Assertion,
+            },
+            claim,
+            sentence: if said.sentence.is_empty() {
+                evidence.issue.title.clone()
+            } else {
+                said.sentence.clone()
+            },
+            homes: homes(statement, statement.raised.as_ref()),
+        });
+    }
+    all
+}
+
+/// It does not get as far as giving a value, for reasons that are not the code's.
+fn let_alone(statement: &Statement) -> bool {
+    statement.raised.as_ref().is_some_and(|r| r.outside)
+}
+
+type Made = Option<(Vec<String>, Vec<String>, String)>;
+
+pub(super) fn is_today(check: &Check) -> bool {
+    check.same.is_some() || check.equal == Some(true)
+}
+
+/// The right text has other habits than the one that the program printed: what it says is meant, not exact.
+fn by_hand(right: &str, shown: Option<&str>) -> bool {
+    let tight = right.contains(',') && !right.contains(", ");
+    tight && shown.is_some_and(|s| s.contains(", "))
+}
+
+/// The expression whose value counts, on one line where it fits.
+pub(super) fn expression(statement: &Statement) -> Option<String> {
+    match statement.kind.as_str() {
+        "Print" => statement.shown.clone(),
+        "Expr" => Some(statement.source.trim().trim_end_matches(';').to_owned()),
+        _ => None,
+    }
+}
+
+/// Today it raises; it should give a value.
+fn equals_anew(expression: &str, said: &StatedOutput, check: &Check) -> Made {
+    if !check.evaluates {
+        return None;
+    }
+    let right = said.text.trim();
+    let (mut lines, value) = bound(expression);
+    lines.push(match right {
+        "True" => format!("assert {value}"),
+        "False" => format!("assert not {value}"),
+        "None" => format!("assert {value} is None"),
+        _ => format!("assert {value} == {right}"),
+    });
+    Some((lines, Vec::new(), format!("gives {right}")))
+}
+
+fn equals(
+    expression: &str,
+    said: &StatedOutput,
+    check: &Check,
+    statement: &Statement,
+    form: Option<&str>,
+) -> Made {
+    let joined = on_one_line(&said.text, check);
+    let right = joined.as_str();
+    let (mut lines, value) = bound(expression);
+    let mut imports = Vec::new();
+    let claim = format!("gives {}", right.lines().next().unwrap_or(""));
+    // Text of another size than what comes: it stands for a part of it.
+    let a_part = |text: &str| {
+        let today = statement.value.as_deref().unwrap_or("");
+        blankless(text).len() * 10 < blankless(today).len() * 6
+    };
+    let text_for_text = statement.kind_of_value == "str" && check.kind == "str";
+    let whole = text_for_text
+        || said.sentence.is_empty()
+        || (check.evaluates && ["bool", "NoneType"].contains(&check.kind.as_str()));
+    if statement.kind_of_value == "str" && !whole && a_part(right) {
+        return None;
+    }
+    if check.evaluates && check.equal == Some(false) {
+        let singleton = ["bool", "NoneType"].contains(&statement.kind_of_value.as_str());
+        lines.push(match right {
+            "True" | "False" | "None" if singleton => format!("assert {value} is {right}"),
+            "True" => format!("assert {value}"),
+            "False" => format!("assert not {value}"),
+            _ if statement.kind_of_value == "ndarray" => {
+                imports.push("import numpy".to_owned());
+                format!("assert numpy.array_equal({value}, {right})")
+            }
+            // A formula that somebody typed by hand: blanks are not what it is about.
+            _ if check.kind == "str"
+                && statement.kind_of_value == "str"
+                && right.contains([',', '(', '[', '=', '+', '\\']) =>
+            {
+                format!("assert ''.join({value}.split()) == ''.join({right}.split())")
+            }
+            _ => format!("assert {value} == {right}"),
+        });
+        return Some((lines, imports, claim));
+    }
+    if check.evaluates {
+        return None;
+    }
+    let text = match form {
+        _ if statement.kind_of_value == "str" => value,
+        // What a sentence says in no Python is hardly how it will be shown.
+        _ if !said.sentence.is_empty() => return None,
+        Some("printed") | Some("pretty") | None => return None,
+        Some(form) => format!("{form}({value})"),
+    };
+    lines.push(format!(
+        "assert ''.join({text}.split()) == {}",
+        quoted(&blankless(right))
+    ));
+    Some((lines, imports, claim))
+}
+
+fn differs(expression: &str, said: &StatedOutput, check: &Check, statement: &Statement) -> Made {
+    let joined = on_one_line(&said.text, check);
+    let wrong = joined.as_str();
+    let (mut lines, value) = bound(expression);
+    let mut imports = Vec::new();
+    let claim = format!("does not give {}", wrong.lines().next().unwrap_or(""));
+    if check.evaluates && check.equal == Some(true) {
+        let singleton = ["bool", "NoneType"].contains(&statement.kind_of_value.as_str());
+        lines.push(match wrong {
+            "True" | "False" | "None" if singleton => format!("assert {value} is not {wrong}"),
+            _ if statement.kind_of_value == "ndarray" => {
+                imports.push("import numpy".to_owned());
+                format!("assert not numpy.array_equal({value}, {wrong})")
+            }
+            _ => format!("assert {value} != {wrong}"),
+        });
+        return Some((lines, imports, claim));
+    }
+    let text = match check.same.as_deref()? {
+        "repr" if statement.kind == "Print" => format!("str({value})"),
+        "pretty" => {
+            imports.push("from sympy import pretty".to_owned());
+            let unicode = if wrong.is_ascii() { "False" } else { "True" };
+            format!("pretty({value}, use_unicode={unicode})")
+        }
+        form @ ("repr" | "str") => format!("{form}({value})"),
+        _ => return None,
+    };
+    let layout = check.lines && wrong.contains('\n');
+    if layout && !check.exact {
+        imports.push("import textwrap".to_owned());
+        lines.push(format!(
+            "shown = [line.rstrip() for line in textwrap.dedent({text}).strip('\\n').split('\\n')]"
+        ));
+    }
+    lines.push(match check.exact {
+        true => format!("assert {text} != {}", quoted(wrong)),
+        false if layout => {
+            let rows: Vec<String> = wrong.lines().map(|l| quoted(l.trim_end())).collect();
+            format!("assert shown != [{}]", rows.join(", "))
+        }
+        false => format!(
+            "assert ''.join({text}.split()) != {}",
+            quoted(&blankless(wrong))
+        ),
+    });
+    Some((lines, imports, claim))
+}
+
+/// What should come is shown, but not so that Python could compare it: today's value must not come.
+fn is_not(expression: &str, statement: &Statement) -> Made {
+    let today = statement.value.as_deref()?;
+    let fleeting = today.contains(" at 0x") || today.contains(" object>");
+    if fleeting || today.len() > 150 || statement.none || expression.contains("repr(") {
+        return None;
+    }
+    let (mut lines, value) = bound(expression);
+    lines.push(match today {
+        "True" | "False" => format!("assert {value} is not {today}"),
+        _ => format!("assert repr({value}) != {}", quoted(today)),
+    });
+    Some((lines, Vec::new(), format!("does not give {today} any more")))
+}
+
+/// A long expression gets a name of its own.
+fn bound(expression: &str) -> (Vec<String>, String) {
+    let simple = !expression.contains([' ', '\n']) && expression.len() < 60;
+    if simple {
+        return (Vec::new(), expression.to_owned());
+    }
+    if expression.contains('\n') {
+        let mut lines: Vec<String> = format!("result = ({expression})")
+            .lines()
+            .map(str::to_owned)
+            .collect();
+        lines.retain(|l| !l.trim().is_empty());
+        return (lines, "result".to_owned());
+    }
+    (vec![format!("result = {expression}")], "result".to_owned())
+}
+
+/// An expression that was shown over several lines fits on one.
+pub(super) fn on_one_line(text: &str, check: &Check) -> String {
+    match check.evaluates {
+        true => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        false => text.trim().to_owned(),
+    }
+}
+
+fn blankless(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+/// A Python string literal.
+pub(super) fn quoted(text: &str) -> String {
+    let inner = text
+        .replace('\\', "\\\\")
+        .replace('\'', "\\'")
+        .replace('\n', "\\n");
+    format!("'{inner}'")
+}

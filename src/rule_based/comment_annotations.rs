@@ -1,0 +1,206 @@
+//! Code that was not typed at a prompt, whose comments say what comes of it: `f(1)  # gives 2`.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::extract::{Stance, balanced, judge, pattern, split_note};
+use super::stated_output::{Role, StatedOutput, right_in};
+
+/// A piece of code that ends with what a comment is about, and what the comment says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Piece {
+    pub source: String,
+    pub outputs: Vec<StatedOutput>,
+    pub stance: Stance,
+}
+
+/// The code in pieces; one alone if no comment says anything.
+pub fn pieces(source: &str) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut lines: Vec<&str> = Vec::new();
+    // Where the last statement among them begins.
+    let mut start = 0;
+    let mut all = source.lines().peekable();
+    while let Some(line) = all.next() {
+        if starts_statement(line) {
+            start = lines.len();
+        }
+        lines.push(line);
+        let more = all
+            .peek()
+            .is_some_and(|next| next.starts_with([' ', '\t', ')', ']', '}']));
+        let (code, mut note) = split_note(line);
+        if code.is_empty() || more || start + 1 != lines.len() || !gives(code) || !balanced(code) {
+            continue;
+        }
+        // The comment may stand below what it is about.
+        let below = all.peek().and_then(|next| next.strip_prefix('#'));
+        if let (true, Some(below)) = (note.is_empty(), below)
+            && !stated(below.trim()).is_empty()
+        {
+            note = below.trim();
+            all.next();
+        }
+        let outputs = stated(note);
+        if !outputs.is_empty() {
+            lines.pop();
+            lines.push(code);
+            pieces.push(Piece {
+                source: lines.join("\n"),
+                outputs,
+                stance: judge(note),
+            });
+            lines.clear();
+            start = 0;
+        }
+    }
+    if !lines.iter().all(|l| split_note(l).0.trim().is_empty()) || pieces.is_empty() {
+        pieces.push(Piece {
+            source: lines.join("\n"),
+            outputs: Vec::new(),
+            stance: Stance::Unknown,
+        });
+    }
+    pieces
+}
+
+fn starts_statement(line: &str) -> bool {
+    !line.starts_with([' ', '\t', '#', ')', ']', '}']) && !line.trim().is_empty()
+}
+
+/// An expression, or something that is printed: no assignment, no block.
+fn gives(code: &str) -> bool {
+    static OTHER: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"^(?:(?:return|raise|import|from|def|class|if|elif|else|for|while|with|assert|del|pass|try|except|yield|async|global)\b|@|[A-Za-z_][\w.]*(?:\[[^\]]*\])?(?:\s*,\s*\w+)*\s*[-+*/|&]?=[^=])",
+        )
+    });
+    !OTHER.is_match(code)
+}
+
+/// What a comment says of the value beside it.
+fn stated(note: &str) -> Vec<StatedOutput> {
+    static GIVES: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)^(?:(?:this|it|which|currently|now|actually|wrongly|incorrectly|but)?\s*(?:gives?|returns?|prints?|outputs?|yields?|evaluates to|results? in|shows?|is)\b:?|(?:current |actual |wrong )?(?:output|result|value)\s*(?:is|:|=)|-+>|=+>|→|==|Out(?:\[\d*\])?:)\s*(\S.*)$",
+        )
+    });
+    static VALUE: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r#"^(?:True|False|None|nan|-?\d[\d.e+*/-]*|['"\[{(].*['"\]})]|[A-Za-z_][\w.]*\(.*\))$"#,
+        )
+    });
+    if note.is_empty() {
+        return Vec::new();
+    }
+    let say = |text: &str, role: Role| StatedOutput {
+        text: text.trim().to_owned(),
+        role,
+        sentence: note.to_owned(),
+    };
+    let (first, rest) = split_remark(note);
+    let shown = GIVES
+        .captures(first)
+        .and_then(|found| found.get(1))
+        .map(|value| value.as_str().trim())
+        .filter(|text| value_like(text))
+        .or_else(|| VALUE.is_match(first).then_some(first));
+    let right = right_in(note).map(|text| split_remark(&text).0.to_owned());
+    let mut all = Vec::new();
+    if let Some(right) = &right {
+        all.push(say(right, Role::Right));
+    }
+    if let Some(shown) = shown
+        && right.as_deref() != Some(shown)
+    {
+        let role = match judge(rest) {
+            _ if right.is_some() => Role::Wrong,
+            Stance::Expected => Role::Wrong,
+            Stance::Unknown => match judge(first) {
+                Stance::Bad => Role::Wrong,
+                Stance::Good => Role::Fine,
+                _ => Role::Shown,
+            },
+            stance => stance.into(),
+        };
+        all.push(say(shown, role));
+    }
+    all
+}
+
+/// `3, which is wrong`: the value, and what is said of it.
+fn split_remark(note: &str) -> (&str, &str) {
+    static REMARK: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)\s*(?:\s#|,? (?:but|instead|which|while|whereas|not)\b|, (?:as|correctly|wrong|should|expected|incorrect)\b|\s\((?:but|wrong|correct|incorrect|expected|should|bug|ok|bad|good)\b|\s-+ |; |\s<-|!+$)",
+        )
+    });
+    match REMARK.find(note) {
+        Some(found) if found.start() > 0 => (
+            note[..found.start()].trim(),
+            note[found.start()..].trim_matches([' ', ',', ';', '(', ')', '#', '<', '-']),
+        ),
+        _ => (note, ""),
+    }
+}
+
+/// Not a phrase: words alone are no value.
+fn value_like(text: &str) -> bool {
+    !text.contains(' ') || text.contains(['(', '[', '{', '\'', '"', '*', '+', '/'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn only(source: &str) -> Vec<(String, Role)> {
+        let outputs = pieces(source).remove(0).outputs;
+        outputs.into_iter().map(|s| (s.text, s.role)).collect()
+    }
+
+    #[test]
+    fn a_comment_beside_or_below_a_call_says_what_it_gives() {
+        assert_eq!(only("low(5)  # gives 3"), [("3".into(), Role::Shown)]);
+        assert_eq!(
+            only("low(5)\n# -> 3, which is wrong"),
+            [("3".into(), Role::Wrong)]
+        );
+        assert_eq!(
+            only("print(low(5))  # 3, should be 4"),
+            [("4".into(), Role::Right), ("3".into(), Role::Wrong)]
+        );
+        assert_eq!(
+            only("low(5)  # returns 3, as expected"),
+            [("3".into(), Role::Fine)]
+        );
+    }
+
+    #[test]
+    fn the_code_is_cut_behind_each_such_comment() {
+        let all = pieces("import shop\nshop.low(5)  # 3\nbox = shop.low(6)\nbox  # 4\nend()");
+        let sources: Vec<&str> = all.iter().map(|p| p.source.as_str()).collect();
+        assert_eq!(
+            sources,
+            [
+                "import shop\nshop.low(5)",
+                "box = shop.low(6)\nbox",
+                "end()"
+            ]
+        );
+    }
+
+    #[test]
+    fn other_comments_leave_the_code_whole() {
+        for source in [
+            "x = 3  # gives 3\nlow(x)",
+            "low(5)  # the lowest of all\nlow(6)",
+            "for n in (1, 2):\n    low(n)  # 3\n",
+            "low(\n    5  # 3\n)\nlow(6)",
+        ] {
+            let all = pieces(source);
+            assert_eq!(all.len(), 1, "{source}");
+            assert!(all[0].outputs.is_empty(), "{source}");
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Markdown's blocks: fences, indented code, headings, prompts that stand in the open.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::indentation::dedent;
+use super::{Kind, Part, code, pattern, repl, traceback};
+
+static HTML_COMMENT: LazyLock<Regex> = LazyLock::new(|| pattern(r"<!--.*?-->"));
+static HEADING: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"^\s{0,3}(?:#{1,6}\s+(.+?)\s*#*|\*\*([^*]+)\*\*\s*:?|__([^_]+)__\s*:?)\s*$")
+});
+static FENCE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(\s*)(`{3,}|~{3,})\s*([^`]*)$"));
+static PROMPT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*(?:>>>(?:\s|\w|$)|In ?\[\d*\]:)"));
+/// Sections of issue templates that say nothing about the behaviour.
+static IDLE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)version|environment|system info|confirmation|your project|screenshot|installed|references to|release notes|checklist",
+    )
+});
+static PYTHON_LINE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^\s*(?:(?:import|from|def|class|for|with|if|while|try|print|assert|return|raise|del|async|await|lambda)\b|@\w|[\w.]+(?:\[[^\]]*\])?\s*(?:,\s*\w+\s*)*[-+*/|]?=[^=]|[\w.]+\(.*|\)+\s*$|[\w.()\[\]]+\s*(?:==|!=|<=|>=|in|is)\s)",
+    )
+});
+static LEADS_TO_OUTPUT: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"(?i)(?:outputs?|gives?|gave|returns?|results?(?: in)?|prints?|get|got|produces?|shows?|is|becomes?|contains?|output is|like(?: this)?)\b[^.`]{0,25}:?\s*$",
+    )
+});
+
+/// The parts of an issue's body, in order.
+pub fn parts(body: &str) -> Vec<Part> {
+    let mut reader = Reader::default();
+    let lines = uncommented(body);
+    let lines: Vec<&str> = lines.lines().collect();
+    let mut i = 0;
+    while i < lines.len() {
+        if let Some(fence) = FENCE.captures(lines[i]) {
+            let (indent, mark) = (fence[1].len(), fence[2].to_owned());
+            let lang = fence[3].trim().to_lowercase();
+            let closes = |l: &&str| {
+                let l = l.trim();
+                l.starts_with(&mark) && l.trim_start_matches(&mark[..1]).is_empty()
+            };
+            let end = lines[i + 1..]
+                .iter()
+                .position(closes)
+                .map_or(lines.len(), |n| i + 1 + n);
+            let inner: Vec<&str> = lines[i + 1..end]
+                .iter()
+                .map(|l| outdent(l, indent))
+                .collect();
+            reader.block(&lang, &inner.join("\n"));
+            i = end + 1;
+        } else if PROMPT.is_match(lines[i]) {
+            let end = open_repl(&lines, i);
+            reader.block("pycon", &dedent(&lines[i..end]));
+            i = end;
+        } else if lines[i]
+            .trim_start()
+            .starts_with("Traceback (most recent call last)")
+        {
+            let end = (i + 1..lines.len())
+                .find(|&n| {
+                    n + 1 == lines.len()
+                        || (lines[n].trim().is_empty() && !starts_indented(lines.get(n + 1)))
+                })
+                .map_or(lines.len(), |n| n + 1);
+            reader.block("pytb", &dedent(&lines[i..end]));
+            i = end;
+        } else if indented(lines[i]) && (i == 0 || lines[i - 1].trim().is_empty()) {
+            let end = (i..lines.len())
+                .find(|&n| !lines[n].trim().is_empty() && !indented(lines[n]))
+                .unwrap_or(lines.len());
+            let text = dedent(&lines[i..end]);
+            if looks_like_python(&text)
+                || PROMPT.is_match(&text)
+                || traceback::starts_in(&text).is_some()
+            {
+                reader.block("", &text);
+            } else {
+                reader.prose.push_str(&text);
+                reader.prose.push('\n');
+            }
+            i = end;
+        } else {
+            reader.line(lines[i]);
+            i += 1;
+        }
+    }
+    reader.flush();
+    reader.parts
+}
+
+#[derive(Default)]
+struct Reader {
+    heading: String,
+    prose: String,
+    parts: Vec<Part>,
+}
+
+impl Reader {
+    fn line(&mut self, line: &str) {
+        if let Some(found) = HEADING.captures(line) {
+            self.flush();
+            let heading = found
+                .iter()
+                .skip(1)
+                .flatten()
+                .next()
+                .map_or("", |m| m.as_str());
+            // Every part below holds a copy.
+            self.heading = heading.chars().take(200).collect::<String>().to_lowercase();
+            return;
+        }
+        let text = line.trim_start();
+        if text.starts_with("- [ ]") || text.starts_with("- [x]") || text.starts_with("- [X]") {
+            return;
+        }
+        self.prose.push_str(line);
+        self.prose.push('\n');
+    }
+
+    fn flush(&mut self) {
+        let prose = std::mem::take(&mut self.prose);
+        if !prose.trim().is_empty() && !IDLE.is_match(&self.heading) {
+            self.push(Kind::Prose(prose.trim().to_owned()));
+        }
+    }
+
+    fn block(&mut self, lang: &str, text: &str) {
+        let before = self.prose.trim_end().to_owned();
+        self.flush();
+        if IDLE.is_match(&self.heading) || text.trim().is_empty() {
+            return;
+        }
+        let announced = before
+            .lines()
+            .last()
+            .is_some_and(|l| LEADS_TO_OUTPUT.is_match(l));
+        for kind in classify(lang, text, announced) {
+            self.push(kind);
+        }
+    }
+
+    fn push(&mut self, kind: Kind) {
+        self.parts.push(Part {
+            heading: self.heading.clone(),
+            kind,
+        });
+    }
+}
+
+fn classify(lang: &str, text: &str, announced: bool) -> Vec<Kind> {
+    let plain = || Kind::Text {
+        lang: lang.to_owned(),
+        text: text.to_owned(),
+    };
+    if text.lines().any(|l| PROMPT.is_match(l)) {
+        return vec![Kind::Repl(repl::entries(text))];
+    }
+    if let Some(at) = traceback::starts_in(text) {
+        let mut kinds = Vec::new();
+        if !text[..at].trim().is_empty() {
+            kinds.extend(classify(lang, &text[..at], announced));
+        }
+        match traceback::read(&text[at..]) {
+            Some(raised) => kinds.push(Kind::Raised(raised)),
+            None => kinds.push(plain()),
+        }
+        return kinds;
+    }
+    if let Some(raised) = traceback::bare(text) {
+        return vec![Kind::Raised(raised)];
+    }
+    let python = lang.starts_with("py") || lang == "ipython" || lang == "python3";
+    let shell = [
+        "bash",
+        "sh",
+        "shell",
+        "console",
+        "cmd",
+        "powershell",
+        "zsh",
+        "shell-session",
+    ];
+    if shell.contains(&lang)
+        || text
+            .lines()
+            .any(|l| l.starts_with("$ ") || l.starts_with("❯"))
+    {
+        return vec![Kind::Shell(text.to_owned())];
+    }
+    if !python && !lang.is_empty() && !["julia", "text", "txt", "none", "ipython3"].contains(&lang)
+    {
+        return vec![plain()];
+    }
+    let output = announced && !text.lines().any(is_statement);
+    if !output && (python || looks_like_python(text)) {
+        return vec![Kind::Code(text.trim_matches('\n').to_owned())];
+    }
+    vec![plain()]
+}
+
+/// A line that does something, so that it cannot be an output.
+fn is_statement(line: &str) -> bool {
+    let line = line.trim_start();
+    [
+        "import ", "from ", "def ", "class ", "with ", "assert ", "print",
+    ]
+    .iter()
+    .any(|w| line.starts_with(w))
+}
+
+/// Most lines read like Python, and the brackets match.
+fn looks_like_python(text: &str) -> bool {
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|l| !l.trim().is_empty() && !l.trim_start().starts_with('#'))
+        .collect();
+    let alike = lines
+        .iter()
+        .filter(|l| PYTHON_LINE.is_match(l) || (lines.len() > 1 && l.starts_with([' ', '\t'])))
+        .count();
+    !lines.is_empty() && alike * 3 >= lines.len() * 2 && code::balanced(text)
+}
+
+/// Where a transcript that stands in the open ends: at a blank line that no prompt follows.
+fn open_repl(lines: &[&str], start: usize) -> usize {
+    let indent = lines[start].len() - lines[start].trim_start().len();
+    let mut i = start + 1;
+    while i < lines.len() {
+        let outside = lines[i].len() - lines[i].trim_start().len() < indent;
+        if lines[i].trim().is_empty() {
+            let next = lines[i..]
+                .iter()
+                .position(|l| !l.trim().is_empty())
+                .map(|n| i + n);
+            match next {
+                Some(n) if PROMPT.is_match(lines[n]) || (indent >= 4 && indented(lines[n])) => {
+                    i = n
+                }
+                _ => break,
+            }
+        } else if outside || FENCE.is_match(lines[i]) || HEADING.is_match(lines[i]) {
+            break;
+        }
+        i += 1;
+    }
+    i
+}
+
+/// Comments of templates go, except within a fence.
+fn uncommented(body: &str) -> String {
+    let mut out = String::new();
+    let mut fence: Option<String> = None;
+    let mut comment = false;
+    for line in body.lines() {
+        if comment {
+            if let Some((_, rest)) = line.split_once("-->") {
+                comment = false;
+                out.push_str(rest);
+                out.push('\n');
+            }
+            continue;
+        }
+        match &fence {
+            Some(mark) if line.trim().starts_with(mark.as_str()) => fence = None,
+            Some(_) => {}
+            None => fence = FENCE.captures(line).map(|found| found[2].to_owned()),
+        }
+        if fence.is_some() {
+            out.push_str(line);
+        } else {
+            let whole = HTML_COMMENT.replace_all(line, "");
+            match whole.split_once("<!--") {
+                Some((before, _)) => {
+                    comment = true;
+                    out.push_str(before);
+                }
+                None => out.push_str(&whole),
+            }
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn indented(line: &str) -> bool {
+    line.starts_with("    ") || line.starts_with('\t')
+}
+
+fn starts_indented(line: Option<&&str>) -> bool {
+    line.is_some_and(|l| l.starts_with([' ', '\t']))
+}
+
+fn outdent(line: &str, most: usize) -> &str {
+    let blank = line.len() - line.trim_start_matches(' ').len();
+    &line[blank.min(most)..]
+}

@@ -1,0 +1,106 @@
+//! What an issue says, taken apart: prose, code, REPL transcripts, tracebacks and outputs, in the
+//! order in which they stand.
+//!
+//! Pure text. Whether a piece of code parses, runs or shows anything is found out later, in the
+//! sandbox.
+
+mod blocks;
+mod code;
+mod indentation;
+mod prose;
+mod repl;
+mod statements;
+#[cfg(test)]
+mod tests;
+mod traceback;
+
+use regex::Regex;
+
+pub use code::{balanced, split_note};
+pub use prose::{
+    Stance, bare_contrast, complains, judge, messages_only, sentences, stance_after, stance_before,
+    wanted_exceptions,
+};
+pub use repl::Entry;
+pub use statements::{Claim, claims};
+pub use traceback::Raised;
+
+/// An issue, taken apart.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Issue {
+    pub title: String,
+    pub parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// The heading under which it stands, in lower case; empty before the first one.
+    pub heading: String,
+    pub kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    Prose(String),
+    Repl(Vec<Entry>),
+    /// Python that was not typed at a prompt.
+    Code(String),
+    Raised(Raised),
+    Shell(String),
+    /// Anything else that was set apart: outputs, files in other languages.
+    Text {
+        lang: String,
+        text: String,
+    },
+}
+
+/// Takes the text of an issue apart; its first line is the title.
+pub fn extract(text: &str) -> Issue {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    let text = text.trim_start_matches(['\n', ' ', '\u{feff}']);
+    let (title, body) = text.split_once('\n').unwrap_or((text, ""));
+    Issue {
+        title: title.trim().trim_start_matches('#').trim().to_owned(),
+        parts: blocks::parts(body),
+    }
+}
+
+/// The issue in a prompt: what stands between `<issue>` and the last `</issue>`.
+pub fn issue_in(prompt: &str) -> Option<&str> {
+    let (_, rest) = prompt.split_once("<issue>")?;
+    let (issue, _) = rest.rsplit_once("</issue>")?;
+    Some(issue.trim_matches('\n'))
+}
+
+impl Issue {
+    /// All prose, the title first.
+    pub fn prose(&self) -> String {
+        let mut all = self.title.clone();
+        for part in &self.parts {
+            if let Kind::Prose(text) = &part.kind {
+                all.push_str("\n\n");
+                all.push_str(text);
+            }
+        }
+        all
+    }
+
+    /// Every exception that the issue shows, in order.
+    pub fn raised(&self) -> Vec<&Raised> {
+        let mut all = Vec::new();
+        for part in &self.parts {
+            match &part.kind {
+                Kind::Raised(raised) => all.push(raised),
+                Kind::Repl(entries) => all.extend(entries.iter().filter_map(|e| e.raised.as_ref())),
+                _ => {}
+            }
+        }
+        all
+    }
+}
+
+/// A pattern written in this module; a test compiles each of them.
+#[allow(clippy::expect_used)]
+pub(crate) fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("the pattern is a constant")
+}

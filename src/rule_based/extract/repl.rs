@@ -1,0 +1,141 @@
+//! Transcripts of `>>>` and of IPython.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::code::{balanced, split_note};
+use super::indentation::dedent;
+use super::pattern;
+use super::traceback::{self, Raised};
+
+/// One input and what came of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Entry {
+    pub source: String,
+    /// What was shown; empty if nothing, or if it raised.
+    pub output: String,
+    pub raised: Option<Raised>,
+    /// Comments beside the input or the output: `# should be False`.
+    pub note: String,
+    /// IPython's number of the input.
+    pub number: Option<u32>,
+}
+
+/// Bytes of an input that may go on: whether it does is asked of the whole with each line.
+const LONGEST: usize = 16_000;
+
+static INPUT: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^\s*(?:>>> ?(.*)|In ?\[(\d*)\]: ?(.*))$"));
+static MORE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^\s*(?:\.\.\.(?: (.*)|)|\s*\.\.\.: ?(.*))$"));
+static OUT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*Out ?\[\d*\]: ?"));
+
+pub fn entries(text: &str) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut shown: Vec<Vec<&str>> = Vec::new();
+    for line in text.lines() {
+        if let Some(input) = INPUT.captures(line) {
+            let source = input.get(1).or(input.get(3)).map_or("", |m| m.as_str());
+            let number = input.get(2).and_then(|m| m.as_str().parse().ok());
+            if source.trim().is_empty() {
+                continue;
+            }
+            entries.push(Entry {
+                source: source.trim().to_owned(),
+                number,
+                ..Entry::default()
+            });
+            shown.push(Vec::new());
+            continue;
+        }
+        let (Some(entry), Some(lines)) = (entries.last_mut(), shown.last_mut()) else {
+            continue;
+        };
+        let open = lines.is_empty() && entry.source.len() < LONGEST;
+        match MORE.captures(line) {
+            Some(more) if open && goes_on(&entry.source) => {
+                entry.source.push('\n');
+                let rest = more.get(1).or(more.get(2)).map_or("", |m| m.as_str());
+                entry.source.push_str(rest.trim_end());
+            }
+            // An input that was broken over lines without a second prompt.
+            None if open && !balanced(&entry.source) => {
+                entry.source.push('\n');
+                entry.source.push_str(line.trim_end());
+            }
+            _ => lines.push(line),
+        }
+    }
+    for (entry, lines) in entries.iter_mut().zip(shown) {
+        finish(entry, &lines);
+    }
+    entries
+}
+
+/// More of the input may follow: an open bracket, a block, or a decorator.
+fn goes_on(source: &str) -> bool {
+    let first = source.trim_start();
+    let (last, _) = split_note(source.lines().last().unwrap_or(""));
+    !balanced(source)
+        || last.ends_with([':', '\\'])
+        || source.contains('\n')
+        || first.starts_with('@')
+        || (first.contains(":")
+            && ["def ", "class ", "for ", "with ", "if ", "while ", "try"]
+                .iter()
+                .any(|w| first.starts_with(w)))
+}
+
+fn finish(entry: &mut Entry, lines: &[&str]) {
+    if !entry.source.contains('\n') {
+        let (code, note) = split_note(&entry.source);
+        entry.note = note.to_owned();
+        entry.source = code.to_owned();
+    }
+    entry.source = entry.source.trim_end().to_owned();
+    let mut text = String::new();
+    for line in lines {
+        // A remark between two inputs; a matrix may hold anything but a `#` at its very start.
+        if let Some(remark) = line.trim_start().strip_prefix("# ") {
+            entry.note = format!("{} {}", entry.note, remark).trim().to_owned();
+            continue;
+        }
+        text.push_str(line);
+        text.push('\n');
+    }
+    let from_out = match OUT.find(&text) {
+        Some(found) => format!("{}{}", " ".repeat(found.len()), &text[found.end()..]),
+        None => text,
+    };
+    let body = from_out.trim_matches('\n');
+    entry.raised = match traceback::starts_in(body) {
+        Some(at) => traceback::read(&body[at..]),
+        None => traceback::bare(body.trim_start_matches("...").trim()),
+    };
+    if entry.raised.is_none() {
+        let lines: Vec<&str> = body.lines().map(str::trim_end).collect();
+        let first = lines.iter().position(|l| !l.is_empty()).unwrap_or(0);
+        entry.output = dedent(&lines[first..]).trim_end().to_owned();
+        if let Some((value, note)) = lone_note(&entry.output) {
+            entry.note = format!("{} {note}", entry.note).trim().to_owned();
+            entry.output = value;
+        }
+    }
+}
+
+/// `False  # should be True` as a whole output.
+fn lone_note(output: &str) -> Option<(String, String)> {
+    if output.contains('\n') {
+        return None;
+    }
+    let at = output
+        .find("  # ")
+        .or_else(|| output.find(" # "))
+        .or_else(|| output.find(" <-"))?;
+    let note = output[at..]
+        .trim_start()
+        .trim_start_matches(['#', '<', '-'])
+        .trim();
+    Some((output[..at].trim_end().to_owned(), note.to_owned()))
+}

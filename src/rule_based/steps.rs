@@ -1,0 +1,344 @@
+//! The code of an issue as a list of steps to run, each with what the issue says comes of it.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::comment_annotations;
+use super::extract::{
+    Claim, Entry, Issue, Kind, Part, Raised, Stance, claims, pattern, stance_after, stance_before,
+};
+use super::stated_output::{Role, StatedOutput, right_in};
+
+/// Code to run, and what the issue says about its last statement.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Step {
+    pub source: String,
+    /// It was typed at a prompt: what follows goes on after an exception.
+    pub prompt: bool,
+    pub number: Option<u32>,
+    pub outputs: Vec<StatedOutput>,
+    pub raised: Option<Raised>,
+    /// It stands in a sentence, not in a block.
+    pub in_prose: bool,
+    /// The issue says that it works.
+    pub works: bool,
+    /// The last with an output of its block.
+    pub ends_block: bool,
+    /// Which part of the issue it stands in.
+    pub block: usize,
+    /// Only the words before the block say what its outputs are worth.
+    pub vague: bool,
+}
+
+/// The steps of an issue, in order.
+pub fn steps(issue: &Issue) -> Vec<Step> {
+    let mut reader = Reader::default();
+    for (n, part) in issue.parts.iter().enumerate() {
+        reader.part(n, part, &Surroundings::of(issue, n));
+    }
+    let mut steps = reader.steps;
+    pointed_at(&mut steps, issue);
+    steps.truncate(60);
+    steps
+}
+
+/// What the prose around a part of the issue says of it.
+struct Surroundings {
+    before: Stance,
+    after: Stance,
+    /// It goes on with what came before, in another way.
+    contrast: bool,
+}
+
+impl Surroundings {
+    fn of(issue: &Issue, n: usize) -> Surroundings {
+        let prose = |at: Option<usize>| match at.and_then(|i| issue.parts.get(i)).map(|p| &p.kind) {
+            Some(Kind::Prose(text)) => text.as_str(),
+            _ => "",
+        };
+        let preceding = prose(n.checked_sub(1));
+        Surroundings {
+            before: stance_before(&issue.parts[n].heading, preceding),
+            after: stance_after(prose(Some(n + 1))),
+            contrast: super::extract::bare_contrast(preceding),
+        }
+    }
+
+    /// Of an output that stands alone; what follows it counts first.
+    fn of_output(&self) -> Stance {
+        if self.after == Stance::Unknown {
+            self.before
+        } else {
+            self.after
+        }
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    steps: Vec<Step>,
+    /// What was said before there was any code.
+    pending: Vec<Claim>,
+}
+
+impl Reader {
+    fn part(&mut self, n: usize, part: &Part, around: &Surroundings) {
+        match &part.kind {
+            Kind::Repl(entries) => self.session(entries, around, n),
+            Kind::Code(source) => self.code(source, around.before, n),
+            Kind::Raised(raised) => self.raised(raised),
+            Kind::Text { lang, text }
+                if lang.is_empty() || lang.starts_with("text") || lang.starts_with("py") =>
+            {
+                self.output(text, around.of_output());
+            }
+            Kind::Prose(text) => self.prose(text),
+            _ => {}
+        }
+    }
+
+    fn session(&mut self, entries: &[Entry], around: &Surroundings, n: usize) {
+        let from = self.steps.len();
+        let before = match around.contrast {
+            true => Stance::Unknown,
+            false => around.before,
+        };
+        transcript(&mut self.steps, entries, before, around.after, n);
+        if around.contrast {
+            join(&mut self.steps, from);
+        }
+    }
+
+    fn code(&mut self, source: &str, before: Stance, n: usize) {
+        let pieces = comment_annotations::pieces(source);
+        let last = pieces.len() - 1;
+        let step = |(at, piece): (usize, comment_annotations::Piece)| Step {
+            source: piece.source,
+            works: before == Stance::Good || piece.stance == Stance::Good,
+            outputs: piece.outputs,
+            ends_block: at == last,
+            block: n,
+            ..Step::default()
+        };
+        self.steps.extend(pieces.into_iter().enumerate().map(step));
+        for claim in self.pending.drain(..) {
+            attach(self.steps.last_mut(), &claim);
+        }
+    }
+
+    fn raised(&mut self, raised: &Raised) {
+        if !add_cell(&mut self.steps, raised)
+            && let Some(step) = self.last_of_block()
+            && step.raised.is_none()
+        {
+            step.raised = Some(raised.clone());
+        }
+    }
+
+    /// A block with nothing but an output belongs to the code before it.
+    fn output(&mut self, text: &str, stance: Stance) {
+        if let Some(step) = self.last_of_block() {
+            step.outputs.push(StatedOutput {
+                text: text.trim_end().to_owned(),
+                role: stance.into(),
+                sentence: String::new(),
+            });
+        }
+    }
+
+    fn last_of_block(&mut self) -> Option<&mut Step> {
+        self.steps.iter_mut().rev().find(|s| !s.in_prose)
+    }
+
+    fn prose(&mut self, text: &str) {
+        let known = self.steps.len();
+        for claim in claims(text) {
+            match &claim.expression {
+                Some(source) if is_expression(source) => {
+                    self.steps.push(Step {
+                        source: source.clone(),
+                        prompt: true,
+                        in_prose: true,
+                        ends_block: true,
+                        ..Step::default()
+                    });
+                    attach(self.steps.last_mut(), &claim);
+                }
+                Some(_) => {}
+                None if self.steps.is_empty() => self.pending.push(claim),
+                None => self.about_earlier(&claim, known),
+            }
+        }
+    }
+
+    /// A claim without code of its own; `known` steps were there before its paragraph.
+    fn about_earlier(&mut self, claim: &Claim, known: usize) {
+        let block = self.steps.iter().rposition(|s| !s.in_prose);
+        // Without any code set apart, the sentence before is what it is about.
+        let at = block.or_else(|| (self.steps.len() > known).then(|| self.steps.len() - 1));
+        attach(at.and_then(|at| self.steps.get_mut(at)), claim);
+    }
+}
+
+/// The session from step `from` on and the one before it, of which neither was called right or wrong, are one.
+fn join(steps: &mut [Step], from: usize) {
+    let Some(block) = from.checked_sub(1).map(|last| steps[last].block) else {
+        return;
+    };
+    let told = |s: &Step| s.works || s.outputs.iter().any(|s| s.role != Role::Shown);
+    if steps.iter().any(|s| s.block == block && told(s)) {
+        return;
+    }
+    for step in &mut steps[from..] {
+        step.block = block;
+    }
+    for step in steps.iter_mut().filter(|s| s.block == block) {
+        step.ends_block = false;
+    }
+}
+
+/// "`Out[3]` is wrong" speaks of the output with that number.
+fn pointed_at(steps: &mut [Step], issue: &Issue) {
+    static OUT: LazyLock<Regex> = LazyLock::new(|| pattern(r"\bOut ?\[(\d+)\]"));
+    let prose = issue.parts.iter().filter_map(|part| match &part.kind {
+        Kind::Prose(text) => Some(text.split_whitespace().collect::<Vec<_>>().join(" ")),
+        _ => None,
+    });
+    for text in prose {
+        let bad = super::extract::sentences(&text)
+            .filter(|s| super::extract::judge(s) == Stance::Bad)
+            .filter_map(|s| OUT.captures(s)?[1].parse::<u32>().ok());
+        for number in bad {
+            for step in steps.iter_mut().filter(|s| s.number == Some(number)) {
+                step.vague = false;
+                for output in step.outputs.iter_mut().filter(|s| s.role == Role::Shown) {
+                    output.role = Role::Wrong;
+                }
+            }
+        }
+    }
+}
+
+/// The cell that IPython shows in a traceback: new code, or lines that the issue's code left out.
+fn add_cell(steps: &mut Vec<Step>, raised: &Raised) -> bool {
+    let last = last_line(&raised.cell);
+    if last.is_empty() {
+        return false;
+    }
+    let Some(step) = steps.iter_mut().rev().find(|s| s.source.contains(last)) else {
+        steps.push(Step {
+            source: raised.cell.clone(),
+            raised: Some(raised.clone()),
+            ends_block: true,
+            ..Step::default()
+        });
+        return true;
+    };
+    step.raised.get_or_insert_with(|| raised.clone());
+    if !step.prompt {
+        let left_out: Vec<&str> = raised
+            .cell
+            .lines()
+            .filter(|l| !l.starts_with(' ') && l.contains(" = ") && !step.source.contains(l.trim()))
+            .collect();
+        if let Some(at) = step.source.rfind(last)
+            && !left_out.is_empty()
+        {
+            step.source
+                .insert_str(at, &format!("{}\n", left_out.join("\n")));
+        }
+    }
+    true
+}
+
+fn transcript(
+    steps: &mut Vec<Step>,
+    entries: &[Entry],
+    before: Stance,
+    after: Stance,
+    block: usize,
+) {
+    let tells =
+        |e: &Entry| (!e.output.is_empty() || e.raised.is_some()) && !e.source.contains("version");
+    let last = entries.iter().rposition(tells);
+    for (n, entry) in entries.iter().enumerate() {
+        let ends = Some(n) == last;
+        let mut stance = super::extract::judge(&entry.note);
+        let mut outputs = Vec::new();
+        let vague = stance == Stance::Unknown && !(ends && after != Stance::Unknown);
+        if let Some(right) = right_in(&entry.note) {
+            outputs.push(StatedOutput {
+                text: right,
+                role: Role::Right,
+                sentence: entry.note.clone(),
+            });
+            stance = Stance::Bad;
+        } else if stance == Stance::Expected {
+            stance = Stance::Bad;
+        } else if stance == Stance::Unknown {
+            stance = match (ends, before) {
+                (true, _) if after != Stance::Unknown => after,
+                (true, stance) => stance,
+                (false, Stance::Bad) => Stance::Unknown,
+                (false, stance) => stance,
+            };
+        }
+        if !entry.output.is_empty() {
+            outputs.push(StatedOutput {
+                text: entry.output.clone(),
+                role: stance.into(),
+                sentence: entry.note.clone(),
+            });
+        }
+        steps.push(Step {
+            source: entry.source.clone(),
+            prompt: true,
+            number: entry.number,
+            outputs,
+            raised: entry.raised.clone(),
+            in_prose: false,
+            works: stance == Stance::Good,
+            ends_block: ends,
+            block,
+            vague,
+        });
+    }
+}
+
+fn attach(step: Option<&mut Step>, claim: &Claim) {
+    let Some(step) = step else { return };
+    let mut say = |text: &Option<String>, role: Role| {
+        if let Some(text) = text {
+            let output = StatedOutput {
+                text: text.clone(),
+                role,
+                sentence: claim.sentence.clone(),
+            };
+            if !step.outputs.contains(&output) {
+                step.outputs.push(output);
+            }
+        }
+    };
+    say(&claim.right, Role::Right);
+    say(&claim.wrong, Role::Wrong);
+    let role = match claim.stance {
+        // "gives 1, which is wrong", but also "gives 1 as it should".
+        Stance::Expected => Role::Shown,
+        stance => stance.into(),
+    };
+    say(&claim.shown, role);
+}
+
+/// More than a bare name or number.
+fn is_expression(text: &str) -> bool {
+    text.contains(['(', '+', '*', '/', '[', '@', '%', '<', '>', '='])
+}
+
+fn last_line(text: &str) -> &str {
+    text.lines()
+        .rev()
+        .find(|l| !l.trim().is_empty())
+        .unwrap_or("")
+        .trim()
+}

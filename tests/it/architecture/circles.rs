@@ -1,0 +1,163 @@
+//! Modules of a crate use each other in one direction. A folder and what is in it are one: a parent may use its
+//! children, and children what is their parent's. What a parent imports is its owner's, whoever names it there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use regex::Regex;
+
+use super::{Source, sources};
+
+const CRATES: [&str; 5] = [
+    "src",
+    "tools/src",
+    "agent-prompts/src",
+    "sandboxes/src",
+    "evals/src",
+];
+
+/// A module's path inside its crate.
+type Module = Vec<String>;
+
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).unwrap()
+}
+
+/// `a::{b, c::{d}}` as `a::b` and `a::c::d`.
+fn expanded(path: &str) -> Vec<String> {
+    let Some((start, inner)) = path.split_once('{') else {
+        return vec![path.trim().to_owned()];
+    };
+    let (mut parts, mut depth) = (vec![String::new()], 0);
+    let inner = inner.trim_end();
+    for c in inner.strip_suffix('}').unwrap_or(inner).chars() {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        match parts.last_mut() {
+            Some(last) if c != ',' || depth > 0 => last.push(c),
+            _ => parts.push(String::new()),
+        }
+    }
+    let full = |part: &String| expanded(&format!("{}{}", start.trim(), part.trim()));
+    parts.iter().flat_map(full).collect()
+}
+
+/// Follows a path from a module as far as there are modules: where it ends, and the next name (`A`, or `A as B`).
+fn follow(path: &str, from: &Module, all: &BTreeMap<Module, String>) -> (Module, Option<String>) {
+    let mut place = from.clone();
+    let mut names = path.split("::").map(str::trim).peekable();
+    while let Some(name) = names.next_if(|name| ["crate", "self", "super"].contains(name)) {
+        match name {
+            "crate" => place.clear(),
+            "super" => drop(place.pop()),
+            _ => {}
+        }
+    }
+    for name in names {
+        place.push(name.split(' ').next().unwrap_or_default().to_owned());
+        if !all.contains_key(&place) {
+            place.pop();
+            return (place, Some(name.to_owned()));
+        }
+    }
+    (place, None)
+}
+
+/// The modules that each module uses.
+fn uses(files: &[Source], folder: &str) -> BTreeMap<Module, BTreeSet<Module>> {
+    let comment = pattern(r"(?m)//.*$");
+    let imported = pattern(r"\buse\s+([^;]*);");
+    let inline = pattern(r"\b(?:crate|super|self)(?:::\w+)+");
+    let mut all = BTreeMap::new();
+    for file in files.iter().filter(|f| !f.is_test()) {
+        let inside = file
+            .path
+            .strip_prefix(folder)
+            .filter(|p| p.starts_with('/'));
+        let Some(path) = inside.and_then(|p| p.strip_suffix(".rs")) else {
+            continue;
+        };
+        let mut module: Module = path[1..].split('/').map(str::to_owned).collect();
+        module.pop_if(|last| ["mod", "lib", "main"].contains(&last.as_str()));
+        let code = file.text.split("#[cfg(test)]\nmod tests {").next();
+        let code = comment.replace_all(code.unwrap_or_default(), "");
+        all.insert(module, code.into_owned());
+    }
+    let mut owners = BTreeMap::new();
+    for (module, code) in &all {
+        for path in imported.captures_iter(code).flat_map(|c| expanded(&c[1])) {
+            if let (owner, Some(name)) = follow(&path, module, &all) {
+                let name = name.rsplit(' ').next().unwrap_or_default();
+                owners.insert((module.clone(), name.to_owned()), owner);
+            }
+        }
+    }
+    let mut uses = BTreeMap::new();
+    for (module, code) in &all {
+        let paths = imported.captures_iter(code).flat_map(|c| expanded(&c[1]));
+        let used = paths.chain(inline.find_iter(code).map(|m| m.as_str().to_owned()));
+        let used = used.map(|path| {
+            let (place, name) = follow(&path, module, &all);
+            let name = name.unwrap_or_default();
+            let key = (place, name.split(' ').next().unwrap_or_default().to_owned());
+            owners.get(&key).cloned().unwrap_or(key.0)
+        });
+        let used = used.filter(|other| !other.starts_with(module) && !module.starts_with(other));
+        uses.insert(module.clone(), used.collect());
+    }
+    uses
+}
+
+fn circles(files: &[Source]) -> BTreeSet<Vec<String>> {
+    let mut circles = BTreeSet::new();
+    for uses in CRATES.map(|folder| uses(files, folder)) {
+        let reached = |from: &Module| {
+            let (mut seen, mut next) = (BTreeSet::new(), vec![from]);
+            while let Some(module) = next.pop() {
+                next.extend(uses[module].iter().filter(|m| seen.insert((*m).clone())));
+            }
+            seen
+        };
+        let reached: BTreeMap<_, _> = uses.keys().map(|m| (m, reached(m))).collect();
+        for (module, others) in reached.iter().filter(|(m, others)| others.contains(**m)) {
+            let back = others
+                .iter()
+                .filter(|other| reached[other].contains(*module));
+            circles.insert(back.map(|m| m.join("/")).collect());
+        }
+    }
+    circles
+}
+
+#[test]
+fn modules_use_each_other_in_one_direction() {
+    assert_eq!(circles(&sources()), BTreeSet::new());
+}
+
+#[test]
+fn circles_are_found_however_modules_are_named() {
+    let broken = |inner: &str, of_parent: &str| {
+        let files = [
+            Source::new("src/a.rs", &format!("mod b;\nmod c;\n{of_parent}")),
+            Source::new(
+                "src/a/b.rs",
+                "// use super::d;\nuse super::{\n    c::{C, D},\n    X,\n};\n",
+            ),
+            Source::new("src/a/c.rs", inner),
+            Source::new("src/lib.rs", "mod a;\n"),
+        ];
+        circles(&files).into_iter().next()
+    };
+    let found = Some(vec!["a/b".to_owned(), "a/c".to_owned()]);
+    assert_eq!(broken("use super::b::B;\n", ""), found);
+    assert_eq!(broken("fn f(b: crate::a::b::B) {}\n", ""), found);
+    assert_eq!(broken("use super::B;\n", "pub use b::{A, B};\n"), found);
+    assert_eq!(broken("use crate::a;\nfn f(b: super::Own) {}\n", ""), None);
+    assert_eq!(broken("use super::{A as C};\n", "use b::B as A;\n"), found);
+    assert_eq!(broken("// super::b::B\n", "pub use b::B;\n"), None);
+    assert_eq!(
+        broken(
+            "#[cfg(test)]\nmod tests {\n    use super::super::b::B;\n}\n",
+            ""
+        ),
+        None
+    );
+}

@@ -1,0 +1,118 @@
+//! Crates: who knows whom, and what each takes.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{metadata, root};
+
+/// Who may know whom.
+fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
+    BTreeMap::from([
+        ("testwright-tools", [].as_slice()),
+        ("testwright-agent-prompts", &[]),
+        ("testwright-sandboxes", &[]),
+        (
+            "testwright-evals",
+            &["testwright-sandboxes", "testwright-tools"],
+        ),
+        (
+            "testwright",
+            &[
+                "testwright-tools",
+                "testwright-agent-prompts",
+                "testwright-sandboxes",
+                "testwright-evals",
+            ],
+        ),
+    ])
+}
+
+fn wrong_edges(metadata: &Value) -> Vec<String> {
+    let allowed = allowed();
+    let mut wrong = Vec::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        let name = package["name"].as_str().unwrap();
+        let Some(known) = allowed.get(name) else {
+            wrong.push(format!(
+                "{name} is a crate that has no place in the architecture"
+            ));
+            continue;
+        };
+        // Development and build dependencies count as well.
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let other = dependency["name"].as_str().unwrap();
+            if allowed.contains_key(other) && !known.contains(&other) {
+                wrong.push(format!("{name} knows {other}"));
+            }
+        }
+        let tests = package["targets"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|t| t["kind"][0] == "test")
+            .count();
+        if tests > 1 {
+            wrong.push(format!("{name} has {tests} integration test binaries"));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn crates_know_only_whom_they_may() {
+    assert_eq!(wrong_edges(&metadata()), Vec::<String>::new());
+    let mut broken = metadata();
+    for package in broken["packages"].as_array_mut().unwrap() {
+        if package["name"] == "testwright-evals" {
+            let edge = serde_json::json!({ "name": "testwright", "kind": "dev" });
+            package["dependencies"].as_array_mut().unwrap().push(edge);
+        }
+    }
+    assert_eq!(wrong_edges(&broken), ["testwright-evals knows testwright"]);
+}
+
+#[test]
+fn every_crate_takes_the_lints_of_the_workspace() {
+    for package in metadata()["packages"].as_array().unwrap() {
+        let manifest = package["manifest_path"].as_str().unwrap();
+        let manifest: toml::Table = std::fs::read_to_string(manifest).unwrap().parse().unwrap();
+        assert_eq!(
+            manifest["lints"]["workspace"].as_bool(),
+            Some(true),
+            "{}",
+            package["name"]
+        );
+    }
+}
+
+/// External crates that the table of docs/BUILD.md does not name.
+fn unexplained(metadata: &Value, document: &str) -> Vec<String> {
+    let (_, table) = document.split_once("## Dependencies, and why").unwrap();
+    let (table, _) = table.split_once("\n## ").unwrap();
+    let named: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split(" | ").next())
+        .flat_map(|cell| cell.split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_'))
+        .collect();
+    let mut missing: Vec<String> = metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|package| package["dependencies"].as_array().unwrap())
+        .filter(|dependency| dependency["kind"].is_null())
+        .map(|dependency| dependency["name"].as_str().unwrap().to_owned())
+        .filter(|name| !name.starts_with("testwright-") && !named.contains(&name.as_str()))
+        .collect();
+    missing.sort();
+    missing.dedup();
+    missing
+}
+
+#[test]
+fn every_dependency_is_explained() {
+    let document = std::fs::read_to_string(root().join("docs/BUILD.md")).unwrap();
+    assert_eq!(unexplained(&metadata(), &document), Vec::<String>::new());
+    let less = document.replace("bollard", "");
+    assert_eq!(unexplained(&metadata(), &less), ["bollard"]);
+}

@@ -1,0 +1,104 @@
+//! How files are named and laid out.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::{Source, root, sources};
+
+const MOST_LINES: usize = 500;
+/// Tests are lists; they may be longer.
+const MOST_TEST_LINES: usize = 800;
+const NO_NAMES: [&str; 8] = [
+    "util", "utils", "common", "manager", "helper", "helpers", "misc", "shared",
+];
+
+fn badly_shaped(files: &[Source]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for file in files {
+        let lines = file.text.lines().count();
+        if lines
+            > if file.is_test() {
+                MOST_TEST_LINES
+            } else {
+                MOST_LINES
+            }
+        {
+            wrong.push(format!("{} has {lines} lines", file.path));
+        }
+        let parts = Path::new(&file.path).with_extension("");
+        for part in parts.iter().filter_map(|p| p.to_str()) {
+            if part.split('_').any(|word| NO_NAMES.contains(&word)) {
+                wrong.push(format!("{} says nothing by `{part}`", file.path));
+            }
+        }
+        if !file.is_test() && !file.text.starts_with("//!") {
+            wrong.push(format!("{} does not say what it is for", file.path));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn files_are_short_and_say_what_they_are_for() {
+    assert_eq!(badly_shaped(&sources()), Vec::<String>::new());
+    let broken = [
+        Source::new(
+            "src/long.rs",
+            &format!("//! Long.\n{}", "\n".repeat(MOST_LINES)),
+        ),
+        Source::new("src/string_utils.rs", "//! Strings.\n"),
+        Source::new("src/quiet.rs", "pub fn f() {}\n"),
+        Source::new("src/x/tests.rs", "use super::*;\n"),
+    ];
+    assert_eq!(
+        badly_shaped(&broken),
+        [
+            "src/long.rs has 501 lines",
+            "src/string_utils.rs says nothing by `string_utils`",
+            "src/quiet.rs does not say what it is for",
+        ]
+    );
+}
+
+/// What the top level holds, and nothing else.
+const TOP: [&str; 23] = [
+    ".cargo",
+    ".ci",
+    ".github",
+    ".gitignore",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "Cargo.lock",
+    "Cargo.toml",
+    "Dockerfile",
+    "LICENSE",
+    "README.md",
+    "action.yml",
+    "agent-prompts",
+    "benches",
+    "docs",
+    "evals",
+    "examples",
+    "fuzz",
+    "pyproject.toml",
+    "sandboxes",
+    "src",
+    "tests",
+    "tools",
+];
+
+#[test]
+fn the_top_level_is_as_designed() {
+    let listed = Command::new("git")
+        .args(["ls-files"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let mut there: Vec<&str> = listed
+        .lines()
+        .filter_map(|path| path.split('/').next())
+        .collect();
+    there.dedup();
+    assert_eq!(there, TOP);
+}

@@ -1,0 +1,253 @@
+//! What files may use: libraries in their place, no upper layer, no way around.
+
+use super::{Source, sources};
+
+/// Libraries that one place alone may name, so that they can be exchanged there.
+const CONFINED: [(&str, &[&str]); 4] = [
+    (
+        "bollard",
+        &["sandboxes/src/docker/", "sandboxes/src/docker.rs"],
+    ),
+    ("async_openai", &["src/model/"]),
+    (
+        "reqwest",
+        &[
+            "src/issues/",
+            "src/model/",
+            "src/cli/doctor/",
+            "sandboxes/src/egress/",
+            "sandboxes/src/egress.rs",
+            "sandboxes/src/http_client.rs",
+        ],
+    ),
+    ("tree_sitter", &["tools/src/"]),
+];
+
+fn out_of_place(files: &[Source]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (library, places) in CONFINED {
+        for file in files.iter().filter(|f| !f.under(places) && !f.is_test()) {
+            let names = |line: &str| {
+                line.contains(&format!("{library}::")) || line.contains(&format!("use {library}"))
+            };
+            if file.text.lines().any(names) {
+                wrong.push(format!("{} names {library}", file.path));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn libraries_stay_behind_their_boundary() {
+    assert_eq!(out_of_place(&sources()), Vec::<String>::new());
+    let broken = [
+        Source::new("src/session/mod.rs", "use bollard::Docker;\n"),
+        Source::new("sandboxes/src/docker/mod.rs", "use bollard::Docker;\n"),
+        Source::new(
+            "src/agent/mod.rs",
+            "    let client = async_openai::Client::new();\n",
+        ),
+    ];
+    assert_eq!(
+        out_of_place(&broken),
+        [
+            "src/session/mod.rs names bollard",
+            "src/agent/mod.rs names async_openai"
+        ]
+    );
+}
+
+/// Layers inside the root crate: what each folder must not use.
+const LAYERS: [(&str, &[&str]); 7] = [
+    (
+        "src/model/",
+        &[
+            "agent",
+            "approaches",
+            "cli",
+            "daemon",
+            "gate",
+            "rule_based",
+            "session",
+            "trajectory",
+        ],
+    ),
+    (
+        "src/issues/",
+        &[
+            "agent",
+            "approaches",
+            "cli",
+            "daemon",
+            "gate",
+            "model",
+            "rule_based",
+            "session",
+            "trajectory",
+        ],
+    ),
+    (
+        "src/settings/",
+        &[
+            "agent",
+            "approaches",
+            "backends",
+            "cli",
+            "daemon",
+            "gate",
+            "job",
+            "model",
+            "rule_based",
+            "session",
+            "trajectory",
+        ],
+    ),
+    (
+        "src/rule_based/",
+        &[
+            "agent",
+            "approaches",
+            "cli",
+            "daemon",
+            "gate",
+            "session",
+            "trajectory",
+        ],
+    ),
+    (
+        "src/agent/",
+        &["approaches", "cli", "daemon", "job", "rule_based"],
+    ),
+    (
+        "src/backends/",
+        &[
+            "agent",
+            "approaches",
+            "cli",
+            "daemon",
+            "gate",
+            "job",
+            "session",
+            "setup",
+            "trajectory",
+        ],
+    ),
+    ("src/job", &["cli", "daemon"]),
+];
+
+fn upward_uses(files: &[Source]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (folder, others) in LAYERS {
+        for file in files.iter().filter(|f| f.path.starts_with(folder)) {
+            for other in others {
+                if file.text.contains(&format!("crate::{other}::"))
+                    || file.text.contains(&format!("crate::{other};"))
+                {
+                    wrong.push(format!("{} uses {other}", file.path));
+                }
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn lower_layers_do_not_use_upper_ones() {
+    assert_eq!(upward_uses(&sources()), Vec::<String>::new());
+    let broken = [Source::new(
+        "src/model/openai.rs",
+        "use crate::agent::Run;\n",
+    )];
+    assert_eq!(upward_uses(&broken), ["src/model/openai.rs uses agent"]);
+}
+
+/// What prints. Foreign text reaches a terminal through `src/cli/output.rs` alone.
+const PRINTING: [&str; 9] = [
+    "print!(",
+    "println!(",
+    "dbg!(",
+    "anstream::",
+    "indicatif::",
+    "io::stdout(",
+    "io::stderr(",
+    "/dev/tty",
+    "Stdio::inherit(",
+];
+/// It speaks a protocol on stdout.
+const PROTOCOL: &str = ".serve((tokio::io::stdin(), tokio::io::stdout()))";
+
+fn prints(files: &[Source]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let own = |f: &&Source| f.path.starts_with("src/") && !f.is_test();
+    for file in files.iter().filter(own) {
+        if file.under(&["src/cli/output.rs", "src/cli/output/"]) {
+            continue;
+        }
+        for line in file.text.lines() {
+            let code = line.trim_start();
+            if code.starts_with("//") || code == PROTOCOL {
+                continue;
+            }
+            for word in PRINTING.iter().filter(|word| code.contains(**word)) {
+                wrong.push(format!("{} has {word}", file.path));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn foreign_text_reaches_a_terminal_in_one_way() {
+    assert_eq!(prints(&sources()), Vec::<String>::new());
+    let broken = [
+        Source::new("src/cli/run.rs", "    eprintln!(\"{name}\");\n"),
+        Source::new("src/cli/mcp.rs", PROTOCOL),
+        Source::new("src/cli/output.rs", "anstream::print!(\"{text}\");\n"),
+        Source::new(
+            "src/trajectory/folder.rs",
+            "// eprintln!()\nwriteln!(std::io::stderr(), \"x\")\n",
+        ),
+    ];
+    assert_eq!(
+        prints(&broken),
+        [
+            "src/cli/run.rs has println!(",
+            "src/trajectory/folder.rs has io::stderr("
+        ]
+    );
+}
+
+/// The toolbox runs beside untrusted code: it opens no connection and looks up no name.
+fn opens_connections(files: &[Source]) -> Vec<String> {
+    let words = [
+        "std::net",
+        "tokio::net",
+        "TcpStream",
+        "UdpSocket",
+        "to_socket_addrs",
+    ];
+    files
+        .iter()
+        .filter(|f| f.path.starts_with("tools/src/"))
+        .flat_map(|f| {
+            words
+                .iter()
+                .filter(|w| f.text.contains(**w))
+                .map(|w| format!("{} has {w}", f.path))
+        })
+        .collect()
+}
+
+#[test]
+fn the_tools_open_no_connection() {
+    assert_eq!(opens_connections(&sources()), Vec::<String>::new());
+    let broken = [Source::new(
+        "tools/src/server.rs",
+        "use std::net::IpAddr;\n",
+    )];
+    assert_eq!(
+        opens_connections(&broken),
+        ["tools/src/server.rs has std::net"]
+    );
+}

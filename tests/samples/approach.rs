@@ -1,0 +1,45 @@
+//! `--approach sample`: two tools and no feedback. Added to a copy of the project as `src/approaches/sample.rs` by
+//! `tests/it/samples.rs`.
+
+use async_trait::async_trait;
+use testwright_agent_prompts::TestwrightSystem;
+use testwright_tools::registry;
+use testwright_tools::tool::{AnyTool, Route};
+
+use super::{Approach, ApproachContext, begin};
+use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, run_loop};
+
+pub(super) struct Sample;
+
+#[async_trait]
+impl Approach for Sample {
+    fn name(&self) -> &'static str {
+        "sample"
+    }
+
+    fn description(&self) -> &'static str {
+        "counts lines and submits"
+    }
+
+    fn tools(&self) -> Vec<&'static dyn AnyTool> {
+        registry::for_models()
+            .filter(|tool| tool.name() == "sample" || tool.route() == Route::Gate)
+            .collect()
+    }
+
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+        let system = TestwrightSystem {
+            max_steps: context.max_steps,
+        };
+        if let Err(outcome) = begin(run, &system, &context.notes).await {
+            return outcome;
+        }
+        let config = LoopConfig {
+            tools: self.tools(),
+            parallel_calls: false,
+            max_empty_replies: 1,
+            on_submit: OnSubmit::Once,
+        };
+        run_loop(run, &config, &mut NoHook).await
+    }
+}

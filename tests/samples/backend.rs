@@ -1,0 +1,43 @@
+//! `--sandbox sample`: the local sandbox by another name. Added to a copy of the project as `src/backends/sample.rs` by
+//! `tests/it/samples.rs`.
+
+use async_trait::async_trait;
+use testwright_sandboxes::Backend;
+
+use super::local::LocalConnector;
+use super::{Connector, Examination, Holds, Promise};
+use crate::error::Result;
+use crate::settings::Settings;
+
+pub(super) struct SampleConnector;
+
+#[async_trait]
+impl Connector for SampleConnector {
+    fn name(&self) -> &'static str {
+        "sample"
+    }
+
+    fn description(&self) -> &'static str {
+        "as local"
+    }
+
+    fn requirement(&self) -> &'static str {
+        "isolation"
+    }
+
+    async fn connect(&self, settings: &Settings) -> Result<Box<dyn Backend>> {
+        LocalConnector.connect(settings).await
+    }
+
+    async fn examine(&self, settings: &Settings) -> Result<Examination> {
+        Ok(Examination {
+            backend: self.connect(settings).await?,
+            summary: "a sample".to_owned(),
+            promises: vec![Promise {
+                what: "files",
+                holds: Holds::Yes,
+                text: "as local keeps them",
+            }],
+        })
+    }
+}

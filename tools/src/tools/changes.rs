@@ -1,0 +1,104 @@
+//! `changes`: the state of the workspace, out of the sandbox. For the host; `restore` brings it back into one.
+
+use std::collections::BTreeSet;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::tool::{Answer, Audience, Context, MOST_DATA, Tool, ToolError};
+use crate::tools::submission::Change;
+use crate::workspace::Changed;
+
+/// Files that are named among those left out.
+const NAMES: usize = 100;
+
+/// git's mode of a symbolic link.
+pub const LINK: u32 = 0o120_000;
+
+/// A file that differs from the base commit.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileContent {
+    /// Relative to the workspace.
+    pub path: String,
+    /// Base64; `null` for a deleted file. Of a link: where it points.
+    pub content: Option<String>,
+    /// As git records it: 33188 (100644), 33261 (100755) or 40960 (120000, a link).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<u32>,
+}
+
+impl FileContent {
+    pub fn of(change: Changed) -> FileContent {
+        FileContent {
+            path: change.path,
+            content: change.now.map(|bytes| BASE64_STANDARD.encode(bytes)),
+            mode: change.mode,
+        }
+    }
+}
+
+pub struct Changes;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {}
+
+impl Tool for Changes {
+    type Args = Args;
+    const NAME: &'static str = "changes";
+    const DESCRIPTION: &'static str = "The files that differ from the base commit, with their content. Where that is too much, the largest are named only.";
+    const AUDIENCE: Audience = Audience::Host;
+
+    fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Answer, ToolError> {
+        let mut changes = context.workspace.changes()?;
+        let all = changes.len();
+        // That a large file was deleted can be told.
+        let is_told = |c: &Changed| c.oversized.is_none() || c.change == Change::Deleted;
+        let (told, oversized): (Vec<_>, Vec<_>) = changes.drain(..).partition(is_told);
+        changes = told;
+        let mut left_out: Vec<String> = oversized.into_iter().map(|c| c.path).collect();
+        left_out.extend(without_the_largest(&mut changes));
+        left_out.truncate(NAMES);
+        let files: Vec<FileContent> = changes.into_iter().map(FileContent::of).collect();
+        let mut data = json!({ "files": files });
+        if !left_out.is_empty() {
+            data["left_out"] = json!(left_out);
+        }
+        Answer::with_data(format!("{all} files differ from the base commit."), &data)
+    }
+}
+
+/// Takes out the largest files where all together are too much; some of their names, the largest file's first.
+fn without_the_largest(changes: &mut Vec<Changed>) -> Vec<String> {
+    // In Base64, with what goes around it.
+    let weight = |change: &Changed| {
+        let content = change.now.as_ref().map_or(0, Vec::len);
+        content.div_ceil(3) * 4 + change.path.len() * 2 + 80
+    };
+    let mut total: usize = changes.iter().map(weight).sum();
+    if total <= MOST_DATA {
+        return Vec::new();
+    }
+    let mut by_weight: Vec<(usize, String)> = changes
+        .iter()
+        .map(|c| (weight(c), c.path.clone()))
+        .collect();
+    by_weight.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    // Room for the names.
+    let most = MOST_DATA / 2;
+    let mut left_out = Vec::new();
+    for (weight, path) in by_weight {
+        if total <= most {
+            break;
+        }
+        total -= weight;
+        left_out.push(path);
+    }
+    let gone: BTreeSet<&String> = left_out.iter().collect();
+    changes.retain(|change| !gone.contains(&change.path));
+    left_out
+}

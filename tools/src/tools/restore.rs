@@ -1,0 +1,65 @@
+//! `restore`: a recorded state of the workspace, back into a sandbox. For the host; `changes` gives it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::changes::{FileContent, LINK};
+use crate::tool::{Answer, Audience, Context, Tool, ToolError};
+
+pub struct Restore;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    files: Vec<FileContent>,
+}
+
+impl Tool for Restore {
+    type Args = Args;
+    const NAME: &'static str = "restore";
+    const DESCRIPTION: &'static str = "Brings the workspace into a recorded state: exactly these files differ from the base \
+        commit afterwards.";
+    const AUDIENCE: Audience = Audience::Host;
+
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+        let mut wanted = Vec::new();
+        for file in args.files {
+            let content = file
+                .content
+                .map(|text| BASE64_STANDARD.decode(text))
+                .transpose()
+                .map_err(|e| {
+                    ToolError::refused(format!("The content of {} is not Base64: {e}.", file.path))
+                })?;
+            wanted.push((file.path, content, file.mode));
+        }
+        let names: BTreeSet<&str> = wanted.iter().map(|(path, ..)| path.as_str()).collect();
+        for change in context.workspace.changes()? {
+            if !names.contains(change.path.as_str()) {
+                context.workspace.restore(Path::new(&change.path))?;
+            }
+        }
+        for (path, content, mode) in &wanted {
+            if *mode == Some(LINK) {
+                if let Some(target) = content {
+                    context.workspace.link(Path::new(path), target)?;
+                }
+                continue;
+            }
+            let relative = context.workspace.resolve(path)?;
+            match content {
+                Some(bytes) => context.workspace.write_as(&relative, bytes, *mode)?,
+                None if context.workspace.root().join(&relative).exists() => {
+                    context.workspace.remove(&relative)?;
+                }
+                None => {}
+            }
+        }
+        Ok(Answer::text(format!("{} files restored.", wanted.len())))
+    }
+}
