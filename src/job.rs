@@ -23,22 +23,32 @@ pub use recorded::{Recorded, RecordedSettings};
 /// The content of `run.json`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Record {
+    /// Version of testwright.
     pub testwright: String,
+    /// Title and origin of the issue.
     pub issue: Value,
+    /// `owner/name` or a folder's name.
     pub repository: String,
+    /// The old code.
     pub commit: Option<String>,
+    /// Name of the approach.
     pub approach: String,
+    /// Name of the model.
     pub model: String,
     /// Settings in force, without secrets.
     pub settings: Value,
     /// What isolation was in force, and where things lay.
     pub sandbox: Value,
+    /// Its recipe, Python and packages, the log of its build, and whether it came from the cache.
     pub environment: Value,
     #[serde(flatten)]
     pub outcome: Outcome,
+    /// What the command ended with.
     pub exit_code: u8,
     pub usage: RunUsage,
+    /// Wall time of the run.
     pub seconds: f64,
+    /// What the user was told, one line each.
     pub notes: Vec<String>,
 }
 

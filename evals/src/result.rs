@@ -13,11 +13,13 @@ use crate::{folder, foreign_text};
 /// A line of `results.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InstanceResult {
+    /// As in the dataset.
     pub instance_id: String,
     /// `model_name_or_path`.
     pub prediction: String,
     /// Identifies what was graded, and how: of the same content, nothing is graded twice.
     pub key: String,
+    /// `owner/name`.
     pub repo: String,
     /// Words and signs of the issue, a guess at its length in tokens (characters / 4).
     pub issue_tokens: u64,
@@ -33,8 +35,11 @@ pub struct InstanceResult {
     pub contributed: Vec<String>,
     /// Contributed tests as they ran, parameters included: outcomes on the old and on the new code.
     pub tests: Vec<TestPair>,
+    /// How the contributed tests ended on the old code.
     pub old_class: OldClass,
+    /// Verdict of testwright.
     pub strict: Strict,
+    /// Verdict of SWT-bench's harness.
     pub swt: Swt,
     /// TDD-Bench-Verified's verdict and score.
     pub tdd: Tdd,
@@ -52,7 +57,9 @@ pub struct InstanceResult {
     pub coverage_problem: Option<String>,
     /// Why the strict verdict is not that of the public harnesses.
     pub differs: Vec<String>,
+    /// What failed that is no fault of the prediction; there is no verdict then.
     pub infrastructure: Option<Infrastructure>,
+    /// Wall time by part.
     pub seconds: Seconds,
     /// Which parts came from a cache: `build`, `old`, `new`, `base`.
     pub cached: Vec<String>,
@@ -140,6 +147,7 @@ pub struct TestPair {
 pub struct Infrastructure {
     /// `source`, `build`, `old`, `new` or `base`.
     pub stage: String,
+    /// The error, in one line.
     pub cause: String,
     /// Where more can be read, relative to the folder of the results, or on the host.
     pub log: Option<String>,
@@ -148,9 +156,13 @@ pub struct Infrastructure {
 /// Wall time of the parts; 0 for what came from a cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seconds {
+    /// Building the environment.
     pub build: f64,
+    /// With the prediction, on the old code.
     pub old: f64,
+    /// With the prediction, on the new code.
     pub new: f64,
+    /// The suite without the prediction, on both sides.
     pub base: f64,
     /// From the begin of this prediction's grading to its end.
     pub total: f64,

@@ -24,8 +24,11 @@ pub struct Evidence {
     pub dropped: Vec<String>,
     /// Model calls so far.
     pub steps: u32,
+    /// All prompt tokens, cached ones included.
     pub prompt_tokens: u64,
+    /// Prompt tokens that came from the provider's cache.
     pub cached_tokens: u64,
+    /// Tokens that the model wrote.
     pub completion_tokens: u64,
     /// `None` where the model has no price.
     pub dollars: Option<f64>,
@@ -38,10 +41,14 @@ pub struct Evidence {
 pub struct TestEvidence {
     /// Node id, parameters included.
     pub id: String,
+    /// Failed, or error.
     pub outcome: Outcome,
+    /// Where it failed.
     pub phase: Phase,
     pub class: FailureClass,
+    /// Class of the exception.
     pub exception: String,
+    /// Message of the exception.
     pub message: String,
     /// The frame where it arose.
     pub frame: Option<Frame>,
@@ -74,6 +81,7 @@ impl FixTrial {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Review {
     pub verdict: ReviewVerdict,
+    /// The reviewer's words.
     pub reason: String,
 }
 

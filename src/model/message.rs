@@ -28,6 +28,7 @@ pub enum Message {
 pub struct ToolCall {
     /// Unique in a conversation.
     pub id: String,
+    /// The tool's name.
     pub name: String,
     pub arguments: Arguments,
 }
@@ -89,5 +90,6 @@ impl<'de> Deserialize<'de> for Arguments {
 pub struct ToolResult {
     /// [`ToolCall::id`] that this answers.
     pub id: String,
+    /// What the model reads.
     pub content: String,
 }

@@ -49,20 +49,26 @@ pub enum Event {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Started {
+    /// Version of this format.
     pub format: u32,
     /// RFC 3339, UTC.
     pub at: String,
+    /// Version of testwright.
     pub testwright: String,
+    /// Name of the approach.
     pub approach: String,
+    /// Name of the model.
     pub model: String,
     pub issue: Issue,
     /// `owner/name` or a folder's name.
     pub repository: String,
+    /// The old code.
     pub commit: Option<String>,
     /// Digest of the old code's files.
     pub digest: String,
     /// How to start this run again: settings that are not secrets.
     pub settings: Value,
+    /// The tools that the model is given.
     pub tools: Vec<ToolSpec>,
 }
 
