@@ -17,7 +17,7 @@ type Failure = Box<dyn std::error::Error>;
 
 const ROUNDS: usize = 3;
 /// Functions of the extension: a compiler is at work on them for some ten seconds.
-const FUNCTIONS: usize = 12_000;
+const FUNCTIONS: usize = 1_500;
 
 const SETUP: &str = "from setuptools import Extension, setup\n\
                      setup(name='thing', ext_modules=[Extension('thing', ['thing.c'])])\n";
