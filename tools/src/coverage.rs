@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::config::Config;
 use crate::outcomes;
-use crate::process::{self, Command, Ended};
+use crate::process::{self, Command, ExitReason};
 use crate::tool::ToolError;
 use crate::workspace::read_itself;
 
@@ -79,7 +79,7 @@ pub(crate) struct Measurement {
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct DriverReport {
     files: BTreeMap<String, Lines>,
     problems: Vec<String>,
 }
@@ -141,7 +141,7 @@ impl Measurement {
     }
 
     /// Adds what the program left that has just ended, and what the processes left that it started.
-    pub fn add(&mut self, ended: Ended) -> Result<(), ToolError> {
+    pub fn add(&mut self, ended: ExitReason) -> Result<(), ToolError> {
         if self.files.is_empty() {
             return Ok(());
         }
@@ -153,9 +153,13 @@ impl Measurement {
             }
             None => {
                 let how = match ended {
-                    Ended::Deadline => "the deadline came".to_owned(),
-                    Ended::Signal(signal) => format!("the process was ended by signal {signal}"),
-                    Ended::Exit(status) => format!("the process ended with exit status {status}"),
+                    ExitReason::Deadline => "the deadline came".to_owned(),
+                    ExitReason::Signal(signal) => {
+                        format!("the process was ended by signal {signal}")
+                    }
+                    ExitReason::Exit(status) => {
+                        format!("the process ended with exit status {status}")
+                    }
                 };
                 self.problem(format!("{how} before its coverage was written"));
             }
@@ -192,7 +196,7 @@ impl Measurement {
 
     /// Adds the lines, and gives the problems.
     fn found(&mut self, bytes: &[u8]) -> Result<Vec<String>, ToolError> {
-        let found: Found = serde_json::from_slice(bytes)
+        let found: DriverReport = serde_json::from_slice(bytes)
             .map_err(|e| ToolError::Broken(format!("what was measured cannot be read: {e}")))?;
         for (name, lines) in found.files {
             let statements = self.statements.entry(name.clone()).or_default();

@@ -7,7 +7,7 @@ use super::classify::Classifier;
 use super::events::{Event, RawFailure, RawPhase};
 use super::normalize::normalize;
 use super::report::{CollectionError, Failure, Outcome, Phase, Place, Report, TestResult};
-use crate::process::Ended;
+use crate::process::ExitReason;
 
 /// pytest's exit status for unusable arguments.
 pub const USAGE: i32 = 4;
@@ -113,17 +113,17 @@ impl Session {
     pub fn report(
         mut self,
         asked: &[String],
-        ended: Ended,
+        ended: ExitReason,
         printed: String,
         classifier: &Classifier<'_>,
     ) -> Report {
         let mut report = Report {
             printed,
-            timed_out: ended == Ended::Deadline,
+            timed_out: ended == ExitReason::Deadline,
             rest_timed_out: self.rest_timed_out,
             exit_code: match ended {
-                Ended::Exit(code) => Some(code),
-                Ended::Signal(_) | Ended::Deadline => None,
+                ExitReason::Exit(code) => Some(code),
+                ExitReason::Signal(_) | ExitReason::Deadline => None,
             },
             ..Report::default()
         };
@@ -297,12 +297,12 @@ fn without_run(id: &str, outcome: Outcome, failure: Option<Failure>) -> TestResu
     }
 }
 
-fn death(ended: Ended, internal_error: Option<&str>) -> String {
+fn death(ended: ExitReason, internal_error: Option<&str>) -> String {
     match (ended, internal_error) {
-        (Ended::Deadline, _) => "the deadline came".to_owned(),
-        (Ended::Signal(signal), _) => format!("the process was ended by signal {signal}"),
-        (Ended::Exit(_), Some(text)) => format!("pytest had an internal error:\n{text}\n"),
-        (Ended::Exit(code), None) => format!("the process ended with exit status {code}"),
+        (ExitReason::Deadline, _) => "the deadline came".to_owned(),
+        (ExitReason::Signal(signal), _) => format!("the process was ended by signal {signal}"),
+        (ExitReason::Exit(_), Some(text)) => format!("pytest had an internal error:\n{text}\n"),
+        (ExitReason::Exit(code), None) => format!("the process ended with exit status {code}"),
     }
 }
 

@@ -10,17 +10,17 @@ use crate::project::{Project, answer, test};
 use crate::toolbox::Client;
 
 /// A project whose toolbox has a folder of its own, away from where programs write.
-struct Kept {
+struct PrivateProject {
     project: Project,
     private: tempfile::TempDir,
 }
 
-impl Kept {
+impl PrivateProject {
     fn new(files: &[(&str, &str)]) -> Self {
         let private = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let mut project = Project::new(files);
         project.config.private = Some(private.path().join("private"));
-        Kept { project, private }
+        PrivateProject { project, private }
     }
 
     fn folder(&self) -> PathBuf {
@@ -31,8 +31,8 @@ impl Kept {
 const PKG: &str = "def half(n):\n    return n // 2\n";
 const TESTS: &str = "import pkg\n\ndef test_old():\n    assert pkg.half(4) == 2\n";
 
-fn kept() -> Kept {
-    Kept::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", TESTS)])
+fn kept() -> PrivateProject {
+    PrivateProject::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", TESTS)])
 }
 
 /// What a snippet tries, one after the other: a line of `name: what happened` each.
@@ -57,7 +57,7 @@ def own_signals():
     fcntl.fcntl(read, fcntl.F_SETOWN, toolbox)
 "#;
 
-fn attempts(kept: &Kept, tried: &[(&str, &str)]) -> String {
+fn attempts(kept: &PrivateProject, tried: &[(&str, &str)]) -> String {
     let mut client = Client::start(&kept.project);
     let mut code = ATTEMPTS.to_owned();
     for (name, work) in tried {
@@ -315,7 +315,7 @@ def test_forger():
 /// It can add to the record, in the same process as what writes it; not to what the process ends with by itself.
 #[test]
 fn a_record_that_a_test_wrote_contradicts_the_exit_status() {
-    let kept = Kept::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", FORGER)]);
+    let kept = PrivateProject::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", FORGER)]);
     let report = answer(&kept.project.request(&["tests/test_a.py"])).report;
     assert!(report.contradicted, "{report:#?}");
     let sound = kept_report(&kept_with(
@@ -324,11 +324,11 @@ fn a_record_that_a_test_wrote_contradicts_the_exit_status() {
     assert!(!sound.contradicted && sound.tests.len() == 2, "{sound:#?}");
 }
 
-fn kept_with(tests: &str) -> Kept {
-    Kept::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", tests)])
+fn kept_with(tests: &str) -> PrivateProject {
+    PrivateProject::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", tests)])
 }
 
-fn kept_report(kept: &Kept) -> testwright_tools::outcomes::report::Report {
+fn kept_report(kept: &PrivateProject) -> testwright_tools::outcomes::report::Report {
     answer(&kept.project.request(&["tests/test_a.py"])).report
 }
 
@@ -383,7 +383,7 @@ def test_b():
 }
 
 /// What is said of the patch alone.
-fn dropped(kept: &Kept, prepare: &str) -> Vec<(String, String)> {
+fn dropped(kept: &PrivateProject, prepare: &str) -> Vec<(String, String)> {
     let mut client = Client::start(&kept.project);
     client.call("shell", &json!({ "command": prepare }));
     let (_, sorted) = client.call("test_patch", &json!({}));
@@ -454,7 +454,7 @@ fn a_patch_holds_no_large_files_and_says_so() {
 /// Where tests lie is what the base commit says, whatever a model writes into the settings before a restart.
 #[test]
 fn settings_that_make_tests_of_the_code_have_no_effect() {
-    let kept = Kept::new(&[("pkg/latest.py", PKG), ("tests/test_a.py", TESTS)]);
+    let kept = PrivateProject::new(&[("pkg/latest.py", PKG), ("tests/test_a.py", TESTS)]);
     std::fs::write(
         kept.project.root().join("pytest.ini"),
         "[pytest]\npython_files = *.py\n",

@@ -12,7 +12,7 @@ use super::used_by_code::is_aside;
 use crate::process::{self, Command};
 use crate::tool::ToolError;
 use crate::tools::submission::Change;
-use crate::workspace::{Changed, Workspace, is_conftest};
+use crate::workspace::{FileChange, Workspace, is_conftest};
 
 /// How long Python may take to look for the names.
 const TIME: Duration = Duration::from_secs(30);
@@ -33,10 +33,10 @@ for name in sys.argv[1:]:
 /// The paths of those changes, and the names of the modules that they would take the place of.
 pub fn shadows(
     workspace: &Workspace,
-    changes: &[Changed],
+    changes: &[FileChange],
 ) -> Result<BTreeMap<String, String>, ToolError> {
     let layout = workspace.layout();
-    let new: Vec<(&Changed, String, String)> = (changes.iter())
+    let new: Vec<(&FileChange, String, String)> = (changes.iter())
         .filter(|change| change.change == Change::Added && layout.is_test_path(&change.path))
         .filter(|change| !is_named_as_a_test(&change.path))
         .filter_map(|change| {

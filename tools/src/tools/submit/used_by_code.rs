@@ -11,7 +11,7 @@ use std::path::Path;
 use crate::python::Module;
 use crate::tools::contribution::lossy;
 use crate::tools::submission::Change;
-use crate::workspace::{Changed, Layout, Workspace, is_conftest};
+use crate::workspace::{FileChange, Layout, Workspace, is_conftest};
 
 /// Folders of the root whose modules are no part of what is installed.
 const ASIDE: &[&str] = &[
@@ -37,15 +37,15 @@ struct Target {
 }
 
 /// The paths of those changes.
-pub fn used_by_code(workspace: &Workspace, changes: &[Changed]) -> BTreeSet<String> {
+pub fn used_by_code(workspace: &Workspace, changes: &[FileChange]) -> BTreeSet<String> {
     let layout = workspace.layout();
     let is_changed_test =
-        |c: &&Changed| c.change == Change::Modified && layout.is_test_file(&c.path);
-    let in_folder = |c: &&Changed| {
+        |c: &&FileChange| c.change == Change::Modified && layout.is_test_file(&c.path);
+    let in_folder = |c: &&FileChange| {
         !layout.is_test_file(&c.path) && !is_conftest(&c.path) && layout.in_test_folder(&c.path)
     };
-    let tests: Vec<&Changed> = changes.iter().filter(is_changed_test).collect();
-    let others: Vec<&Changed> = changes.iter().filter(in_folder).collect();
+    let tests: Vec<&FileChange> = changes.iter().filter(is_changed_test).collect();
+    let others: Vec<&FileChange> = changes.iter().filter(in_folder).collect();
     if tests.is_empty() && others.is_empty() {
         return BTreeSet::new();
     }
