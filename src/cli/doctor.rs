@@ -15,7 +15,7 @@ use super::output::single_line;
 use crate::backends::{self, Connector};
 use crate::error::{Error, Result};
 use crate::settings::{Flags, Settings, Sources};
-use cache::Cached;
+use cache::CachedEnvironment;
 use finding::{Finding, State};
 
 #[derive(Debug, Default, clap::Args)]
@@ -40,7 +40,7 @@ pub struct Args {
 struct Report {
     testwright: &'static str,
     findings: Vec<Finding>,
-    environments: Vec<Cached>,
+    environments: Vec<CachedEnvironment>,
     settings: Vec<Setting>,
     /// What `--clean` removed.
     removed: Vec<String>,

@@ -11,7 +11,7 @@ use crate::agent::Outcome;
 use crate::approaches::model_selection;
 use crate::error::{Error, Result};
 use crate::issues::{self, Issue};
-use crate::job::{Job, Recorded};
+use crate::job::{Job, RecordedRun};
 use crate::trajectory::RunFolder;
 
 #[derive(Debug, clap::Args)]
@@ -148,7 +148,7 @@ async fn started(args: &Args) -> Result<Job> {
 
 /// A run that was cut short, from there on.
 fn resumed(args: &Args, path: &Path) -> Result<Job> {
-    let recorded = Recorded::open(path)?;
+    let recorded = RecordedRun::open(path)?;
     // Secrets are not recorded: they, and budgets raised by flags, come from today's settings.
     let settings = args.place.settings(|flags| {
         flags.set(

@@ -3,7 +3,7 @@
 mod session;
 mod values;
 
-use super::extract::{Issue, Raised, messages_only, wanted_exceptions};
+use super::extract::{Issue, RaisedException, messages_only, wanted_exceptions};
 use super::probe::{Probe, Raising, Statement};
 use super::stated_output::Role;
 use super::steps::Step;
@@ -160,8 +160,8 @@ fn does_not_raise(
     {
         return None;
     }
-    let same = |shown: &Raised| shown.name() == name;
-    let close = |shown: &Raised| same(shown) && alike(&shown.message, &raised.message);
+    let same = |shown: &RaisedException| shown.name() == name;
+    let close = |shown: &RaisedException| same(shown) && alike(&shown.message, &raised.message);
     let shown = evidence.issue.raised();
     let said = super::test_body::words(&evidence.prose)
         .iter()
@@ -240,7 +240,8 @@ fn says_otherwise(
     raised: &Raising,
 ) -> Option<Candidate> {
     let shown = evidence.issue.raised();
-    let complete = |s: &&Raised| s.name() == raised.exception && s.message == raised.message;
+    let complete =
+        |s: &&RaisedException| s.name() == raised.exception && s.message == raised.message;
     let fleeting = raised.message.contains(" at 0x") || raised.message.contains('\n');
     if !messages_only(&evidence.prose)
         || raised.own

@@ -310,7 +310,7 @@ fn comments_in_code_say_what_comes() {
 
 /// One recorded call of a real run and its answer.
 #[derive(serde::Deserialize)]
-struct Recorded {
+struct RecordedCall {
     tool: String,
     /// Without the code that `run_python` was given.
     arguments: Value,
@@ -318,8 +318,9 @@ struct Recorded {
 }
 
 /// The rules, answered from a recording of a run on the example package.
-fn replayed(change: impl Fn(&Recorded) -> Option<String>) -> (Vec<ToolCall>, Turn) {
-    let recorded: Vec<Recorded> = serde_json::from_str(include_str!("tests/slugs.json")).unwrap();
+fn replayed(change: impl Fn(&RecordedCall) -> Option<String>) -> (Vec<ToolCall>, Turn) {
+    let recorded: Vec<RecordedCall> =
+        serde_json::from_str(include_str!("tests/slugs.json")).unwrap();
     let issue = include_str!("../../examples/issue.md");
     let mut messages = vec![Message::User {
         content: format!("Do it.\n<issue>\n{issue}\n</issue>\n"),

@@ -17,7 +17,7 @@ const LITTLE: u64 = 2 << 30;
 
 /// An environment that is kept.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Cached {
+pub struct CachedEnvironment {
     pub name: String,
     pub python: Option<String>,
     /// Where its recipe came from.
@@ -27,7 +27,7 @@ pub struct Cached {
     pub bytes: Option<u64>,
 }
 
-impl Cached {
+impl CachedEnvironment {
     pub fn render(&self) -> String {
         let python = self
             .python
@@ -121,7 +121,7 @@ pub fn bound(kept: &BTreeMap<String, u64>, most: Size) -> Option<Finding> {
 }
 
 /// Blocking: walks through the cache.
-pub fn environments(cache: &Path) -> Vec<Cached> {
+pub fn environments(cache: &Path) -> Vec<CachedEnvironment> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(cache.join("environments"))
         .into_iter()
@@ -140,7 +140,7 @@ pub fn environments(cache: &Path) -> Vec<Cached> {
             continue;
         };
         let state = cache.join("local/states").join(&environment.saved);
-        found.push(Cached {
+        found.push(CachedEnvironment {
             name: environment.saved,
             python: environment.recipe.python,
             origin: environment.origin,

@@ -309,7 +309,7 @@ async fn history_goes_out_as_the_protocol_wants_it() {
             name: "search".to_owned(),
             arguments: json!({"pattern": "x"}).into(),
         }],
-        malformed: vec![crate::model::Malformed {
+        malformed: vec![crate::model::MalformedCall {
             id: Some("b".to_owned()),
             name: Some("open file!".to_owned()),
             text: "{oops".to_owned(),
