@@ -109,9 +109,9 @@ impl Harness {
 }
 
 /// What keeps an instance from being graded.
-type Stopped = Box<Infrastructure>;
+type GradingFailure = Box<Infrastructure>;
 
-fn stopped(stage: &str) -> impl Fn(SandboxError) -> Stopped + '_ {
+fn stopped(stage: &str) -> impl Fn(SandboxError) -> GradingFailure + '_ {
     move |error| {
         let cause = match &error.hint {
             Some(hint) => format!("{error} ({hint})"),

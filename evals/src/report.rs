@@ -27,7 +27,8 @@ use serde::{Deserialize, Serialize};
 
 pub use compare::{Comparison, Overlap, PairOfSets};
 pub use details::{
-    Agreement, ClassRow, Details, Differing, Failed, Flow, Group, Histogram, Slow, Time,
+    ClassRow, Details, Differing, Flow, Group, Histogram, InfrastructureFailure, Slow, Time,
+    VerdictAgreement,
 };
 pub use metric::Metric;
 pub use run_metadata::RunMetadata;

@@ -97,14 +97,14 @@ async fn run(arguments: Arguments) {
     }
 }
 
-type Failed = Box<dyn std::error::Error>;
+type Failure = Box<dyn std::error::Error>;
 
 async fn one(
     backend: &dyn Backend,
     arguments: &Arguments,
     pythons: &[String],
     instance: &serde_json::Value,
-) -> Result<Option<String>, Failed> {
+) -> Result<Option<String>, Failure> {
     let text = |key: &str| instance[key].as_str().unwrap_or_default().to_owned();
     let mirror = arguments
         .mirrors
@@ -219,7 +219,7 @@ async fn golden(
     test_patch: &str,
     code_patch: &str,
     (fail_to_pass, pass_to_pass): &(BTreeSet<String>, BTreeSet<String>),
-) -> Result<String, Failed> {
+) -> Result<String, Failure> {
     let begun = Instant::now();
     let sandbox = backend.start(&tools(environment)).await?;
     environment.start_services(sandbox.as_ref(), &[]).await?;
@@ -274,7 +274,7 @@ async fn golden(
     ))
 }
 
-async fn apply(sandbox: &dyn Sandbox, patch: &str) -> Result<(), Failed> {
+async fn apply(sandbox: &dyn Sandbox, patch: &str) -> Result<(), Failure> {
     let path = Path::new("/tmp/x.patch");
     sandbox.upload(path, patch.as_bytes(), 0o644).await?;
     let said = output(
@@ -293,7 +293,7 @@ async fn outcomes(
     sandbox: &dyn Sandbox,
     environment: &Environment,
     files: &[String],
-) -> Result<BTreeMap<String, String>, Failed> {
+) -> Result<BTreeMap<String, String>, Failure> {
     let python = environment.python.to_string_lossy().into_owned();
     let mut argv: Vec<String> = vec![python, "-m".into(), "pytest".into()];
     argv.extend(environment.recipe.runner.options.clone());

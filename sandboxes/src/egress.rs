@@ -36,7 +36,7 @@ use downloads::Downloads;
 pub use hosts::Host;
 use pages::Pages;
 use relay::{Relay, Task};
-use upstream::{Trusted, Upstream};
+use upstream::{TrustedService, Upstream};
 
 /// What a build may reach, and how.
 #[derive(Debug, Clone, Default)]
@@ -109,7 +109,7 @@ struct Index {
     id: String,
     /// As uv names it.
     name: Option<String>,
-    trusted: Trusted,
+    trusted: TrustedService,
 }
 
 /// The way out of one sandbox, closed when dropped.
@@ -349,7 +349,7 @@ impl Index {
         Ok(Index {
             id: downloads::key(&[&upstream::shown(&url)])[..16].to_owned(),
             name,
-            trusted: Trusted { url },
+            trusted: TrustedService { url },
         })
     }
 }

@@ -12,7 +12,7 @@ pub struct SelectionError {
     pub problems: Vec<String>,
 }
 
-enum Wanted {
+enum Selector {
     Id(String),
     Glob(Box<GlobMatcher>),
 }
@@ -22,14 +22,14 @@ impl Dataset {
     /// there, and a glob that fits nothing, is an error.
     pub fn select(&self, pattern: &str) -> Result<Dataset, SelectionError> {
         let mut problems = Vec::new();
-        let mut wanted = Vec::new();
+        let mut selectors = Vec::new();
         for part in parts(pattern) {
-            match self.wanted(&part) {
-                Ok(one) => wanted.push(one),
+            match self.selector(&part) {
+                Ok(one) => selectors.push(one),
                 Err(problem) => problems.push(problem),
             }
         }
-        if wanted.is_empty() && problems.is_empty() {
+        if selectors.is_empty() && problems.is_empty() {
             problems.push("there is no id".to_owned());
         }
         if !problems.is_empty() {
@@ -37,9 +37,9 @@ impl Dataset {
         }
         let instances = self.instances.iter().filter(|instance| {
             let id = &instance.instance_id;
-            wanted.iter().any(|one| match one {
-                Wanted::Id(wanted) => wanted == id,
-                Wanted::Glob(glob) => glob.is_match(id),
+            selectors.iter().any(|one| match one {
+                Selector::Id(wanted) => wanted == id,
+                Selector::Glob(glob) => glob.is_match(id),
             })
         });
         Ok(Dataset {
@@ -48,9 +48,9 @@ impl Dataset {
         })
     }
 
-    fn wanted(&self, part: &str) -> Result<Wanted, String> {
+    fn selector(&self, part: &str) -> Result<Selector, String> {
         if self.get(part).is_some() {
-            return Ok(Wanted::Id(part.to_owned()));
+            return Ok(Selector::Id(part.to_owned()));
         }
         if !part.contains(['*', '?', '[', '{']) {
             return Err(match self.nearest(part) {
@@ -65,7 +65,7 @@ impl Dataset {
             .compile_matcher();
         let mut ids = self.instances.iter().map(|i| i.instance_id.as_str());
         if ids.any(|id| glob.is_match(id)) {
-            Ok(Wanted::Glob(Box::new(glob)))
+            Ok(Selector::Glob(Box::new(glob)))
         } else {
             Err(format!("no instance fits `{part}`"))
         }

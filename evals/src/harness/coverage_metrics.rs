@@ -2,7 +2,7 @@
 
 use testwright_tools::coverage::Coverage;
 
-use super::coverage::{Adequate, Changes, Covered, Side, adequacy, change_coverage};
+use super::coverage::{Adequate, Changes, LineCoverage, Side, adequacy, change_coverage};
 use super::grade::{BaselineRuns, Runs};
 use super::instance::PreparedInstance;
 use super::test_run_cache::RunRecord;
@@ -19,7 +19,7 @@ fn delta(
     prepared: &PreparedInstance,
     baseline: &BaselineRuns,
     runs: Option<[&Runs; 2]>,
-) -> Result<Covered, String> {
+) -> Result<LineCoverage, String> {
     let [then, now] = [0, 1].map(|at| {
         let golden = baseline.golden.as_ref().map(|golden| &golden[at]);
         let base = baseline.base.as_ref().map(|base| &base[at]);
@@ -96,7 +96,7 @@ impl InstanceResult {
     }
 
     /// Where nothing that can run was changed, or it could not be measured, there is no figure.
-    fn change(&mut self, covered: Result<Covered, String>) {
+    fn change(&mut self, covered: Result<LineCoverage, String>) {
         match covered {
             Ok(covered) => {
                 self.coverage_lines = Some(covered.of);

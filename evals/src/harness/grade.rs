@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use testwright_sandboxes::SandboxError;
-use testwright_sandboxes::repository::{self, Applied, Files};
+use testwright_sandboxes::repository::{self, AppliedPatch, Files};
 use testwright_tools::outcomes::text::text;
 
 use super::contribution::Contribution;
@@ -13,12 +13,12 @@ use super::instance::{PreparedInstance, State};
 use super::logs::{LONGEST, Owner, build_log, log};
 use super::notes::{NOTE, bound};
 use super::test_run_cache::{RunRecord, TestRun};
-use super::{Harness, Stopped, TESTS, outcome_pairs, stopped};
+use super::{GradingFailure, Harness, TESTS, outcome_pairs, stopped};
 use crate::dataset::Instance;
 use crate::foreign_text::shown;
 use crate::predictions::Prediction;
 use crate::result::{Infrastructure, InstanceResult, Leakage, Seconds, TestPair};
-use crate::verdict::{Observed, Pairs};
+use crate::verdict::{Observations, Pairs};
 
 /// Bytes of a patch, files that it changes, and bytes that they may take: what is more is no patch for review, and takes
 /// time and room from all others.
@@ -70,7 +70,7 @@ impl Harness {
         &self,
         instance: &Instance,
         prepared: &PreparedInstance,
-    ) -> Result<BaselineRuns, Stopped> {
+    ) -> Result<BaselineRuns, GradingFailure> {
         let mut baseline = BaselineRuns {
             golden: None,
             base: None,
@@ -170,7 +170,7 @@ impl Harness {
         prediction: &Prediction,
         prepared: &PreparedInstance,
         baseline: &BaselineRuns,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), GradingFailure> {
         let Some(patch) = &prediction.model_patch else {
             graded.strict.reason = "there is no prediction".to_owned();
             graded.cover_nothing(prepared, baseline);
@@ -247,11 +247,11 @@ impl Harness {
     async fn side(
         &self,
         tests: &Contribution,
-        applied: &Applied,
+        applied: &AppliedPatch,
         prepared: &PreparedInstance,
         state: &State,
         stage: &str,
-    ) -> Result<Runs, Stopped> {
+    ) -> Result<Runs, GradingFailure> {
         let measure = prepared.changed.files();
         let none = Files::new();
         // A patch that contributes no test is judged without a run.
@@ -357,7 +357,7 @@ impl Harness {
 
 impl PreparedInstance {
     /// A prediction on the old code.
-    fn apply(&self, patch: &str) -> Result<Result<Applied, String>, SandboxError> {
+    fn apply(&self, patch: &str) -> Result<Result<AppliedPatch, String>, SandboxError> {
         if patch.len() > PATCH {
             return Ok(Err(format!("it is larger than {} MiB", PATCH >> 20)));
         }
@@ -376,7 +376,7 @@ impl PreparedInstance {
     }
 
     /// A prediction on the new code. Where it changes what the fix changes too, and no longer applies, its own files win.
-    fn over_the_fix(&self, patch: &str, old: &Applied) -> Result<Applied, SandboxError> {
+    fn over_the_fix(&self, patch: &str, old: &AppliedPatch) -> Result<AppliedPatch, SandboxError> {
         if !old.files.keys().any(|path| self.fix.contains_key(path)) {
             return Ok(old.clone());
         }
@@ -397,10 +397,10 @@ fn observed(
     instance: &Instance,
     prepared: &PreparedInstance,
     tests: &Contribution,
-    applied: &Applied,
+    applied: &AppliedPatch,
     old: &Runs,
     new: &Runs,
-) -> Observed {
+) -> Observations {
     let [then, now] = [old, new].map(|runs| &runs.with.answer.report);
     let alone = match (&old.alone, &new.alone) {
         (Some(old), Some(new)) => Some(outcome_pairs::pairs(
@@ -410,7 +410,7 @@ fn observed(
         )),
         _ => None,
     };
-    Observed {
+    Observations {
         contributed: tests.tests.clone(),
         with: outcome_pairs::pairs(then, now, &tests.tests),
         base: outcome_pairs::pairs(&old.base.answer.report, &new.base.answer.report, &[]),
@@ -448,7 +448,7 @@ fn forged(prepared: &PreparedInstance, old: &Runs, new: &Runs) -> Vec<String> {
     found.collect()
 }
 
-fn contributed_pairs(seen: &Observed) -> Vec<TestPair> {
+fn contributed_pairs(seen: &Observations) -> Vec<TestPair> {
     let pairs: &Pairs = &seen.with;
     pairs
         .iter()

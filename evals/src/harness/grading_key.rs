@@ -9,7 +9,7 @@ use super::{Harness, VERSION};
 use crate::dataset::Instance;
 use crate::predictions::Prediction;
 use crate::result::{InstanceResult, Seconds};
-use crate::verdict::{Observed, Verdict};
+use crate::verdict::{Observations, Verdict};
 
 /// Identifies what is graded, and how.
 pub fn key(harness: &Harness, instance: &Instance, prediction: &Prediction) -> String {
@@ -57,7 +57,7 @@ pub fn empty_result(
         swt,
         tdd,
         differs,
-    } = Observed::default().verdict();
+    } = Observations::default().verdict();
     InstanceResult {
         instance_id: instance.instance_id.clone(),
         prediction: prediction.model_name_or_path.clone(),

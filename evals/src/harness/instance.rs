@@ -4,13 +4,13 @@ use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::environment::{self, Environment, Event};
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::recipe;
-use testwright_sandboxes::repository::{self, Applied, ApplyMethod, Files, Source, Tree};
+use testwright_sandboxes::repository::{self, AppliedPatch, ApplyMethod, Files, Source, Tree};
 use testwright_tools::workspace::Layout;
 
 use super::changed_lines::ChangedLines;
 use super::contribution::{Contribution, layout};
 use super::schedule::Step;
-use super::{Harness, Stopped, stopped};
+use super::{GradingFailure, Harness, stopped};
 use crate::dataset::Instance;
 use crate::result::Infrastructure;
 
@@ -32,7 +32,7 @@ pub struct PreparedInstance {
     /// Files that the golden code patch changes, as they are on the new code.
     pub fix: Files,
     /// The golden tests; `None` where the dataset has none.
-    pub golden: Option<(Applied, Contribution)>,
+    pub golden: Option<(AppliedPatch, Contribution)>,
 }
 
 impl PreparedInstance {
@@ -59,7 +59,7 @@ impl Harness {
         &self,
         instance: &Instance,
         progress: &(dyn Fn(Step) + Send + Sync),
-    ) -> Result<PreparedInstance, Stopped> {
+    ) -> Result<PreparedInstance, GradingFailure> {
         let source = self.source(instance).await?;
         let tree = source.tree().map_err(stopped("source"))?;
         let layout = layout(&tree).map_err(stopped("source"))?;
@@ -107,7 +107,7 @@ impl Harness {
         })
     }
 
-    async fn source(&self, instance: &Instance) -> Result<Source, Stopped> {
+    async fn source(&self, instance: &Instance) -> Result<Source, GradingFailure> {
         let location = self.location(&instance.repo);
         let (commit, cache, open) = (
             instance.base_commit.clone(),
@@ -144,9 +144,9 @@ impl Harness {
         source: &Source,
         what: &str,
         patch: &str,
-    ) -> Result<Applied, Stopped> {
+    ) -> Result<AppliedPatch, GradingFailure> {
         if patch.trim().is_empty() {
-            return Ok(Applied {
+            return Ok(AppliedPatch {
                 files: Files::new(),
                 how: ApplyMethod::Exactly,
                 notes: Vec::new(),
@@ -171,7 +171,7 @@ impl Harness {
         instance: &Instance,
         source: &Source,
         progress: &(dyn Fn(Step) + Send + Sync),
-    ) -> Result<Environment, Stopped> {
+    ) -> Result<Environment, GradingFailure> {
         let overrides = self.overrides(&instance.instance_id);
         let overrides = overrides.map_err(stopped("build"))?;
         let (recipe, origin) = recipe::find(source, &overrides).map_err(stopped("build"))?;

@@ -10,7 +10,7 @@ use testwright_tools::leakage::{Findings, NewFile, Request};
 
 use super::Harness;
 use super::instance::PreparedInstance;
-use super::test_run_cache::{self, Ended, encode};
+use super::test_run_cache::{self, AbnormalExit, encode};
 use crate::result::Leakage;
 
 /// Lines shorter than this say nothing of where they come from.
@@ -33,7 +33,7 @@ impl Harness {
             super::files::put(sandbox.as_ref(), &prepared.old.files).await?;
             let request = encode(&Request { wanted })?;
             let said = self.ask(sandbox.as_ref(), "peek", &request, TIME).await?;
-            said.map_err(Ended::error)
+            said.map_err(AbnormalExit::error)
         }
         .await;
         let stopped = sandbox.stop().await;

@@ -50,9 +50,9 @@ pub struct TestRun<'a> {
 }
 
 /// The toolbox was ended, or stopped, before it could say anything.
-pub struct Ended(String);
+pub struct AbnormalExit(String);
 
-impl Ended {
+impl AbnormalExit {
     pub fn error(self) -> SandboxError {
         let message = format!("run the toolbox in the sandbox: {}", self.0);
         SandboxError::new(ErrorKind::Dead, message)
@@ -268,7 +268,7 @@ impl Harness {
         &self,
         run: &TestRun<'_>,
         sandbox: &dyn Sandbox,
-    ) -> Result<Result<Answer, Ended>, SandboxError> {
+    ) -> Result<Result<Answer, AbnormalExit>, SandboxError> {
         files::put(sandbox, &run.state.files).await?;
         files::put(sandbox, run.files).await?;
         let environment = &run.state.environment;
@@ -341,7 +341,7 @@ impl Harness {
         command: &str,
         request: &[u8],
         time: Duration,
-    ) -> Result<Result<Vec<u8>, Ended>, SandboxError> {
+    ) -> Result<Result<Vec<u8>, AbnormalExit>, SandboxError> {
         let program = self.put_toolbox(sandbox).await?;
         let argv = [program.to_string_lossy().into_owned(), command.to_owned()];
         let Process {
@@ -369,7 +369,7 @@ impl Harness {
                 Ok(all) => all,
                 Err(TooMuch) => {
                     let most = ANSWER >> 20;
-                    return Ok(Err(Ended(format!("it said more than {most} MiB"))));
+                    return Ok(Err(AbnormalExit(format!("it said more than {most} MiB"))));
                 }
             };
             let code = exit.await?;
@@ -380,7 +380,10 @@ impl Harness {
                 return Ok(Ok(out));
             }
             if code >= 128 {
-                return Ok(Err(Ended(format!("it was ended by signal {}", code - 128))));
+                return Ok(Err(AbnormalExit(format!(
+                    "it was ended by signal {}",
+                    code - 128
+                ))));
             }
             let text = String::from_utf8_lossy(&err);
             let end: String = text.trim().chars().take(SAID).collect();
@@ -393,7 +396,9 @@ impl Harness {
             Ok(result) => result,
             Err(_) => {
                 let seconds = (time + GRACE).as_secs();
-                Ok(Err(Ended(format!("it gave no answer within {seconds} s"))))
+                Ok(Err(AbnormalExit(format!(
+                    "it gave no answer within {seconds} s"
+                ))))
             }
         }
     }

@@ -6,7 +6,7 @@ use super::*;
 
 const NEW: &str = "tests/test_a.py::test_new";
 
-fn seen(with: &[(&str, Outcome, Outcome)], base: &[(&str, Outcome, Outcome)]) -> Observed {
+fn seen(with: &[(&str, Outcome, Outcome)], base: &[(&str, Outcome, Outcome)]) -> Observations {
     let pairs = |list: &[(&str, Outcome, Outcome)]| {
         list.iter()
             .map(|(id, old, new)| {
@@ -18,16 +18,16 @@ fn seen(with: &[(&str, Outcome, Outcome)], base: &[(&str, Outcome, Outcome)]) ->
             })
             .collect()
     };
-    Observed {
+    Observations {
         contributed: vec![NEW.to_owned()],
         with: pairs(with),
         base: pairs(base),
-        ..Observed::default()
+        ..Observations::default()
     }
 }
 
 /// Strict, SWT-bench's and TDD-Bench's.
-fn three(seen: &Observed) -> (bool, bool, bool) {
+fn three(seen: &Observations) -> (bool, bool, bool) {
     let verdict = seen.verdict();
     let three = (
         verdict.strict.fail_to_pass,
@@ -143,7 +143,7 @@ fn tests_that_pass_before_are_of_no_help() {
     assert_eq!(three(&it), (false, false, false));
     assert!(verdict.swt.pass_to_pass && !verdict.swt.fail_to_any);
     assert_eq!(verdict.old_class, OldClass::Pass);
-    let none = Observed::default().verdict();
+    let none = Observations::default().verdict();
     assert_eq!(none.strict.reason, "the patch contributes no test");
     assert_eq!(none.old_class, OldClass::None);
 }

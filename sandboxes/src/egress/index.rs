@@ -10,9 +10,9 @@ use reqwest::Url;
 
 use super::downloads::{Page, key};
 use super::page::{self, HTML, JSON};
-use super::pages::{Held, PageBody};
+use super::pages::{CachedPage, PageBody};
 use super::response::{Body, text, whole};
-use super::transfer::{self, Wanted};
+use super::transfer::{self, FileRequest};
 use super::upstream::{Refusal, percent_decoded, shown};
 use super::{Index, Inner, forward};
 
@@ -61,7 +61,12 @@ pub async fn page(inner: &Inner, id: &str, project: &str, headers: &HeaderMap) -
     }
 }
 
-async fn find(inner: &Inner, id: &str, project: &str, json: bool) -> Result<Arc<Held>, Failure> {
+async fn find(
+    inner: &Inner,
+    id: &str,
+    project: &str,
+    json: bool,
+) -> Result<Arc<CachedPage>, Failure> {
     let nothing = || Failure::new(StatusCode::NOT_FOUND, "there is no such project");
     let Some(index) = inner.indexes.iter().find(|index| index.id == id) else {
         return Err(nothing());
@@ -234,7 +239,7 @@ pub async fn file(
     let Some((url, sha256)) = plain.or_else(metadata) else {
         return text(StatusCode::NOT_FOUND, "the index names no such file");
     };
-    let wanted = Wanted {
+    let wanted = FileRequest {
         name,
         path: sha256
             .as_deref()

@@ -11,10 +11,10 @@ use super::*;
 use crate::hex::hex;
 
 /// What was asked of an index: method, path and range.
-type Asked = Arc<Mutex<Vec<(String, String, bool)>>>;
+type RequestLog = Arc<Mutex<Vec<(String, String, bool)>>>;
 
 /// Serves one project whose page names these files by the digests of `named`, and sends `sent` for them.
-fn index(named: &[(&'static str, Vec<u8>)], sent: &[(&'static str, Vec<u8>)]) -> (u16, Asked) {
+fn index(named: &[(&'static str, Vec<u8>)], sent: &[(&'static str, Vec<u8>)]) -> (u16, RequestLog) {
     let files: Vec<_> = named
         .iter()
         .map(|(name, content)| {
@@ -26,7 +26,7 @@ fn index(named: &[(&'static str, Vec<u8>)], sent: &[(&'static str, Vec<u8>)]) ->
     let sent = sent.to_vec();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let asked = Asked::default();
+    let asked = RequestLog::default();
     let all = asked.clone();
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {

@@ -29,12 +29,12 @@ const SILENCE: Duration = Duration::from_secs(120);
 
 /// A service of the user's choice: it is asked wherever it is, with what it wants to know.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trusted {
+pub struct TrustedService {
     /// With user and password.
     pub url: Url,
 }
 
-impl Trusted {
+impl TrustedService {
     /// The same scheme, host and port.
     pub fn has(&self, url: &Url) -> bool {
         self.url.origin() == url.origin()
@@ -178,7 +178,7 @@ impl Upstream {
         method: &Method,
         url: Url,
         headers: &HeaderMap,
-        index: Option<&Trusted>,
+        index: Option<&TrustedService>,
         hosts: &[Host],
         redirects: bool,
     ) -> std::result::Result<Response, Refusal> {
@@ -195,7 +195,7 @@ impl Upstream {
             let mut request = client
                 .request(method.clone(), url.clone())
                 .headers(headers.clone());
-            if let Some((user, password)) = own.and_then(Trusted::login) {
+            if let Some((user, password)) = own.and_then(TrustedService::login) {
                 request = request.basic_auth(user, password);
             }
             let response = request.send().await.map_err(|e| explain(&url, e))?;

@@ -15,7 +15,7 @@ mod tests;
 
 /// What a patch made of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Applied {
+pub struct AppliedPatch {
     /// The files that differ from those before, as they are now.
     pub files: Files,
     pub how: ApplyMethod,
@@ -42,7 +42,7 @@ pub fn apply(
     tree: &Tree,
     changed: &Files,
     patch: &str,
-) -> Result<std::result::Result<Applied, String>> {
+) -> Result<std::result::Result<AppliedPatch, String>> {
     if let Some(reason) = refused(patch) {
         return Ok(Err(reason));
     }
@@ -54,7 +54,9 @@ pub fn apply(
         notes.push("the patch's last line had no end".to_owned());
     }
     let paths = touched(&text);
-    let attempt = |how: ApplyMethod, patch: &str| -> Result<std::result::Result<Applied, String>> {
+    let attempt = |how: ApplyMethod,
+                   patch: &str|
+     -> Result<std::result::Result<AppliedPatch, String>> {
         let folder = tempfile::tempdir()?;
         if let Err(reason) = materialise(&base, &text, folder.path())? {
             return Ok(Err(reason));
@@ -86,12 +88,12 @@ pub fn apply(
             None if files.is_empty() && how == ApplyMethod::WithFuzz => {
                 Ok(Err("nothing to be applied was found".to_owned()))
             }
-            None => Ok(Ok(Applied { files, how, notes })),
+            None => Ok(Ok(AppliedPatch { files, how, notes })),
         }
     };
-    let told = |applied: Applied| {
+    let told = |applied: AppliedPatch| {
         let notes = notes.iter().cloned().chain(applied.notes).collect();
-        Ok(Ok(Applied { notes, ..applied }))
+        Ok(Ok(AppliedPatch { notes, ..applied }))
     };
 
     let reason = match attempt(ApplyMethod::Exactly, &text)? {

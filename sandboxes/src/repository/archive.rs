@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::clone::fetch_blobs;
 use super::git::{Git, failed};
-use super::object_hash::{Hashed, ObjectHash, check_tree};
+use super::object_hash::{HashingReader, ObjectHash, check_tree};
 use super::patch_base::is_plain;
 use super::{Repository, Source, archive_cache, limits, process};
 use crate::error::{ErrorKind, SandboxError};
@@ -373,7 +373,7 @@ fn write(
             }
             let size = read_header(&mut objects)?;
             let hash = ObjectHash::new(entry.object, "blob", size);
-            let mut content = Hashed::new(&mut objects, hash);
+            let mut content = HashingReader::new(&mut objects, hash);
             let start = append(&mut builder, entry, &mut content, size, time)?;
             content.check(entry.object)?;
             if start.starts_with(b"version https://git-lfs.github.com/spec/") {

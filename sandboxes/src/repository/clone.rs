@@ -9,7 +9,7 @@ use super::OpenOptions;
 use super::address::{protocols, split_credentials};
 use super::discover::{discover, is_hash};
 use super::git::{Git, Remote};
-use super::isolated::{self, Isolated, isolate};
+use super::isolated_repository::{self, IsolatedRepository, isolate};
 use super::process::GitOutput;
 use super::revision::resolve;
 use crate::error::{ErrorKind, SandboxError};
@@ -70,7 +70,7 @@ pub(super) fn clone(
         if directory.exists() {
             std::fs::remove_dir_all(&directory)?;
         }
-        isolated::write_empty(&directory, false, false)?;
+        isolated_repository::write_empty(&directory, false, false)?;
         for (key, value) in [
             ("remote.origin.url", url.as_str()),
             ("remote.origin.promisor", "true"),
@@ -156,7 +156,7 @@ fn ask(git: &Git, url: &str, arguments: &[&str], input: &[u8]) -> Result<GitOutp
     git.fetch(arguments, input)
 }
 
-fn stand_in(git: &Git, url: &str) -> Result<Option<Isolated>> {
+fn stand_in(git: &Git, url: &str) -> Result<Option<IsolatedRepository>> {
     let (Some(path), Some(directory)) = (url.strip_prefix("file://"), &git.directory) else {
         return Ok(None);
     };

@@ -21,7 +21,7 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
 #[derive(Debug)]
-pub(super) struct Isolated {
+pub(super) struct IsolatedRepository {
     pub git: Git,
     pub config: Config,
     /// Goes when this does.
@@ -38,7 +38,7 @@ const OTHER_HEADS: [&str; 5] = [
 ];
 
 /// `reflogs`: with what revisions such as `HEAD@{1}` are looked up in.
-pub(super) fn isolate(from: &GitFolder, cache: &Path, reflogs: bool) -> Result<Isolated> {
+pub(super) fn isolate(from: &GitFolder, cache: &Path, reflogs: bool) -> Result<IsolatedRepository> {
     let config = Config::read(&from.common)?;
     let tables = config.get("extensions.refstorage") == Some("reftable");
     let sha256 = config.get("extensions.objectformat") == Some("sha256");
@@ -83,7 +83,7 @@ pub(super) fn isolate(from: &GitFolder, cache: &Path, reflogs: bool) -> Result<I
         let lines: Vec<_> = text.lines().filter(|l| is_hash(l)).collect();
         std::fs::write(own.join("shallow"), lines.join("\n") + "\n")?;
     }
-    Ok(Isolated {
+    Ok(IsolatedRepository {
         git,
         config,
         folder,

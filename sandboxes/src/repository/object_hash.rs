@@ -92,14 +92,14 @@ pub(super) fn check_tree(git: &Git, commit: Option<&str>, tree: &str) -> Result<
 }
 
 /// Content on its way to somewhere else.
-pub(super) struct Hashed<R> {
+pub(super) struct HashingReader<R> {
     content: R,
     hash: ObjectHash,
 }
 
-impl<R: Read> Hashed<R> {
+impl<R: Read> HashingReader<R> {
     pub fn new(content: R, hash: ObjectHash) -> Self {
-        Hashed { content, hash }
+        HashingReader { content, hash }
     }
 
     /// To be called once all of it was read.
@@ -108,7 +108,7 @@ impl<R: Read> Hashed<R> {
     }
 }
 
-impl<R: Read> Read for Hashed<R> {
+impl<R: Read> Read for HashingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.content.read(buffer)?;
         self.hash.update(&buffer[..count]);
@@ -122,7 +122,7 @@ mod tests {
 
     fn check(name: &str, kind: &str, content: &[u8]) -> bool {
         let hash = ObjectHash::new(name, kind, content.len() as u64);
-        let mut hashed = Hashed::new(content, hash);
+        let mut hashed = HashingReader::new(content, hash);
         io::copy(&mut hashed, &mut io::sink()).is_ok() && hashed.check(name).is_ok()
     }
 

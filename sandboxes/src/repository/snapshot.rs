@@ -7,7 +7,7 @@ use super::archive::too_large;
 use super::git::{Git, failed};
 use super::process::{self, Bounds};
 use super::repository_name::folder_name;
-use super::{Repository, isolated, limits};
+use super::{Repository, isolated_repository, limits};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
@@ -28,7 +28,7 @@ pub(super) fn take(
     }
     look_over(path)?;
     let excludes = excludes_of_the_user();
-    let store = isolated::empty(cache, false, false)?;
+    let store = isolated_repository::empty(cache, false, false)?;
     // Bytes as they are: no line ends, no filters, no keywords.
     std::fs::create_dir_all(store.path().join("info"))?;
     std::fs::write(

@@ -109,7 +109,7 @@ fn start_supervisor(
         Isolation::Landlock | Isolation::None => 0,
     };
     let (steps, mut step_done) = std::io::pipe().map_err(|e| format!("make a pipe: {e}"))?;
-    let known = supervisor::Known {
+    let known = supervisor::Accounting {
         present: limits::present_processes(setup),
         memory_is_counted: cgroup.is_some(),
     };

@@ -76,7 +76,7 @@ impl Place {
         repository.unwrap().source().unwrap()
     }
 
-    fn apply(&self, patch: &str) -> std::result::Result<Applied, String> {
+    fn apply(&self, patch: &str) -> std::result::Result<AppliedPatch, String> {
         let tree = self.source().tree().unwrap();
         apply(&tree, &Files::new(), patch).unwrap()
     }
