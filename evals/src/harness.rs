@@ -111,7 +111,7 @@ impl Harness {
 /// What keeps an instance from being graded.
 type GradingFailure = Box<Infrastructure>;
 
-fn stopped(stage: &str) -> impl Fn(SandboxError) -> GradingFailure + '_ {
+fn at_stage(stage: &str) -> impl Fn(SandboxError) -> GradingFailure + '_ {
     move |error| {
         let cause = match &error.hint {
             Some(hint) => format!("{error} ({hint})"),

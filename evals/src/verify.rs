@@ -10,7 +10,7 @@ use testwright_tools::outcomes::report::Outcome;
 
 use crate::dataset::{Dataset, Instance};
 use crate::folder;
-use crate::foreign_text::shown;
+use crate::foreign_text::excerpt;
 use crate::harness::TESTS;
 use crate::result::InstanceResult;
 use crate::verdict::{Pair, Pairs};
@@ -54,14 +54,14 @@ pub fn verify(dataset: &Dataset, results: &[InstanceResult], out: &Path) -> Veri
         .collect();
     let check = |instance: &Instance| {
         let result = by_id.get(instance.instance_id.as_str())?;
-        Some(checked(instance, result, out))
+        Some(check_instance(instance, result, out))
     };
     Verification {
         instances: dataset.instances.iter().filter_map(check).collect(),
     }
 }
 
-fn checked(instance: &Instance, result: &InstanceResult, out: &Path) -> InstanceCheck {
+fn check_instance(instance: &Instance, result: &InstanceResult, out: &Path) -> InstanceCheck {
     let pairs = result
         .logs
         .get(TESTS)
@@ -147,7 +147,7 @@ impl fmt::Display for Verification {
         )?;
         for checked in self.instances.iter().filter(|c| !c.fail_to_pass) {
             let why = checked.infrastructure.as_ref().unwrap_or(&checked.reason);
-            writeln!(f, "  {}: {}", checked.instance_id, shown(why, SHOWN))?;
+            writeln!(f, "  {}: {}", checked.instance_id, excerpt(why, SHOWN))?;
         }
         for (what, list) in [
             (
@@ -174,7 +174,7 @@ impl fmt::Display for Verification {
             )?;
             for (checked, list) in &lists {
                 for line in list.otherwise.iter().take(5) {
-                    writeln!(f, "  {}: {}", checked.instance_id, shown(line, SHOWN))?;
+                    writeln!(f, "  {}: {}", checked.instance_id, excerpt(line, SHOWN))?;
                 }
                 if list.otherwise.len() > 5 {
                     let more = list.otherwise.len() - 5;

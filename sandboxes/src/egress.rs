@@ -347,7 +347,7 @@ impl Index {
             url.set_path(&format!("{}/", url.path()));
         }
         Ok(Index {
-            id: downloads::key(&[&upstream::shown(&url)])[..16].to_owned(),
+            id: downloads::key(&[&upstream::redacted(&url)])[..16].to_owned(),
             name,
             trusted: TrustedService { url },
         })

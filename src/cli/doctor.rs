@@ -79,8 +79,9 @@ async fn examine(args: &Args, settings: Arc<Settings>) -> Report {
     findings.push(checks::github(&settings));
     findings.extend(cache::disk(&settings));
     let folder = settings.cache.clone();
-    let looked =
-        tokio::task::spawn_blocking(move || (cache::kept(&folder), cache::environments(&folder)));
+    let looked = tokio::task::spawn_blocking(move || {
+        (cache::contents(&folder), cache::environments(&folder))
+    });
     let (kept, environments) = looked.await.unwrap_or_default();
     findings.extend(kept);
     let kept = testwright_sandboxes::environment::kept_bytes(&settings.cache).await;

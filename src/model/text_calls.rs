@@ -330,7 +330,7 @@ impl Scan<'_> {
         if parameters.is_empty() && !inner.trim().is_empty() {
             let problem = format!(
                 "between <function={}> and </function> stand neither a JSON object nor <parameter=…> blocks",
-                near_json::shown(name)
+                near_json::excerpt(name)
             );
             return (
                 end,

@@ -163,7 +163,7 @@ fn does_not_raise(
     let same = |shown: &RaisedException| shown.name() == name;
     let close = |shown: &RaisedException| same(shown) && alike(&shown.message, &raised.message);
     let shown = evidence.issue.raised();
-    let said = super::test_body::words(&evidence.prose)
+    let words = super::test_body::words(&evidence.prose)
         .iter()
         .any(|w| w == name);
     let fits_step = statement.last && step.raised.as_ref().is_some_and(same);
@@ -173,7 +173,7 @@ fn does_not_raise(
         88
     } else if fits_step || shown.iter().any(|s| same(s)) {
         80
-    } else if said {
+    } else if words {
         74
     } else if shown.is_empty()
         && speaks_of_failure(&evidence.prose)

@@ -187,8 +187,8 @@ fn join(steps: &mut [Step], from: usize) {
     let Some(block) = from.checked_sub(1).map(|last| steps[last].block) else {
         return;
     };
-    let told = |s: &Step| s.works || s.outputs.iter().any(|s| s.role != Role::Shown);
-    if steps.iter().any(|s| s.block == block && told(s)) {
+    let is_judged = |s: &Step| s.works || s.outputs.iter().any(|s| s.role != Role::Shown);
+    if steps.iter().any(|s| s.block == block && is_judged(s)) {
         return;
     }
     for step in &mut steps[from..] {

@@ -96,7 +96,7 @@ impl Connection {
         let answer = self
             .call(Handshake::NAME, Value::Object(Default::default()), HELLO)
             .await?;
-        let said = |key: &str| {
+        let field = |key: &str| {
             answer
                 .data
                 .get(key)
@@ -104,7 +104,7 @@ impl Connection {
                 .unwrap_or_default()
                 .to_owned()
         };
-        let (version, digest) = (said("version"), said("digest"));
+        let (version, digest) = (field("version"), field("digest"));
         if version != env!("CARGO_PKG_VERSION") || digest != DIGEST {
             return Err(self.dead(&format!(
                 "the toolbox in the sandbox is another one: version {version}, digest {digest}; expected {}, {DIGEST}",

@@ -145,9 +145,9 @@ impl Measurement {
         if self.files.is_empty() {
             return Ok(());
         }
-        match taken(&self.result)? {
+        match take_file(&self.result)? {
             Some(bytes) => {
-                for problem in self.found(&bytes)? {
+                for problem in self.add_report(&bytes)? {
                     self.problem(problem);
                 }
             }
@@ -165,9 +165,9 @@ impl Measurement {
             }
         }
         for child in self.children()? {
-            match taken(&child)? {
+            match take_file(&child)? {
                 Some(bytes) if !bytes.is_empty() => {
-                    let of_child = self.found(&bytes)?;
+                    let of_child = self.add_report(&bytes)?;
                     self.lost += u32::from(!of_child.is_empty());
                 }
                 _ => self.lost += 1,
@@ -195,7 +195,7 @@ impl Measurement {
     }
 
     /// Adds the lines, and gives the problems.
-    fn found(&mut self, bytes: &[u8]) -> Result<Vec<String>, ToolError> {
+    fn add_report(&mut self, bytes: &[u8]) -> Result<Vec<String>, ToolError> {
         let found: DriverReport = serde_json::from_slice(bytes)
             .map_err(|e| ToolError::Broken(format!("what was measured cannot be read: {e}")))?;
         for (name, lines) in found.files {
@@ -248,7 +248,7 @@ const MOST: u64 = 64 << 20;
 
 /// The content of a file, which goes away; `None` where there is none. It was written by a program that may have been
 /// any: a link, a pipe and what is too large count as none.
-fn taken(path: &Path) -> Result<Option<Vec<u8>>, ToolError> {
+fn take_file(path: &Path) -> Result<Option<Vec<u8>>, ToolError> {
     let Ok(Ok(bytes)) = read_itself(path, MOST) else {
         return Ok(None);
     };

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    fn wanted(lines: &[&str], blob: &str) -> Request {
+    fn request(lines: &[&str], blob: &str) -> Request {
         Request {
             wanted: vec![NewFile {
                 path: "src/pkg/mod.py".to_owned(),
@@ -154,7 +154,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         };
-        let request = wanted(&["return the_right_value"], &"0".repeat(40));
+        let request = request(&["return the_right_value"], &"0".repeat(40));
         write("testbed/src/pkg/mod.py", "def f():\n    return 1\n");
         write("other/mod.py", "def f():\n    return the_right_value\n");
         let findings = find(folder.path(), &request);
@@ -188,16 +188,16 @@ mod tests {
         git(&["init", "-q"]);
         std::fs::write(folder.path().join("a.py"), "x = 1\n").unwrap();
         let blob = git(&["hash-object", "a.py"]);
-        assert!(find(folder.path(), &wanted(&[], &blob)).places.is_empty());
+        assert!(find(folder.path(), &request(&[], &blob)).places.is_empty());
         git(&["add", "a.py"]);
         git(&["commit", "-qm", "a"]);
-        let loose = find(folder.path(), &wanted(&[], &blob)).places;
+        let loose = find(folder.path(), &request(&[], &blob)).places;
         assert_eq!(loose.len(), 1, "{loose:?}");
         git(&["gc", "-q"]);
-        let packed = find(folder.path(), &wanted(&[], &blob)).places;
+        let packed = find(folder.path(), &request(&[], &blob)).places;
         assert!(packed.iter().any(|p| p.ends_with(".idx")), "{packed:?}");
         assert!(
-            find(folder.path(), &wanted(&[], &"1".repeat(40)))
+            find(folder.path(), &request(&[], &"1".repeat(40)))
                 .places
                 .is_empty()
         );

@@ -175,7 +175,7 @@ pub fn run_recorded(
 ) -> Result<ProcessOutput, ToolError> {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let started = Instant::now();
-    let confined = confinement::confined();
+    let confined = confinement::child_confinement();
     let mut spawn = std::process::Command::new(&command.program);
     spawn
         .args(&command.args)

@@ -3,10 +3,10 @@
 use globset::{GlobBuilder, GlobMatcher};
 
 use super::Dataset;
-use crate::foreign_text::shown;
+use crate::foreign_text::excerpt;
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("choose instances: {}", shown(&.problems.join("; "), 2_000))]
+#[error("choose instances: {}", excerpt(&.problems.join("; "), 2_000))]
 pub struct SelectionError {
     /// Everything that is wrong, one sentence each.
     pub problems: Vec<String>,

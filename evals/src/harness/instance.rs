@@ -10,7 +10,7 @@ use testwright_tools::workspace::Layout;
 use super::changed_lines::ChangedLines;
 use super::contribution::{Contribution, layout};
 use super::schedule::Step;
-use super::{GradingFailure, Harness, stopped};
+use super::{GradingFailure, Harness, at_stage};
 use crate::dataset::Instance;
 use crate::result::Infrastructure;
 
@@ -61,15 +61,15 @@ impl Harness {
         progress: &(dyn Fn(Step) + Send + Sync),
     ) -> Result<PreparedInstance, GradingFailure> {
         let source = self.source(instance).await?;
-        let tree = source.tree().map_err(stopped("source"))?;
-        let layout = layout(&tree).map_err(stopped("source"))?;
+        let tree = source.tree().map_err(at_stage("source"))?;
+        let layout = layout(&tree).map_err(at_stage("source"))?;
         let patch = instance.patch.as_deref().unwrap_or_default();
         let fix = self.apply_golden(instance, &source, "code patch", patch)?;
         let golden = match instance.test_patch.as_deref() {
             Some(patch) if !patch.trim().is_empty() => {
                 let applied = self.apply_golden(instance, &source, "test patch", patch)?;
                 let tests =
-                    Contribution::of(&applied, &tree, &layout).map_err(stopped("source"))?;
+                    Contribution::of(&applied, &tree, &layout).map_err(at_stage("source"))?;
                 Some((applied, tests))
             }
             _ => None,
@@ -78,7 +78,7 @@ impl Harness {
         let (old, new) = if fix.files.keys().any(|path| changes_what_is_installed(path)) {
             let fixed = source
                 .with_files(&fix.files, &self.cache)
-                .map_err(stopped("source"))?;
+                .map_err(at_stage("source"))?;
             let of = |environment| State {
                 environment,
                 files: Files::new(),
@@ -88,7 +88,7 @@ impl Harness {
         } else {
             let old = State {
                 environment: environment.clone(),
-                files: before(&tree, &fix.files).map_err(stopped("source"))?,
+                files: before(&tree, &fix.files).map_err(at_stage("source"))?,
             };
             let new = State {
                 environment,
@@ -129,7 +129,7 @@ impl Harness {
             Ok(source)
         });
         match opened.await {
-            Ok(source) => source.map_err(stopped("source")),
+            Ok(source) => source.map_err(at_stage("source")),
             Err(error) => Err(Box::new(Infrastructure {
                 stage: "source".to_owned(),
                 cause: error.to_string(),
@@ -152,8 +152,8 @@ impl Harness {
                 notes: Vec::new(),
             });
         }
-        let tree = source.tree().map_err(stopped("source"))?;
-        let applied = repository::apply(&tree, &Files::new(), patch).map_err(stopped("source"))?;
+        let tree = source.tree().map_err(at_stage("source"))?;
+        let applied = repository::apply(&tree, &Files::new(), patch).map_err(at_stage("source"))?;
         applied.map_err(|why| {
             Box::new(Infrastructure {
                 stage: "source".to_owned(),
@@ -173,9 +173,9 @@ impl Harness {
         progress: &(dyn Fn(Step) + Send + Sync),
     ) -> Result<Environment, GradingFailure> {
         let overrides = self.overrides(&instance.instance_id);
-        let overrides = overrides.map_err(stopped("build"))?;
-        let (recipe, origin) = recipe::find(source, &overrides).map_err(stopped("build"))?;
-        let told = |event: Event| {
+        let overrides = overrides.map_err(at_stage("build"))?;
+        let (recipe, origin) = recipe::find(source, &overrides).map_err(at_stage("build"))?;
+        let report = |event: Event| {
             let step = match event {
                 Event::Waiting => "another worker builds it".to_owned(),
                 Event::Started { step } => step,
@@ -186,17 +186,17 @@ impl Harness {
                 step,
             });
         };
-        let note = recipe::image_left_out(source, &overrides).map_err(stopped("build"))?;
+        let note = recipe::image_left_out(source, &overrides).map_err(at_stage("build"))?;
         let mut environment = environment::prepare(
             self.backend.as_ref(),
             source,
             &recipe,
             &origin,
             &self.build,
-            &told,
+            &report,
         )
         .await
-        .map_err(stopped("build"))?;
+        .map_err(at_stage("build"))?;
         environment.notes.extend(note);
         Ok(environment)
     }

@@ -23,7 +23,7 @@ impl Harness {
         &self,
         prepared: &PreparedInstance,
     ) -> Result<Leakage, SandboxError> {
-        let wanted = wanted(prepared)?;
+        let wanted = fix_files(prepared)?;
         let record = self.leakage_record(prepared, &wanted)?;
         if let Some(known) = test_run_cache::read(&record).await {
             return Ok(known);
@@ -32,8 +32,8 @@ impl Harness {
         let looked = async {
             super::files::put(sandbox.as_ref(), &prepared.old.files).await?;
             let request = encode(&Request { wanted })?;
-            let said = self.ask(sandbox.as_ref(), "peek", &request, TIME).await?;
-            said.map_err(AbnormalExit::error)
+            let answer = self.ask(sandbox.as_ref(), "peek", &request, TIME).await?;
+            answer.map_err(AbnormalExit::error)
         }
         .await;
         let stopped = sandbox.stop().await;
@@ -65,7 +65,7 @@ impl Harness {
 }
 
 /// The files of the fix, by what tells the new from the old.
-fn wanted(prepared: &PreparedInstance) -> Result<Vec<NewFile>, SandboxError> {
+fn fix_files(prepared: &PreparedInstance) -> Result<Vec<NewFile>, SandboxError> {
     let mut all = Vec::new();
     for (path, file) in &prepared.fix {
         let Some(content) = file.as_ref().map(|file| file.content.as_slice()) else {

@@ -151,7 +151,7 @@ impl Harness {
             });
         }
         let begun = Instant::now();
-        let (answer, ended) = match self.make(run).await? {
+        let (answer, ended) = match self.execute(run).await? {
             End::Answer(answer) => (answer, None),
             End::Ended(why) => {
                 let report = Report {
@@ -202,7 +202,7 @@ impl Harness {
 
     /// A prediction whose tests cannot be run, time and again, where a test of ours can, is to blame for it: otherwise
     /// whoever would be found wrong could choose not to be counted.
-    async fn make(&self, run: &TestRun<'_>) -> Result<End, SandboxError> {
+    async fn execute(&self, run: &TestRun<'_>) -> Result<End, SandboxError> {
         let first = match self.once(run).await? {
             Ok(end) => return Ok(end),
             Err(error) => error,
@@ -315,12 +315,12 @@ impl Harness {
             coverage: measure,
         };
         let request = encode(&request)?;
-        let said = self.ask(sandbox, "test", &request, self.test_time).await?;
-        let said = match said {
-            Ok(said) => said,
+        let answer = self.ask(sandbox, "test", &request, self.test_time).await?;
+        let answer = match answer {
+            Ok(answer) => answer,
             Err(ended) => return Ok(Err(ended)),
         };
-        serde_json::from_slice(&said).map(Ok).map_err(|error| {
+        serde_json::from_slice(&answer).map(Ok).map_err(|error| {
             SandboxError::new(
                 ErrorKind::Dead,
                 format!("read what the toolbox said of a run: {error}"),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::InstanceResult;
-use crate::foreign_text::shown;
+use crate::foreign_text::excerpt;
 
 /// Name of the file of results in their folder.
 pub const FILE: &str = "results.jsonl";
@@ -55,7 +55,7 @@ impl ResultsFile {
                         results.remarks.push(format!(
                             "line {} of {FILE} is no result and is left out: {}",
                             at + 1,
-                            shown(&why, 300)
+                            excerpt(&why, 300)
                         ));
                     }
                     left_out += 1;

@@ -184,7 +184,7 @@ fn file_system(_: &Path) -> Option<DiskUsage> {
 
 #[cfg(target_os = "linux")]
 fn count(folder: &Path) -> DiskUsage {
-    let found = crate::local::taken(folder);
+    let found = crate::local::disk_usage(folder);
     (found.bytes, found.files)
 }
 

@@ -106,9 +106,9 @@ async fn sort(
         let own = to_stderr && !matches!(piece, LogOutput::StdErr { .. });
         let message = piece.into_bytes();
         if own {
-            let said = String::from_utf8_lossy(&message);
-            missing |= said.contains("executable file not found")
-                || said.contains("no such file or directory");
+            let text = String::from_utf8_lossy(&message);
+            missing |= text.contains("executable file not found")
+                || text.contains("no such file or directory");
         }
         first = false;
         // A reader that is gone costs its own stream only.

@@ -42,7 +42,7 @@ enum Permission {
     ForNow,
 }
 
-fn allowed(inner: &Inner, host: &str, port: u16) -> Option<Permission> {
+fn permission(inner: &Inner, host: &str, port: u16) -> Option<Permission> {
     if inner.offline {
         return None;
     }
@@ -78,7 +78,7 @@ pub async fn tunnel(inner: Arc<Inner>, request: Request<Incoming>) -> Response<B
     let Some((host, port)) = target.and_then(|t| Some((t.host().to_owned(), t.port_u16()?))) else {
         return text(StatusCode::BAD_REQUEST, "CONNECT wants host:port");
     };
-    let Some(allowed) = allowed(&inner, &host, port) else {
+    let Some(allowed) = permission(&inner, &host, port) else {
         return refuse(&inner, &format!("{host}:{port}"));
     };
     let named = matches!(allowed, Permission::Named);
@@ -118,7 +118,7 @@ pub async fn request(inner: &Arc<Inner>, request: &Request<Incoming>) -> Respons
     };
     let host = url.host_str().unwrap_or_default().to_owned();
     let port = url.port_or_known_default().unwrap_or(80);
-    let Some(allowed) = allowed(inner, &host, port) else {
+    let Some(allowed) = permission(inner, &host, port) else {
         return refuse(inner, &format!("{host}:{port}"));
     };
     let named = match allowed {

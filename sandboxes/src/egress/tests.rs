@@ -104,7 +104,7 @@ impl Asker {
     }
 
     /// Names and bytes of what is kept.
-    fn kept(&self) -> u64 {
+    fn stored_bytes(&self) -> u64 {
         let folder = self.folder.path().join("downloads");
         let folders = ["files", "pages", "aside"].map(|name| folder.join(name));
         let files = folders.iter().flat_map(|f| std::fs::read_dir(f).unwrap());
@@ -162,7 +162,11 @@ async fn a_build_fetches_and_keeps_no_more_than_it_may() {
     for name in first {
         let answer = client.ask(Method::GET, name, None).await;
         assert_eq!(answer.bytes().await.unwrap().len(), 400_005);
-        assert!(client.kept() < 1_500_000, "{}", client.kept());
+        assert!(
+            client.stored_bytes() < 1_500_000,
+            "{}",
+            client.stored_bytes()
+        );
     }
     let answer = client.ask(Method::GET, last, None).await;
     assert_eq!(answer.status(), StatusCode::BAD_GATEWAY);
@@ -171,8 +175,8 @@ async fn a_build_fetches_and_keeps_no_more_than_it_may() {
     assert!(notices.contains("limits.disk"), "{notices}");
     let Asker { egress, folder, .. } = &client;
     assert!(egress.finish() <= 1_000_000);
-    assert!(client.kept() <= 1_000_000);
+    assert!(client.stored_bytes() <= 1_000_000);
     // Whoever comes next makes room first.
     drop(Downloads::open(folder.path(), 500_000).unwrap());
-    assert!(client.kept() <= 500_000);
+    assert!(client.stored_bytes() <= 500_000);
 }

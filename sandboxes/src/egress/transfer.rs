@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::downloads::touch;
 use super::response::{Body, text, whole};
-use super::upstream::{Refusal, shown};
+use super::upstream::{Refusal, redacted};
 use super::{Inner, lock};
 use crate::hex::hex;
 
@@ -82,17 +82,17 @@ impl<'a> DigestCheck<'a> {
 }
 
 /// From the host's cache, if it is there. Its digest is looked at once a build, before anything of it goes.
-pub async fn kept(
+pub async fn serve_cached(
     inner: &Inner,
     wanted: &FileRequest,
     range: Option<&HeaderValue>,
     head: bool,
 ) -> Option<Response<Body>> {
-    let file = checked(inner, wanted).await?;
+    let file = verified_file(inner, wanted).await?;
     Some(answer(inner, file, range, head).await)
 }
 
-async fn checked(inner: &Inner, wanted: &FileRequest) -> Option<File> {
+async fn verified_file(inner: &Inner, wanted: &FileRequest) -> Option<File> {
     let (path, sha256) = (wanted.path.clone()?, wanted.sha256.clone()?);
     let mut file = File::open(&path).ok()?;
     touch(&file);
@@ -198,7 +198,7 @@ fn span(range: &str, length: u64) -> Option<(u64, u64)> {
 }
 
 /// From the index, and into the host's cache on the way.
-pub fn fetched(
+pub fn serve_fetched(
     inner: Arc<Inner>,
     wanted: FileRequest,
     response: reqwest::Response,
@@ -206,7 +206,7 @@ pub fn fetched(
     let length = response.headers().get(header::CONTENT_LENGTH).cloned();
     // Said in an answer where it is known beforehand: a transfer that breaks off would be tried again.
     if let Err(error) = inner.may_fetch(response.content_length().unwrap_or(0)) {
-        let why = format!("{}: {error}", shown(&wanted.url));
+        let why = format!("{}: {error}", redacted(&wanted.url));
         inner.note(format!("package index: {why}"));
         return text(StatusCode::BAD_GATEWAY, &why);
     }
@@ -221,7 +221,7 @@ pub fn fetched(
     inner.spawn(async move {
         let _turn = of.at_once.acquire().await;
         if let Err(error) = fetch(&of, &wanted, response, Some(&parts)).await {
-            of.note(format!("package index: {}: {error}", shown(&wanted.url)));
+            of.note(format!("package index: {}: {error}", redacted(&wanted.url)));
             let _ = parts.send(Err(error)).await;
         }
     });
@@ -236,7 +236,7 @@ pub async fn range(
     range: HeaderValue,
     whole: impl Future<Output = Result<reqwest::Response, Refusal>> + Send + 'static,
 ) -> Result<Response<Body>, Refusal> {
-    let failed = |why: &str| Refusal::Failed(format!("{}: {why}", shown(&wanted.url)));
+    let failed = |why: &str| Refusal::Failed(format!("{}: {why}", redacted(&wanted.url)));
     let unfinished = failed("it was not fetched to the end");
     let turn = inner.turn_for(wanted.path.as_deref());
     let (done, file) = tokio::sync::oneshot::channel();
@@ -244,7 +244,7 @@ pub async fn range(
     // Who waited for too long asks again: until then it is there.
     inner.spawn(async move {
         let _one = turn.lock().await;
-        if let Some(file) = checked(&of, &wanted).await {
+        if let Some(file) = verified_file(&of, &wanted).await {
             let _ = done.send(Ok(file));
             return;
         }
@@ -253,11 +253,11 @@ pub async fn range(
             Ok(response) if response.status() == StatusCode::OK => {
                 let fetched = fetch(&of, &wanted, response, None).await;
                 let file = fetched.and_then(|file| file.ok_or_else(|| io::Error::other("")));
-                file.map_err(|e| Refusal::Failed(format!("{}: {e}", shown(&wanted.url))))
+                file.map_err(|e| Refusal::Failed(format!("{}: {e}", redacted(&wanted.url))))
             }
             Ok(response) => Err(Refusal::Failed(format!(
                 "{} answers {}",
-                shown(&wanted.url),
+                redacted(&wanted.url),
                 response.status()
             ))),
             Err(refusal) => Err(refusal),

@@ -212,14 +212,14 @@ impl Upstream {
             if !matches!(next.scheme(), "http" | "https") {
                 return Err(Refusal::Failed(format!(
                     "{} redirects to what is no address",
-                    shown(&url)
+                    redacted(&url)
                 )));
             }
             url = next;
         }
         Err(Refusal::Failed(format!(
             "{} redirects too often",
-            shown(&url)
+            redacted(&url)
         )))
     }
 
@@ -233,7 +233,7 @@ impl Upstream {
         if !matches!(url.scheme(), "http" | "https") || host.is_empty() {
             return Err(Refusal::Failed(format!(
                 "{} is no address of a file",
-                shown(url)
+                redacted(url)
             )));
         }
         let private = literal(host).is_some_and(|address| !is_public(address));
@@ -379,11 +379,14 @@ fn explain(url: &Url, error: reqwest::Error) -> Refusal {
         next = cause.source();
     }
     let why = causes.pop().unwrap_or_default();
-    Refusal::Failed(format!("error sending request for {}: {why}", shown(url)))
+    Refusal::Failed(format!(
+        "error sending request for {}: {why}",
+        redacted(url)
+    ))
 }
 
 /// Without user and password, query and fragment.
-pub fn shown(url: &Url) -> String {
+pub fn redacted(url: &Url) -> String {
     let mut url = url.clone();
     let _ = url.set_username("");
     let _ = url.set_password(None);

@@ -69,7 +69,7 @@ async fn try_make(
     if doomed.is_empty() {
         return Ok(());
     }
-    let step = told(doomed.iter().map(|(one, _)| one));
+    let step = summary(doomed.iter().map(|(one, _)| one));
     progress(Event::Started { step: step.clone() });
     let begun = Instant::now();
     log.line(&format!("== {step}"));
@@ -216,7 +216,7 @@ impl CachedState {
     }
 }
 
-fn told<'a>(doomed: impl Iterator<Item = &'a CachedState>) -> String {
+fn summary<'a>(doomed: impl Iterator<Item = &'a CachedState>) -> String {
     let (mut environments, mut bytes) = (0, 0);
     for one in doomed {
         environments += usize::from(one.kind != Kind::Layer);

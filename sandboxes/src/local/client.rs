@@ -92,8 +92,8 @@ pub async fn launch(launcher: &[OsString], setup: &Setup, log: &Path) -> Result<
         Ok(Ok(Reply::Ready { lacking, .. })) => lacking,
         Ok(Ok(Reply::Failed { message })) => return Err(refused(&message)),
         Ok(_) => {
-            let said = std::fs::read_to_string(log).unwrap_or_default();
-            return Err(refused(said.trim()));
+            let log_text = std::fs::read_to_string(log).unwrap_or_default();
+            return Err(refused(log_text.trim()));
         }
         Err(_) => return Err(refused("it did not answer in time")),
     };

@@ -29,7 +29,7 @@ use async_trait::async_trait;
 pub use jail::jail_main;
 pub use protocol::Isolation;
 pub use python::Interpreter;
-pub(crate) use size::taken;
+pub(crate) use size::disk_usage;
 
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Backend, Result, Sandbox, Spec};

@@ -114,22 +114,22 @@ impl LocalSandbox {
                 }
             }
         };
-        let (mut out, mut said) = (Vec::new(), Vec::new());
+        let (mut out, mut message) = (Vec::new(), Vec::new());
         let (_, read, _) = tokio::join!(
             feed,
             stdout.read_to_end(&mut out),
-            stderr.read_to_end(&mut said)
+            stderr.read_to_end(&mut message)
         );
         read?;
-        let said = String::from_utf8_lossy(&said).trim().to_owned();
+        let message = String::from_utf8_lossy(&message).trim().to_owned();
         match exit.await? {
             0 => Ok(out),
-            NOT_FOUND => Err(SandboxError::new(ErrorKind::NotFound, said)),
-            code if said.is_empty() => {
+            NOT_FOUND => Err(SandboxError::new(ErrorKind::NotFound, message)),
+            code if message.is_empty() => {
                 let text = format!("reach {}: ended with code {code}", path.display());
                 Err(SandboxError::new(ErrorKind::System, text))
             }
-            _ => Err(SandboxError::new(ErrorKind::System, said)),
+            _ => Err(SandboxError::new(ErrorKind::System, message)),
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct DiskUsage {
 }
 
 /// All below a folder; what cannot be looked at, or went away meanwhile, is not counted.
-pub(crate) fn taken(folder: &Path) -> DiskUsage {
+pub(crate) fn disk_usage(folder: &Path) -> DiskUsage {
     let (mut sum, mut seen) = (DiskUsage::default(), BTreeSet::new());
     // Nothing is lost by going on after an error.
     let _ = walk(

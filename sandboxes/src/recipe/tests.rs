@@ -490,7 +490,7 @@ fn services_are_named_and_have_a_port() {
     let whole = "name = \"web\"\ncommand = [\"python\", \"-m\", \"http.server\"]\nport = 8000";
     let recipe = service(whole).unwrap();
     assert_eq!(recipe.services[0].port, 8000);
-    for (keys, said) in [
+    for (keys, expected) in [
         (
             whole.replace("\"web\"", "\"../web\""),
             "there cannot be a service `../web`",
@@ -504,6 +504,6 @@ fn services_are_named_and_have_a_port() {
         ),
     ] {
         let error = service(&keys).unwrap_err();
-        assert!(error.message.contains(said), "{keys}: {error}");
+        assert!(error.message.contains(expected), "{keys}: {error}");
     }
 }

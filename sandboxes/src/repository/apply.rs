@@ -91,23 +91,23 @@ pub fn apply(
             None => Ok(Ok(AppliedPatch { files, how, notes })),
         }
     };
-    let told = |applied: AppliedPatch| {
+    let with_notes = |applied: AppliedPatch| {
         let notes = notes.iter().cloned().chain(applied.notes).collect();
         Ok(Ok(AppliedPatch { notes, ..applied }))
     };
 
     let reason = match attempt(ApplyMethod::Exactly, &text)? {
-        Ok(applied) => return told(applied),
+        Ok(applied) => return with_notes(applied),
         Err(reason) => reason,
     };
     if has_carriage_returns(&text) {
         let plain = text.replace("\r\n", "\n");
         if let Ok(applied) = attempt(ApplyMethod::WithoutCarriageReturns, &plain)? {
-            return told(applied);
+            return with_notes(applied);
         }
     }
     if let Ok(applied) = attempt(ApplyMethod::IgnoringWhitespace, &text)? {
-        return told(applied);
+        return with_notes(applied);
     }
     // git has refused these for what they are; `patch` is less careful.
     let careful = paths.iter().any(|path| !is_plain(path))
@@ -130,7 +130,7 @@ pub fn apply(
         return Ok(Err(reason));
     }
     match attempt(ApplyMethod::WithFuzz, &text) {
-        Ok(Ok(applied)) => told(applied),
+        Ok(Ok(applied)) => with_notes(applied),
         Ok(Err(_)) => Ok(Err(reason)),
         Err(error) if error.kind == ErrorKind::Unavailable => {
             Ok(Err(format!("{reason}\n({})", error.message)))
@@ -195,19 +195,19 @@ fn fuzzy(
         .args(["--batch", "--fuzz=5", "-p1"])
         .args(["--unified", "--get=0"])
         .args(["--no-backup-if-mismatch", "--reject-file=-"]);
-    let said = bounded(command, folder, patch).map_err(|error| match error.kind {
+    let output = bounded(command, folder, patch).map_err(|error| match error.kind {
         ErrorKind::Unavailable => SandboxError::new(
             ErrorKind::Unavailable,
             "`patch`, which applies patches with fuzz, is not installed",
         ),
         _ => error,
     })?;
-    let said = match said {
-        Ok(said) => said,
+    let output = match output {
+        Ok(output) => output,
         Err(reason) => return Ok(Err(reason)),
     };
-    let text = String::from_utf8_lossy(&said.stdout).into_owned();
-    if !said.ok {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.ok {
         return Ok(Err(text));
     }
     // Told to ask nothing, it takes such a patch back instead of applying it.

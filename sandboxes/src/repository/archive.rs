@@ -24,15 +24,15 @@ use crate::sandbox::Result;
 fn list(git: &Git, tree: &str) -> Result<Vec<u8>> {
     let mut command = git.command();
     command.args(["ls-tree", "-r", "-z", "--full-tree", tree]);
-    let said = process::run(command, b"", &process::Bounds::default());
-    let said = said.map_err(|error| match error.kind {
+    let output = process::run(command, b"", &process::Bounds::default());
+    let output = output.map_err(|error| match error.kind {
         ErrorKind::Input => too_large(0),
         _ => error,
     })?;
-    if said.ok {
-        return Ok(said.stdout);
+    if output.ok {
+        return Ok(output.stdout);
     }
-    Err(failed("ls-tree", &said.stderr))
+    Err(failed("ls-tree", &output.stderr))
 }
 
 /// One line of `git ls-tree`.
@@ -66,7 +66,7 @@ pub(super) fn source(repository: &Repository) -> Result<Source> {
     let found = match (known, held) {
         (Some(source), held @ Some(_)) => Source { held, ..source },
         _ => {
-            let (source, whole) = make(repository, &folder)?;
+            let (source, whole) = create_source(repository, &folder)?;
             check_tree(
                 &repository.git,
                 repository.commit.as_deref(),
@@ -98,7 +98,7 @@ fn short(hash: &str) -> &str {
 }
 
 /// Lists the tree, describes the commit and writes the archive. Tells whether all content was there.
-fn make(repository: &Repository, folder: &Path) -> Result<(Source, bool)> {
+fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool)> {
     let git = &repository.git;
     let mut listing = list(git, &repository.tree)?;
     // Files of the same content can come from commits of different dates, which the archive keeps.
@@ -218,13 +218,13 @@ pub(super) fn few(names: &[String]) -> String {
 
 pub(super) fn left_out_for_size(names: &[String]) -> Option<String> {
     (!names.is_empty()).then(|| {
-        let most = limits::shown(limits::FILE);
+        let most = limits::human_size(limits::FILE);
         format!("files of more than {most} were left out: {}", few(names))
     })
 }
 
 pub(super) fn too_large(bytes: u64) -> SandboxError {
-    let most = limits::shown(limits::ARCHIVE);
+    let most = limits::human_size(limits::ARCHIVE);
     let text = if bytes > limits::ARCHIVE {
         format!("the files of the repository have more than {most}")
     } else {
@@ -287,11 +287,11 @@ fn parse(line: &[u8]) -> Option<Entry<'_>> {
 
 /// The bytes of each file, in their order; `None` where the repository does not have it.
 fn sizes(git: &Git, files: &[&Entry<'_>]) -> Result<Vec<Option<u64>>> {
-    let said = git.try_run(
+    let output = git.try_run(
         ["cat-file", "--batch-check=%(objecttype) %(objectsize)"],
         names(files).as_bytes(),
     )?;
-    let text = String::from_utf8_lossy(&said.stdout);
+    let text = String::from_utf8_lossy(&output.stdout);
     let sizes: Vec<_> = text
         .lines()
         .map(|line| line.strip_prefix("blob ")?.parse().ok())
@@ -299,7 +299,7 @@ fn sizes(git: &Git, files: &[&Entry<'_>]) -> Result<Vec<Option<u64>>> {
     if sizes.len() == files.len() {
         return Ok(sizes);
     }
-    Err(failed("cat-file", &said.stderr))
+    Err(failed("cat-file", &output.stderr))
 }
 
 fn names(files: &[&Entry<'_>]) -> String {
@@ -356,13 +356,13 @@ fn write(
     let mut objects = BufReader::with_capacity(1 << 16, stdout);
     let mut builder = tar::Builder::new(BufWriter::with_capacity(1 << 18, aside.as_file()));
     let mut pointers = 0;
-    let said = std::thread::scope(|scope| {
+    let message = std::thread::scope(|scope| {
         scope.spawn(move || stdin.write_all(list.as_bytes()));
-        let said = scope.spawn(move || {
-            let mut said = String::new();
+        let message = scope.spawn(move || {
+            let mut message = String::new();
             // A message is worth having, and no more than that.
-            let _ = stderr.take(1 << 16).read_to_string(&mut said);
-            said
+            let _ = stderr.take(1 << 16).read_to_string(&mut message);
+            message
         });
         let began = Instant::now();
         let written = files.iter().try_for_each(|entry| {
@@ -387,13 +387,13 @@ fn write(
         if written.is_err() {
             process::end(&mut child)?;
         }
-        let said = said.join().unwrap_or_default();
-        written.map_err(|error: SandboxError| match said.trim() {
+        let message = message.join().unwrap_or_default();
+        written.map_err(|error: SandboxError| match message.trim() {
             "" => error,
-            said => failed("cat-file", said),
+            message => failed("cat-file", message),
         })
     });
-    said?;
+    message?;
     child.wait()?;
     builder.into_inner()?.flush()?;
     aside.as_file().sync_data()?;

@@ -24,16 +24,16 @@ impl Config {
             return Ok(Config::default());
         }
         let arguments = ["config", "--file", "-", "--no-includes", "--null", "--list"];
-        let said = Git::nowhere().try_run(arguments, &text)?;
-        if !said.ok {
-            let mut error = failed("config", &said.stderr);
+        let output = Git::nowhere().try_run(arguments, &text)?;
+        if !output.ok {
+            let mut error = failed("config", &output.stderr);
             error.kind = ErrorKind::Input;
             return Err(SandboxError {
                 message: format!("read {}: {}", path.display(), error.message),
                 ..error
             });
         }
-        let list = String::from_utf8_lossy(&said.stdout);
+        let list = String::from_utf8_lossy(&output.stdout);
         let pairs = list.split('\0').filter_map(|pair| {
             // A key without a value is true.
             let (key, value) = pair.split_once('\n').unwrap_or((pair, "true"));

@@ -224,8 +224,8 @@ impl Git {
         let mut command = self.command();
         let arguments: Vec<_> = arguments.into_iter().collect();
         command.args(&arguments);
-        let said = process::run(command, input, &Bounds::default());
-        said.map_err(|error| {
+        let output = process::run(command, input, &Bounds::default());
+        output.map_err(|error| {
             let what = arguments.first().map(|a| a.as_ref().to_string_lossy());
             about(&format!("git {}", what.unwrap_or_default()), error)
         })
@@ -256,11 +256,11 @@ impl Git {
         let what = arguments
             .first()
             .map(|a| a.as_ref().to_string_lossy().into_owned());
-        let said = self.try_run(arguments, b"")?;
-        if said.ok {
-            return Ok(said.stdout);
+        let output = self.try_run(arguments, b"")?;
+        if output.ok {
+            return Ok(output.stdout);
         }
-        Err(failed(&what.unwrap_or_default(), &said.stderr))
+        Err(failed(&what.unwrap_or_default(), &output.stderr))
     }
 
     /// One line of output, trimmed; `None` if git fails or says nothing.
@@ -268,9 +268,9 @@ impl Git {
         &self,
         arguments: impl IntoIterator<Item = S>,
     ) -> Result<Option<String>> {
-        let said = self.try_run(arguments, b"")?;
-        let text = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-        Ok((said.ok && !text.is_empty()).then_some(text))
+        let output = self.try_run(arguments, b"")?;
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        Ok((output.ok && !text.is_empty()).then_some(text))
     }
 }
 

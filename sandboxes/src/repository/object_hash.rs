@@ -70,10 +70,10 @@ pub(super) fn check_tree(git: &Git, commit: Option<&str>, tree: &str) -> Result<
     let mut command = git.command();
     command.args(["cat-file", "--batch", "--buffer"]);
     let input: String = names.iter().map(|name| format!("{name}\n")).collect();
-    let said = process::run(command, input.as_bytes(), &process::Bounds::default())?;
-    let mut objects = said.stdout.as_slice();
+    let output = process::run(command, input.as_bytes(), &process::Bounds::default())?;
+    let mut objects = output.stdout.as_slice();
     for name in names {
-        let broken = || failed("cat-file", &said.stderr);
+        let broken = || failed("cat-file", &output.stderr);
         let mut header = String::new();
         objects.read_line(&mut header)?;
         let mut fields = header.trim_end().split(' ').skip(1);

@@ -45,10 +45,10 @@ pub(super) fn take(
             command.args(["-c", &format!("core.excludesFile={excludes}")]);
         }
         command.arg("--work-tree").arg(path).args(arguments);
-        let said = process::run(command, input, &Bounds::default())?;
-        match said.ok {
-            true => Ok(said.stdout),
-            false => Err(failed(arguments[0], &said.stderr)),
+        let output = process::run(command, input, &Bounds::default())?;
+        match output.ok {
+            true => Ok(output.stdout),
+            false => Err(failed(arguments[0], &output.stderr)),
         }
     };
     let listed = run(
@@ -157,7 +157,7 @@ fn excludes_of_the_user() -> Option<String> {
     let mut command = Git::nowhere().network();
     command.args(["config", "--global", "--type=path", "--get"]);
     command.arg("core.excludesFile");
-    let said = process::run(command, b"", &Bounds::default()).ok()?;
-    let path = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-    (said.ok && !path.is_empty()).then_some(path)
+    let output = process::run(command, b"", &Bounds::default()).ok()?;
+    let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    (output.ok && !path.is_empty()).then_some(path)
 }

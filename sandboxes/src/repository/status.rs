@@ -73,10 +73,10 @@ fn count(folder: &GitFolder, isolated: &IsolatedRepository) -> Result<usize> {
         time: Some(limits::SHORT_TIME),
         ..Bounds::default()
     };
-    let said = process::run(command, b"", &bounds)?;
-    if !said.ok {
-        return Err(super::git::failed("status", &said.stderr));
+    let output = process::run(command, b"", &bounds)?;
+    if !output.ok {
+        return Err(super::git::failed("status", &output.stderr));
     }
-    let changed = said.stdout.split(|b| *b == 0);
+    let changed = output.stdout.split(|b| *b == 0);
     Ok(changed.filter(|l| !l.is_empty()).count())
 }

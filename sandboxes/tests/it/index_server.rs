@@ -82,7 +82,7 @@ impl Server {
         })
     }
 
-    pub fn asked(&self) -> Vec<IndexRequest> {
+    pub fn requests(&self) -> Vec<IndexRequest> {
         self.asked.lock().unwrap().clone()
     }
 }

@@ -79,7 +79,7 @@ fn room(what: &'static str, folder: &Path) -> Finding {
 }
 
 /// What the cache holds, its largest folders first. Blocking: walks through it.
-pub fn kept(cache: &Path) -> Option<Finding> {
+pub fn contents(cache: &Path) -> Option<Finding> {
     let mut folders: Vec<(u64, String)> = std::fs::read_dir(cache)
         .ok()?
         .flatten()
@@ -197,12 +197,12 @@ mod tests {
     #[test]
     fn what_is_kept_is_told_by_folder_and_in_all() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(kept(folder.path()), None);
+        assert_eq!(contents(folder.path()), None);
         for (name, bytes) in [("runs", 1 << 20), ("local", 3 << 20)] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
             std::fs::write(folder.path().join(name).join("file"), vec![1; bytes]).unwrap();
         }
-        let text = kept(folder.path()).unwrap().text;
+        let text = contents(folder.path()).unwrap().text;
         let (local, runs) = (text.find("local 3"), text.find("runs 1"));
         assert!(
             local.is_some() && local < runs && text.starts_with('4'),

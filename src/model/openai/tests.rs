@@ -129,7 +129,7 @@ async fn a_plain_reply_with_cached_tokens() {
     assert_eq!(reply.usage.cached_tokens, 64);
     assert_eq!(reply.usage.completion_tokens, 7);
     assert!(!reply.usage.estimated);
-    let seen = &server.seen()[0];
+    let seen = &server.requests()[0];
     assert_eq!(seen.path, "/v1/chat/completions");
     assert!(
         seen.headers
@@ -160,7 +160,7 @@ async fn without_tools_none_are_sent_and_text_is_left_alone() {
     let reply = client(&server, false).complete(&request).await.unwrap();
     assert_eq!(reply.content, text);
     assert!(reply.calls.is_empty());
-    assert!(server.seen()[0].body.get("tools").is_none());
+    assert!(server.requests()[0].body.get("tools").is_none());
 }
 
 #[tokio::test]
@@ -287,7 +287,7 @@ async fn a_server_that_does_not_stream_is_read_all_the_same() {
     let reply = client(&server, true).complete(&request()).await.unwrap();
     assert_eq!(reply.content, "hello");
     assert_eq!(
-        server.seen()[0].body["stream_options"],
+        server.requests()[0].body["stream_options"],
         json!({"include_usage": true})
     );
 }
@@ -327,7 +327,7 @@ async fn history_goes_out_as_the_protocol_wants_it() {
         .messages
         .extend(turn.answers.into_iter().map(Message::Tool));
     model.complete(&request).await.unwrap();
-    let sent = &server.seen()[0].body;
+    let sent = &server.requests()[0].body;
     assert_eq!(sent["parallel_tool_calls"], json!(false));
     let assistant = &sent["messages"][2];
     assert_eq!(assistant["content"], Value::Null);
@@ -344,7 +344,7 @@ async fn history_goes_out_as_the_protocol_wants_it() {
 
     // Refused tools move into the text, in this request and the next.
     model.complete(&request).await.unwrap();
-    let sent = &server.seen()[2].body;
+    let sent = &server.requests()[2].body;
     assert!(sent.get("tools").is_none() && sent.get("parallel_tool_calls").is_none());
     let messages = sent["messages"].as_array().unwrap();
     let roles: Vec<&str> = messages
@@ -385,7 +385,7 @@ async fn servers_that_want_words_beside_calls_get_an_empty_text() {
     model.complete(&request).await.unwrap();
     model.complete(&request).await.unwrap();
     let contents: Vec<Value> = server
-        .seen()
+        .requests()
         .iter()
         .map(|seen| seen.body["messages"][2]["content"].clone())
         .collect();
@@ -409,7 +409,7 @@ async fn fields_that_are_refused_are_left_out_once_and_for_all() {
     request.max_tokens = Some(50);
     model.complete(&request).await.unwrap();
     model.complete(&request).await.unwrap();
-    let seen = server.seen();
+    let seen = server.requests();
     assert_eq!(seen.len(), 4);
     assert_eq!(seen[0].body["max_tokens"], json!(50));
     for seen in &seen[2..] {
@@ -431,7 +431,11 @@ async fn a_server_that_changes_its_mind_does_not_keep_us_for_ever() {
     let mut request = request();
     request.max_tokens = Some(50);
     client(&server, false).complete(&request).await.unwrap_err();
-    assert!(server.seen().len() <= LESSONS, "{}", server.seen().len());
+    assert!(
+        server.requests().len() <= LESSONS,
+        "{}",
+        server.requests().len()
+    );
 }
 
 #[tokio::test]
@@ -693,7 +697,7 @@ async fn waiting_as_the_server_asks_and_only_once_for_each_failure() {
     ])
     .await;
     let waits = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&waits);
+    let log = Arc::clone(&waits);
     let retry = Retry::new(
         Box::new(client(&server, true)),
         RetrySettings {
@@ -701,10 +705,10 @@ async fn waiting_as_the_server_asks_and_only_once_for_each_failure() {
             ..RetrySettings::default()
         },
     )
-    .on_wait(move |wait| told.lock().unwrap().push(wait.clone()));
+    .on_wait(move |wait| log.lock().unwrap().push(wait.clone()));
     let reply = retry.complete(&request()).await.unwrap();
     assert_eq!(reply.content, "at last");
-    assert_eq!(server.seen().len(), 5, "nobody else may repeat calls");
+    assert_eq!(server.requests().len(), 5, "nobody else may repeat calls");
     assert_eq!(retry.failed_calls(), 4);
     let waits = waits.lock().unwrap();
     assert!(
@@ -778,7 +782,7 @@ async fn azure_is_addressed_in_its_own_way() {
         .complete(&request())
         .await
         .unwrap();
-    let seen = &server.seen()[0];
+    let seen = &server.requests()[0];
     assert_eq!(
         seen.path,
         "/openai/deployments/my-gpt/chat/completions?api-version=2024-10-21"

@@ -61,12 +61,12 @@ fn a_found_file_sets_nothing_that_is_not_on_the_list() {
             let allowed = key == found::RECIPE || found::LIMITS.iter().any(|(name, _)| name == key);
             let taken = settings.origin(key) != Origin::Default;
             assert!(!taken || allowed, "{folder}: {key} = {value} was taken");
-            let told = settings
+            let noted = settings
                 .notes
                 .iter()
                 .any(|note| note.contains(&format!("`{key}`")));
             assert!(
-                taken || told,
+                taken || noted,
                 "{folder}: {key} = {value}: {:?}",
                 settings.notes
             );
@@ -94,7 +94,7 @@ fn what_is_left_out_is_told_once_with_where_it_belongs() {
                 [local]\nno-isolation = true\n[docker]\nhost = \"tcp://evil.example.org\"\n[build]\noffline = true\ncache-size = 1\n";
     let place = Place::new().file("here", text);
     let notes = place.load().notes;
-    insta::assert_snapshot!(place.shown(&notes.join("\n")), @"testwright.toml: left out `build.cache-size`, `build.offline`, `docker.host`, `local.no-isolation`, `model.api-key-env`, `model.base-url`, `run.model`: a file found in a folder may only say how its own repository is built ([environment]) and lower limits; put such keys into DIR/home/testwright.toml, or trust the whole file with --config DIR/here/testwright.toml");
+    insta::assert_snapshot!(place.without_folder(&notes.join("\n")), @"testwright.toml: left out `build.cache-size`, `build.offline`, `docker.host`, `local.no-isolation`, `model.api-key-env`, `model.base-url`, `run.model`: a file found in a folder may only say how its own repository is built ([environment]) and lower limits; put such keys into DIR/home/testwright.toml, or trust the whole file with --config DIR/here/testwright.toml");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_found_recipe_names_no_image() {
             _ => "DIR/repository/testwright.toml:1".to_owned(),
         };
         assert_eq!(
-            place.shown(&settings.notes.join("\n")),
+            place.without_folder(&settings.notes.join("\n")),
             format!(
                 "{file}: left out `environment.image` and `environment.interpreter`: a file found in a folder may not name an image; name it with --image or with run.image in DIR/home/testwright.toml, or trust the whole file with --config DIR/{folder}/testwright.toml"
             ),

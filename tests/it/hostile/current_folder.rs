@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::program::{Place, ended, example};
+use crate::program::{Place, assert_exit_code, example};
 use crate::server::{Response, Server};
 
 /// A folder to stand in, with these files.
@@ -72,7 +72,7 @@ fn a_tracked_file_sends_no_variable_to_its_address() {
             .current_dir(&folder)
             .output()
             .unwrap();
-        let seen = server.seen(|r| r.header("authorization").unwrap_or_default().to_owned());
+        let seen = server.requests(|r| r.header("authorization").unwrap_or_default().to_owned());
         assert_eq!(seen, Vec::<String>::new(), "{arguments:?}");
     }
     let output = place
@@ -95,7 +95,7 @@ fn a_tracked_file_sends_no_variable_to_its_address() {
         .current_dir(&folder)
         .output()
         .unwrap();
-    let seen = server.seen(|r| r.header("authorization").unwrap_or_default().to_owned());
+    let seen = server.requests(|r| r.header("authorization").unwrap_or_default().to_owned());
     assert_eq!(seen, ["Bearer the-value-of-a-variable"]);
 }
 
@@ -257,7 +257,7 @@ fn a_link_in_the_folder_quotes_nothing() {
     let folder = folder(&place, &[("a.py", "a = 1\n")]);
     std::os::unix::fs::symlink(&secret, folder.join("testwright.toml")).unwrap();
     let output = run_here(&place, &folder).output().unwrap();
-    ended(&output, 2);
+    assert_exit_code(&output, 2);
     let shown = stderr(&output);
     assert!(
         shown.contains("testwright.toml: is a symbolic link"),
@@ -277,10 +277,10 @@ fn a_tracked_link_takes_no_results_elsewhere() {
     command.args(["run", &example("issue.md"), "--max-steps", "1"]);
     let output = command.current_dir(&folder).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    let said = stderr(&output);
+    let message = stderr(&output);
     assert!(
-        said.contains("testwright-runs: it is a link") && said.contains("--out DIR"),
-        "{said}"
+        message.contains("testwright-runs: it is a link") && message.contains("--out DIR"),
+        "{message}"
     );
     assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
 }

@@ -161,10 +161,10 @@ impl Session {
         classifier: &Classifier<'_>,
         report: &mut Report,
     ) {
-        let said = report.printed.lines().rfind(|line| !line.trim().is_empty());
+        let last_line = report.printed.lines().rfind(|line| !line.trim().is_empty());
         let message = format!(
             "{death} while the tests were being collected; printed last: {}",
-            said.unwrap_or("nothing")
+            last_line.unwrap_or("nothing")
         );
         let raw = RawFailure::without_exception("process", message);
         for id in asked.iter().map(|id| file_of(id)) {

@@ -87,7 +87,7 @@ pub struct ChildConfinement {
 }
 
 /// Prepares what [`ChildConfinement::enter`] does; `None` where programs are not confined.
-pub fn confined() -> Option<ChildConfinement> {
+pub fn child_confinement() -> Option<ChildConfinement> {
     let confinement = CONFINEMENT.get()?;
     let threads = threads();
     let mut kept = confinement

@@ -57,9 +57,9 @@ impl Tool for Changes {
         let mut changes = context.workspace.changes()?;
         let all = changes.len();
         // That a large file was deleted can be told.
-        let is_told = |c: &FileChange| c.oversized.is_none() || c.change == Change::Deleted;
-        let (told, oversized): (Vec<_>, Vec<_>) = changes.drain(..).partition(is_told);
-        changes = told;
+        let is_included = |c: &FileChange| c.oversized.is_none() || c.change == Change::Deleted;
+        let (included, oversized): (Vec<_>, Vec<_>) = changes.drain(..).partition(is_included);
+        changes = included;
         let mut left_out: Vec<String> = oversized.into_iter().map(|c| c.path).collect();
         left_out.extend(without_the_largest(&mut changes));
         left_out.truncate(NAMES);

@@ -128,7 +128,7 @@ fn outcomes_are_the_same_with_and_without() {
     std::fs::remove_file(&project.config.base_archive).unwrap();
     let without = answer(&request);
     assert!(with.coverage.is_some() && without.coverage.is_none());
-    let told = |answer: &Answer| -> Vec<(String, Outcome)> {
+    let outcomes = |answer: &Answer| -> Vec<(String, Outcome)> {
         let tests = answer.report.tests.iter();
         tests.map(|t| (t.id.clone(), t.outcome)).collect()
     };
@@ -137,8 +137,8 @@ fn outcomes_are_the_same_with_and_without() {
         ("tests/test_a.py::test_cached", Outcome::Passed),
         ("tests/test_a.py::test_plain", Outcome::Passed),
     ];
-    assert_eq!(told(&with), expected.map(|(id, o)| (id.to_owned(), o)));
-    assert_eq!(told(&with), told(&without));
+    assert_eq!(outcomes(&with), expected.map(|(id, o)| (id.to_owned(), o)));
+    assert_eq!(outcomes(&with), outcomes(&without));
     let failure = |answer: &Answer| answer.report.tests[0].failure.clone();
     assert_eq!(failure(&with), failure(&without));
     // Nothing of ours is left in the tree.

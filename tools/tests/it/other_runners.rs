@@ -7,7 +7,9 @@ use testwright_tools::config::RunnerKind;
 use testwright_tools::coverage::Measure;
 use testwright_tools::outcomes::report::{FailureClass, Outcome, Phase, Report};
 
-use crate::project::{Project, answer, coverage_for, environment, made, outcomes, run, test};
+use crate::project::{
+    Project, answer, coverage_for, environment, outcomes, run, shared_folder, test,
+};
 
 const PKG: &str = "\
 def half(n):
@@ -385,7 +387,7 @@ def test_xpass(): pass
 /// Django's own tests, from its source distribution.
 #[test]
 fn django_by_its_own_runner() {
-    let source = made("django-4.2.16", |aside| {
+    let source = shared_folder("django-4.2.16", |aside| {
         let archive = aside.with_extension("download");
         run(Command::new("python3")
             .args([

@@ -11,7 +11,7 @@ use nix::sys::statvfs::statvfs;
 use nix::unistd::Pid;
 
 use super::super::protocol::Setup;
-use super::super::size::{DiskUsage, taken};
+use super::super::size::{DiskUsage, disk_usage};
 use super::processes::{descendants, mappings};
 
 /// Folders that are built in may take more.
@@ -90,7 +90,7 @@ impl DiskWatch {
     fn measure(&self) -> DiskUsage {
         let mut sum = deleted();
         for folder in &self.folders {
-            let found = taken(folder);
+            let found = disk_usage(folder);
             sum.bytes += found.bytes;
             sum.files += found.files;
         }

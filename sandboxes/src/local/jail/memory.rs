@@ -37,7 +37,7 @@ impl MemoryWatch {
     pub fn look(&mut self) -> Option<String> {
         let mut held: Vec<(Pid, MemoryUse)> = descendants(Pid::this())
             .into_iter()
-            .map(|pid| (pid, held(pid)))
+            .map(|pid| (pid, memory_use(pid)))
             .collect();
         let sum = |of: fn(&MemoryUse) -> u64| held.iter().map(|(_, held)| of(held)).sum::<u64>();
         // What is shared counts for each process here, so the true sum is no more than this.
@@ -83,7 +83,7 @@ fn kilobytes(text: &str, field: &str) -> Option<u64> {
 }
 
 /// By `status`, which anybody may read; files are left out, since the kernel can drop them.
-fn held(pid: Pid) -> MemoryUse {
+fn memory_use(pid: Pid) -> MemoryUse {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let field = |name| kilobytes(&status, name).unwrap_or(0);
     MemoryUse {

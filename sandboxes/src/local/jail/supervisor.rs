@@ -48,8 +48,8 @@ pub fn main(setup: &Setup, socket: &UnixStream, mut steps: PipeReader, known: Ac
             message: message.clone(),
         },
     };
-    let told = protocol::write(&mut &*socket, &reply);
-    let (Ok(confined), Ok(())) = (confined, told) else {
+    let sent = protocol::write(&mut &*socket, &reply);
+    let (Ok(confined), Ok(())) = (confined, sent) else {
         std::process::exit(125);
     };
     let result = serve(setup, socket, known, confined.reach);

@@ -51,14 +51,14 @@ impl Place {
     }
 
     fn git(&self, arguments: &[&str]) -> String {
-        let said = Command::new("git")
+        let output = Command::new("git")
             .current_dir(self.work())
             .args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
             .args(arguments)
             .output()
             .unwrap();
-        assert!(said.status.success(), "{said:?}");
-        String::from_utf8_lossy(&said.stdout).into_owned()
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// What was changed since the commit, as git writes it; the work tree is as before then.

@@ -97,19 +97,19 @@ async fn killed_host(ground: Fixture<'_>) -> Verdict {
     // SIGKILL, which leaves no chance to tidy up.
     host.0.kill().map_err(|e| e.to_string())?;
     host.0.wait().map_err(|e| e.to_string())?;
-    let mut said = Vec::new();
+    let mut removed = Vec::new();
     for _ in 0..50 {
-        said.extend(clean(ground).await?);
+        removed.extend(clean(ground).await?);
         let all = ids
             .iter()
-            .all(|id| said.iter().any(|line| mentions(line, id)));
+            .all(|id| removed.iter().any(|line| mentions(line, id)));
         if all && marked(&mark) == 0 {
             return Ok(());
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     Err(format!(
-        "of {ids:?}, it removed only {said:?}; {} processes are left",
+        "of {ids:?}, it removed only {removed:?}; {} processes are left",
         marked(&mark)
     ))
 }

@@ -318,8 +318,8 @@ async fn saved_bytes(ground: Fixture<'_>) -> Verdict {
     const MIB: u64 = 1 << 20;
     let (below, above) = (name("below"), name("above"));
     let bytes = async |name: &str| {
-        let told = ground.backend.saved_bytes(name).await;
-        told.map_err(|e| (e.kind, format!("bytes of {name}: {e}")))
+        let sizes = ground.backend.saved_bytes(name).await;
+        sizes.map_err(|e| (e.kind, format!("bytes of {name}: {e}")))
     };
     match bytes(&below).await {
         Err((kind, _)) => expect("kind of error", kind, ErrorKind::NotFound)?,
@@ -344,7 +344,7 @@ async fn saved_bytes(ground: Fixture<'_>) -> Verdict {
     let done = sandbox.save(&above).await;
     stop(sandbox).await?;
     done.map_err(|e| format!("save: {e}"))?;
-    let told = (bytes(&below).await, bytes(&above).await);
+    let sizes = (bytes(&below).await, bytes(&above).await);
     let sandbox = from_saved(ground, &above).await?;
     let path = sandbox.info().paths.environment.join("noise");
     let content = download(sandbox.as_ref(), &path).await?;
@@ -352,7 +352,7 @@ async fn saved_bytes(ground: Fixture<'_>) -> Verdict {
     remove(ground, &above).await?;
     remove(ground, &below).await?;
     ensure(content == noise(6 << 20), "what is shared is another")?;
-    let (a, b) = (told.0.map_err(|e| e.1)?, told.1.map_err(|e| e.1)?);
+    let (a, b) = (sizes.0.map_err(|e| e.1)?, sizes.1.map_err(|e| e.1)?);
     ensure(
         (8 * MIB..16 * MIB).contains(&a) && (MIB..a).contains(&b),
         format!("{a} bytes, and {b} on top of them"),

@@ -212,11 +212,11 @@ async fn links_among_editable_installs_are_not_read_on_the_host() {
         .start(&spec(SandboxSource::Saved("editable".to_owned())))
         .await
         .unwrap();
-    let said = say(&*sandbox, "echo \"$PYTHONPATH\"").await;
+    let output = say(&*sandbox, "echo \"$PYTHONPATH\"").await;
     sandbox.stop().await.unwrap();
     assert!(
-        !said.contains("read-on-the-host") && !said.contains("by-a-folder"),
-        "{said}"
+        !output.contains("read-on-the-host") && !output.contains("by-a-folder"),
+        "{output}"
     );
 }
 

@@ -27,7 +27,7 @@ pub fn domain(config: &Config) -> (Option<OwnedFd>, bool, bool) {
     let signals = version >= 6;
     let private = config.private();
     let places = writable(config, &private);
-    let made = made(places.as_deref(), &private);
+    let made = create_ruleset(places.as_deref(), &private);
     match made {
         Ok(set) => {
             let domain: Option<OwnedFd> = set.into();
@@ -46,7 +46,10 @@ fn kernel_version() -> i64 {
     unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0, ASK_FOR_VERSION) }
 }
 
-fn made(places: Option<&[PathBuf]>, private: &Path) -> Result<RulesetCreated, RulesetError> {
+fn create_ruleset(
+    places: Option<&[PathBuf]>,
+    private: &Path,
+) -> Result<RulesetCreated, RulesetError> {
     // Without files and signals there is still no tracing out of the domain, and that takes one right at least.
     let writing: BitFlags<AccessFs> = match places {
         Some(_) => AccessFs::from_write(ABI::V3),

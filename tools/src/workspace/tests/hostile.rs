@@ -31,8 +31,8 @@ fn oversized(f: &mut Fixture) -> Vec<(String, Change, Option<u64>)> {
             .iter()
             .all(|c| c.oversized.is_none() || (c.now.is_none() && c.base.is_none()))
     );
-    let told = |c: FileChange| (c.path, c.change, c.oversized);
-    changes.into_iter().map(told).collect()
+    let summary = |c: FileChange| (c.path, c.change, c.oversized);
+    changes.into_iter().map(summary).collect()
 }
 
 #[test]

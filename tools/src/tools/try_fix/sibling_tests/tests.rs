@@ -123,7 +123,7 @@ fn siblings_are_told_by_what_they_did_without_the_others_and_without_the_fix() {
 
 #[test]
 fn what_was_not_finished_in_time_does_not_count_as_failing() {
-    let told = |good: usize, report: &Report| {
+    let text = |good: usize, report: &Report| {
         let mut tests = vec![test("g", Outcome::Passed); good];
         let mut long = test("long", Outcome::Absent);
         if report.rest_timed_out {
@@ -141,20 +141,20 @@ fn what_was_not_finished_in_time_does_not_count_as_failing() {
         rest_timed_out: true,
         ..Report::default()
     };
-    insta::assert_snapshot!(told(7, &limit).trim_start(), @r"
+    insta::assert_snapshot!(text(7, &limit).trim_start(), @r"
     Of the other tests of the same files that ran none fails.
     Not all of the other tests of the same files ran within 30 s.
     long was not finished in time.
     ");
-    assert_eq!(told(7, &limit), told(8, &limit));
+    assert_eq!(text(7, &limit), text(8, &limit));
     let deadline = Report {
         timed_out: true,
         ..Report::default()
     };
     assert!(
-        told(1, &deadline).contains("ran before the time for the whole run was over.\nlong was")
+        text(1, &deadline).contains("ran before the time for the whole run was over.\nlong was")
     );
-    assert!(told(1, &Report::default()).ends_with("ran before pytest ended."));
+    assert!(text(1, &Report::default()).ends_with("ran before pytest ended."));
     let mut report = Report {
         tests: vec![test("a", Outcome::Failed), test("b", Outcome::Absent)],
         ..Report::default()
