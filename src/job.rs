@@ -1,4 +1,4 @@
-//! A run from the old code to the results on disk, whoever asks for it.
+//! A run from the old code to the results on disk, for any caller.
 
 mod recorded_run;
 

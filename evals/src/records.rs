@@ -1,7 +1,7 @@
 //! Files of records as the field has them: JSON lines, one JSON array, or Parquet. Datasets and predictions are both such
 //! files. What a file is, it says by how it begins, whatever its name.
 //!
-//! Everything that is wrong in a file is told at once, with lines. What a record means is left to its reader.
+//! Everything that is wrong in a file is reported at once, with lines. What a record means is left to its reader.
 
 mod bounded;
 mod json;

@@ -65,7 +65,7 @@ pub enum ReportError {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     pub run: RunMetadata,
-    /// What is odd in results and predictions.
+    /// Anomalies in results and predictions.
     pub remarks: Vec<String>,
     /// By prediction set.
     pub summary: BTreeMap<String, Summary>,

@@ -164,7 +164,7 @@ pub struct Seconds {
     pub new: f64,
     /// The suite without the prediction, on both sides.
     pub base: f64,
-    /// From the begin of this prediction's grading to its end.
+    /// From the start of this prediction's grading to its end.
     pub total: f64,
 }
 

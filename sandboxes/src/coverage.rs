@@ -25,7 +25,7 @@ pub struct Coverage {
     pub version: String,
     /// A folder of the host that holds the package `coverage`, as for PYTHONPATH.
     pub folder: PathBuf,
-    /// Tar archive of what lies in the folder.
+    /// Tar archive of what is in the folder.
     pub archive: PathBuf,
 }
 

@@ -307,7 +307,7 @@ impl Inner {
         )))
     }
 
-    /// For whoever fetches this file as a whole.
+    /// For requests that fetch this file as a whole.
     fn turn_for(&self, path: Option<&Path>) -> Arc<Turn> {
         let mut turns = lock(&self.turns);
         turns.retain(|_, turn| turn.strong_count() > 0);

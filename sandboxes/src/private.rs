@@ -1,4 +1,4 @@
-//! Folders that are nobody else's: what is kept in them is a private repository's code, and what a model was told of it.
+//! Folders that are nobody else's: what is kept in them is a private repository's code, and what a model was shown of it.
 
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};

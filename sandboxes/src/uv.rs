@@ -100,7 +100,7 @@ fn output_of(command: &mut Command) -> Option<String> {
 fn install(folder: &Path) -> std::result::Result<PathBuf, String> {
     let parent = folder.parent().unwrap_or(folder);
     std::fs::create_dir_all(parent).map_err(|e| e.to_string())?;
-    // Written aside, so that an interrupted installation is no program.
+    // Written aside, so that an interrupted installation does not pass for a program.
     let aside = tempfile::tempdir_in(parent).map_err(|e| e.to_string())?;
     let output = outside("python3")
         .args([

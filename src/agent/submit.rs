@@ -305,7 +305,7 @@ fn sources(submission: &Submission) -> impl Iterator<Item = String> {
         .map(|test| format!("# {}\n{}", test.id, test.source))
 }
 
-/// The verdict is the first of the three words that occurs; what cannot be read is no doubt.
+/// The verdict is the first of the three words that occurs; what cannot be read does not count as a doubt.
 fn read_review(text: &str) -> Review {
     let verdict = text
         .split(|c: char| !c.is_ascii_alphabetic())

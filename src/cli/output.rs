@@ -2,7 +2,7 @@
 //! keys and values of settings, issues, replies of a model, errors of engines and servers), so all of it goes through
 //! [`visible`] here, on stdout and stderr, on a terminal and elsewhere: what is in a file today is on a terminal
 //! tomorrow. Styles are added behind it ([`Text`]), and come from us alone. Secrets of the settings are taken out
-//! here as well ([`hide`]), whoever quoted them. Nothing else in this crate prints.
+//! here as well ([`hide`]), no matter who quoted them. Nothing else in this crate prints.
 
 mod visible;
 
@@ -90,7 +90,7 @@ pub fn usage(error: &clap::Error) {
     }
 }
 
-/// A panic is told like everything else: its message may quote anything.
+/// A panic is reported like everything else: its message may quote anything.
 pub fn tell_panics() {
     std::panic::set_hook(Box::new(|panic| {
         err(format!("internal error: {panic}"));

@@ -46,7 +46,7 @@ impl Verdict {
         self.findings.is_empty()
     }
 
-    /// What the model is told.
+    /// The message to the model.
     pub fn text(&self) -> String {
         let mut lines = Vec::new();
         if self.accepted() {

@@ -300,7 +300,7 @@ fn breaks_nothing(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
     }
 }
 
-/// Names of tests that are told.
+/// Names of tests that are listed.
 const TOLD: usize = 5;
 
 /// Tests that the patch leaves as they are, beside files of the patch that they may use.

@@ -123,7 +123,7 @@ fn follow(issue: &mut Issue, address: &Address, page: &str, options: &Options) -
         return Err(
             Error::infrastructure(format!("read the issue at {}", issue.origin))
                 .cause(format!(
-                    "it has moved to `{page}`, which is no issue of {}",
+                    "it has moved to `{page}`, which is not an issue of {}",
                     address.web
                 ))
                 .hint("give the address where the issue is now"),

@@ -2,7 +2,7 @@
 //!
 //! Strict JSON is read as such. What is nearly JSON (Python's quotes and constants, trailing
 //! commas, raw newlines in strings, keys without quotes, a missing last bracket) is read where there
-//! is one reading only; everything else is a [`Problem`] with its position, fit to be told to a model.
+//! is one reading only; everything else is a [`Problem`] with its position, fit to be shown to a model.
 //! Not done here: guessing where a string with unescaped quotes ends.
 
 use serde_json::{Map, Value};

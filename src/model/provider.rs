@@ -32,7 +32,7 @@ pub type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// Told of each wait.
 pub type OnWait = Box<dyn Fn(&Wait) + Send + Sync>;
 
-/// How calls of a model are tried again, told of and recorded.
+/// How calls of a model are retried, reported and recorded.
 #[derive(Default)]
 pub struct ModelOptions {
     pub retry: RetrySettings,

@@ -1,4 +1,4 @@
-//! The toolbox's output with a bound on its lines, each of which is a message: whoever took the toolbox over could send
+//! The toolbox's output with a bound on its lines, each of which is a message: code that took the toolbox over could send
 //! one without an end.
 
 use std::io;
@@ -22,7 +22,7 @@ pub(super) struct LineLimit<R> {
     exceeded: ExceededFlag,
 }
 
-/// Tells afterwards whether it ended so: the protocol's own error says only that the stream is closed.
+/// Says afterwards whether it ended so: the protocol's own error says only that the stream is closed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ExceededFlag(Arc<AtomicBool>);
 

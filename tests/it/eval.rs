@@ -206,7 +206,7 @@ fn golden_tests_verify_a_set_up_and_a_planted_copy_of_the_new_code_is_found() {
         assert!(place.ends_with("later/pkg/calc.py"), "{found}");
     }
 
-    // What a prediction shares with the fix is put over the fix, on either kind of new code; prose is no matter.
+    // What a prediction shares with the fix is put over the fix, on either kind of new code; prose does not matter.
     let of = |edit: &dyn Fn(&Repository)| {
         bench.repository.patch(|r| {
             r.write("tests/test_calc.py", format!("{TESTS}{GOOD}").as_bytes());

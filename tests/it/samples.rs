@@ -122,7 +122,7 @@ fn build() -> PathBuf {
     cargo
         .args(["build", "--workspace", "--bin", "testwright"])
         .args(["--locked", "--offline", "--message-format", "json"])
-        // What is in between lies with that of this build, what comes out does not.
+        // What is in between is with that of this build, what comes out is not.
         .env(
             "CARGO_BUILD_BUILD_DIR",
             metadata["target_directory"].as_str().unwrap(),

@@ -63,7 +63,7 @@ pub struct Lines {
 pub(crate) struct Measurement {
     /// Holds the package `coverage`.
     package: PathBuf,
-    /// Where files lie, by the path that was asked for.
+    /// Where files are, by the path that was asked for.
     files: BTreeMap<String, PathBuf>,
     driver: PathBuf,
     /// Has the processes measured that the program starts.

@@ -40,9 +40,9 @@ pub struct Findings {
 
 /// Not files of anybody.
 const LEFT_OUT: [&str; 3] = ["/proc", "/sys", "/dev"];
-/// A bigger file is no module.
+/// A bigger file is not a module.
 const BIGGEST: u64 = 16 << 20;
-/// A bigger one is no index of a pack: 30 bytes for each object.
+/// A bigger one is not the index of a pack: 30 bytes for each object.
 const BIGGEST_INDEX: u64 = 512 << 20;
 
 /// Looks through everything below a folder, on its file system and others; links are not followed.
@@ -113,7 +113,7 @@ fn is_in_pack(path: &Path, wanted: &[NewFile]) -> bool {
     })
 }
 
-/// The last folder and the name are those of the file: packages lie in other places once they are installed.
+/// The last folder and the name are those of the file: packages are in other places once they are installed.
 fn is_called(path: &Path, file: &str) -> bool {
     let mut parts = file.rsplit('/');
     let (name, folder) = (parts.next(), parts.next());

@@ -87,7 +87,7 @@ impl Workspace {
         self.checkout.root()
     }
 
-    /// Where tests lie, by the repository's own pytest configuration at the base commit.
+    /// Where tests are, by the repository's own pytest configuration at the base commit.
     pub fn layout(&self) -> &Layout {
         self.checkout.layout()
     }

@@ -61,7 +61,7 @@ impl Dataset {
         let glob = GlobBuilder::new(part)
             .literal_separator(false)
             .build()
-            .map_err(|e| format!("`{part}` is no glob: {}", e.kind()))?
+            .map_err(|e| format!("`{part}` is not a glob: {}", e.kind()))?
             .compile_matcher();
         let mut ids = self.instances.iter().map(|i| i.instance_id.as_str());
         if ids.any(|id| glob.is_match(id)) {
@@ -154,7 +154,7 @@ mod tests {
             chosen("psf__request-1,*zzz*,sympy__sympy-1").unwrap_err(),
             "choose instances: there is no `psf__request-1`; the nearest is `psf__requests-1`; no instance fits `*zzz*`"
         );
-        assert!(chosen("a[").unwrap_err().contains("`a[` is no glob"));
+        assert!(chosen("a[").unwrap_err().contains("`a[` is not a glob"));
         assert_eq!(
             chosen(" , ").unwrap_err(),
             "choose instances: there is no id"

@@ -20,7 +20,7 @@ use crate::predictions::Prediction;
 use crate::result::{Infrastructure, InstanceResult, Leakage, Seconds, TestPair};
 use crate::verdict::{Observations, Pairs};
 
-/// Bytes of a patch, files that it changes, and bytes that they may take: what is more is no patch for review, and takes
+/// Bytes of a patch, files that it changes, and bytes that they may take: what is more is not a patch for review, and takes
 /// time and room from all others.
 const PATCH: usize = 32 << 20;
 const FILES: usize = 5_000;

@@ -117,7 +117,7 @@ impl Harness {
         let repo = instance.repo.clone();
         let opened = tokio::task::spawn_blocking(move || {
             let mut source = repository::open(&location, Some(&commit), &cache, &open)?.source()?;
-            // A branch or tag may be called like the begin of a hash.
+            // A branch or tag may be called like the beginning of a hash.
             let found = source.commit.as_deref().unwrap_or_default();
             if !found.starts_with(&commit.to_ascii_lowercase()) {
                 let message =

@@ -172,7 +172,7 @@ impl Harness {
         Ok(ran)
     }
 
-    /// Where the record of a run lies: everything that it depends on goes into its key.
+    /// Where the record of a run is: everything that it depends on goes into its key.
     fn record(&self, run: &TestRun<'_>) -> PathBuf {
         let mut key = RecordKey::new(self);
         key.state(run.state);
@@ -201,7 +201,7 @@ impl Harness {
     }
 
     /// A prediction whose tests cannot be run, time and again, where a test of ours can, is to blame for it: otherwise
-    /// whoever would be found wrong could choose not to be counted.
+    /// a prediction that would be found wrong could choose not to be counted.
     async fn execute(&self, run: &TestRun<'_>) -> Result<End, SandboxError> {
         let first = match self.once(run).await? {
             Ok(end) => return Ok(end),

@@ -89,7 +89,7 @@ async fn sort(
         let piece = match piece {
             Ok(piece) => piece,
             Err(error) => {
-                // Whoever waits for the exit code finds out what became of the process.
+                // What became of the process, the wait for its exit code finds out.
                 tracing::debug!(%error, "the output of a process broke off");
                 break;
             }

@@ -198,7 +198,7 @@ async fn carry(
                 connections.insert(number, connection);
                 accept(theirs);
             }
-            // What comes for a connection that has ended meanwhile is no fault.
+            // What comes for a connection that has ended meanwhile is not a fault.
             DATA => {
                 if let Some(connection) = connections.get(&number) {
                     let Ok(permits) = connection.may_come.try_acquire_many(content.len() as u32)

@@ -176,7 +176,7 @@ async fn a_build_fetches_and_keeps_no_more_than_it_may() {
     let Asker { egress, folder, .. } = &client;
     assert!(egress.finish() <= 1_000_000);
     assert!(client.stored_bytes() <= 1_000_000);
-    // Whoever comes next makes room first.
+    // The next request makes room first.
     drop(Downloads::open(folder.path(), 500_000).unwrap());
     assert!(client.stored_bytes() <= 500_000);
 }

@@ -107,7 +107,7 @@ async fn verified_file(inner: &Inner, wanted: &FileRequest) -> Option<File> {
     .await
     .ok()?;
     if !right {
-        // Whoever asks again gets it from the index.
+        // The next request gets it from the index.
         let _ = std::fs::remove_file(&path);
         return None;
     }

@@ -211,7 +211,7 @@ impl Upstream {
             };
             if !matches!(next.scheme(), "http" | "https") {
                 return Err(Refusal::Failed(format!(
-                    "{} redirects to what is no address",
+                    "{} redirects to something that is not an address",
                     redacted(&url)
                 )));
             }
@@ -232,7 +232,7 @@ impl Upstream {
         };
         if !matches!(url.scheme(), "http" | "https") || host.is_empty() {
             return Err(Refusal::Failed(format!(
-                "{} is no address of a file",
+                "{} is not the address of a file",
                 redacted(url)
             )));
         }

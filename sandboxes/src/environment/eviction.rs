@@ -164,7 +164,7 @@ async fn adopt(
         return Ok(());
     }
     record.complete(backend.name(), backend.saved_bytes(name).await?);
-    // Whoever builds it writes a record that is whole.
+    // The build writes a record that is whole.
     match ExclusiveLock::take(folder, name)? {
         Some(_sole) => record.write(&records::path(folder, name)).await,
         None => Ok(()),

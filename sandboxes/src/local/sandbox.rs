@@ -82,7 +82,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 impl Drop for LocalSandbox {
-    /// Whoever forgets to stop it leaves no files for longer than the processes need to end.
+    /// A sandbox that is not stopped leaves no files for longer than its processes need to end.
     fn drop(&mut self) {
         let (dirs, keeper) = (self.dirs.clone(), self.jail.abandon());
         if dirs.owned.folder.exists() {
@@ -224,7 +224,7 @@ impl LocalSandbox {
             folder.push(name);
             match fs::symlink_metadata(&folder) {
                 Ok(found) if found.is_dir() => {}
-                Ok(_) => return Err(self.refused(relative, "a part of the path is no folder")),
+                Ok(_) => return Err(self.refused(relative, "a part of the path is not a folder")),
                 Err(_) => {
                     fs::create_dir(&folder)?;
                     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;

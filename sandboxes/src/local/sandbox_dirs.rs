@@ -82,7 +82,7 @@ pub fn no_images(name: &str) -> SandboxError {
     SandboxError::new(ErrorKind::Input, message).hint("use --sandbox docker")
 }
 
-/// Makes the folders, with copies of what lies in `from` where it has them.
+/// Makes the folders, with copies of what is in `from` where it has them.
 pub fn fill(
     inner: &Inner,
     spec: &Spec,

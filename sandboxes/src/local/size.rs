@@ -1,4 +1,4 @@
-//! What a folder takes on disk, without following links, however deep it is and whoever is writing there.
+//! What a folder takes on disk, without following links, however deep it is and even while others write there.
 
 use std::collections::BTreeSet;
 use std::fs;

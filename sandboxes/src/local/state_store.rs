@@ -1,4 +1,4 @@
-//! What lies in the cache folder, and who owns it.
+//! What is in the cache folder, and who owns it.
 //!
 //! ```text
 //! sandboxes/ID/{workspace,store,tmp,home,root}   with sandboxes/ID.lock, locked while its host lives
@@ -55,7 +55,7 @@ impl Cache {
     pub fn open(root: &Path) -> Result<Cache> {
         for name in ["sandboxes", "states"] {
             let folder = root.join(name);
-            // Strangers' files lie there, under a user's ids.
+            // Strangers' files are there, under a user's ids.
             private::create_closed(&folder).map_err(about("make the cache folder", &folder))?;
         }
         let root = fs::canonicalize(root)?;

@@ -1,7 +1,7 @@
 //! Applies a patch on the host, in a folder that holds nothing but the files it speaks of.
 //!
 //! As the public harnesses of the benchmarks do: with git, then with git and an eye closed to whitespace, then with
-//! GNU `patch` and some fuzz. How it went is told, because the two judge differently what applies.
+//! GNU `patch` and some fuzz. How it went is reported, because the two judge differently what applies.
 
 use super::Tree;
 use super::patch::{bounded, git_apply, materialise, refused, touched};

@@ -97,7 +97,7 @@ fn short(hash: &str) -> &str {
     &hash[..hash.len().min(16)]
 }
 
-/// Lists the tree, describes the commit and writes the archive. Tells whether all content was there.
+/// Lists the tree, describes the commit and writes the archive. Returns whether all content was there.
 fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool)> {
     let git = &repository.git;
     let mut listing = list(git, &repository.tree)?;
@@ -165,7 +165,7 @@ fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool
             .map_err(|e| SandboxError::from(e.error))?;
         held = archive_cache::hold(&archive)?;
     }
-    // What was noticed about large files lies beside the archive.
+    // What was noticed about large files is beside the archive.
     let noted = std::fs::read_to_string(archive.with_extension("notes")).unwrap_or_default();
     notes.extend(noted.lines().map(str::to_owned));
     let describe = match &repository.commit {

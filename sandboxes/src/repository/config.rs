@@ -49,7 +49,7 @@ impl Config {
         self.values.get(key).map(String::as_str)
     }
 
-    /// `None` where it says nothing, or something that is no truth value.
+    /// `None` where it says nothing, or something that is not a truth value.
     pub fn truth(&self, key: &str) -> Option<bool> {
         match self.get(key)?.to_ascii_lowercase().as_str() {
             "true" | "yes" | "on" | "1" => Some(true),

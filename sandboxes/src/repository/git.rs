@@ -50,7 +50,7 @@ const SETTINGS: [&str; 26] = [
     "core.quotePath=false",
 ];
 
-/// Variables for git that a command that reads objects keeps: where git itself lies.
+/// Variables for git that a command that reads objects keeps: where git itself is.
 const KEPT: [&str; 1] = ["GIT_EXEC_PATH"];
 
 /// Those that are kept for the network besides: the user's own ways to reach servers.
@@ -153,7 +153,7 @@ impl Git {
                 .current_dir(directory)
                 .arg("--git-dir")
                 .arg(directory),
-            // A folder that is no repository, so that none is looked for.
+            // A folder that is not a repository, so that none is looked for.
             None => command.current_dir("/").env("GIT_DIR", "/dev/null"),
         };
         command

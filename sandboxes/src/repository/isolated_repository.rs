@@ -28,7 +28,7 @@ pub(super) struct IsolatedRepository {
     pub folder: TempDir,
 }
 
-/// Heads that are no refs, and may be named as a revision.
+/// Heads that are not refs, and may be named as a revision.
 const OTHER_HEADS: [&str; 5] = [
     "ORIG_HEAD",
     "FETCH_HEAD",
@@ -233,7 +233,7 @@ fn copy_refs(from: &GitFolder, own: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Paths of what is below a folder and is no folder; links to folders are not entered.
+/// Paths of what is below a folder and is not a folder; links to folders are not entered.
 fn files_below(git_folder: &Path, start: &str) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let mut folders = vec![start.to_owned()];
@@ -293,7 +293,7 @@ fn copy_tables(from: &Path, own: &Path) -> Result<()> {
         if !name.ends_with(".ref") || !name.chars().all(plain) {
             return Err(odd(
                 &from.join("tables.list"),
-                "names files that are no tables",
+                "names files that are not tables",
             ));
         }
         git_files::copy(&from.join(name), &to.join(name), limits::REFS)?;

@@ -56,7 +56,7 @@ impl ObjectHash {
     }
 }
 
-/// A commit and the folders of a tree. Files are for whoever reads them.
+/// A commit and the folders of a tree. Files are checked where they are read.
 pub(super) fn check_tree(git: &Git, commit: Option<&str>, tree: &str) -> Result<()> {
     let folders = git.run(["ls-tree", "-r", "-d", "-z", "--full-tree", tree])?;
     let folders = String::from_utf8_lossy(&folders);

@@ -28,7 +28,7 @@ pub fn apply_check(source: &Source, patch: &str) -> Result<std::result::Result<(
     git_apply(folder.path(), patch, &["--check"])
 }
 
-/// `git apply` in a folder that is no repository.
+/// `git apply` in a folder that is not a repository.
 pub(super) fn git_apply(
     folder: &Path,
     patch: &str,

@@ -152,7 +152,7 @@ fn choose(path: &Path, listed: &[u8], notes: &mut Vec<String>) -> Result<Vec<u8>
     Ok(chosen)
 }
 
-/// The user's own list of what is no part of any project, where it is not in its usual place. It is the user's to say.
+/// The user's own list of what is not part of any project, where it is not in its usual place. It is the user's to say.
 fn excludes_of_the_user() -> Option<String> {
     let mut command = Git::nowhere().network();
     command.args(["config", "--global", "--type=path", "--get"]);

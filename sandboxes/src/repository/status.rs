@@ -1,4 +1,4 @@
-//! Whether a work tree differs from its commit, told by git from a git folder of ours and a copy of the index.
+//! Whether a work tree differs from its commit, as git says, from a git folder of ours and a copy of the index.
 
 use super::discover::GitFolder;
 use super::isolated_repository::IsolatedRepository;
@@ -24,7 +24,7 @@ pub(super) fn uncommitted(folder: &GitFolder, isolated: &IsolatedRepository) -> 
         )),
         // The code is read whatever this says.
         Err(_) => Some(
-            "whether there are uncommitted changes cannot be told: the old code is the commit"
+            "whether there are uncommitted changes is not known: the old code is the commit"
                 .to_owned(),
         ),
     }

@@ -1,4 +1,4 @@
-//! Environments, built by the local backend from packages that lie in a folder: no network is needed.
+//! Environments, built by the local backend from packages that are in a folder: no network is needed.
 
 use std::path::{Path, PathBuf};
 
@@ -280,7 +280,7 @@ fn setuptools() -> Option<PathBuf> {
     Some(wheel)
 }
 
-/// An import hook hides the code from what walks `sys.path`; without one, a package that lies elsewhere is lost.
+/// An import hook hides the code from what walks `sys.path`; without one, a package that is elsewhere is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn setuptools_installs_a_path_unless_that_loses_the_package() {
     let Some(place) = Place::new() else { return };

@@ -14,7 +14,7 @@ use testwright_sandboxes::repository::{OpenOptions, Source, open};
 use testwright_sandboxes::sandbox::output;
 use testwright_sandboxes::{Backend, Command, Limits, Sandbox, SandboxError, SandboxSource, Spec};
 
-/// A backend that finds editable installs without any package: it lies in the repository itself.
+/// A backend that finds editable installs without any package: it is in the repository itself.
 pub const BUILD_BACKEND: &str = r#"
 import os, pathlib, zipfile
 def _wheel(folder, version):

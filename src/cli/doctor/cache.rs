@@ -135,7 +135,7 @@ pub fn environments(cache: &Path) -> Vec<CachedEnvironment> {
         let Ok(text) = std::fs::read(&path) else {
             continue;
         };
-        // Other records lie there too.
+        // Other records are there too.
         let Ok(environment) = serde_json::from_slice::<Environment>(&text) else {
             continue;
         };

@@ -188,7 +188,7 @@ fn kind(value: &Value) -> &'static str {
 }
 
 /// What a value that stood in a text is: one call, several, or something else. `tagged`: it stood
-/// where only calls stand, so that a fault is told instead of being taken for other JSON.
+/// where only calls stand, so that a fault is reported instead of being taken for other JSON.
 pub(super) fn collect(
     value: &Value,
     tools: &[ToolSpec],

@@ -132,7 +132,7 @@ fn a_found_file_lowers_limits_and_never_raises_one() {
         assert_eq!((sandbox.disk, sandbox.files), (2 << 20, 9));
         assert!(settings.notes.is_empty(), "{:?}", settings.notes);
     }
-    // One that is no number is not below anything.
+    // What is not a number is not below anything.
     for value in ["nan", "-nan", "inf"] {
         let place = Place::new().file(
             "here",

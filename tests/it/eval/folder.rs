@@ -69,7 +69,7 @@ fn results_that_are_not_asked_for_are_kept_and_the_command_is_refused() {
     let remarks = graded["remarks"].to_string();
     assert!(!remarks.contains("no such instance"), "{remarks}");
 
-    // More is no matter.
+    // More does not matter.
     assert_exit_code(&bench.grade(&[], "out").output().unwrap(), 0);
     assert_eq!(bench.results("out").len(), 2);
 

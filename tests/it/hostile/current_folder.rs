@@ -1,4 +1,4 @@
-//! A stranger's folder that somebody stands in: what lies there is neither the user's settings nor the user's programs.
+//! A stranger's folder that somebody stands in: what is there is neither the user's settings nor the user's programs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -141,7 +141,7 @@ fn a_folder_called_like_an_address_is_not_taken_for_it() {
     assert!(!shown.contains("taken"), "{shown}");
 }
 
-/// Python imports what lies in the folder that it is started in, and the program asks Python where `uv` is.
+/// Python imports what is in the folder that it is started in, and the program asks Python where `uv` is.
 #[test]
 fn no_module_of_the_current_folder_runs_on_the_host() {
     let place = Place::new();
@@ -212,7 +212,7 @@ fn no_module_of_the_current_folder_runs_on_the_host() {
     }
 }
 
-/// The program itself is what `PATH` names, never what lies in the folder because of an empty part of it.
+/// The program itself is what `PATH` names, never what is in the folder because of an empty part of it.
 #[test]
 fn a_relative_part_of_the_path_names_no_program() {
     let place = Place::new();

@@ -245,7 +245,7 @@ impl Course {
         } else {
             normalize(captured, classifier.root)
         };
-        // A sum without end is no number in JSON, and a report that cannot be read counts against nobody.
+        // An infinite sum is not a number in JSON, and a report that cannot be read counts against nobody.
         let seconds: f64 = self.phases.iter().map(|phase| phase.seconds).sum();
         let seconds = seconds.clamp(0.0, LONGEST);
         let outcome = match decisive {

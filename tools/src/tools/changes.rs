@@ -56,7 +56,7 @@ impl Tool for Changes {
     fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Answer, ToolError> {
         let mut changes = context.workspace.changes()?;
         let all = changes.len();
-        // That a large file was deleted can be told.
+        // That a large file was deleted can be reported.
         let is_included = |c: &FileChange| c.oversized.is_none() || c.change == Change::Deleted;
         let (included, oversized): (Vec<_>, Vec<_>) = changes.drain(..).partition(is_included);
         changes = included;

@@ -451,7 +451,7 @@ fn a_patch_holds_no_large_files_and_says_so() {
     assert!(state.get("left_out").is_none());
 }
 
-/// Where tests lie is what the base commit says, whatever a model writes into the settings before a restart.
+/// Where tests are is what the base commit says, whatever a model writes into the settings before a restart.
 #[test]
 fn settings_that_make_tests_of_the_code_have_no_effect() {
     let isolated = PrivateProject::new(&[("pkg/latest.py", PKG), ("tests/test_a.py", TESTS)]);

@@ -135,7 +135,7 @@ fn gzip(content: &[u8], declared: u64) -> Result<()> {
     let mut unpacked = flate2::read::MultiGzDecoder::new(content).take(declared + 1);
     match std::io::copy(&mut unpacked, &mut std::io::sink()) {
         Ok(bytes) if bytes > declared => Err("a page of it is larger than it says".to_owned()),
-        // Damage is told of by the library; levels before the data of a page are not packed.
+        // Damage is reported by the library; levels before the data of a page are not packed.
         _ => Ok(()),
     }
 }

@@ -13,7 +13,7 @@ use super::cgroup::Cgroup;
 use super::disk::DiskWatch;
 use super::memory::{self, MemoryWatch};
 
-/// So often it is looked.
+/// How often limits are checked.
 const STEP: Duration = Duration::from_millis(200);
 
 /// How it ended: the supervisor's exit code, and why, if that was for a limit.

@@ -325,7 +325,7 @@ fn paths_that_leave_the_tree_are_refused() {
     let made = format!("{link}{}", new(&format!("l/{name}")));
     assert!(place.apply(&made).is_err());
     assert!(!Path::new("/tmp").join(name).exists());
-    // A folder is no file, and an `ed` script is no patch.
+    // A folder is not a file, and an `ed` script is not a patch.
     assert!(place.apply(&new("dir")).is_err());
     let witness = place.folder.path().join("witness");
     let script = format!(

@@ -30,7 +30,7 @@ async fn build_with(
     prepare(backend, &source, &recipe, "a test", &settings, &|_| ()).await
 }
 
-/// A file that the page of `extra` names lies elsewhere, or a redirect leads there.
+/// A file that the page of `extra` names is elsewhere, or a redirect leads there.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_cannot_make_the_host_ask_for_private_addresses() {
     let Some(place) = Place::new() else { return };
@@ -82,7 +82,7 @@ async fn an_index_cannot_make_the_host_ask_for_private_addresses() {
         let error = build(&place, &index).await.unwrap_err();
         assert_eq!(secret.requests(), [], "{file} {redirect:?}");
         let refused = error.message.contains("was refused")
-            || error.message.contains("is no address of a file");
+            || error.message.contains("is not the address of a file");
         assert!(refused, "{file} {redirect:?}: {error}");
     }
 }

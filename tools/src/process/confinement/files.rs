@@ -1,6 +1,6 @@
 //! The Landlock domain: everything may be read as before, and written except the toolbox's own folder.
 //!
-//! Landlock allows below folders and forbids nothing below them. So what is allowed is what lies beside the way to the
+//! Landlock allows below folders and forbids nothing below them. So what is allowed is what is beside the way to the
 //! toolbox's folder: all of `/` but `/home`, all of `/home` but the toolbox's folder. `/proc` and `/sys` are left out:
 //! there is nothing in them for tests to write, and the settings of other processes are.
 
@@ -70,7 +70,7 @@ fn create_ruleset(
         ))
 }
 
-/// What programs may write below; `None` where the toolbox's folder lies in one of the folders that they need.
+/// What programs may write below; `None` where the toolbox's folder is in one of the folders that they need.
 fn writable(config: &Config, private: &Path) -> Option<Vec<PathBuf>> {
     let private = std::fs::canonicalize(private).ok()?;
     let temporary = std::env::temp_dir();

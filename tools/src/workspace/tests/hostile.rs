@@ -46,7 +46,7 @@ fn hostile_sizes_are_told_and_not_read() {
         ("gone", &large),
     ];
     let mut f = Fixture::with(files, |root| sparse(&root.join("built.so"), TERABYTE));
-    // Of a build; and what lies in the archive is compared, however large it is.
+    // Of a build; and what is in the archive is compared, however large it is.
     assert_eq!(f.changed(), []);
     let root = f.root();
     sparse(&root.join("a.py"), TERABYTE);

@@ -1,4 +1,4 @@
-//! How siblings are told.
+//! How results of sibling tests are reported.
 
 use super::*;
 use crate::outcomes::report::{Failure, FailureClass, Phase};
