@@ -192,19 +192,9 @@ fn json(value: &impl Serialize) -> Result<Vec<u8>, ReportError> {
     Ok(bytes)
 }
 
-/// Writes a file aside and renames it: it is never half there, and nothing is written through a link.
 fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), ReportError> {
     let path = folder.join(name);
-    let prefix = format!(".{name}.");
-    let written = tempfile::Builder::new()
-        .prefix(&prefix)
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
-        .tempfile_in(folder)
-        .and_then(|mut aside| {
-            aside.write_all(bytes)?;
-            aside.persist(&path).map_err(|error| error.error)
-        });
-    match written {
+    match folder::replace(&path, 0o666, |aside| aside.write_all(bytes)) {
         Ok(_) => Ok(()),
         Err(source) => Err(ReportError::Write { path, source }),
     }

@@ -1,6 +1,7 @@
 //! One run of tests in a sandbox of its own, kept by content: the same environment, files, tests and grader are not run
 //! twice. A record is written aside and renamed, so that one cut short is never read.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::instance::State;
 use super::{Harness, files};
+use crate::folder;
 
 /// How long after the run's own deadline an answer may still come.
 const GRACE: Duration = Duration::from_secs(60);
@@ -450,8 +452,7 @@ pub(super) async fn read<T: DeserializeOwned>(record: &Path) -> Option<T> {
 pub(super) async fn write(record: &Path, value: &impl Serialize) -> Result<(), SandboxError> {
     let folder = record.parent().unwrap_or(record);
     tokio::fs::create_dir_all(folder).await?;
-    let mut aside = tempfile::NamedTempFile::new_in(folder)?;
-    std::io::Write::write_all(&mut aside, &encode(value)?)?;
-    aside.persist(record).map_err(|error| error.error)?;
+    let bytes = encode(value)?;
+    folder::replace(record, 0o600, |aside| aside.write_all(&bytes))?;
     Ok(())
 }

@@ -75,11 +75,7 @@ pub(super) fn source(repository: &Repository) -> Result<Source> {
             if let (Some(record), true) = (record, whole) {
                 let text = serde_json::to_vec(&source)
                     .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?;
-                let aside = tempfile::NamedTempFile::new_in(&folder)?;
-                std::fs::write(aside.path(), text)?;
-                aside
-                    .persist(record)
-                    .map_err(|e| SandboxError::from(e.error))?;
+                crate::private::write(&record, &text)?;
             }
             source
         }
