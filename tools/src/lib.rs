@@ -8,6 +8,7 @@
 pub mod config;
 pub mod coverage;
 pub mod digest;
+mod hex;
 pub mod leakage;
 pub mod outcomes;
 pub mod process;

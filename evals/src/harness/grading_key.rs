@@ -7,6 +7,7 @@ use testwright_sandboxes::recipe::built_in_digest;
 
 use super::{Harness, VERSION};
 use crate::dataset::Instance;
+use crate::hex::hex;
 use crate::predictions::Prediction;
 use crate::result::{InstanceResult, Seconds};
 use crate::verdict::{Observations, Verdict};
@@ -38,11 +39,7 @@ pub fn key(harness: &Harness, instance: &Instance, prediction: &Prediction) -> S
     ] {
         add(text);
     }
-    hash.finalize()
-        .iter()
-        .take(16)
-        .map(|b| format!("{b:02x}"))
-        .collect()
+    hex(&hash.finalize()[..16])
 }
 
 /// A result in which nothing has been seen yet.

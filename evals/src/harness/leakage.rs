@@ -11,6 +11,7 @@ use testwright_tools::leakage::{Findings, NewFile, Request};
 use super::Harness;
 use super::instance::PreparedInstance;
 use super::test_run_cache::{self, AbnormalExit, encode};
+use crate::hex::hex;
 use crate::result::Leakage;
 
 /// Lines shorter than this say nothing of where they come from.
@@ -98,5 +99,5 @@ fn blob(content: &[u8]) -> String {
     let mut hash = Sha1::new();
     hash.update(format!("blob {}\0", content.len()));
     hash.update(content);
-    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
+    hex(&hash.finalize())
 }

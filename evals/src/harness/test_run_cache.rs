@@ -24,6 +24,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use super::instance::State;
 use super::{Harness, files};
 use crate::folder;
+use crate::hex::hex;
 
 /// How long after the run's own deadline an answer may still come.
 const GRACE: Duration = Duration::from_secs(60);
@@ -120,12 +121,7 @@ impl RecordKey {
     }
 
     pub fn path(self, folder: &Path) -> PathBuf {
-        let digest: String = self
-            .0
-            .finalize()
-            .iter()
-            .map(|b| format!("{b:02x}"))
-            .collect();
+        let digest = hex(&self.0.finalize());
         folder.join(&digest[..2]).join(format!("{digest}.json"))
     }
 }

@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use super::archive::{Archive, Entry, git_mode};
 use super::files::walker;
 use super::regular::{self, Unread};
+use crate::hex::hex;
 use crate::tool::ToolError;
 use crate::tools::submission::Change;
 
@@ -271,10 +272,7 @@ impl Differing<'_> {
     fn state(&self) -> Result<State, ToolError> {
         let digest = match self.now(MOST_OF_FILE)? {
             Now::Nothing => return Ok(None),
-            Now::Content(bytes) => Sha256::digest(bytes)
-                .iter()
-                .map(|b| format!("{b:02x}"))
-                .collect(),
+            Now::Content(bytes) => hex(&Sha256::digest(bytes)),
             Now::TooLarge(size) => format!("{size} bytes"),
         };
         Ok(Some((self.mode().unwrap_or_default(), digest)))

@@ -8,6 +8,7 @@ use sha1::{Digest, Sha1};
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 
 use super::changes::FileChange;
+use crate::hex::hex;
 
 const CONTEXT: usize = 3;
 
@@ -166,7 +167,7 @@ fn blob(content: Option<&[u8]>) -> String {
     let mut hash = Sha1::new();
     hash.update(format!("blob {}\0", content.len()));
     hash.update(content);
-    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
+    hex(&hash.finalize())
 }
 
 /// A name as git writes it: quoted, in C style, where it holds something unusual.
