@@ -267,7 +267,7 @@ fn time(set: &PredictionSet) -> Time {
             .take(SLOWEST)
             .map(|g| Slow {
                 instance_id: g.instance_id.clone(),
-                seconds: parts(g.seconds),
+                seconds: without_shared_build(g.seconds),
             })
             .collect(),
     }
@@ -285,15 +285,8 @@ fn median(sorted: &[f64]) -> Option<f64> {
 
 /// Results name the time of a build with each prediction for the instance, and it was part of only one's total. The parts
 /// come one after the other: where they are longer than the whole, the build was part of another's.
-fn parts(seconds: Seconds) -> Seconds {
-    let Seconds {
-        build,
-        old,
-        new,
-        base,
-        total,
-    } = seconds;
-    if build + old + new + base > total {
+fn without_shared_build(seconds: Seconds) -> Seconds {
+    if seconds.parts().into_iter().sum::<f64>() > seconds.total {
         return Seconds {
             build: 0.0,
             ..seconds
