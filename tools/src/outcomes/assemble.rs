@@ -288,12 +288,8 @@ impl Course {
 
 fn without_run(id: &str, outcome: Outcome, failure: Option<Failure>) -> TestResult {
     TestResult {
-        id: id.to_owned(),
-        outcome,
         failure,
-        captured: String::new(),
-        seconds: 0.0,
-        executed: Vec::new(),
+        ..TestResult::new(id, outcome)
     }
 }
 
