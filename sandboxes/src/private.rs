@@ -15,8 +15,8 @@ pub fn create(folder: &Path) -> io::Result<()> {
 /// The same for a folder that only this program uses: one of the user's own that is there and open to others is closed.
 pub fn create_closed(folder: &Path) -> io::Result<()> {
     create(folder)?;
-    let found = std::fs::metadata(folder)?;
-    if found.mode() & 0o077 != 0 && found.uid() == nix::unistd::geteuid().as_raw() {
+    let metadata = std::fs::metadata(folder)?;
+    if metadata.mode() & 0o077 != 0 && metadata.uid() == nix::unistd::geteuid().as_raw() {
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?;
     }
     Ok(())

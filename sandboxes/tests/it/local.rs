@@ -368,12 +368,12 @@ async fn building_on_a_saved_state_leaves_it_as_it_is() {
         building.root = true;
         let sandbox = backend.start(&building).await.unwrap();
         let environment = sandbox.info().paths.environment.display().to_string();
-        let made = say(
+        let output = say(
             sandbox.as_ref(),
             &format!("mkdir '{environment}' && echo first > '{environment}/file'"),
         )
         .await;
-        assert_eq!(made, "");
+        assert_eq!(output, "");
         sandbox.save("first").await.unwrap();
         sandbox.stop().await.unwrap();
         building.start = SandboxSource::Saved("first".to_owned());

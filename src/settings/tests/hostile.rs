@@ -274,11 +274,11 @@ fn a_link_shows_nothing_of_the_file_it_leads_to() {
 fn a_pipe_a_device_and_a_huge_file_are_refused_at_once() {
     let place = Place::new();
     let path = place.folder.path().join("here").join(FILE);
-    let made = std::process::Command::new("mkfifo")
+    let status = std::process::Command::new("mkfifo")
         .arg(&path)
         .status()
         .unwrap();
-    assert!(made.success());
+    assert!(status.success());
     assert!(place.refused().contains("is not a file"));
     std::fs::remove_file(&path).unwrap();
     let file = std::fs::File::create(&path).unwrap();

@@ -177,12 +177,12 @@ fn no_module_of_the_current_folder_runs_on_the_host() {
     let programs = place.path("programs");
     std::fs::create_dir(&programs).unwrap();
     for name in ["git", "python3", "sh"] {
-        let found = Command::new("sh")
+        let output = Command::new("sh")
             .args(["-c", &format!("command -v {name}")])
             .output()
             .unwrap();
-        let found = String::from_utf8(found.stdout).unwrap();
-        std::os::unix::fs::symlink(found.trim(), programs.join(name)).unwrap();
+        let output = String::from_utf8(output.stdout).unwrap();
+        std::os::unix::fs::symlink(output.trim(), programs.join(name)).unwrap();
     }
     for arguments in [
         ["doctor"].as_slice(),

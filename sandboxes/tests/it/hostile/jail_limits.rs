@@ -266,12 +266,12 @@ async fn holes_stay_holes_in_states() {
         sandbox.save("holes").await.unwrap();
         sandbox.stop().await.unwrap();
         let kept = cache.path().join("states/holes/workspace/sparse");
-        let found = std::fs::metadata(Path::new(&kept)).unwrap();
-        assert_eq!(found.len(), (1 << 30) + 4);
+        let metadata = std::fs::metadata(Path::new(&kept)).unwrap();
+        assert_eq!(metadata.len(), (1 << 30) + 4);
         assert!(
-            found.blocks() < 2048,
+            metadata.blocks() < 2048,
             "{force:?}: {} blocks",
-            found.blocks()
+            metadata.blocks()
         );
     }
 }

@@ -355,13 +355,13 @@ async fn the_deepest_folders_are_removed() {
         };
         let sandbox = backend.start(&spec(python())).await.unwrap();
         let command = Command::new(["python3", "-c", DEEP]);
-        let made = output(&*sandbox, &command, Duration::from_secs(60))
+        let result = output(&*sandbox, &command, Duration::from_secs(60))
             .await
             .unwrap();
         assert_eq!(
-            String::from_utf8_lossy(&made.stdout).trim(),
+            String::from_utf8_lossy(&result.stdout).trim(),
             "made",
-            "{made:?}"
+            "{result:?}"
         );
         // Not kept, with a word about it; and the sandbox goes on.
         let refused = sandbox.save("deep").await.unwrap_err().to_string();

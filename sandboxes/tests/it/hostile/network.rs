@@ -334,10 +334,10 @@ async fn leaves_nothing_for_others(place: Place) {
     // Beside the states themselves, which are the backend's, nothing on the host was written by a build.
     let kept = place.folder.path().join("cache");
     for path in everything_below(&kept) {
-        let found = std::fs::symlink_metadata(&path).unwrap();
+        let metadata = std::fs::symlink_metadata(&path).unwrap();
         let name = path.display();
-        assert_eq!(found.permissions().mode() & 0o6000, 0, "{name}");
-        assert!(found.is_dir() || found.is_file(), "{name}");
+        assert_eq!(metadata.permissions().mode() & 0o6000, 0, "{name}");
+        assert!(metadata.is_dir() || metadata.is_file(), "{name}");
         assert!(!name.to_string().contains("left-by-a-build"), "{name}");
     }
     tidy(&place, &first).await;

@@ -142,8 +142,8 @@ fn a_plugin_that_measures_too_does_not_disturb() {
 fn pytest_can_be_the_code_under_test() {
     // A copy of pytest's own code in the workspace, as in its repository.
     let code = "import os, _pytest; print(os.path.dirname(os.path.dirname(_pytest.__file__)))";
-    let found = Command::new(python()).args(["-c", code]).output().unwrap();
-    let site = PathBuf::from(String::from_utf8(found.stdout).unwrap().trim());
+    let output = Command::new(python()).args(["-c", code]).output().unwrap();
+    let site = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());
     let project = Project::new(&[("tests/test_a.py", "def test_x(): pass\n")]);
     let source = project.root().join("src");
     std::fs::create_dir(&source).unwrap();

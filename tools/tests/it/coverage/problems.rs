@@ -121,11 +121,11 @@ fn bad_requests_and_broken_environments_have_their_exit_codes() {
     request.config.python = "/nowhere/python".into();
     assert_eq!(code(&request), Some(3));
     let bare = tempfile::tempdir().unwrap();
-    let made = uv()
+    let status = uv()
         .args(["venv", "--quiet"])
         .arg(bare.path().join("venv"))
         .status();
-    assert!(made.unwrap().success());
+    assert!(status.unwrap().success());
     for files in [[].as_slice(), &["pkg/__init__.py".to_owned()]] {
         // The package may be one for another version of Python than this one, too.
         let mut request = good.clone();

@@ -21,10 +21,10 @@ fn sympy_by_its_own_runner() {
     let python = environment("sympy-1.12", None, &["sympy==1.12", "mpmath==1.3.0"]);
     let mut project = Project::new(&[("setup.py", "")]);
     let code = "import os, sympy; print(os.path.dirname(sympy.__file__))";
-    let found = Command::new(&python).args(["-c", code]).output().unwrap();
+    let output = Command::new(&python).args(["-c", code]).output().unwrap();
     put(
         &project,
-        Path::new(String::from_utf8(found.stdout).unwrap().trim()),
+        Path::new(String::from_utf8(output.stdout).unwrap().trim()),
     );
     let file = "sympy/core/tests/test_fixture.py";
     write(
