@@ -182,7 +182,7 @@ fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool
 }
 
 /// An archive that is written, aside.
-struct Written {
+struct NewArchive {
     file: tempfile::NamedTempFile,
     /// Files that are mere pointers to large files.
     pointers: usize,
@@ -309,7 +309,7 @@ fn write(
     entries: &[Entry<'_>],
     time: i64,
     folder: &Path,
-) -> Result<Written> {
+) -> Result<NewArchive> {
     fetch_blobs(git, tree)?;
     let mut files: Vec<_> = entries.iter().filter(|e| e.mode != "160000").collect();
     let (mut missing, mut large) = (Vec::new(), Vec::new());
@@ -394,7 +394,7 @@ fn write(
     builder.into_inner()?.flush()?;
     aside.as_file().sync_data()?;
     make_readable(aside.as_file())?;
-    Ok(Written {
+    Ok(NewArchive {
         file: aside,
         pointers,
         missing,

@@ -114,7 +114,7 @@ fn let_alone(statement: &Statement) -> bool {
     statement.raised.as_ref().is_some_and(|r| r.outside)
 }
 
-type Made = Option<(Vec<String>, Vec<String>, String)>;
+type AssertionParts = Option<(Vec<String>, Vec<String>, String)>;
 
 pub(super) fn is_today(check: &Check) -> bool {
     check.same.is_some() || check.equal == Some(true)
@@ -136,7 +136,7 @@ pub(super) fn expression(statement: &Statement) -> Option<String> {
 }
 
 /// Today it raises; it should give a value.
-fn equals_anew(expression: &str, stated: &StatedOutput, check: &Check) -> Made {
+fn equals_anew(expression: &str, stated: &StatedOutput, check: &Check) -> AssertionParts {
     if !check.evaluates {
         return None;
     }
@@ -157,7 +157,7 @@ fn equals(
     check: &Check,
     statement: &Statement,
     form: Option<&str>,
-) -> Made {
+) -> AssertionParts {
     let joined = on_one_line(&stated.text, check);
     let right = joined.as_str();
     let (mut lines, value) = bound(expression);
@@ -213,7 +213,12 @@ fn equals(
     Some((lines, imports, claim))
 }
 
-fn differs(expression: &str, stated: &StatedOutput, check: &Check, statement: &Statement) -> Made {
+fn differs(
+    expression: &str,
+    stated: &StatedOutput,
+    check: &Check,
+    statement: &Statement,
+) -> AssertionParts {
     let joined = on_one_line(&stated.text, check);
     let wrong = joined.as_str();
     let (mut lines, value) = bound(expression);
@@ -263,7 +268,7 @@ fn differs(expression: &str, stated: &StatedOutput, check: &Check, statement: &S
 }
 
 /// What should come is shown, but not so that Python could compare it: today's value must not come.
-fn is_not(expression: &str, statement: &Statement) -> Made {
+fn is_not(expression: &str, statement: &Statement) -> AssertionParts {
     let today = statement.value.as_deref()?;
     let fleeting = today.contains(" at 0x") || today.contains(" object>");
     if fleeting || today.len() > 150 || statement.none || expression.contains("repr(") {
