@@ -1,6 +1,6 @@
-//! A run from the old code to the results on disk, whoever asks for it.
+//! A run from the old code to the results on disk, for any caller.
 
-mod recorded;
+mod recorded_run;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::setup::{RepositoryLocation, Setup};
 use crate::trajectory::event::FORMAT;
 use crate::trajectory::{Event, RunFolder, Started};
 
-pub use recorded::{Recorded, RecordedSettings};
+pub use recorded_run::{RecordedRun, RecordedSettings};
 
 /// The content of `run.json`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ pub struct Job {
     /// Folder for the results.
     pub out: PathBuf,
     /// What was recorded of a run that goes on.
-    pub recorded: Option<Recorded>,
+    pub recorded: Option<RecordedRun>,
     /// A file that takes all traffic with the model.
     pub traffic: Option<PathBuf>,
     /// What the user should know beforehand.
@@ -73,7 +73,7 @@ pub struct Job {
 impl Job {
     /// One that goes on with a run that was cut short; `approach` is the recorded one.
     pub fn resumed(
-        recorded: Recorded,
+        recorded: RecordedRun,
         mut settings: Settings,
         approach: &'static dyn Approach,
     ) -> Self {

@@ -8,6 +8,7 @@ pub mod cli;
 pub mod daemon;
 pub mod error;
 pub mod gate;
+mod hex;
 pub mod issues;
 pub mod job;
 pub mod model;

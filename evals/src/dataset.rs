@@ -207,7 +207,7 @@ fn is_repository(repo: &str) -> bool {
         .is_some_and(|(owner, name)| is_fit(owner) && is_fit(name))
 }
 
-/// Of SHA-1 or SHA-256, whole or the begin of it: names of branches move, and revisions may ask git for more.
+/// Of SHA-1 or SHA-256, whole or the beginning of it: names of branches move, and revisions may ask git for more.
 fn is_hash(commit: &str) -> bool {
     (4..=64).contains(&commit.len()) && commit.bytes().all(|b| b.is_ascii_hexdigit())
 }

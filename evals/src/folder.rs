@@ -53,6 +53,22 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     whole(&mut regular(open(path, flags, Mode::empty())?.into())?)
 }
 
+/// Writes a file aside and renames it: it is never half there, and nothing is written through a link. `mode` is what the
+/// process's umask leaves of it.
+pub fn replace(
+    path: &Path,
+    mode: u32,
+    write: impl FnOnce(&mut File) -> io::Result<()>,
+) -> io::Result<File> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut aside = tempfile::Builder::new()
+        .prefix(&format!(".{name}."))
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))
+        .tempfile_in(path.parent().unwrap_or(path))?;
+    write(aside.as_file_mut())?;
+    aside.persist(path).map_err(|error| error.error)
+}
+
 /// The folder of a path below `root`, and the last name; `make` makes folders that are not there.
 fn parent<'a>(root: &Path, path: &'a str, make: bool) -> io::Result<(OwnedFd, &'a str)> {
     if !is_below(path) {

@@ -32,7 +32,7 @@ pub fn name(text: &str) -> Result<(), String> {
 }
 
 /// On one line, with what cannot be seen written out; cut after so many characters.
-pub fn shown(text: &str, most: usize) -> String {
+pub fn excerpt(text: &str, most: usize) -> String {
     let mut shown = visible(text.chars().take(most), |_| false);
     if text.chars().nth(most).is_some() {
         shown.push('…');
@@ -66,8 +66,11 @@ mod tests {
 
     #[test]
     fn what_cannot_be_seen_is_written_out() {
-        assert_eq!(shown("a\u{1b}[1m\nb\u{202e}", 99), "a\\u{1b}[1m b\\u{202e}");
-        assert_eq!(shown("äbcd", 2), "äb…");
+        assert_eq!(
+            excerpt("a\u{1b}[1m\nb\u{202e}", 99),
+            "a\\u{1b}[1m b\\u{202e}"
+        );
+        assert_eq!(excerpt("äbcd", 2), "äb…");
         assert_eq!(lines("a\n\tb\r\u{9b}"), "a\n\tb\\u{d}\\u{9b}");
     }
 

@@ -1,4 +1,4 @@
-//! The harness: runs the tests of predictions on the old and on the new code, and says what came of it.
+//! The harness: runs the tests of predictions on the old and on the new code, and says how they came out.
 //!
 //! Old and new code are two states of one prepared environment; every run has a sandbox of its own, started from the
 //! saved state. Runs are cached by content ([`test_run_cache`]): of those that an instance needs, the ones that do not
@@ -109,9 +109,9 @@ impl Harness {
 }
 
 /// What keeps an instance from being graded.
-type Stopped = Box<Infrastructure>;
+type GradingFailure = Box<Infrastructure>;
 
-fn stopped(stage: &str) -> impl Fn(SandboxError) -> Stopped + '_ {
+fn at_stage(stage: &str) -> impl Fn(SandboxError) -> GradingFailure + '_ {
     move |error| {
         let cause = match &error.hint {
             Some(hint) => format!("{error} ({hint})"),

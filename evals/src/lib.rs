@@ -10,6 +10,7 @@ pub mod dataset;
 mod folder;
 pub mod foreign_text;
 pub mod harness;
+mod hex;
 pub mod predictions;
 mod records;
 pub mod report;

@@ -193,7 +193,7 @@ fn prediction(value: &Value, name: &str) -> Result<(Prediction, Option<WarningKi
     Ok((prediction, warning))
 }
 
-/// By model, with the warnings on what is odd, in the order of the files; instances without a prediction last.
+/// By model, with warnings of anomalies, in the order of the files; instances without a prediction last.
 fn sort(
     all: Vec<(Prediction, Option<WarningKind>)>,
     dataset: &Dataset,

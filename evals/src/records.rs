@@ -1,7 +1,7 @@
 //! Files of records as the field has them: JSON lines, one JSON array, or Parquet. Datasets and predictions are both such
 //! files. What a file is, it says by how it begins, whatever its name.
 //!
-//! Everything that is wrong in a file is told at once, with lines. What a record means is left to its reader.
+//! Everything that is wrong in a file is reported at once, with lines. What a record means is left to its reader.
 
 mod bounded;
 mod json;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::foreign_text::shown;
+use crate::foreign_text::excerpt;
 
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
@@ -45,7 +45,7 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, shown(&self.message, LENGTH))
+        write!(f, "line {}: {}", self.line, excerpt(&self.message, LENGTH))
     }
 }
 
@@ -69,7 +69,7 @@ fn listed(problems: &[Problem], place: &str) -> String {
         .iter()
         .take(SHOWN)
         .map(|problem| {
-            let message = shown(&problem.message, LENGTH);
+            let message = excerpt(&problem.message, LENGTH);
             format!("{place} {}: {message}", problem.line)
         })
         .collect();

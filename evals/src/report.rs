@@ -27,7 +27,8 @@ use serde::{Deserialize, Serialize};
 
 pub use compare::{Comparison, Overlap, PairOfSets};
 pub use details::{
-    Agreement, ClassRow, Details, Differing, Failed, Flow, Group, Histogram, Slow, Time,
+    ClassRow, Details, Differing, Flow, Group, Histogram, InfrastructureFailure, Slow, Time,
+    VerdictAgreement,
 };
 pub use metric::Metric;
 pub use run_metadata::RunMetadata;
@@ -64,7 +65,7 @@ pub enum ReportError {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     pub run: RunMetadata,
-    /// What is odd in results and predictions.
+    /// Anomalies in results and predictions.
     pub remarks: Vec<String>,
     /// By prediction set.
     pub summary: BTreeMap<String, Summary>,
@@ -191,19 +192,9 @@ fn json(value: &impl Serialize) -> Result<Vec<u8>, ReportError> {
     Ok(bytes)
 }
 
-/// Writes a file aside and renames it: it is never half there, and nothing is written through a link.
 fn put(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), ReportError> {
     let path = folder.join(name);
-    let prefix = format!(".{name}.");
-    let written = tempfile::Builder::new()
-        .prefix(&prefix)
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
-        .tempfile_in(folder)
-        .and_then(|mut aside| {
-            aside.write_all(bytes)?;
-            aside.persist(&path).map_err(|error| error.error)
-        });
-    match written {
+    match folder::replace(&path, 0o666, |aside| aside.write_all(bytes)) {
         Ok(_) => Ok(()),
         Err(source) => Err(ReportError::Write { path, source }),
     }

@@ -93,14 +93,8 @@ impl InstanceResult {
                 return Err(format!("`{field}` is not a share"));
             }
         }
-        let Seconds {
-            build,
-            old,
-            new,
-            base,
-            total,
-        } = self.seconds;
-        if [build, old, new, base, total].iter().any(|s| !is_time(*s)) {
+        let seconds = self.seconds;
+        if !is_time(seconds.total) || seconds.parts().into_iter().any(|s| !is_time(s)) {
             return Err("`seconds` has what is not a time".to_owned());
         }
         for (name, path) in &self.logs {
@@ -164,8 +158,22 @@ pub struct Seconds {
     pub new: f64,
     /// The suite without the prediction, on both sides.
     pub base: f64,
-    /// From the begin of this prediction's grading to its end.
+    /// From the start of this prediction's grading to its end.
     pub total: f64,
+}
+
+impl Seconds {
+    /// All but the total.
+    pub fn parts(self) -> [f64; 4] {
+        let Seconds {
+            build,
+            old,
+            new,
+            base,
+            total: _,
+        } = self;
+        [build, old, new, base]
+    }
 }
 
 /// What was looked for in a sandbox of the old code.

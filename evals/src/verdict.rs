@@ -28,7 +28,7 @@ pub type Pairs = BTreeMap<String, Pair>;
 
 /// What was seen of one prediction.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Observed {
+pub struct Observations {
     /// Contributed tests, without parameters: `path::Class::function`.
     pub contributed: Vec<String>,
     /// Tests of the files that the prediction touches, with the prediction applied.
@@ -56,7 +56,7 @@ pub struct Observed {
     pub forged: Vec<String>,
 }
 
-impl Observed {
+impl Observations {
     pub(crate) fn is_contributed(&self, id: &str) -> bool {
         self.contributed.iter().any(|test| is_of(id, test))
     }

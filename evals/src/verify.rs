@@ -10,19 +10,19 @@ use testwright_tools::outcomes::report::Outcome;
 
 use crate::dataset::{Dataset, Instance};
 use crate::folder;
-use crate::foreign_text::shown;
+use crate::foreign_text::excerpt;
 use crate::harness::TESTS;
 use crate::result::InstanceResult;
 use crate::verdict::{Pair, Pairs};
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Verified {
-    pub instances: Vec<Checked>,
+pub struct Verification {
+    pub instances: Vec<InstanceCheck>,
 }
 
 /// The golden tests of one instance.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Checked {
+pub struct InstanceCheck {
     pub instance_id: String,
     /// By the strict verdict.
     pub fail_to_pass: bool,
@@ -30,13 +30,13 @@ pub struct Checked {
     /// What kept it from being graded.
     pub infrastructure: Option<String>,
     /// Tests of the dataset's lists; `None` where it has none.
-    pub fail_to_pass_list: Option<Agreement>,
-    pub pass_to_pass_list: Option<Agreement>,
+    pub fail_to_pass_list: Option<ListAgreement>,
+    pub pass_to_pass_list: Option<ListAgreement>,
 }
 
 /// How a list of tests agrees with what was seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Agreement {
+pub struct ListAgreement {
     pub listed: usize,
     pub agree: usize,
     /// Tests that came out otherwise, and how.
@@ -47,21 +47,21 @@ pub struct Agreement {
 const SHOWN: usize = 300;
 
 /// `results` are those of the golden tests, in the folder `out`.
-pub fn verify(dataset: &Dataset, results: &[InstanceResult], out: &Path) -> Verified {
+pub fn verify(dataset: &Dataset, results: &[InstanceResult], out: &Path) -> Verification {
     let by_id: BTreeMap<&str, &InstanceResult> = results
         .iter()
         .map(|r| (r.instance_id.as_str(), r))
         .collect();
     let check = |instance: &Instance| {
         let result = by_id.get(instance.instance_id.as_str())?;
-        Some(checked(instance, result, out))
+        Some(check_instance(instance, result, out))
     };
-    Verified {
+    Verification {
         instances: dataset.instances.iter().filter_map(check).collect(),
     }
 }
 
-fn checked(instance: &Instance, result: &InstanceResult, out: &Path) -> Checked {
+fn check_instance(instance: &Instance, result: &InstanceResult, out: &Path) -> InstanceCheck {
     let pairs = result
         .logs
         .get(TESTS)
@@ -72,7 +72,7 @@ fn checked(instance: &Instance, result: &InstanceResult, out: &Path) -> Checked 
         Some(agreement(list, pairs, old))
     };
     let trouble = result.infrastructure.as_ref();
-    Checked {
+    InstanceCheck {
         instance_id: result.instance_id.clone(),
         fail_to_pass: result.strict.fail_to_pass,
         reason: result.strict.reason.clone(),
@@ -87,10 +87,10 @@ fn passes(outcome: Outcome) -> bool {
     matches!(outcome, Outcome::Passed | Outcome::Xfailed)
 }
 
-fn agreement(list: &[String], pairs: &Pairs, old: &dyn Fn(Outcome) -> bool) -> Agreement {
-    let mut found = Agreement {
+fn agreement(list: &[String], pairs: &Pairs, old: &dyn Fn(Outcome) -> bool) -> ListAgreement {
+    let mut found = ListAgreement {
         listed: list.len(),
-        ..Agreement::default()
+        ..ListAgreement::default()
     };
     for name in list {
         let mut seen = pairs.iter().filter(|(id, _)| is_named(id, name)).peekable();
@@ -130,14 +130,14 @@ fn is_named(id: &str, name: &str) -> bool {
     !name.contains("::") && id.rsplit("::").next() == Some(name)
 }
 
-impl Verified {
+impl Verification {
     /// Every golden test turned.
     pub fn is_fit(&self) -> bool {
         self.instances.iter().all(|checked| checked.fail_to_pass)
     }
 }
 
-impl fmt::Display for Verified {
+impl fmt::Display for Verification {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let turned = self.instances.iter().filter(|c| c.fail_to_pass).count();
         writeln!(
@@ -147,16 +147,16 @@ impl fmt::Display for Verified {
         )?;
         for checked in self.instances.iter().filter(|c| !c.fail_to_pass) {
             let why = checked.infrastructure.as_ref().unwrap_or(&checked.reason);
-            writeln!(f, "  {}: {}", checked.instance_id, shown(why, SHOWN))?;
+            writeln!(f, "  {}: {}", checked.instance_id, excerpt(why, SHOWN))?;
         }
         for (what, list) in [
             (
                 "FAIL_TO_PASS",
-                (|c| c.fail_to_pass_list.as_ref()) as fn(&Checked) -> Option<&Agreement>,
+                (|c| c.fail_to_pass_list.as_ref()) as fn(&InstanceCheck) -> Option<&ListAgreement>,
             ),
             ("PASS_TO_PASS", |c| c.pass_to_pass_list.as_ref()),
         ] {
-            let lists: Vec<(&Checked, &Agreement)> = self
+            let lists: Vec<(&InstanceCheck, &ListAgreement)> = self
                 .instances
                 .iter()
                 .filter_map(|c| Some((c, list(c)?)))
@@ -164,7 +164,8 @@ impl fmt::Display for Verified {
             if lists.is_empty() {
                 continue;
             }
-            let sum = |of: fn(&Agreement) -> usize| lists.iter().map(|(_, a)| of(a)).sum::<usize>();
+            let sum =
+                |of: fn(&ListAgreement) -> usize| lists.iter().map(|(_, a)| of(a)).sum::<usize>();
             writeln!(
                 f,
                 "{what} of the dataset: {} of {} tests agree",
@@ -173,7 +174,7 @@ impl fmt::Display for Verified {
             )?;
             for (checked, list) in &lists {
                 for line in list.otherwise.iter().take(5) {
-                    writeln!(f, "  {}: {}", checked.instance_id, shown(line, SHOWN))?;
+                    writeln!(f, "  {}: {}", checked.instance_id, excerpt(line, SHOWN))?;
                 }
                 if list.otherwise.len() > 5 {
                     let more = list.otherwise.len() - 5;

@@ -25,8 +25,8 @@ fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
             }
         }
         Err(error) => {
-            let said = error.to_string().len();
-            assert!(said < 20_000, "{said} bytes are said about {} bytes", data.len());
+            let length = error.to_string().len();
+            assert!(length < 20_000, "{length} bytes are said about {} bytes", data.len());
             let none = Dataset { path: path.clone(), instances: Vec::new() };
             let _ = predictions::read(&[&path], &none, &none);
         }

@@ -9,7 +9,7 @@ use testwright_evals::harness::changed_lines::ChangedLines;
 use testwright_fuzz::texts;
 use testwright_sandboxes::repository::touched;
 use testwright_tools::tools::submission::Change;
-use testwright_tools::workspace::{Changed, patch};
+use testwright_tools::workspace::{FileChange, patch};
 
 fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
     let [Some(first), second, name] = texts(data) else {
@@ -27,7 +27,7 @@ fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
     if name.split('/').any(|part| part.is_empty()) || name.contains('\0') {
         return;
     }
-    let changed = Changed {
+    let changed = FileChange {
         path: format!("{name}.py"),
         change: Change::Modified,
         base: Some(first.clone().into_bytes()),

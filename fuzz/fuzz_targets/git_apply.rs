@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use testwright_fuzz::{folder, texts};
 use testwright_sandboxes::repository::{ApplyMethod, Files, Tree, apply};
 use testwright_tools::tools::submission::Change;
-use testwright_tools::workspace::{Changed, patch};
+use testwright_tools::workspace::{FileChange, patch};
 
 fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
     let parts: Vec<&[u8]> = data.splitn(3, |byte| *byte == 0xff).collect();
@@ -37,7 +37,7 @@ fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
     if first == second {
         return;
     }
-    let written = patch(&[Changed {
+    let written = patch(&[FileChange {
         path: name.clone(),
         change: Change::Modified,
         base: Some(first.to_vec()),

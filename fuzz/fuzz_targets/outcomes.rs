@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use testwright_fuzz::folder;
 use testwright_tools::outcomes::report::Report;
 use testwright_tools::outcomes::{Classifier, Session, covers, read, text};
-use testwright_tools::process::Ended;
+use testwright_tools::process::ExitReason;
 use testwright_tools::workspace::Layout;
 
 fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
@@ -15,9 +15,9 @@ fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
     let classifier = Classifier { layout: &layout, root: folder() };
     let asked = ["tests/test_a.py::test_a".to_owned(), "tests/test_b.py".to_owned()];
     let ended = match data.first() {
-        Some(b' ') => Ended::Deadline,
-        Some(b'\t') => Ended::Signal(9),
-        _ => Ended::Exit(1),
+        Some(b' ') => ExitReason::Deadline,
+        Some(b'\t') => ExitReason::Signal(9),
+        _ => ExitReason::Exit(1),
     };
     let report = Session::new(events).report(&asked, ended, "printed".to_owned(), &classifier);
     for id in &asked {

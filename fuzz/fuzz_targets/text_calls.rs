@@ -19,7 +19,7 @@ fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
         for malformed in &found.malformed {
             assert!(malformed.problem.len() < 2000 && malformed.text.len() < 5000);
         }
-        let said: usize = found.malformed.iter().map(|m| m.problem.len()).sum();
-        assert!(said < 1 << 20, "{said} bytes are said about {} bytes", text.len());
+        let length: usize = found.malformed.iter().map(|m| m.problem.len()).sum();
+        assert!(length < 1 << 20, "{length} bytes are said about {} bytes", text.len());
     }
 });

@@ -72,7 +72,7 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     RUNTIME.block_on(future)
 }
 
-/// A panic that the code under test catches itself is no crash: libFuzzer's hook, which ends the process, gives way.
+/// A panic that the code under test catches itself is not a crash: libFuzzer's hook, which ends the process, gives way.
 pub fn let_panics_be_caught() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| std::panic::set_hook(Box::new(|_| {})));

@@ -86,25 +86,25 @@ async fn run(arguments: Arguments) {
             let wanted =
                 arguments.only.is_empty() || arguments.only.iter().any(|o| id.contains(o.as_str()));
             if wanted && seen.insert(id.clone()) {
-                let told = match one(backend, &arguments, &pythons, &instance).await {
-                    Ok(Some(told)) => told,
+                let report = match one(backend, &arguments, &pythons, &instance).await {
+                    Ok(Some(report)) => report,
                     Ok(None) => continue,
                     Err(error) => format!("FAILED {error}"),
                 };
-                println!("{id}: {told}");
+                println!("{id}: {report}");
             }
         }
     }
 }
 
-type Failed = Box<dyn std::error::Error>;
+type Failure = Box<dyn std::error::Error>;
 
 async fn one(
     backend: &dyn Backend,
     arguments: &Arguments,
     pythons: &[String],
     instance: &serde_json::Value,
-) -> Result<Option<String>, Failed> {
+) -> Result<Option<String>, Failure> {
     let text = |key: &str| instance[key].as_str().unwrap_or_default().to_owned();
     let mirror = arguments
         .mirrors
@@ -140,7 +140,7 @@ async fn one(
         }
     };
     let environment = prepare(backend, &source, &recipe, &origin, &settings, &quiet).await?;
-    let mut told = format!(
+    let mut report = format!(
         "{origin}, Python {}, source {:.2} s, build {:.1} s{}",
         recipe.python.as_deref().unwrap_or("?"),
         read.as_secs_f64(),
@@ -155,7 +155,7 @@ async fn one(
             .packages
             .iter()
             .filter(|p| !environment.packages.contains(*p));
-        told.push_str(&format!(
+        report.push_str(&format!(
             ", with the patch (applied {:?}) also: {:?}",
             applied.how,
             more.collect::<Vec<_>>()
@@ -164,15 +164,15 @@ async fn one(
         let sandbox = backend.start(&tools(&environment)).await?;
         environment.start_services(sandbox.as_ref(), &[]).await?;
         apply(sandbox.as_ref(), &text("test_patch")).await?;
-        let said = output(
+        let printed = output(
             sandbox.as_ref(),
             &Command::shell(script.clone()),
             Duration::from_secs(900),
         )
         .await?;
         sandbox.stop().await?;
-        let said = [said.stdout, said.stderr].concat();
-        told.push_str(&format!("\n{}", String::from_utf8_lossy(&said)));
+        let printed = [printed.stdout, printed.stderr].concat();
+        report.push_str(&format!("\n{}", String::from_utf8_lossy(&printed)));
     } else if !arguments.no_tests {
         let list = |key: &str| -> BTreeSet<String> {
             // A list, or a list written as a string.
@@ -181,7 +181,7 @@ async fn one(
             serde_json::from_value(parsed.unwrap_or_else(|| value.clone())).unwrap_or_default()
         };
         let published = (list("FAIL_TO_PASS"), list("PASS_TO_PASS"));
-        told.push_str(
+        report.push_str(
             &golden(
                 backend,
                 &environment,
@@ -193,9 +193,9 @@ async fn one(
         );
     }
     for note in &environment.notes {
-        told.push_str(&format!("\n    note: {note}"));
+        report.push_str(&format!("\n    note: {note}"));
     }
-    Ok(Some(told))
+    Ok(Some(report))
 }
 
 /// As tools run: no network, not root.
@@ -219,7 +219,7 @@ async fn golden(
     test_patch: &str,
     code_patch: &str,
     (fail_to_pass, pass_to_pass): &(BTreeSet<String>, BTreeSet<String>),
-) -> Result<String, Failed> {
+) -> Result<String, Failure> {
     let begun = Instant::now();
     let sandbox = backend.start(&tools(environment)).await?;
     environment.start_services(sandbox.as_ref(), &[]).await?;
@@ -274,18 +274,18 @@ async fn golden(
     ))
 }
 
-async fn apply(sandbox: &dyn Sandbox, patch: &str) -> Result<(), Failed> {
+async fn apply(sandbox: &dyn Sandbox, patch: &str) -> Result<(), Failure> {
     let path = Path::new("/tmp/x.patch");
     sandbox.upload(path, patch.as_bytes(), 0o644).await?;
-    let said = output(
+    let result = output(
         sandbox,
         &Command::new(["git", "apply", "/tmp/x.patch"]),
         Duration::from_secs(60),
     )
     .await?;
-    match said.code {
+    match result.code {
         0 => Ok(()),
-        _ => Err(String::from_utf8_lossy(&said.stderr).into_owned().into()),
+        _ => Err(String::from_utf8_lossy(&result.stderr).into_owned().into()),
     }
 }
 
@@ -293,7 +293,7 @@ async fn outcomes(
     sandbox: &dyn Sandbox,
     environment: &Environment,
     files: &[String],
-) -> Result<BTreeMap<String, String>, Failed> {
+) -> Result<BTreeMap<String, String>, Failure> {
     let python = environment.python.to_string_lossy().into_owned();
     let mut argv: Vec<String> = vec![python, "-m".into(), "pytest".into()];
     argv.extend(environment.recipe.runner.options.clone());
@@ -309,8 +309,8 @@ async fn outcomes(
         .map(str::to_owned),
     );
     argv.extend(files.iter().cloned());
-    let said = output(sandbox, &Command::new(argv), Duration::from_secs(900)).await?;
-    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    let result = output(sandbox, &Command::new(argv), Duration::from_secs(900)).await?;
+    let text = String::from_utf8_lossy(&result.stdout).into_owned();
     let mut outcomes = BTreeMap::new();
     for line in text.lines() {
         for word in ["PASSED", "FAILED", "ERROR"] {
@@ -321,7 +321,7 @@ async fn outcomes(
         }
     }
     if outcomes.is_empty() {
-        eprintln!("{text}\n{}", String::from_utf8_lossy(&said.stderr));
+        eprintln!("{text}\n{}", String::from_utf8_lossy(&result.stderr));
     }
     Ok(outcomes)
 }

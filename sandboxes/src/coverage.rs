@@ -25,7 +25,7 @@ pub struct Coverage {
     pub version: String,
     /// A folder of the host that holds the package `coverage`, as for PYTHONPATH.
     pub folder: PathBuf,
-    /// Tar archive of what lies in the folder.
+    /// Tar archive of what is in the folder.
     pub archive: PathBuf,
 }
 
@@ -44,7 +44,7 @@ impl Coverage {
 /// said).
 pub async fn package(python_version: &str, settings: &BuildSettings) -> Result<Coverage> {
     let (python, settings) = (python_version.to_owned(), settings.clone());
-    tokio::task::spawn_blocking(move || make(&python, &settings))
+    tokio::task::spawn_blocking(move || build(&python, &settings))
         .await
         .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?
 }
@@ -59,7 +59,7 @@ fn release(python: &str) -> Result<&'static str> {
     })
 }
 
-fn make(python: &str, settings: &BuildSettings) -> Result<Coverage> {
+fn build(python: &str, settings: &BuildSettings) -> Result<Coverage> {
     let version = release(python)?;
     let folder = std::path::absolute(settings.cache.join("coverage"))?;
     std::fs::create_dir_all(&folder)?;
@@ -145,11 +145,11 @@ fn install(python: &str, version: &str, target: &Path, settings: &BuildSettings)
         .arg(format!("coverage=={version}"))
         .current_dir(settings.cache.join("coverage"))
         .stdin(Stdio::null());
-    let said = command.output()?;
-    if said.status.success() {
+    let output = command.output()?;
+    if output.status.success() {
         return Ok(());
     }
-    let mut text = String::from_utf8_lossy(&said.stderr).trim().to_owned();
+    let mut text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     let urls = settings.index_url.iter().chain(&settings.extra_index_urls);
     for url in urls.chain(settings.proxies.values()) {
         if let Some(secret) = crate::environment::secret(url) {

@@ -36,7 +36,7 @@ use downloads::Downloads;
 pub use hosts::Host;
 use pages::Pages;
 use relay::{Relay, Task};
-use upstream::{Trusted, Upstream};
+use upstream::{TrustedService, Upstream};
 
 /// What a build may reach, and how.
 #[derive(Debug, Clone, Default)]
@@ -109,7 +109,7 @@ struct Index {
     id: String,
     /// As uv names it.
     name: Option<String>,
-    trusted: Trusted,
+    trusted: TrustedService,
 }
 
 /// The way out of one sandbox, closed when dropped.
@@ -307,7 +307,7 @@ impl Inner {
         )))
     }
 
-    /// For whoever fetches this file as a whole.
+    /// For requests that fetch this file as a whole.
     fn turn_for(&self, path: Option<&Path>) -> Arc<Turn> {
         let mut turns = lock(&self.turns);
         turns.retain(|_, turn| turn.strong_count() > 0);
@@ -347,9 +347,9 @@ impl Index {
             url.set_path(&format!("{}/", url.path()));
         }
         Ok(Index {
-            id: downloads::key(&[&upstream::shown(&url)])[..16].to_owned(),
+            id: downloads::key(&[&upstream::redacted(&url)])[..16].to_owned(),
             name,
-            trusted: Trusted { url },
+            trusted: TrustedService { url },
         })
     }
 }

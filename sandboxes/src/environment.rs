@@ -2,7 +2,7 @@
 //!
 //! Two states are saved: `deps-…` (Python, system packages and requirements; shared by commits whose requirements
 //! are the same) and on it `env-…` (the code, its install steps, bytecode, the base archive). An environment
-//! counts as built when its record lies in the cache, which is written last; whatever is cut short before that is
+//! counts as built when its record is in the cache, which is written last; whatever is cut short before that is
 //! built again. Works with any backend, through its trait alone. What was used longest ago is removed where all take
 //! more than they may.
 
@@ -270,7 +270,7 @@ async fn make_room_for_archives(settings: &BuildSettings) {
     }
 }
 
-/// Earlier versions let every build write to one cache of packages: what lies there cannot be trusted.
+/// Earlier versions let every build write to one cache of packages: what is there cannot be trusted.
 async fn remove_shared_packages(settings: &BuildSettings) {
     let (old, gone) = ("packages", format!("packages-gone-{}", std::process::id()));
     let (old, gone) = (settings.cache.join(old), settings.cache.join(gone));

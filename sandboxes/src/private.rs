@@ -1,6 +1,6 @@
-//! Folders that are nobody else's: what is kept in them is a private repository's code, and what a model was told of it.
+//! Folders and files that are nobody else's: what is kept in them is a private repository's code, and what a model was shown of it.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
@@ -15,10 +15,18 @@ pub fn create(folder: &Path) -> io::Result<()> {
 /// The same for a folder that only this program uses: one of the user's own that is there and open to others is closed.
 pub fn create_closed(folder: &Path) -> io::Result<()> {
     create(folder)?;
-    let found = std::fs::metadata(folder)?;
-    if found.mode() & 0o077 != 0 && found.uid() == nix::unistd::geteuid().as_raw() {
+    let metadata = std::fs::metadata(folder)?;
+    if metadata.mode() & 0o077 != 0 && metadata.uid() == nix::unistd::geteuid().as_raw() {
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?;
     }
+    Ok(())
+}
+
+/// Writes a file for its owner alone: aside and renamed, so that it is never half there. Its folder must be there.
+pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut aside = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(path))?;
+    aside.write_all(content)?;
+    aside.persist(path)?;
     Ok(())
 }
 

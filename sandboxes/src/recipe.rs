@@ -114,7 +114,7 @@ impl Default for Runner {
 }
 
 /// What the recipe that a repository brings may not say: the engine would ask any server for such an image, from the
-/// host's network, and give the repository's code a look at whatever lies in the images that the user has.
+/// host's network, and give the repository's code a look at whatever is in the images that the user has.
 pub const IMAGE_KEYS: [&str; 2] = ["image", "interpreter"];
 
 /// Bytes of a repository's file that is read for a recipe.

@@ -18,7 +18,7 @@ mod derived_source;
 mod discover;
 mod git;
 mod git_files;
-mod isolated;
+mod isolated_repository;
 mod limits;
 mod object_hash;
 mod objects;
@@ -39,7 +39,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub use apply::{Applied, ApplyMethod, apply};
+pub use apply::{AppliedPatch, ApplyMethod, apply};
 pub(crate) use archive_cache::{ArchiveLease, make_room};
 #[cfg(fuzzing)]
 pub use patch::touched;

@@ -37,7 +37,7 @@ pub trait Backend: Send + Sync {
     /// from. Error of kind `NotFound` if there is none of that name.
     async fn saved_bytes(&self, name: &str) -> Result<u64>;
 
-    /// Removes saved states; unknown names are no error.
+    /// Removes saved states; unknown names are not an error.
     async fn remove_saved(&self, name: &str) -> Result<()>;
 
     /// Is there an interpreter for [`SandboxSource::Python`]? Error with a hint if not.
@@ -127,7 +127,7 @@ impl Default for Limits {
     }
 }
 
-/// Where things lie inside a sandbox. `workspace` and `temporary` never share a top-level folder: tools such as
+/// Where things are inside a sandbox. `workspace` and `temporary` never share a top-level folder: tools such as
 /// docutils print other paths when they do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paths {
@@ -229,7 +229,7 @@ pub trait Sandbox: Send + Sync {
     /// Is it alive? Quick (well under a second), and an error of kind `Dead` if not.
     async fn health(&self) -> Result<()>;
 
-    /// Ends all processes and removes the sandbox. Twice is no error.
+    /// Ends all processes and removes the sandbox. Doing so twice is not an error.
     async fn stop(&self) -> Result<()>;
 }
 

@@ -3,7 +3,7 @@
 //! What is on neither list does not exist inside (`ENOSYS`, as on an older kernel): a call that a future kernel brings is
 //! closed until somebody looked at it, and so are the numbers of other calling conventions (x32 on x86-64).
 //!
-//! Looked at by their arguments, and therefore on neither list: `clone` (no new namespaces), `clone3` (its flags lie in
+//! Looked at by their arguments, and therefore on neither list: `clone` (no new namespaces), `clone3` (its flags are in
 //! memory, out of a filter's sight; "does not exist" makes libc fall back to `clone`), `socket` and `personality`.
 
 /// A system call by name, with its number where the architecture has one that is known here.

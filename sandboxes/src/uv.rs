@@ -68,8 +68,8 @@ fn check(path: &Path) -> std::result::Result<PathBuf, String> {
     if magic != *b"\x7fELF" {
         return Err("a script, not the program itself".to_owned());
     }
-    let said = said(outside(&path).arg("--version")).ok_or("it does not run")?;
-    let numbers: Vec<u32> = said
+    let version = output_of(outside(&path).arg("--version")).ok_or("it does not run")?;
+    let numbers: Vec<u32> = version
         .split_whitespace()
         .nth(1)
         .unwrap_or_default()
@@ -77,17 +77,20 @@ fn check(path: &Path) -> std::result::Result<PathBuf, String> {
         .map_while(|n| n.parse().ok())
         .collect();
     if numbers.as_slice() < OLDEST.as_slice() {
-        return Err(format!("{said} is older than {}.{}", OLDEST[0], OLDEST[1]));
+        return Err(format!(
+            "{version} is older than {}.{}",
+            OLDEST[0], OLDEST[1]
+        ));
     }
     Ok(path)
 }
 
 fn from_python() -> Option<PathBuf> {
     let code = "import uv; print(uv.find_uv_bin())";
-    said(outside("python3").args(["-c", code])).map(PathBuf::from)
+    output_of(outside("python3").args(["-c", code])).map(PathBuf::from)
 }
 
-fn said(command: &mut Command) -> Option<String> {
+fn output_of(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     (output.status.success() && !text.is_empty()).then_some(text)
@@ -97,7 +100,7 @@ fn said(command: &mut Command) -> Option<String> {
 fn install(folder: &Path) -> std::result::Result<PathBuf, String> {
     let parent = folder.parent().unwrap_or(folder);
     std::fs::create_dir_all(parent).map_err(|e| e.to_string())?;
-    // Written aside, so that an interrupted installation is no program.
+    // Written aside, so that an interrupted installation does not pass for a program.
     let aside = tempfile::tempdir_in(parent).map_err(|e| e.to_string())?;
     let output = outside("python3")
         .args([

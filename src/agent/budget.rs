@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::outcome::Limit;
 use crate::model::{Message, Reply, Usage};
 
-/// Limits of a run; `None` is no limit.
+/// Limits of a run; `None` stands for no limit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Model calls of the conversation (side calls such as reviews are paid for, but are no steps).
+    /// Model calls of the conversation (side calls such as reviews are paid for, but are not steps).
     pub steps: Option<u32>,
     pub dollars: Option<f64>,
     /// Prompt and completion tokens together.

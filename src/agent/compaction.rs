@@ -1,4 +1,4 @@
-//! A full context: the answers of tools that lie furthest back are cut to a line each. What the model said and
+//! A full context: the answers of tools that are furthest back are cut to a line each. What the model said and
 //! what it was asked stays, and no model call is spent on it.
 
 use testwright_agent_prompts::{Cut, Prompt};

@@ -1,4 +1,4 @@
-//! What a run tells while it goes on, for whoever shows it.
+//! What a run reports while it goes on, for a display.
 
 use super::RunUsage;
 
@@ -8,7 +8,7 @@ pub struct StepView<'a> {
     pub step: u32,
     /// `model`, or a tool's name.
     pub what: &'a str,
-    /// First line of the arguments or of the answer, cut by whoever shows it.
+    /// First line of the arguments or of the answer, cut by the display.
     pub detail: &'a str,
     pub spent: &'a RunUsage,
     pub seconds: f64,

@@ -153,7 +153,7 @@ impl Run {
                     self.messages.push(turn.assistant);
                     return Ok(reply);
                 }
-                Err(Asked::ContextFull(message)) => {
+                Err(NoReply::ContextFull(message)) => {
                     let Some(until) = compaction::until(&self.messages) else {
                         return Err(Outcome::ModelFailed {
                             message,
@@ -167,7 +167,7 @@ impl Run {
                         .note("the model's context is full: older tool answers are cut");
                     compaction::cut(&mut self.messages, until);
                 }
-                Err(Asked::Ended(outcome)) => return Err(outcome),
+                Err(NoReply::Ended(outcome)) => return Err(outcome),
             }
         }
     }
@@ -190,12 +190,12 @@ impl Run {
         };
         match self.ask(purpose, &request).await {
             Ok(reply) => Ok(Some(reply)),
-            Err(Asked::ContextFull(_)) => Ok(None),
-            Err(Asked::Ended(outcome)) => Err(outcome),
+            Err(NoReply::ContextFull(_)) => Ok(None),
+            Err(NoReply::Ended(outcome)) => Err(outcome),
         }
     }
 
-    async fn ask(&mut self, purpose: Purpose, request: &Request) -> Result<Reply, Asked> {
+    async fn ask(&mut self, purpose: Purpose, request: &Request) -> Result<Reply, NoReply> {
         let step = purpose == Purpose::Step;
         if let Some(recorded) = self.replay.reply(purpose) {
             if !self.replay.has_live_tools() {
@@ -214,15 +214,15 @@ impl Run {
             return Ok(recorded.reply);
         }
         if self.replay.has_live_tools() {
-            return Err(Asked::Ended(Outcome::Nothing {
+            return Err(NoReply::Ended(Outcome::Nothing {
                 reason: "the recorded run ends here".to_owned(),
             }));
         }
-        self.catch_up().await.map_err(Asked::Ended)?;
+        self.catch_up().await.map_err(NoReply::Ended)?;
         self.session
             .health()
             .await
-            .map_err(|e| Asked::Ended(infrastructure(e)))?;
+            .map_err(|e| NoReply::Ended(infrastructure(e)))?;
         let step_number = self.budget.spent.steps + u32::from(step);
         self.progress.begins(&StepView {
             step: step_number,
@@ -235,12 +235,12 @@ impl Run {
         let left = self.budget.left();
         let reply = match tokio::time::timeout(left, self.model.complete(request)).await {
             Err(_) => {
-                return Err(Asked::Ended(Outcome::OutOfBudget {
+                return Err(NoReply::Ended(Outcome::OutOfBudget {
                     limit: super::Limit::Minutes,
                 }));
             }
-            Ok(Err(ModelError::ContextFull(message))) => return Err(Asked::ContextFull(message)),
-            Ok(Err(error)) => return Err(Asked::Ended(model_failed(error))),
+            Ok(Err(ModelError::ContextFull(message))) => return Err(NoReply::ContextFull(message)),
+            Ok(Err(error)) => return Err(NoReply::Ended(model_failed(error))),
             Ok(Ok(reply)) => reply,
         };
         let seconds = started.elapsed().as_secs_f64();
@@ -255,7 +255,7 @@ impl Run {
             reply: reply.clone(),
             seconds,
         })
-        .map_err(Asked::Ended)?;
+        .map_err(NoReply::Ended)?;
         self.budget.book(&reply, &request.messages, seconds, step);
         self.progress.ended(&StepView {
             step: step_number,
@@ -471,7 +471,7 @@ impl Run {
 }
 
 /// Why [`Run::ask`] has no reply.
-enum Asked {
+enum NoReply {
     ContextFull(String),
     Ended(Outcome),
 }

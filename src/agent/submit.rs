@@ -20,7 +20,7 @@ use crate::trajectory::{Answer, Purpose};
 
 /// What one submission led to, as kept in the trajectory.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Submitted {
+pub(super) struct SubmissionRecord {
     submission: Submission,
     verdict: Verdict,
     review: Option<Review>,
@@ -32,7 +32,7 @@ pub(super) struct Submitted {
     reason: Option<String>,
 }
 
-impl Submitted {
+impl SubmissionRecord {
     fn is_final(&self) -> bool {
         self.verdict.accepted() && !self.asked_for_fix && !self.doubted
     }
@@ -101,7 +101,7 @@ impl Run {
                 verdict,
             } => (*submission, verdict),
         };
-        let mut submitted = Submitted {
+        let mut submitted = SubmissionRecord {
             submission,
             verdict,
             review: None,
@@ -150,7 +150,7 @@ impl Run {
         match registry::find(&answer.tool).map(|tool| tool.route()) {
             Some(Route::Fork) if !answer.refused => self.book_trial(&answer.data),
             Some(Route::Gate) => {
-                if let Ok(submitted) = Submitted::deserialize(&answer.data) {
+                if let Ok(submitted) = SubmissionRecord::deserialize(&answer.data) {
                     self.book_submission(&submitted);
                 }
             }
@@ -158,7 +158,7 @@ impl Run {
         }
     }
 
-    fn book_submission(&mut self, submitted: &Submitted) {
+    fn book_submission(&mut self, submitted: &SubmissionRecord) {
         self.fix_asked_for |= submitted.asked_for_fix;
         self.doubts += u32::from(submitted.doubted);
         self.submission = submitted.is_final().then(|| {
@@ -177,7 +177,7 @@ impl Run {
         if when == OnSubmit::UntilAccepted || answer.refused {
             return None;
         }
-        let submitted = Submitted::deserialize(&answer.data).ok()?;
+        let submitted = SubmissionRecord::deserialize(&answer.data).ok()?;
         Some(Outcome::Refused {
             patch: submitted.submission.patch,
             findings: submitted
@@ -202,7 +202,7 @@ impl Run {
             .collect()
     }
 
-    fn evidence(&self, submitted: &Submitted) -> Evidence {
+    fn evidence(&self, submitted: &SubmissionRecord) -> Evidence {
         let verdict = &submitted.verdict;
         let spent = &self.budget.spent;
         let words: Vec<String> = verdict
@@ -252,7 +252,7 @@ impl Run {
         }
     }
 
-    async fn review(&mut self, submitted: &Submitted) -> Result<Option<Review>, Outcome> {
+    async fn review(&mut self, submitted: &SubmissionRecord) -> Result<Option<Review>, Outcome> {
         let failures: Vec<String> = submitted
             .verdict
             .failing
@@ -305,7 +305,7 @@ fn sources(submission: &Submission) -> impl Iterator<Item = String> {
         .map(|test| format!("# {}\n{}", test.id, test.source))
 }
 
-/// The verdict is the first of the three words that occurs; what cannot be read is no doubt.
+/// The verdict is the first of the three words that occurs; what cannot be read does not count as a doubt.
 fn read_review(text: &str) -> Review {
     let verdict = text
         .split(|c: char| !c.is_ascii_alphabetic())

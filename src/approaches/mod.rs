@@ -35,7 +35,7 @@ pub enum ModelKind {
     Rules(&'static str),
 }
 
-/// What an approach is told besides the run.
+/// What an approach is given besides the run.
 #[derive(Debug, Clone)]
 pub struct ApproachContext {
     /// Model calls that may be made, for the prompt.

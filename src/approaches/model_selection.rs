@@ -117,9 +117,9 @@ mod tests {
     use crate::settings::Sources;
 
     #[derive(Default)]
-    struct Given(Sources);
+    struct TestSources(Sources);
 
-    impl Given {
+    impl TestSources {
         fn variable(mut self, name: &str, value: &str) -> Self {
             self.0.variables.insert(name.to_owned(), value.to_owned());
             self
@@ -133,23 +133,23 @@ mod tests {
 
     #[test]
     fn what_runs_follows_from_what_is_there() {
-        let choice = |given: Given| {
+        let choice = |given: TestSources| {
             let settings = Settings::load(&given.0).unwrap();
             select(&settings).map_err(|e| e.render())
         };
-        let ok = |place: Given| {
+        let ok = |place: TestSources| {
             let choice = choice(place).unwrap();
             (choice.approach, choice.model, choice.note.is_some())
         };
         let is = |approach: &str, model: &str, note| (approach.to_owned(), model.to_owned(), note);
-        let with_key = || Given::default().variable("OPENAI_API_KEY", "k");
-        assert_eq!(ok(Given::default()), is("snippet", "snippet", true));
+        let with_key = || TestSources::default().variable("OPENAI_API_KEY", "k");
+        assert_eq!(ok(TestSources::default()), is("snippet", "snippet", true));
         assert_eq!(
-            ok(Given::default().flag("run.approach", "snippet")),
+            ok(TestSources::default().flag("run.approach", "snippet")),
             is("snippet", "snippet", false)
         );
         assert_eq!(
-            ok(Given::default().flag("run.model", "snippet")),
+            ok(TestSources::default().flag("run.model", "snippet")),
             is("snippet", "snippet", false)
         );
         assert_eq!(ok(with_key()), is("testwright", "gpt-5-mini", true));
@@ -161,7 +161,8 @@ mod tests {
             ok(with_key().variable("OPENAI_MODEL", "m")),
             is("testwright", "m", false)
         );
-        let server = || Given::default().variable("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1");
+        let server =
+            || TestSources::default().variable("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1");
         assert_eq!(
             ok(server().flag("run.model", "qwen")),
             is("testwright", "qwen", false)
@@ -172,12 +173,12 @@ mod tests {
           cause: model.base-url is set, but no model is named
           hint: add --model NAME, or set TESTWRIGHT_MODEL
         ");
-        insta::assert_snapshot!(choice(Given::default().flag("run.model", "gpt-5")).unwrap_err(), @r"
+        insta::assert_snapshot!(choice(TestSources::default().flag("run.model", "gpt-5")).unwrap_err(), @r"
         error: failed to reach the model `gpt-5`
           cause: OPENAI_API_KEY is not set, and no model.base-url is configured
           hint: set OPENAI_API_KEY, or model.base-url for a server of your own, or use --model snippet
         ");
-        insta::assert_snapshot!(choice(Given::default().flag("run.approach", "testwright")).unwrap_err(), @r"
+        insta::assert_snapshot!(choice(TestSources::default().flag("run.approach", "testwright")).unwrap_err(), @r"
         error: failed to use the approach `testwright`
           cause: OPENAI_API_KEY is not set, and no model.base-url is configured
           hint: set OPENAI_API_KEY, or model.base-url for a server of your own, or use --approach snippet

@@ -15,7 +15,7 @@ use super::output::single_line;
 use crate::backends::{self, Connector};
 use crate::error::{Error, Result};
 use crate::settings::{Flags, Settings, Sources};
-use cache::Cached;
+use cache::CachedEnvironment;
 use finding::{Finding, State};
 
 #[derive(Debug, Default, clap::Args)]
@@ -40,7 +40,7 @@ pub struct Args {
 struct Report {
     testwright: &'static str,
     findings: Vec<Finding>,
-    environments: Vec<Cached>,
+    environments: Vec<CachedEnvironment>,
     settings: Vec<Setting>,
     /// What `--clean` removed.
     removed: Vec<String>,
@@ -79,8 +79,9 @@ async fn examine(args: &Args, settings: Arc<Settings>) -> Report {
     findings.push(checks::github(&settings));
     findings.extend(cache::disk(&settings));
     let folder = settings.cache.clone();
-    let looked =
-        tokio::task::spawn_blocking(move || (cache::kept(&folder), cache::environments(&folder)));
+    let looked = tokio::task::spawn_blocking(move || {
+        (cache::contents(&folder), cache::environments(&folder))
+    });
     let (kept, environments) = looked.await.unwrap_or_default();
     findings.extend(kept);
     let kept = testwright_sandboxes::environment::kept_bytes(&settings.cache).await;

@@ -38,7 +38,7 @@ pub struct Args {
 
 /// What `--json` prints.
 #[derive(Debug, Serialize)]
-struct Described {
+struct EnvironmentDescription {
     repository: String,
     commit: Option<String>,
     environment: Environment,
@@ -68,7 +68,7 @@ pub async fn run(args: &Args) -> Result<u8> {
     let (source, environment, sample) = prepared?;
     let passes = sample.as_ref().is_none_or(|s| s.count("passed") > 0);
     if args.json {
-        output::json(&Described {
+        output::json(&EnvironmentDescription {
             repository: source.name,
             commit: source.commit,
             environment,

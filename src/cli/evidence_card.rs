@@ -15,7 +15,7 @@ const DIM: Style = Style::new().dimmed();
 
 const PLAIN: Style = Style::new();
 
-/// What is printed at the end of a run. Styles are taken out by the stream where it is no terminal.
+/// What is printed at the end of a run. Styles are taken out by the stream where it is not a terminal.
 pub fn render(outcome: &Outcome) -> Text {
     let mut text = Text::default();
     match outcome {

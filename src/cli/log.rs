@@ -1,4 +1,4 @@
-//! Diagnostics on stderr, for whoever looks for the cause of something: warnings, or what TESTWRIGHT_LOG asks for, e.g. `debug`
+//! Diagnostics on stderr, for finding the cause of a problem: warnings, or what TESTWRIGHT_LOG asks for, e.g. `debug`
 //! or `testwright_sandboxes=debug,warn`.
 
 use std::io;

@@ -34,7 +34,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, Parser)]
 #[command(name = "testwright", version, max_term_width = 110)]
 struct Cli {
-    /// Settings of your own, over ~/.config/testwright/testwright.toml. A testwright.toml that lies in a folder is
+    /// Settings of your own, over ~/.config/testwright/testwright.toml. A testwright.toml found in a folder is
     /// not read as such: it may say how the code there is built, and lower limits [env: TESTWRIGHT_CONFIG]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -76,7 +76,7 @@ pub async fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are no errors.
+            // Help and version are not errors.
             output::usage(&error);
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }

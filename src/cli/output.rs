@@ -2,7 +2,7 @@
 //! keys and values of settings, issues, replies of a model, errors of engines and servers), so all of it goes through
 //! [`visible`] here, on stdout and stderr, on a terminal and elsewhere: what is in a file today is on a terminal
 //! tomorrow. Styles are added behind it ([`Text`]), and come from us alone. Secrets of the settings are taken out
-//! here as well ([`hide`]), whoever quoted them. Nothing else in this crate prints.
+//! here as well ([`hide`]), no matter who quoted them. Nothing else in this crate prints.
 
 mod visible;
 
@@ -26,7 +26,7 @@ pub fn hide(secrets: Redactor) {
     let _ = SECRETS.set(secrets);
 }
 
-fn shown(text: &str) -> String {
+fn sanitized(text: &str) -> String {
     match SECRETS.get() {
         Some(secrets) => visible(&secrets.text(text)).into_owned(),
         None => visible(text).into_owned(),
@@ -47,7 +47,7 @@ impl Text {
     fn rendered(&self) -> String {
         let mut all = String::new();
         for (style, text) in &self.0 {
-            all.push_str(&format!("{style}{}{style:#}", shown(text)));
+            all.push_str(&format!("{style}{}{style:#}", sanitized(text)));
         }
         all
     }
@@ -90,7 +90,7 @@ pub fn usage(error: &clap::Error) {
     }
 }
 
-/// A panic is told like everything else: its message may quote anything.
+/// A panic is reported like everything else: its message may quote anything.
 pub fn tell_panics() {
     std::panic::set_hook(Box::new(|panic| {
         err(format!("internal error: {panic}"));
@@ -121,7 +121,7 @@ impl Live {
     /// A line that stays.
     pub fn line(&self, text: &str) {
         match &self.0 {
-            Some(bar) => bar.println(shown(text)),
+            Some(bar) => bar.println(sanitized(text)),
             None => err(text),
         }
     }
@@ -129,7 +129,7 @@ impl Live {
     /// What the line says now.
     pub fn status(&self, text: &str) {
         if let Some(bar) = &self.0 {
-            bar.set_message(single_line(&shown(text)).into_owned());
+            bar.set_message(single_line(&sanitized(text)).into_owned());
         }
     }
 

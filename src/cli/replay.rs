@@ -27,7 +27,7 @@ pub struct Args {
 
 /// What a replay found.
 #[derive(Debug, Serialize)]
-struct Replayed {
+struct ReplayReport {
     /// Steps that were played.
     steps: u32,
     tool_calls: u32,
@@ -115,7 +115,7 @@ pub async fn run(args: &Args) -> Result<u8> {
         error.hint = hint;
         return Err(error);
     }
-    let replayed = Replayed {
+    let replayed = ReplayReport {
         steps: budget.spent.steps,
         tool_calls: budget.spent.tool_calls.values().sum(),
         same_outcome: recorded.is_none_or(|recorded| recorded.exit_code() == outcome.exit_code()),
@@ -130,7 +130,7 @@ pub async fn run(args: &Args) -> Result<u8> {
     Ok(u8::from(!same))
 }
 
-fn describe(replayed: &Replayed) -> String {
+fn describe(replayed: &ReplayReport) -> String {
     let mut text = format!(
         "{} steps and {} tool calls played again: ",
         replayed.steps, replayed.tool_calls

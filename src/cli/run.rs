@@ -11,7 +11,7 @@ use crate::agent::Outcome;
 use crate::approaches::model_selection;
 use crate::error::{Error, Result};
 use crate::issues::{self, Issue};
-use crate::job::{Job, Recorded};
+use crate::job::{Job, RecordedRun};
 use crate::trajectory::RunFolder;
 
 #[derive(Debug, clap::Args)]
@@ -69,8 +69,8 @@ pub struct Args {
 pub async fn run(args: &Args) -> Result<u8> {
     let terminal = Arc::new(Terminal::new(args.json));
     let job = match &args.resume {
-        Some(folder) => resumed(args, folder)?,
-        None => started(args).await?,
+        Some(folder) => resumed_job(args, folder)?,
+        None => new_job(args).await?,
     };
     let record = job.work(terminal.clone()).await;
     terminal.clear();
@@ -106,7 +106,7 @@ fn failure(outcome: &Outcome) -> Option<Error> {
 }
 
 /// A new run.
-async fn started(args: &Args) -> Result<Job> {
+async fn new_job(args: &Args) -> Result<Job> {
     let settings = args.place.settings(|flags| {
         flags.set("run.approach", args.approach.clone());
         flags.set("run.model", args.model.clone());
@@ -147,8 +147,8 @@ async fn started(args: &Args) -> Result<Job> {
 }
 
 /// A run that was cut short, from there on.
-fn resumed(args: &Args, path: &Path) -> Result<Job> {
-    let recorded = Recorded::open(path)?;
+fn resumed_job(args: &Args, path: &Path) -> Result<Job> {
+    let recorded = RecordedRun::open(path)?;
     // Secrets are not recorded: they, and budgets raised by flags, come from today's settings.
     let settings = args.place.settings(|flags| {
         flags.set(

@@ -47,7 +47,7 @@ fn markdown(started: &Started, outcome: &Outcome) -> String {
         None => "the code as it was".to_owned(),
     };
     let by = match started.model.as_str() {
-        // Rules are no model.
+        // Rules are not a model.
         model if model.is_empty() || model == started.approach => started.approach.clone(),
         model => format!("{}, {model}", started.approach),
     };

@@ -46,7 +46,7 @@ impl Verdict {
         self.findings.is_empty()
     }
 
-    /// What the model is told.
+    /// The message to the model.
     pub fn text(&self) -> String {
         let mut lines = Vec::new();
         if self.accepted() {
@@ -147,8 +147,8 @@ pub async fn check_submission(
     let judged = judge(&fresh, &sorted, arguments, deadline).await;
     session.discard(fresh).await;
     let submission = match judged? {
-        Judged::Submission(submission) => submission,
-        Judged::Refused(text) => return Ok(SubmissionCheck::Refused(text)),
+        Judgement::Submission(submission) => submission,
+        Judgement::Refused(text) => return Ok(SubmissionCheck::Refused(text)),
     };
     let applies = if submission.patch.is_empty() {
         Ok(())
@@ -162,7 +162,7 @@ pub async fn check_submission(
     })
 }
 
-enum Judged {
+enum Judgement {
     Submission(Box<Submission>),
     Refused(String),
 }
@@ -173,8 +173,8 @@ async fn judge(
     sorted: &SortedChanges,
     arguments: &Value,
     deadline: Duration,
-) -> Result<Judged, SandboxError> {
-    let refused = |answer: CallAnswer| Judged::Refused(answer.text);
+) -> Result<Judgement, SandboxError> {
+    let refused = |answer: CallAnswer| Judgement::Refused(answer.text);
     let answer = fresh
         .call(Restore::NAME, json!({ "files": sorted.kept }), deadline)
         .await?;
@@ -184,7 +184,7 @@ async fn judge(
     let answer = match fresh.call(Submit::NAME, arguments.clone(), deadline).await {
         // The tests are all that ran in it.
         Err(error) if error.kind == ErrorKind::Dead => {
-            return Ok(Judged::Refused(format!(
+            return Ok(Judgement::Refused(format!(
                 "the sandbox ended while the tests of the submission ran: failed to {error}"
             )));
         }
@@ -208,7 +208,7 @@ async fn judge(
             submission.problems.push(problem.clone());
         }
     }
-    Ok(Judged::Submission(submission))
+    Ok(Judgement::Submission(submission))
 }
 
 fn read<T: DeserializeOwned>(answer: CallAnswer) -> Result<T, SandboxError> {

@@ -300,7 +300,7 @@ fn breaks_nothing(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
     }
 }
 
-/// Names of tests that are told.
+/// Names of tests that are listed.
 const TOLD: usize = 5;
 
 /// Tests that the patch leaves as they are, beside files of the patch that they may use.
@@ -329,13 +329,13 @@ fn breaks_no_sibling_tests(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
     if broken.is_empty() {
         return;
     }
-    let told = broken[..broken.len().min(TOLD)].join(", ");
+    let names = broken[..broken.len().min(TOLD)].join(", ");
     let more = match broken.len().saturating_sub(TOLD) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     wrong(format!(
-        "the change breaks existing tests, which pass without it: {told}{more}. They share {} with the new tests; put what \
+        "the change breaks existing tests, which pass without it: {names}{more}. They share {} with the new tests; put what \
          the new tests need into their own file.",
         shared.join(", ")
     ));

@@ -123,7 +123,7 @@ fn follow(issue: &mut Issue, address: &Address, page: &str, options: &Options) -
         return Err(
             Error::infrastructure(format!("read the issue at {}", issue.origin))
                 .cause(format!(
-                    "it has moved to `{page}`, which is no issue of {}",
+                    "it has moved to `{page}`, which is not an issue of {}",
                     address.web
                 ))
                 .hint("give the address where the issue is now"),
@@ -294,7 +294,7 @@ impl<'a> Api<'a> {
         let error =
             |cause: &str| Error::usage(format!("read the issue at {}", self.page)).cause(cause);
         let token = self.options.token.is_some();
-        let said = match refusal.message.as_str() {
+        let message = match refusal.message.as_str() {
             "" => format!("the server says {status}"),
             message => format!("the server says {status}: {message}"),
         };
@@ -304,14 +304,14 @@ impl<'a> Api<'a> {
         match status.as_u16() {
             429 => self.rate_limited(refusal),
             403 if limited => self.rate_limited(refusal),
-            401 => error(&said).hint("the token in GITHUB_TOKEN is not accepted: renew it, or unset it for public issues"),
+            401 => error(&message).hint("the token in GITHUB_TOKEN is not accepted: renew it, or unset it for public issues"),
             404 if token => error("it is not there, or the token may not see it")
                 .hint("look at the number, and at what the token in GITHUB_TOKEN may read"),
             404 => error("it is not there, or it is private").hint("look at the number; for a private repository set GITHUB_TOKEN"),
             410 => error("it was deleted, or the repository has no issues any more")
                 .hint("save the issue's text into a file and give that"),
-            400..=499 => error(&said),
-            _ => self.failed(said).hint("try again later, or save the issue's text into a file and give that"),
+            400..=499 => error(&message),
+            _ => self.failed(message).hint("try again later, or save the issue's text into a file and give that"),
         }
     }
 

@@ -103,7 +103,7 @@ fn megabytes(bytes: u64) -> String {
     format!("{:.1} MiB", bytes as f64 / (1 << 20) as f64)
 }
 
-/// `None` for what is no text. Line ends become `\n`.
+/// `None` for what is not text. Line ends become `\n`.
 fn decode(bytes: Vec<u8>, notes: &mut Vec<String>) -> Option<String> {
     let text = match bytes.as_slice() {
         [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes)?,

@@ -6,7 +6,7 @@
 
 use serde_json::json;
 
-use super::{Malformed, Message, Reply, ToolCall, ToolResult};
+use super::{MalformedCall, Message, Reply, ToolCall, ToolResult};
 
 /// The name of the one argument that holds what could not be read.
 pub const UNREADABLE: &str = "unreadable";
@@ -50,7 +50,7 @@ impl Reply {
     }
 }
 
-fn kept_call(id: &str, bad: &Malformed) -> ToolCall {
+fn kept_call(id: &str, bad: &MalformedCall) -> ToolCall {
     ToolCall {
         id: id.to_owned(),
         name: bad.name.clone().unwrap_or_else(|| "unknown".to_owned()),
@@ -83,8 +83,8 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
     use super::*;
 
-    fn bad(id: Option<&str>, problem: &str) -> Malformed {
-        Malformed {
+    fn bad(id: Option<&str>, problem: &str) -> MalformedCall {
+        MalformedCall {
             id: id.map(str::to_owned),
             name: Some("search".to_owned()),
             text: "{\"pattern\": ".to_owned(),

@@ -40,7 +40,7 @@ pub struct Reply {
     pub content: String,
     pub calls: Vec<ToolCall>,
     /// Tool calls that could not be read: what was wrong with each, fit to be sent back to the model.
-    pub malformed: Vec<Malformed>,
+    pub malformed: Vec<MalformedCall>,
     pub usage: Usage,
     pub finish: Finish,
     /// Calls that failed and were repeated before this reply came.
@@ -53,7 +53,7 @@ fn is_zero(n: &u32) -> bool {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Malformed {
+pub struct MalformedCall {
     /// The call's id, to be answered by a tool message; `None` where what the model wrote is part of
     /// [`Reply::content`] and is answered in words. [`Reply::turn`] does either.
     pub id: Option<String>,

@@ -2,7 +2,7 @@
 //!
 //! Strict JSON is read as such. What is nearly JSON (Python's quotes and constants, trailing
 //! commas, raw newlines in strings, keys without quotes, a missing last bracket) is read where there
-//! is one reading only; everything else is a [`Problem`] with its position, fit to be told to a model.
+//! is one reading only; everything else is a [`Problem`] with its position, fit to be shown to a model.
 //! Not done here: guessing where a string with unescaped quotes ends.
 
 use serde_json::{Map, Value};
@@ -88,7 +88,7 @@ fn problem(text: &str, at: usize, message: impl Into<String>) -> Problem {
 }
 
 /// A word of the text as a message quotes it: its beginning.
-pub(in crate::model) fn shown(word: &str) -> String {
+pub(in crate::model) fn excerpt(word: &str) -> String {
     const MOST: usize = 80;
     let mut short: String = word.chars().take(MOST).collect();
     if short.len() < word.len() {
@@ -171,7 +171,7 @@ impl Reader<'_> {
             match self.peek() {
                 Some(':') => self.at += 1,
                 None => {
-                    return self.cut(format!("the text ends after the key \"{}\"", shown(&key)));
+                    return self.cut(format!("the text ends after the key \"{}\"", excerpt(&key)));
                 }
                 Some(c) => {
                     return self.fail(format!("`:` was expected after the key, not `{c}`"));
@@ -182,7 +182,7 @@ impl Reader<'_> {
             if map.contains_key(&key) {
                 return self.fail_at(
                     key_at,
-                    format!("the key \"{}\" is given twice", shown(&key)),
+                    format!("the key \"{}\" is given twice", excerpt(&key)),
                 );
             }
             map.insert(key, value);
@@ -269,7 +269,7 @@ impl Reader<'_> {
             "null" | "None" => Ok(Value::Null),
             _ => self.fail_at(
                 start,
-                format!("`{}` is no JSON value; a text needs quotes", shown(&word)),
+                format!("`{}` is no JSON value; a text needs quotes", excerpt(&word)),
             ),
         }
     }
@@ -285,7 +285,7 @@ impl Reader<'_> {
                 self.at += end;
                 Ok(Value::Number(number))
             }
-            Err(_) => self.fail(format!("`{}` is no number", shown(word))),
+            Err(_) => self.fail(format!("`{}` is no number", excerpt(word))),
         }
     }
 

@@ -62,19 +62,19 @@ fn undated(name: &str) -> &str {
 }
 
 /// Puts the dollars into each reply's usage.
-pub struct Priced {
+pub struct PricedModel {
     inner: Box<dyn Model>,
     prices: Prices,
 }
 
-impl Priced {
+impl PricedModel {
     pub fn new(inner: Box<dyn Model>, prices: Prices) -> Self {
-        Priced { inner, prices }
+        PricedModel { inner, prices }
     }
 }
 
 #[async_trait]
-impl Model for Priced {
+impl Model for PricedModel {
     fn name(&self) -> &str {
         self.inner.name()
     }

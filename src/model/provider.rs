@@ -10,7 +10,7 @@ use secrecy::SecretString;
 use super::Model;
 use super::cassette::{Recorder, Replayer};
 use super::openai::{Azure, OPENAI_BASE_URL, OpenAi, OpenAiSettings};
-use super::price::{Priced, Prices};
+use super::price::{PricedModel, Prices};
 use super::retry::{Retry, RetrySettings, Wait};
 use crate::error::{Error, Result};
 use crate::settings::{AZURE_KEY, Settings};
@@ -32,7 +32,7 @@ pub type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// Told of each wait.
 pub type OnWait = Box<dyn Fn(&Wait) + Send + Sync>;
 
-/// How calls of a model are tried again, told of and recorded.
+/// How calls of a model are retried, reported and recorded.
 #[derive(Default)]
 pub struct ModelOptions {
     pub retry: RetrySettings,
@@ -162,7 +162,7 @@ impl Provider {
                 if let Some(tell) = options.on_wait {
                     retry = retry.on_wait(tell);
                 }
-                Box::new(Priced::new(Box::new(retry), prices))
+                Box::new(PricedModel::new(Box::new(retry), prices))
             }
         };
         match options.record {

@@ -148,14 +148,14 @@ impl Model for Retry {
                     after,
                 });
             }
-            let told = Wait {
+            let notice = Wait {
                 attempt,
                 seconds: wait.as_secs_f64(),
                 message,
             };
-            tracing::info!(attempt, seconds = told.seconds, message = %told.message, "waiting before asking the model again");
+            tracing::info!(attempt, seconds = notice.seconds, message = %notice.message, "waiting before asking the model again");
             if let Some(tell) = &self.on_wait {
-                tell(&told);
+                tell(&notice);
             }
             (self.sleep)(wait).await;
             waited += wait;

@@ -2,7 +2,7 @@
 //!
 //! Models without tool calls of their own, and servers that do not translate them, write JSON in a
 //! fence, in `<tool_call>` tags, bare, or `<function=name>` blocks. What can be read in one way
-//! becomes a call; what is meant as a call and cannot be read becomes [`Malformed`] with the reason;
+//! becomes a call; what is meant as a call and cannot be read becomes [`MalformedCall`] with the reason;
 //! code and JSON that are merely shown stay text. What a model thinks (`<think>`) is never a call.
 
 mod blocks;
@@ -14,7 +14,7 @@ mod tests;
 use serde_json::{Map, Value};
 use testwright_tools::tool::ToolSpec;
 
-use super::{Malformed, near_json};
+use super::{MalformedCall, near_json};
 use blocks::Block;
 use shape::Shape;
 
@@ -32,7 +32,7 @@ pub struct TextCalls {
     /// Name and arguments, in the order written.
     pub calls: Vec<(String, Map<String, Value>)>,
     /// All without an id.
-    pub malformed: Vec<Malformed>,
+    pub malformed: Vec<MalformedCall>,
 }
 
 /// Reads the calls in a text. `whole` is false where the reply hit its token limit.
@@ -77,7 +77,7 @@ pub fn read(text: &str, tools: &[ToolSpec], whole: bool) -> TextCalls {
         for piece in pieces {
             match piece {
                 Shape::Call { name, arguments } => found.calls.push((name, arguments)),
-                Shape::Bad { name, problem } => found.malformed.push(Malformed {
+                Shape::Bad { name, problem } => found.malformed.push(MalformedCall {
                     id: None,
                     name,
                     text: cut(&text[start..at]),
@@ -330,7 +330,7 @@ impl Scan<'_> {
         if parameters.is_empty() && !inner.trim().is_empty() {
             let problem = format!(
                 "between <function={}> and </function> stand neither a JSON object nor <parameter=…> blocks",
-                near_json::shown(name)
+                near_json::excerpt(name)
             );
             return (
                 end,

@@ -3,7 +3,7 @@
 mod session;
 mod values;
 
-use super::extract::{Issue, Raised, messages_only, wanted_exceptions};
+use super::extract::{Issue, RaisedException, messages_only, wanted_exceptions};
 use super::probe::{Probe, Raising, Statement};
 use super::stated_output::Role;
 use super::steps::Step;
@@ -160,10 +160,10 @@ fn does_not_raise(
     {
         return None;
     }
-    let same = |shown: &Raised| shown.name() == name;
-    let close = |shown: &Raised| same(shown) && alike(&shown.message, &raised.message);
+    let same = |shown: &RaisedException| shown.name() == name;
+    let close = |shown: &RaisedException| same(shown) && alike(&shown.message, &raised.message);
     let shown = evidence.issue.raised();
-    let said = super::test_body::words(&evidence.prose)
+    let words = super::test_body::words(&evidence.prose)
         .iter()
         .any(|w| w == name);
     let fits_step = statement.last && step.raised.as_ref().is_some_and(same);
@@ -173,7 +173,7 @@ fn does_not_raise(
         88
     } else if fits_step || shown.iter().any(|s| same(s)) {
         80
-    } else if said {
+    } else if words {
         74
     } else if shown.is_empty()
         && speaks_of_failure(&evidence.prose)
@@ -240,7 +240,8 @@ fn says_otherwise(
     raised: &Raising,
 ) -> Option<Candidate> {
     let shown = evidence.issue.raised();
-    let complete = |s: &&Raised| s.name() == raised.exception && s.message == raised.message;
+    let complete =
+        |s: &&RaisedException| s.name() == raised.exception && s.message == raised.message;
     let fleeting = raised.message.contains(" at 0x") || raised.message.contains('\n');
     if !messages_only(&evidence.prose)
         || raised.own

@@ -145,7 +145,7 @@ fn split_remark(note: &str) -> (&str, &str) {
     }
 }
 
-/// Not a phrase: words alone are no value.
+/// Not a phrase: words alone are not a value.
 fn value_like(text: &str) -> bool {
     !text.contains(' ') || text.contains(['(', '[', '{', '\'', '"', '*', '+', '/'])
 }

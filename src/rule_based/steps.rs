@@ -6,7 +6,8 @@ use regex::Regex;
 
 use super::comment_annotations;
 use super::extract::{
-    Claim, Entry, Issue, Kind, Part, Raised, Stance, claims, pattern, stance_after, stance_before,
+    Claim, Entry, Issue, Kind, Part, RaisedException, Stance, claims, pattern, stance_after,
+    stance_before,
 };
 use super::stated_output::{Role, StatedOutput, right_in};
 
@@ -18,7 +19,7 @@ pub struct Step {
     pub prompt: bool,
     pub number: Option<u32>,
     pub outputs: Vec<StatedOutput>,
-    pub raised: Option<Raised>,
+    pub raised: Option<RaisedException>,
     /// It stands in a sentence, not in a block.
     pub in_prose: bool,
     /// The issue says that it works.
@@ -127,7 +128,7 @@ impl Reader {
         }
     }
 
-    fn raised(&mut self, raised: &Raised) {
+    fn raised(&mut self, raised: &RaisedException) {
         if !add_cell(&mut self.steps, raised)
             && let Some(step) = self.last_of_block()
             && step.raised.is_none()
@@ -186,8 +187,8 @@ fn join(steps: &mut [Step], from: usize) {
     let Some(block) = from.checked_sub(1).map(|last| steps[last].block) else {
         return;
     };
-    let told = |s: &Step| s.works || s.outputs.iter().any(|s| s.role != Role::Shown);
-    if steps.iter().any(|s| s.block == block && told(s)) {
+    let is_judged = |s: &Step| s.works || s.outputs.iter().any(|s| s.role != Role::Shown);
+    if steps.iter().any(|s| s.block == block && is_judged(s)) {
         return;
     }
     for step in &mut steps[from..] {
@@ -221,7 +222,7 @@ fn pointed_at(steps: &mut [Step], issue: &Issue) {
 }
 
 /// The cell that IPython shows in a traceback: new code, or lines that the issue's code left out.
-fn add_cell(steps: &mut Vec<Step>, raised: &Raised) -> bool {
+fn add_cell(steps: &mut Vec<Step>, raised: &RaisedException) -> bool {
     let last = last_line(&raised.cell);
     if last.is_empty() {
         return false;

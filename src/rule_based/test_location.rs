@@ -1,4 +1,4 @@
-//! Which test file a test belongs into.
+//! Which test file a test belongs in.
 
 use serde_json::json;
 

@@ -40,7 +40,7 @@ def is_empty(box):
 "#;
 
 /// What the rules make of an issue about the package, on real Python.
-fn made(issue: &str) -> (Probe, Vec<Candidate>) {
+fn candidates_for(issue: &str) -> (Probe, Vec<Candidate>) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("shop")).unwrap();
     std::fs::write(folder.path().join("shop/__init__.py"), PACKAGE).unwrap();
@@ -72,7 +72,7 @@ fn lines(candidate: &Candidate) -> Vec<&str> {
 
 #[test]
 fn an_exception_that_should_not_come_makes_the_first_test() {
-    let (_, all) = made(
+    let (_, all) = candidates_for(
         "open_box fails for big boxes\n```\n>>> from shop import open_box\n>>> size = 3\n>>> open_box(size)\nTraceback (most recent call last):\n  File \"x.py\", line 1, in f\nshop.Stuck: cannot turn 3\n```\n",
     );
     assert_eq!(
@@ -84,7 +84,7 @@ fn an_exception_that_should_not_come_makes_the_first_test() {
 
 #[test]
 fn an_exception_that_the_issue_asks_for_makes_no_such_test() {
-    let (_, all) = made(
+    let (_, all) = candidates_for(
         "low should raise a ValueError for None\n```\n>>> from shop import low\n>>> low(1)\n-1\n```\n",
     );
     assert!(
@@ -95,7 +95,7 @@ fn an_exception_that_the_issue_asks_for_makes_no_such_test() {
 
 #[test]
 fn missing_imports_are_found_in_the_package() {
-    let (probe, all) = made("t\n```\n>>> low(5)\n3\n```\nThis should be `4`.\n");
+    let (probe, all) = candidates_for("t\n```\n>>> low(5)\n3\n```\nThis should be `4`.\n");
     assert_eq!(
         probe.added,
         [("low".to_owned(), "from shop import low".to_owned())]
@@ -108,7 +108,8 @@ fn missing_imports_are_found_in_the_package() {
 
 #[test]
 fn a_wrong_output_without_a_right_one_must_not_come() {
-    let (_, all) = made("t\n```\n>>> from shop import *\n>>> low(5)\n3\n```\nThis is wrong.\n");
+    let (_, all) =
+        candidates_for("t\n```\n>>> from shop import *\n>>> low(5)\n3\n```\nThis is wrong.\n");
     assert_eq!(
         lines(&all[0]),
         ["from shop import low", "assert low(5) != 3"]
@@ -117,8 +118,9 @@ fn a_wrong_output_without_a_right_one_must_not_come() {
 
 #[test]
 fn singletons_are_compared_by_identity() {
-    let (_, all) =
-        made("t\n```\n>>> import shop\n>>> shop.is_empty([])  # should be True\n>>> 1\n```\n");
+    let (_, all) = candidates_for(
+        "t\n```\n>>> import shop\n>>> shop.is_empty([])  # should be True\n>>> 1\n```\n",
+    );
     assert_eq!(
         lines(&all[0]),
         ["import shop", "assert shop.is_empty([]) is True"]
@@ -127,8 +129,9 @@ fn singletons_are_compared_by_identity() {
 
 #[test]
 fn of_a_session_without_a_verdict_something_has_to_change() {
-    let (_, all) =
-        made("low is wrong\n```\n>>> from shop import low\n>>> low(5)\n3\n>>> low(6)\n4\n```\n");
+    let (_, all) = candidates_for(
+        "low is wrong\n```\n>>> from shop import low\n>>> low(5)\n3\n>>> low(6)\n4\n```\n",
+    );
     assert_eq!(
         lines(&all[0]),
         [
@@ -144,15 +147,17 @@ fn of_a_session_without_a_verdict_something_has_to_change() {
 
 #[test]
 fn what_does_not_happen_makes_no_test() {
-    let (_, all) = made("t\n```\n>>> from shop import low\n>>> low(5)\n17\n```\nThis is wrong.\n");
+    let (_, all) =
+        candidates_for("t\n```\n>>> from shop import low\n>>> low(5)\n17\n```\nThis is wrong.\n");
     assert!(all.is_empty(), "{all:?}");
-    let (_, all) = made("t\nThis works fine:\n```\n>>> from shop import low\n>>> low(5)\n3\n```\n");
+    let (_, all) =
+        candidates_for("t\nThis works fine:\n```\n>>> from shop import low\n>>> low(5)\n3\n```\n");
     assert!(all.is_empty(), "{all:?}");
 }
 
 #[test]
 fn a_printed_value_is_compared_as_text() {
-    let (_, all) = made(
+    let (_, all) = candidates_for(
         "t\n```python\nfrom shop import label\nprint label('a')\n```\nActual:\n```\n<a\n```\n",
     );
     assert_eq!(
@@ -163,7 +168,7 @@ fn a_printed_value_is_compared_as_text() {
 
 #[test]
 fn source_that_the_issue_proposes_is_no_output() {
-    let (_, all) = made(
+    let (_, all) = candidates_for(
         "low is odd\n```\n>>> from shop import low\n>>> low(5)\n3\n```\nThe line `return number - 2` should be changed to `return int(number)`.\n",
     );
     assert!(
@@ -179,18 +184,18 @@ fn source_that_the_issue_proposes_is_no_output() {
 #[test]
 fn a_title_may_be_all_of_the_complaint() {
     let session = "\n```\n>>> from shop import low\n>>> low(5)\n3\n```\n";
-    let (_, all) = made(&format!("low loses two{session}"));
+    let (_, all) = candidates_for(&format!("low loses two{session}"));
     assert_eq!(
         lines(&all[0]),
         ["from shop import low", "assert low(5) != 3"]
     );
-    let (_, all) = made(&format!("Add a floor to low{session}"));
+    let (_, all) = candidates_for(&format!("Add a floor to low{session}"));
     assert!(all.is_empty(), "{all:?}");
 }
 
 #[test]
 fn a_part_of_a_text_is_not_what_should_come() {
-    let (_, all) = made(
+    let (_, all) = candidates_for(
         "t\n```\n>>> from shop import label\n>>> label('a long name of a box')\n'<a long name of a box'\n```\nIt should end with the sign, so the last part should be `box>`.\n",
     );
     assert!(
@@ -201,13 +206,14 @@ fn a_part_of_a_text_is_not_what_should_come() {
 
 #[test]
 fn code_of_other_packages_is_not_tested() {
-    let (_, all) = made("t\n```\n>>> import json\n>>> json.dumps(3)\n'3'\n```\nThis is wrong.\n");
+    let (_, all) =
+        candidates_for("t\n```\n>>> import json\n>>> json.dumps(3)\n'3'\n```\nThis is wrong.\n");
     assert!(all.is_empty(), "{all:?}");
 }
 
 #[test]
 fn a_file_that_only_the_author_has_is_no_failure_of_the_code() {
-    let (probe, all) = made(
+    let (probe, all) = candidates_for(
         "open_box fails\n```\n>>> from shop import open_box\n>>> open_box(open('mine.txt'))\n```\nIt fails with a FileNotFoundError.\n",
     );
     assert!(probe.statements[1].raised.as_ref().unwrap().outside);
@@ -216,7 +222,7 @@ fn a_file_that_only_the_author_has_is_no_failure_of_the_code() {
 
 #[test]
 fn a_test_of_something_else_does_not_need_the_network() {
-    let (_, all) = made(
+    let (_, all) = candidates_for(
         "open_box fails\n```\n>>> from shop import open_box\n>>> open_box(3 + len('http://shop.example'))\nTraceback (most recent call last):\nshop.Stuck: cannot turn 22\n```\n",
     );
     assert_eq!(
@@ -230,7 +236,7 @@ fn a_test_of_something_else_does_not_need_the_network() {
 
 #[test]
 fn misleading_words_of_an_exception_must_change() {
-    let (_, all) = made(
+    let (_, all) = candidates_for(
         "t\n```\n>>> from shop import open_box\n>>> open_box(3)\nTraceback (most recent call last):\nshop.Stuck: cannot turn 3\n```\nThe message is misleading.\n",
     );
     assert_eq!(
@@ -241,7 +247,7 @@ fn misleading_words_of_an_exception_must_change() {
             "assert str(raised.value) != 'cannot turn 3'"
         ]
     );
-    let (_, all) = made(
+    let (_, all) = candidates_for(
         "t\n```\n>>> from shop import open_box\n>>> open_box(3)\nTraceback (most recent call last):\nshop.Stuck: cannot turn 3\n```\nAlso, the message is misleading.\n",
     );
     assert_eq!(all[0].claim, "does not raise Stuck");
@@ -249,7 +255,7 @@ fn misleading_words_of_an_exception_must_change() {
 
 #[test]
 fn what_a_plain_but_sets_apart_is_compared_as_a_whole() {
-    let (_, all) = made(
+    let (_, all) = candidates_for(
         "low is not always odd\n```\n>>> from shop import low\n>>> low(5)\n3\n```\nbut\n```\n>>> low(6)\n4\n```\n",
     );
     assert_eq!(all.len(), 1, "{all:?}");
@@ -258,7 +264,7 @@ fn what_a_plain_but_sets_apart_is_compared_as_a_whole() {
 
 #[test]
 fn where_an_exception_is_asked_for_no_value_is_tested() {
-    let (_, all) = made(
+    let (_, all) = candidates_for(
         "low should fail for texts\n```\n>>> from shop import low\n>>> low(5)\n3\n>>> low(6)\n4\n```\nThis is wrong.\n",
     );
     assert_eq!(all.len(), 1, "{all:?}");
@@ -267,7 +273,7 @@ fn where_an_exception_is_asked_for_no_value_is_tested() {
 
 #[test]
 fn a_numbered_output_may_be_pointed_at() {
-    let (_, all) = made(
+    let (_, all) = candidates_for(
         "t\n```\nIn [1]: from shop import low\n\nIn [2]: low(5)\nOut[2]: 3\n\nIn [3]: low(6)\nOut[3]: 4\n```\nThe first ones are what `Out[2]` is wrong about.\n",
     );
     assert_eq!(
@@ -278,7 +284,7 @@ fn a_numbered_output_may_be_pointed_at() {
 
 #[test]
 fn what_cannot_be_compared_must_at_least_change() {
-    let (_, all) = made(
+    let (_, all) = candidates_for(
         "t\n```\n>>> from shop import low\n>>> low(5)\n```\nExpected:\n```\nthree, in words\n```\n",
     );
     assert_eq!(
@@ -289,7 +295,7 @@ fn what_cannot_be_compared_must_at_least_change() {
 
 #[test]
 fn the_name_of_a_class_is_not_compared_with_a_value() {
-    let (_, all) = made(
+    let (_, all) = candidates_for(
         "t\n```\n>>> from shop import low\n>>> low(5)\n3\n```\nIt should return `Grid` here.\n",
     );
     assert_eq!(
@@ -300,8 +306,9 @@ fn the_name_of_a_class_is_not_compared_with_a_value() {
 
 #[test]
 fn comments_in_code_say_what_comes() {
-    let (_, all) =
-        made("t\n```python\nfrom shop import low\nlow(5)  # gives 3, should be 4\nlow(6)\n```\n");
+    let (_, all) = candidates_for(
+        "t\n```python\nfrom shop import low\nlow(5)  # gives 3, should be 4\nlow(6)\n```\n",
+    );
     assert_eq!(
         lines(&all[0]),
         ["from shop import low", "assert low(5) == 4"]
@@ -310,7 +317,7 @@ fn comments_in_code_say_what_comes() {
 
 /// One recorded call of a real run and its answer.
 #[derive(serde::Deserialize)]
-struct Recorded {
+struct RecordedCall {
     tool: String,
     /// Without the code that `run_python` was given.
     arguments: Value,
@@ -318,8 +325,9 @@ struct Recorded {
 }
 
 /// The rules, answered from a recording of a run on the example package.
-fn replayed(change: impl Fn(&Recorded) -> Option<String>) -> (Vec<ToolCall>, Turn) {
-    let recorded: Vec<Recorded> = serde_json::from_str(include_str!("tests/slugs.json")).unwrap();
+fn replayed(change: impl Fn(&RecordedCall) -> Option<String>) -> (Vec<ToolCall>, Turn) {
+    let recorded: Vec<RecordedCall> =
+        serde_json::from_str(include_str!("tests/slugs.json")).unwrap();
     let issue = include_str!("../../examples/issue.md");
     let mut messages = vec![Message::User {
         content: format!("Do it.\n<issue>\n{issue}\n</issue>\n"),

@@ -18,7 +18,7 @@ use testwright_tools::tools::Handshake;
 use tokio::io::AsyncReadExt;
 
 use super::CallAnswer;
-use super::line_limit::{Exceeded, LINE, LineLimit};
+use super::line_limit::{ExceededFlag, LINE, LineLimit};
 use super::program::toolbox;
 
 /// How long a toolbox may take to say hello: it reads the workspace first, on a machine that may be busy.
@@ -35,7 +35,7 @@ pub(super) struct Connection {
     pub layers: Layers,
     client: RunningService<RoleClient, ()>,
     stderr: std::sync::Arc<std::sync::Mutex<Vec<u8>>>,
-    exceeded: Exceeded,
+    exceeded: ExceededFlag,
 }
 
 impl Connection {
@@ -73,7 +73,7 @@ impl Connection {
                 }
             }
         });
-        let exceeded = Exceeded::default();
+        let exceeded = ExceededFlag::default();
         let lines = LineLimit::new(stdout, exceeded.clone());
         let client = match tokio::time::timeout(HELLO, ().serve((lines, stdin))).await {
             Ok(Ok(client)) => client,
@@ -96,7 +96,7 @@ impl Connection {
         let answer = self
             .call(Handshake::NAME, Value::Object(Default::default()), HELLO)
             .await?;
-        let said = |key: &str| {
+        let field = |key: &str| {
             answer
                 .data
                 .get(key)
@@ -104,7 +104,7 @@ impl Connection {
                 .unwrap_or_default()
                 .to_owned()
         };
-        let (version, digest) = (said("version"), said("digest"));
+        let (version, digest) = (field("version"), field("digest"));
         if version != env!("CARGO_PKG_VERSION") || digest != DIGEST {
             return Err(self.dead(&format!(
                 "the toolbox in the sandbox is another one: version {version}, digest {digest}; expected {}, {DIGEST}",
@@ -181,7 +181,7 @@ impl Connection {
 }
 
 /// What was `seen` of it, with the reason.
-fn ended(exceeded: &Exceeded, seen: &str, error: &dyn std::fmt::Display) -> String {
+fn ended(exceeded: &ExceededFlag, seen: &str, error: &dyn std::fmt::Display) -> String {
     if exceeded.is_set() {
         format!("{seen}: it sent a line of more than {} MiB", LINE >> 20)
     } else {

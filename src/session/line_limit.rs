@@ -1,4 +1,4 @@
-//! The toolbox's output with a bound on its lines, each of which is a message: whoever took the toolbox over could send
+//! The toolbox's output with a bound on its lines, each of which is a message: code that took the toolbox over could send
 //! one without an end.
 
 use std::io;
@@ -19,21 +19,21 @@ pub(super) struct LineLimit<R> {
     inner: R,
     /// Bytes since the last line end.
     line: usize,
-    exceeded: Exceeded,
+    exceeded: ExceededFlag,
 }
 
-/// Tells afterwards whether it ended so: the protocol's own error says only that the stream is closed.
+/// Says afterwards whether it ended so: the protocol's own error says only that the stream is closed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Exceeded(Arc<AtomicBool>);
+pub(super) struct ExceededFlag(Arc<AtomicBool>);
 
-impl Exceeded {
+impl ExceededFlag {
     pub(super) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 impl<R> LineLimit<R> {
-    pub(super) fn new(inner: R, exceeded: Exceeded) -> Self {
+    pub(super) fn new(inner: R, exceeded: ExceededFlag) -> Self {
         LineLimit {
             inner,
             line: 0,

@@ -295,7 +295,7 @@ fn position(text: &str, span: Option<Range<usize>>) -> (usize, usize) {
     (line, column)
 }
 
-/// The path of the key that a span lies in.
+/// The path of the key that a span is in.
 fn key_at(table: &DeTable<'_>, span: &Range<usize>) -> Vec<String> {
     for (key, value) in table {
         let (k, v) = (key.span(), value.span());

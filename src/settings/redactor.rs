@@ -8,6 +8,8 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use serde_json::Value;
 
+use crate::hex::hex;
+
 /// What stands in a secret's place.
 pub const MASK: &str = "***";
 
@@ -95,7 +97,7 @@ fn forms(secret: &str) -> Vec<String> {
         };
         secret.bytes().map(encode).collect()
     };
-    let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let hex = hex(secret.as_bytes());
     let mut forms = vec![
         secret.to_owned(),
         escaped.replace('/', "\\/"),

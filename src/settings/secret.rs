@@ -92,7 +92,7 @@ impl RedactedUrl {
         login.into_iter().chain(password).chain(values).collect()
     }
 
-    fn shown(&self) -> Cow<'_, str> {
+    fn redacted(&self) -> Cow<'_, str> {
         let start = self.0.find("://").map_or(0, |i| i + 3);
         let rest = &self.0[start..];
         let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -117,7 +117,7 @@ impl RedactedUrl {
 
 impl fmt::Display for RedactedUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown())
+        f.write_str(&self.redacted())
     }
 }
 

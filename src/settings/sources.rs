@@ -19,7 +19,7 @@ pub struct Sources {
     pub user_file: Option<PathBuf>,
     /// A file that the user named (`--config`); else the variable `TESTWRIGHT_CONFIG` names one.
     pub config: Option<PathBuf>,
-    /// The current folder. Its `testwright.toml` is not the user's own: anybody's code may lie there.
+    /// The current folder. Its `testwright.toml` is not the user's own: anybody's code may be there.
     pub folder: Option<PathBuf>,
     /// The repository under test, where it is a folder. Its `testwright.toml` is the repository's.
     pub repository: Option<PathBuf>,

@@ -62,10 +62,10 @@ impl Place {
     fn refused(&self) -> String {
         let error = Settings::load(&self.sources).unwrap_err();
         assert_eq!(error.exit_code(), 2);
-        self.shown(&error.render())
+        self.without_folder(&error.render())
     }
 
-    fn shown(&self, text: &str) -> String {
+    fn without_folder(&self, text: &str) -> String {
         text.replace(self.folder.path().to_str().unwrap(), "DIR")
     }
 }
@@ -98,7 +98,7 @@ fn nearer_layers_win_and_each_value_knows_its_origin() {
         let settings = place.load();
         (
             settings.run.max_steps,
-            place.shown(&settings.origin("run.max-steps").to_string()),
+            place.without_folder(&settings.origin("run.max-steps").to_string()),
         )
     };
     assert_eq!(steps(&place), (60, "default".to_owned()));

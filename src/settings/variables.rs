@@ -7,7 +7,7 @@ use super::layer::{Layer, nearest};
 use super::{Origin, sources};
 use crate::error::Result;
 
-/// Variables with our prefix that are no settings: they steer builds and tests of testwright itself, name the program
+/// Variables with our prefix that are not settings: they steer builds and tests of testwright itself, name the program
 /// `uv` or a settings file, or set the log.
 pub const OTHERS: [(&str, &str); 4] = [
     (sources::CONFIG, "A settings file, as with `--config`."),

@@ -109,13 +109,13 @@ impl<'a> Setup<'a> {
         let backend = self.backend.as_ref();
         let build = build_settings(self.settings);
         let progress = self.progress.clone();
-        let told = move |event: Event| {
+        let report = move |event: Event| {
             if let Event::Started { step } = event {
                 progress.phase("environment", &step);
             }
         };
         let sampled =
-            environment::sample_tests(backend, environment, source, &build, settings, &told)
+            environment::sample_tests(backend, environment, source, &build, settings, &report)
                 .await?;
         if sampled.is_none() {
             let kind = &environment.recipe.runner.kind;
@@ -193,7 +193,7 @@ impl<'a> Setup<'a> {
             self.progress.note("[environment] of the testwright.toml in the current folder is left out: it is for the code in that folder, not for this repository");
         }
         let overrides = Overrides {
-            keys: keys.map(|recipe| (given(recipe), "testwright.toml".to_owned())),
+            keys: keys.map(|recipe| (explicit_keys(recipe), "testwright.toml".to_owned())),
             python: run.python.clone(),
             image: run.image.clone(),
             no_built_in: self.no_built_in,
@@ -205,7 +205,7 @@ impl<'a> Setup<'a> {
         let (recipe, origin) = recipe::find(source, &overrides)?;
         self.progress.phase("recipe", &describe(&recipe, &origin));
         let progress = self.progress.clone();
-        let told = move |event: Event| match event {
+        let report = move |event: Event| match event {
             Event::Waiting => progress.phase("environment", "another process builds it: waiting"),
             Event::Started { step } => progress.phase("environment", &step),
             Event::Finished { .. } => {}
@@ -219,7 +219,7 @@ impl<'a> Setup<'a> {
                 rebuild: self.rebuild,
                 ..build_settings(self.settings)
             },
-            &told,
+            &report,
         )
         .await?;
         for note in &built.notes {
@@ -283,7 +283,7 @@ fn open_options(settings: &Settings) -> OpenOptions {
 }
 
 /// The keys of a recipe that say something.
-fn given(recipe: &Recipe) -> toml::Table {
+fn explicit_keys(recipe: &Recipe) -> toml::Table {
     let table = |recipe: &Recipe| toml::Table::try_from(recipe).unwrap_or_default();
     let defaults = table(&Recipe::default());
     table(recipe)

@@ -30,7 +30,7 @@ pub enum TrajectoryError {
     },
     #[error("use {path}: it holds the record of a run already")]
     Occupied { path: PathBuf },
-    #[error("use {path}: it is a link, and the folder that it lies in may be somebody else's")]
+    #[error("use {path}: it is a link, and the folder that it is in may be somebody else's")]
     Link { path: PathBuf },
     #[error("use {path}: another process writes to it")]
     Busy { path: PathBuf },

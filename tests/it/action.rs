@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-use crate::program::{Place, ended, example};
+use crate::program::{Place, assert_exit_code, example};
 use crate::server::{Response, Server};
 
 const ISSUE: &str = "/repos/acme/slugs/issues/7";
@@ -64,7 +64,7 @@ fn answer(place: &Place, server: &Server, issue: &str, arguments: &str) -> Outpu
 
 /// The comments that were sent, with their tokens.
 fn comments(server: &Server) -> Vec<(String, String)> {
-    let seen = server.seen(|request| {
+    let seen = server.requests(|request| {
         let token = request
             .header("authorization")
             .unwrap_or_default()
@@ -85,7 +85,7 @@ fn an_issue_is_answered_with_the_test_and_its_evidence() {
     let place = Place::new();
     let body = std::fs::read_to_string(example("issue.md")).unwrap();
     let server = server(body, 201);
-    ended(&answer(&place, &server, "7", ""), 0);
+    assert_exit_code(&answer(&place, &server, "7", ""), 0);
     let comments = comments(&server);
     let [(token, comment)] = comments.as_slice() else {
         panic!("{} comments", comments.len())
@@ -112,7 +112,7 @@ fn an_issue_is_answered_with_the_test_and_its_evidence() {
 fn an_issue_without_a_test_is_answered_too() {
     let place = Place::new();
     let server = server("It is slow, @bob.".to_owned(), 201);
-    ended(&answer(&place, &server, "7", "--max-minutes 5"), 0);
+    assert_exit_code(&answer(&place, &server, "7", "--max-minutes 5"), 0);
     let comments = comments(&server);
     assert_eq!(comments.len(), 1);
     assert!(
@@ -137,7 +137,7 @@ fn what_goes_wrong_is_no_answer() {
         ("7", "", 1),
     ] {
         let output = answer(&place, &server, issue, arguments);
-        ended(&output, code);
+        assert_exit_code(&output, code);
         let refused = String::from_utf8_lossy(&output.stderr).contains("the comment was refused");
         assert_eq!(refused, code == 1);
     }

@@ -1,4 +1,4 @@
-//! TESTWRIGHT_LOG: what goes on behind a run, for whoever looks for a cause.
+//! TESTWRIGHT_LOG: what goes on behind a run, for finding the cause of a problem.
 
 use serde_json::json;
 

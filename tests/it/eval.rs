@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::program::{Place, ended};
+use crate::program::{Place, assert_exit_code};
 use repository::{GOOD, Repository, TESTS, lines};
 
 const ISSUE: &str = "add(1, -2) gives 0, and I expected -1.";
@@ -108,7 +108,7 @@ fn nasty_predictions_get_the_verdicts_that_they_deserve() {
     predictions.push(("blank", "plain", Some(" \n")));
     predictions.push(("unknown", "no-such-instance", Some("x")));
     bench.predictions(&predictions);
-    ended(
+    assert_exit_code(
         &bench.grade(&["--workers", "2"], "out").output().unwrap(),
         0,
     );
@@ -116,7 +116,7 @@ fn nasty_predictions_get_the_verdicts_that_they_deserve() {
     // All that it takes is time.
     bench.predictions(&[("hangs", "plain", Some(&slow[0].patch))]);
     let short = ["--test-seconds", "10", "--instances", "pl*"];
-    ended(&bench.grade(&short, "slow").output().unwrap(), 0);
+    assert_exit_code(&bench.grade(&short, "slow").output().unwrap(), 0);
     results.append(&mut bench.results("slow"));
     let mut wrong = Vec::new();
     for case in cases.iter().chain(&slow) {
@@ -127,20 +127,20 @@ fn nasty_predictions_get_the_verdicts_that_they_deserve() {
             result["tdd"]["fail_to_pass"].as_bool().unwrap(),
         ];
         let reason = result["strict"]["reason"].as_str().unwrap();
-        let told = format!("{} {}", result["notes"], result["differs"]);
+        let notes = format!("{} {}", result["notes"], result["differs"]);
         let agree = verdicts.iter().all(|v| *v == verdicts[0]);
         let good = verdicts == [case.strict, case.swt, case.tdd]
             && reason.contains(case.reason)
-            && told.contains(case.told)
+            && notes.contains(case.note)
             && result["infrastructure"].is_null()
             && result["differs"].as_array().unwrap().is_empty() == agree;
         if !good {
             wrong.push(format!(
-                "{}: wanted {:?}, {:?}, {:?}; got {verdicts:?}, {reason}, {told}, {}",
+                "{}: wanted {:?}, {:?}, {:?}; got {verdicts:?}, {reason}, {notes}, {}",
                 case.name,
                 [case.strict, case.swt, case.tdd],
                 case.reason,
-                case.told,
+                case.note,
                 result["infrastructure"]
             ));
         }
@@ -191,7 +191,7 @@ fn golden_tests_verify_a_set_up_and_a_planted_copy_of_the_new_code_is_found() {
     packaging["patch"] = json!(format!("{}{more}", plain["patch"].as_str().unwrap()));
     bench.dataset(&[plain, packaging]);
     let output = bench.command(&["verify"], "out").output().unwrap();
-    ended(&output, 0);
+    assert_exit_code(&output, 0);
     let shown = String::from_utf8_lossy(&output.stdout);
     for line in [
         "golden tests fail-to-pass: 2 of 2",
@@ -206,7 +206,7 @@ fn golden_tests_verify_a_set_up_and_a_planted_copy_of_the_new_code_is_found() {
         assert!(place.ends_with("later/pkg/calc.py"), "{found}");
     }
 
-    // What a prediction shares with the fix is put over the fix, on either kind of new code; prose is no matter.
+    // What a prediction shares with the fix is put over the fix, on either kind of new code; prose does not matter.
     let of = |edit: &dyn Fn(&Repository)| {
         bench.repository.patch(|r| {
             r.write("tests/test_calc.py", format!("{TESTS}{GOOD}").as_bytes());
@@ -223,7 +223,7 @@ fn golden_tests_verify_a_set_up_and_a_planted_copy_of_the_new_code_is_found() {
         ("remark", "packaging", Some(&remark)),
         ("prose", "packaging", Some(&prose)),
     ]);
-    ended(&bench.grade(&[], "shared").output().unwrap(), 0);
+    assert_exit_code(&bench.grade(&[], "shared").output().unwrap(), 0);
     let results = bench.results("shared");
     for (name, instance, strict) in [
         ("remark", "plain", false),
@@ -274,8 +274,8 @@ fn a_killed_harness_goes_on_and_comes_to_the_same_results() {
     bytes.extend(b"{\"instance_id\": \"plain\", \"predi");
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, bytes).unwrap();
-    ended(&bench.grade(&[], "out").output().unwrap(), 0);
-    ended(&bench.grade(&[], "whole").output().unwrap(), 0);
+    assert_exit_code(&bench.grade(&[], "out").output().unwrap(), 0);
+    assert_exit_code(&bench.grade(&[], "whole").output().unwrap(), 0);
     let (resumed, whole) = (bench.results("out"), bench.results("whole"));
     assert_eq!(whole.len(), 6);
     for (name, result) in whole {
@@ -285,9 +285,9 @@ fn a_killed_harness_goes_on_and_comes_to_the_same_results() {
 
     // Nothing is left to do, and nothing is done.
     let before = std::fs::read(&path).unwrap();
-    ended(&bench.grade(&[], "out").output().unwrap(), 0);
+    assert_exit_code(&bench.grade(&[], "out").output().unwrap(), 0);
     assert!(std::fs::read(&path).unwrap() == before, "graded again");
-    ended(
+    assert_exit_code(
         &bench
             .place
             .testwright()
@@ -305,7 +305,7 @@ fn wrong_input_gets_one_line_with_a_hint() {
     bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
     let shown = |command: &mut Command| {
         let output = command.output().unwrap();
-        ended(&output, 2);
+        assert_exit_code(&output, 2);
         String::from_utf8(output.stderr).unwrap()
     };
     let none = shown(&mut bench.command(&[], "out"));

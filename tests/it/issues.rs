@@ -94,12 +94,12 @@ async fn an_issue_comes_with_what_it_says_about_itself() {
     // Comments only when asked for.
     assert!(issue.comments.is_empty());
     assert_eq!(
-        server.seen(|r| r.path.clone()).last().unwrap(),
+        server.requests(|r| r.path.clone()).last().unwrap(),
         "/repos/acme/slugs/issues/7"
     );
     assert!(
         server
-            .seen(|r| r.header("user-agent").is_some())
+            .requests(|r| r.header("user-agent").is_some())
             .iter()
             .all(|&there| there)
     );
@@ -116,11 +116,11 @@ async fn an_enterprise_server_has_its_api_below_itself() {
     assert_eq!(issue.origin, url);
     assert_eq!(issue.repository, Some(format!("{}/acme/slugs", server.url)));
     // Without the setting nothing is sent to a server that merely looks like one.
-    let before = server.seen(|_| ()).len();
+    let before = server.requests(|_| ()).len();
     let error = load(&url, &Options::default()).await.unwrap_err();
     assert_eq!(error.kind, Kind::Usage);
     assert!(error.hint.unwrap().contains("TESTWRIGHT_GITHUB_BASE_URL"));
-    assert_eq!(server.seen(|_| ()).len(), before);
+    assert_eq!(server.requests(|_| ()).len(), before);
 }
 
 #[tokio::test]
@@ -318,7 +318,7 @@ async fn a_server_that_fails_for_a_moment_is_asked_again() {
     assert_eq!(error.exit_code(), 3);
     assert_eq!(
         server
-            .seen(|r| !r.path.starts_with("/api"))
+            .requests(|r| !r.path.starts_with("/api"))
             .iter()
             .filter(|&&it| it)
             .count(),
@@ -343,7 +343,7 @@ async fn a_server_that_fails_for_a_moment_is_asked_again() {
 async fn the_token_goes_to_the_server_and_nowhere_else() {
     let server = only(issue(json!({})));
     load(URL, &with_token(&server)).await.unwrap();
-    let sent = server.seen(|r| r.header("authorization").map(str::to_owned));
+    let sent = server.requests(|r| r.header("authorization").map(str::to_owned));
     assert!(
         sent.iter()
             .all(|a| a.as_deref() == Some("Bearer ghp_secret")),
@@ -413,7 +413,7 @@ async fn the_token_goes_to_the_server_and_nowhere_else() {
       cause: 127.0.0.1 sends on to 127.0.0.1
       hint: give the address where the issue is now, and set github.base-url to its server
     ");
-    assert!(other.seen(|_| ()).is_empty());
+    assert!(other.requests(|_| ()).is_empty());
     let server = api(|request| Response::status(302).with("location", &request.path));
     refused(&server, &with_token(&server)).await;
 }

@@ -5,11 +5,11 @@ use std::process::Command;
 use testwright::{approaches, backends};
 
 use crate::architecture::root;
-use crate::program::{Place, ended};
+use crate::program::{Place, assert_exit_code};
 
 fn printed(arguments: &[&str]) -> String {
     let output = Place::new().testwright().args(arguments).output().unwrap();
-    ended(&output, 0);
+    assert_exit_code(&output, 0);
     String::from_utf8(output.stdout).unwrap()
 }
 

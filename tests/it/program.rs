@@ -199,7 +199,7 @@ pub fn code(output: &Output) -> i32 {
 
 /// Fails with what was printed unless the program ended with this code.
 #[track_caller]
-pub fn ended(output: &Output, wanted: i32) {
+pub fn assert_exit_code(output: &Output, wanted: i32) {
     assert_eq!(
         code(output),
         wanted,

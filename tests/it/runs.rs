@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::program::{Boundary, Place, calls, ended, example, says};
+use crate::program::{Boundary, Place, assert_exit_code, calls, example, says};
 use crate::server::{Response, Server};
 
 const TEST: &str = "def test_cut_leaves_no_separator_at_the_end():\n    \
@@ -37,7 +37,7 @@ fn fix() -> serde_json::Value {
 fn the_example_ends_in_an_accepted_test_without_a_key() {
     let place = Place::new();
     let output = place.run_example(&[]).output().unwrap();
-    ended(&output, 0);
+    assert_exit_code(&output, 0);
     let shown = String::from_utf8_lossy(&output.stdout);
     assert!(shown.contains("A test was accepted."), "{shown}");
 
@@ -68,7 +68,7 @@ fn the_example_ends_in_an_accepted_test_without_a_key() {
         .env("GIT_CEILING_DIRECTORIES", place.folder.path())
         .output()
         .unwrap();
-    ended(&applied, 0);
+    assert_exit_code(&applied, 0);
 }
 
 /// Where code has another path in each sandbox too: the package must be found there.
@@ -112,7 +112,7 @@ fn a_model_is_told_what_is_wrong_until_its_test_is_accepted() {
         .run_example(&["--approach", "testwright", "--model", &model, "--json"])
         .output()
         .unwrap();
-    ended(&output, 0);
+    assert_exit_code(&output, 0);
     let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(record["evidence"]["tests"][0]["id"], ID);
     assert_eq!(record["evidence"]["review"]["verdict"], "yes");
@@ -137,17 +137,17 @@ fn a_model_is_told_what_is_wrong_until_its_test_is_accepted() {
         .filter(|event| event["event"] == "answer")
         .map(|event| event["result"]["content"].as_str().unwrap().to_owned())
         .collect();
-    let told = |text: &str| {
+    let assert_answered = |text: &str| {
         assert!(
             answers.iter().any(|a| a.contains(text)),
             "{text}: {answers:#?}"
         )
     };
-    told("there is no tool `no_such_tool`");
-    told("slugify");
-    told("no contributed test fails on this code");
-    told("no candidate fix was tried");
-    told("It tests something else.");
+    assert_answered("there is no tool `no_such_tool`");
+    assert_answered("slugify");
+    assert_answered("no contributed test fails on this code");
+    assert_answered("no candidate fix was tried");
+    assert_answered("It tests something else.");
 }
 
 #[test]
@@ -163,19 +163,19 @@ fn a_run_that_is_not_accepted_ends_with_its_reason() {
         "2",
     ];
     let output = place.run_example(&arguments).output().unwrap();
-    ended(&output, 1);
+    assert_exit_code(&output, 1);
     assert_eq!(place.json("run.json")["outcome"], "out_of_budget");
     assert!(!place.path("out/test.patch").exists());
     // The folder holds a run already: nothing is written over it.
     let again = place.run_example(&arguments).output().unwrap();
-    ended(&again, 2);
+    assert_exit_code(&again, 2);
     let ended_run = place
         .testwright()
         .args(["run", "--resume"])
         .arg(place.path("out"))
         .output()
         .unwrap();
-    ended(&ended_run, 2);
+    assert_exit_code(&ended_run, 2);
 }
 
 /// Starts a run whose third step sleeps, and waits until that step is under way.
@@ -235,7 +235,7 @@ fn a_killed_run_goes_on_where_it_was() {
         .arg(place.path("out"))
         .output()
         .unwrap();
-    ended(&output, 0);
+    assert_exit_code(&output, 0);
     let events = place.events();
     assert_eq!(events[before]["event"], "resumed");
     let slept = events
@@ -262,7 +262,7 @@ fn a_killed_run_goes_on_where_it_was() {
         .arg(place.path("out"))
         .output()
         .unwrap();
-    ended(&replayed, 0);
+    assert_exit_code(&replayed, 0);
 }
 
 #[test]
@@ -285,11 +285,11 @@ fn a_run_whose_model_failed_goes_on_later() {
         .env("TESTWRIGHT_MODEL_BASE_URL", &url)
         .output()
         .unwrap();
-    ended(&output, 3);
-    let told = String::from_utf8_lossy(&output.stderr);
+    assert_exit_code(&output, 3);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(
-        told.contains("failed to get an answer from the model\n  cause: "),
-        "{told}"
+        stderr.contains("failed to get an answer from the model\n  cause: "),
+        "{stderr}"
     );
     works.store(true, std::sync::atomic::Ordering::SeqCst);
     let output = place
@@ -299,7 +299,7 @@ fn a_run_whose_model_failed_goes_on_later() {
         .env("TESTWRIGHT_MODEL_BASE_URL", &url)
         .output()
         .unwrap();
-    ended(&output, 1);
+    assert_exit_code(&output, 1);
     assert_eq!(place.json("run.json")["outcome"], "nothing");
 }
 
@@ -316,7 +316,7 @@ fn ctrl_c_ends_the_run_and_its_sandbox_and_loses_nothing() {
             .success()
     );
     let output = child.wait_with_output().unwrap();
-    ended(&output, 130);
+    assert_exit_code(&output, 130);
     assert_eq!(place.json("run.json")["outcome"], "interrupted");
     let left = Command::new("ps").args(["-eo", "args"]).output().unwrap();
     let left = String::from_utf8_lossy(&left.stdout);
@@ -330,7 +330,7 @@ fn ctrl_c_ends_the_run_and_its_sandbox_and_loses_nothing() {
 fn a_replay_says_where_a_tool_answers_otherwise() {
     let place = Place::new();
     let output = place.run_example(&[]).output().unwrap();
-    ended(&output, 0);
+    assert_exit_code(&output, 0);
     let replay = |place: &Place| {
         place
             .testwright()
@@ -340,7 +340,7 @@ fn a_replay_says_where_a_tool_answers_otherwise() {
             .unwrap()
     };
     let same = replay(&place);
-    ended(&same, 0);
+    assert_exit_code(&same, 0);
     assert!(String::from_utf8_lossy(&same.stdout).contains("every answer is as recorded"));
 
     let trajectory = place.path("out/trajectory.jsonl");
@@ -349,7 +349,7 @@ fn a_replay_says_where_a_tool_answers_otherwise() {
         .replace("1 test: 1 failed", "1 test: 1 passed");
     std::fs::write(&trajectory, changed).unwrap();
     let other = replay(&place);
-    ended(&other, 1);
+    assert_exit_code(&other, 1);
     let shown = String::from_utf8_lossy(&other.stdout).into_owned();
     assert!(
         shown.contains("run_pytest") && shown.contains("1 passed"),

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::architecture::{metadata, root};
-use crate::program::{Place, calls, ended, example, says};
+use crate::program::{Place, assert_exit_code, calls, example, says};
 
 /// What is added: its file, where that goes, the file with the list, how the list begins there, and the line.
 struct Addition {
@@ -122,7 +122,7 @@ fn build() -> PathBuf {
     cargo
         .args(["build", "--workspace", "--bin", "testwright"])
         .args(["--locked", "--offline", "--message-format", "json"])
-        // What is in between lies with that of this build, what comes out does not.
+        // What is in between is with that of this build, what comes out is not.
         .env(
             "CARGO_BUILD_BUILD_DIR",
             metadata["target_directory"].as_str().unwrap(),
@@ -133,8 +133,8 @@ fn build() -> PathBuf {
     // What cargo says to a test would make build scripts of dependencies run again, now and in the next build.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
-        let told = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"];
-        if told.iter().any(|prefix| name.starts_with(prefix)) {
+        let prefixes = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"];
+        if prefixes.iter().any(|prefix| name.starts_with(prefix)) {
             cargo.env_remove(name.as_ref());
         }
     }
@@ -147,7 +147,7 @@ fn build() -> PathBuf {
         }
     }
     let output = cargo.output().unwrap();
-    ended(&output, 0);
+    assert_exit_code(&output, 0);
     let programs = String::from_utf8(output.stdout).unwrap();
     let program = programs.lines().find_map(|line| {
         let message: Value = serde_json::from_str(line).unwrap();
@@ -162,7 +162,7 @@ fn a_file_and_a_line_add_a_tool_an_approach_and_a_sandbox() {
     let place = Place::new();
     let printed = |arguments: &[&str], wanted: i32| {
         let output = place.command(&program).args(arguments).output().unwrap();
-        ended(&output, wanted);
+        assert_exit_code(&output, wanted);
         String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
     };
     let tools = printed(&["tools"], 0);

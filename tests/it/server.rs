@@ -108,7 +108,7 @@ impl Server {
     }
 
     /// The requests so far, from the first.
-    pub fn seen<T>(&self, look: impl Fn(&Request) -> T) -> Vec<T> {
+    pub fn requests<T>(&self, look: impl Fn(&Request) -> T) -> Vec<T> {
         self.seen.lock().unwrap().iter().map(look).collect()
     }
 }

@@ -168,7 +168,7 @@ fn unsafe_code(files: &[Source]) -> (BTreeMap<String, usize>, Vec<String>) {
             let word = |w: &str| w == "unsafe";
             let words = code.split(|c: char| !c.is_alphanumeric() && c != '_');
             let number = words.filter(|w| word(w)).count();
-            // A name in a text is no use of it.
+            // A name in a text is not a use of it.
             if number == 0 || code.contains("\"unsafe") {
                 continue;
             }

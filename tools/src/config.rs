@@ -1,4 +1,4 @@
-//! What the toolbox is told when it starts: where the code under test lies and how to run it.
+//! What the toolbox is given when it starts: where the code under test is and how to run it.
 //!
 //! The host writes it as one JSON argument. Paths are paths inside the sandbox.
 
@@ -17,7 +17,7 @@ pub struct Config {
     pub base_archive: PathBuf,
     /// A folder outside the workspace for what the programs write that tools start: their home, caches.
     pub scratch: PathBuf,
-    /// A folder for the toolbox's own files, to which the programs that it starts get no right to write. It should lie
+    /// A folder for the toolbox's own files, to which the programs that it starts get no right to write. It should be
     /// outside of every folder that they need to write to. Default: a folder in `scratch`, which protects nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private: Option<PathBuf>,
@@ -42,7 +42,7 @@ impl Config {
         }
     }
 
-    /// The words with which a toolbox starts a program that can neither reach the folder in which the toolbox lies, nor a
+    /// The words with which a toolbox starts a program that can neither reach the folder in which the toolbox is, nor a
     /// toolbox that runs. More words follow: the program's.
     pub fn confine(&self, toolbox: &Path) -> serde_json::Result<Vec<String>> {
         let config = Config {

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::config::Config;
 use crate::outcomes;
-use crate::process::{self, Command, Ended};
+use crate::process::{self, Command, ExitReason};
 use crate::tool::ToolError;
 use crate::workspace::read_itself;
 
@@ -63,7 +63,7 @@ pub struct Lines {
 pub(crate) struct Measurement {
     /// Holds the package `coverage`.
     package: PathBuf,
-    /// Where files lie, by the path that was asked for.
+    /// Where files are, by the path that was asked for.
     files: BTreeMap<String, PathBuf>,
     driver: PathBuf,
     /// Has the processes measured that the program starts.
@@ -79,7 +79,7 @@ pub(crate) struct Measurement {
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct DriverReport {
     files: BTreeMap<String, Lines>,
     problems: Vec<String>,
 }
@@ -141,29 +141,33 @@ impl Measurement {
     }
 
     /// Adds what the program left that has just ended, and what the processes left that it started.
-    pub fn add(&mut self, ended: Ended) -> Result<(), ToolError> {
+    pub fn add(&mut self, ended: ExitReason) -> Result<(), ToolError> {
         if self.files.is_empty() {
             return Ok(());
         }
-        match taken(&self.result)? {
+        match take_file(&self.result)? {
             Some(bytes) => {
-                for problem in self.found(&bytes)? {
+                for problem in self.add_report(&bytes)? {
                     self.problem(problem);
                 }
             }
             None => {
                 let how = match ended {
-                    Ended::Deadline => "the deadline came".to_owned(),
-                    Ended::Signal(signal) => format!("the process was ended by signal {signal}"),
-                    Ended::Exit(status) => format!("the process ended with exit status {status}"),
+                    ExitReason::Deadline => "the deadline came".to_owned(),
+                    ExitReason::Signal(signal) => {
+                        format!("the process was ended by signal {signal}")
+                    }
+                    ExitReason::Exit(status) => {
+                        format!("the process ended with exit status {status}")
+                    }
                 };
                 self.problem(format!("{how} before its coverage was written"));
             }
         }
         for child in self.children()? {
-            match taken(&child)? {
+            match take_file(&child)? {
                 Some(bytes) if !bytes.is_empty() => {
-                    let of_child = self.found(&bytes)?;
+                    let of_child = self.add_report(&bytes)?;
                     self.lost += u32::from(!of_child.is_empty());
                 }
                 _ => self.lost += 1,
@@ -191,8 +195,8 @@ impl Measurement {
     }
 
     /// Adds the lines, and gives the problems.
-    fn found(&mut self, bytes: &[u8]) -> Result<Vec<String>, ToolError> {
-        let found: Found = serde_json::from_slice(bytes)
+    fn add_report(&mut self, bytes: &[u8]) -> Result<Vec<String>, ToolError> {
+        let found: DriverReport = serde_json::from_slice(bytes)
             .map_err(|e| ToolError::Broken(format!("what was measured cannot be read: {e}")))?;
         for (name, lines) in found.files {
             let statements = self.statements.entry(name.clone()).or_default();
@@ -244,7 +248,7 @@ const MOST: u64 = 64 << 20;
 
 /// The content of a file, which goes away; `None` where there is none. It was written by a program that may have been
 /// any: a link, a pipe and what is too large count as none.
-fn taken(path: &Path) -> Result<Option<Vec<u8>>, ToolError> {
+fn take_file(path: &Path) -> Result<Option<Vec<u8>>, ToolError> {
     let Ok(Ok(bytes)) = read_itself(path, MOST) else {
         return Ok(None);
     };

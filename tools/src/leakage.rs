@@ -40,9 +40,9 @@ pub struct Findings {
 
 /// Not files of anybody.
 const LEFT_OUT: [&str; 3] = ["/proc", "/sys", "/dev"];
-/// A bigger file is no module.
+/// A bigger file is not a module.
 const BIGGEST: u64 = 16 << 20;
-/// A bigger one is no index of a pack: 30 bytes for each object.
+/// A bigger one is not the index of a pack: 30 bytes for each object.
 const BIGGEST_INDEX: u64 = 512 << 20;
 
 /// Looks through everything below a folder, on its file system and others; links are not followed.
@@ -113,7 +113,7 @@ fn is_in_pack(path: &Path, wanted: &[NewFile]) -> bool {
     })
 }
 
-/// The last folder and the name are those of the file: packages lie in other places once they are installed.
+/// The last folder and the name are those of the file: packages are in other places once they are installed.
 fn is_called(path: &Path, file: &str) -> bool {
     let mut parts = file.rsplit('/');
     let (name, folder) = (parts.next(), parts.next());
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    fn wanted(lines: &[&str], blob: &str) -> Request {
+    fn request(lines: &[&str], blob: &str) -> Request {
         Request {
             wanted: vec![NewFile {
                 path: "src/pkg/mod.py".to_owned(),
@@ -154,7 +154,7 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         };
-        let request = wanted(&["return the_right_value"], &"0".repeat(40));
+        let request = request(&["return the_right_value"], &"0".repeat(40));
         write("testbed/src/pkg/mod.py", "def f():\n    return 1\n");
         write("other/mod.py", "def f():\n    return the_right_value\n");
         let findings = find(folder.path(), &request);
@@ -188,16 +188,16 @@ mod tests {
         git(&["init", "-q"]);
         std::fs::write(folder.path().join("a.py"), "x = 1\n").unwrap();
         let blob = git(&["hash-object", "a.py"]);
-        assert!(find(folder.path(), &wanted(&[], &blob)).places.is_empty());
+        assert!(find(folder.path(), &request(&[], &blob)).places.is_empty());
         git(&["add", "a.py"]);
         git(&["commit", "-qm", "a"]);
-        let loose = find(folder.path(), &wanted(&[], &blob)).places;
+        let loose = find(folder.path(), &request(&[], &blob)).places;
         assert_eq!(loose.len(), 1, "{loose:?}");
         git(&["gc", "-q"]);
-        let packed = find(folder.path(), &wanted(&[], &blob)).places;
+        let packed = find(folder.path(), &request(&[], &blob)).places;
         assert!(packed.iter().any(|p| p.ends_with(".idx")), "{packed:?}");
         assert!(
-            find(folder.path(), &wanted(&[], &"1".repeat(40)))
+            find(folder.path(), &request(&[], &"1".repeat(40)))
                 .places
                 .is_empty()
         );

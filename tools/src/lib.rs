@@ -2,12 +2,13 @@
 //!
 //! One file a tool (under `tools/`), one list of them ([`registry`]), one program that serves
 //! them inside a sandbox (`toolbox`, see [`server`]). The code analysis ([`python`]) is a
-//! library of its own right: the grader uses it too. Nothing here knows what a sandbox,
+//! library in its own right: the grader uses it too. Nothing here knows what a sandbox,
 //! a model or an approach is, and nothing here opens a network connection.
 
 pub mod config;
 pub mod coverage;
 pub mod digest;
+mod hex;
 pub mod leakage;
 pub mod outcomes;
 pub mod process;

@@ -25,10 +25,10 @@ use nix::unistd::Pid;
 
 use crate::config::Config;
 use crate::tool::ToolError;
-use confinement::Confined;
+use confinement::ChildConfinement;
 use streams::{Feed, Streams};
 
-pub use output::Captured;
+pub use output::CapturedStream;
 pub use report::Report;
 pub use tree::{adopt_orphans, end_everything};
 
@@ -53,7 +53,7 @@ pub struct Command {
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ExitReason {
     Exit(i32),
     Signal(i32),
     /// The deadline came first.
@@ -61,24 +61,24 @@ pub enum Ended {
 }
 
 #[derive(Debug, Clone)]
-pub struct Finished {
-    pub ended: Ended,
-    pub stdout: Captured,
+pub struct ProcessOutput {
+    pub ended: ExitReason,
+    pub stdout: CapturedStream,
     /// Empty where the streams were merged.
-    pub stderr: Captured,
+    pub stderr: CapturedStream,
     /// Wall time.
     pub took: Duration,
 }
 
-impl Finished {
+impl ProcessOutput {
     pub fn timed_out(&self) -> bool {
-        self.ended == Ended::Deadline
+        self.ended == ExitReason::Deadline
     }
 
     pub fn exit_code(&self) -> Option<i32> {
         match self.ended {
-            Ended::Exit(code) => Some(code),
-            Ended::Signal(_) | Ended::Deadline => None,
+            ExitReason::Exit(code) => Some(code),
+            ExitReason::Signal(_) | ExitReason::Deadline => None,
         }
     }
 }
@@ -163,7 +163,7 @@ pub fn make_anew(folder: &Path) -> Result<(), ToolError> {
 
 /// Runs a program to its end or to `deadline`. That it could not be started is [`ToolError::Broken`]; how
 /// it ended is data.
-pub fn run(command: &Command, deadline: Instant) -> Result<Finished, ToolError> {
+pub fn run(command: &Command, deadline: Instant) -> Result<ProcessOutput, ToolError> {
     run_recorded(command, deadline, None)
 }
 
@@ -172,10 +172,10 @@ pub fn run_recorded(
     command: &Command,
     deadline: Instant,
     report: Option<&mut Report>,
-) -> Result<Finished, ToolError> {
+) -> Result<ProcessOutput, ToolError> {
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let started = Instant::now();
-    let confined = confinement::confined();
+    let confined = confinement::child_confinement();
     let mut spawn = std::process::Command::new(&command.program);
     spawn
         .args(&command.args)
@@ -203,7 +203,7 @@ pub fn run_recorded(
             nix::unistd::setsid()?;
             // If the toolbox itself is killed, nobody is left to look after its program.
             nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
-            confined.as_ref().map_or(Ok(()), Confined::enter)
+            confined.as_ref().map_or(Ok(()), ChildConfinement::enter)
         });
     }
     let mut child = spawn.spawn().map_err(|e| {
@@ -223,8 +223,8 @@ pub fn run_recorded(
             .transpose()?,
         stdout: Some(stdout.into()),
         stderr: stderr.map(OwnedFd::from),
-        out: Captured::new(command.keep),
-        err: Captured::new(command.keep),
+        out: CapturedStream::new(command.keep),
+        err: CapturedStream::new(command.keep),
         report,
     };
     let in_time = streams.until_ended(pid, deadline)?;
@@ -232,11 +232,11 @@ pub fn run_recorded(
     let status = child.wait()?;
     streams.drain()?;
     let ended = match (in_time, status.code(), status.signal()) {
-        (false, ..) => Ended::Deadline,
-        (true, Some(code), _) => Ended::Exit(code),
-        (true, None, signal) => Ended::Signal(signal.unwrap_or_default()),
+        (false, ..) => ExitReason::Deadline,
+        (true, Some(code), _) => ExitReason::Exit(code),
+        (true, None, signal) => ExitReason::Signal(signal.unwrap_or_default()),
     };
-    Ok(Finished {
+    Ok(ProcessOutput {
         ended,
         stdout: streams.out,
         stderr: streams.err,

@@ -116,7 +116,8 @@ fn run(mut args: Vec<String>) -> Result<(), Failure> {
             let tool = server::find(name)?;
             let mut workspace = open(config)?;
             let time = Duration::from_secs(tool.seconds());
-            let answer = server::shown(server::call(tool, &mut workspace, arguments, time))?;
+            let answer =
+                server::with_visible_text(server::call(tool, &mut workspace, arguments, time))?;
             process::end_everything();
             print(&if data {
                 format!("{:#}", answer.data)

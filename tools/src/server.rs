@@ -100,7 +100,7 @@ pub fn call(
 
 /// With a text that hides nothing from who reads it: the one place through which answers and refusals pass. The data
 /// beside it is for programs, and stays as it is.
-pub fn shown(result: Result<Answer, ToolError>) -> Result<Answer, ToolError> {
+pub fn with_visible_text(result: Result<Answer, ToolError>) -> Result<Answer, ToolError> {
     let text = |text: String| visible(&text).into_owned();
     match result {
         Ok(answer) => Ok(Answer {
@@ -203,7 +203,7 @@ impl ServerHandler for Server {
             .and_then(Value::as_u64)
             .map(Duration::from_millis);
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        match shown(self.answer(&request.name, arguments, time).await) {
+        match with_visible_text(self.answer(&request.name, arguments, time).await) {
             Ok(answer) => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(answer.text)]);
                 if !answer.data.is_null() {

@@ -38,7 +38,7 @@ impl Answer {
         }
     }
 
-    /// An answer with a text for the model and `data` for programs; refused where that is more than can be told.
+    /// An answer with a text for the model and `data` for programs; refused where that is too much to send.
     pub fn with_data(text: impl Into<String>, data: &impl Serialize) -> Result<Self, ToolError> {
         let broken = |e| ToolError::Broken(format!("an answer could not be encoded: {e}"));
         let mut length = Length(0);
@@ -87,7 +87,7 @@ pub enum Audience {
     Host,
 }
 
-/// What a call leaves behind in the workspace of whoever made it.
+/// What a call leaves behind in the caller's workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Files stay as they are.

@@ -9,7 +9,7 @@ mod changes;
 mod checkout;
 mod encoding;
 mod files;
-mod ignored;
+mod ignore_rules;
 mod layout;
 mod patch;
 mod paths;
@@ -23,7 +23,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub use changes::Changed;
+pub use changes::FileChange;
 pub use checkout::Checkout;
 pub use files::{nearest, walker};
 pub use layout::{Layout, is_conftest};
@@ -87,7 +87,7 @@ impl Workspace {
         self.checkout.root()
     }
 
-    /// Where tests lie, by the repository's own pytest configuration at the base commit.
+    /// Where tests are, by the repository's own pytest configuration at the base commit.
     pub fn layout(&self) -> &Layout {
         self.checkout.layout()
     }
@@ -322,14 +322,14 @@ impl Workspace {
     /// What already differed when the workspace was first opened (a generated version file, say) is the
     /// baseline: it is left out for as long as it stays as it was then. The baseline is kept in the scratch
     /// folder, so that a later `open` (in a copy of the sandbox, or after a restart) uses the same.
-    /// File names that are not UTF-8 are left out. Of a file that is too large ([`Changed::oversized`]) it is only told that it
+    /// File names that are not UTF-8 are left out. Of a file that is too large ([`FileChange::oversized`]) it is only told that it
     /// differs.
-    pub fn changes(&mut self) -> Result<Vec<Changed>, ToolError> {
+    pub fn changes(&mut self) -> Result<Vec<FileChange>, ToolError> {
         self.tracker.changes(self.checkout.root(), &self.base)
     }
 
     /// The changes as a patch for `git apply`, without oversized files; the empty string for no changes.
-    pub fn patch(&self, changes: &[Changed]) -> String {
+    pub fn patch(&self, changes: &[FileChange]) -> String {
         patch::patch(changes)
     }
 

@@ -1,7 +1,7 @@
 //! Lists of names as Python prints them: `['a', "b's"]`, and as NumPy does, without commas. Some tools leave them in files
 //! where JSON is meant.
 
-/// `None` where it is no list of texts.
+/// `None` where it is not a list of texts.
 pub(super) fn python_list(text: &str) -> Option<Vec<String>> {
     let inside = text.trim().strip_prefix('[')?.strip_suffix(']')?;
     let mut names = Vec::new();
@@ -15,7 +15,7 @@ pub(super) fn python_list(text: &str) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// A string literal at the begin of the text, and what follows it.
+/// A string literal at the beginning of the text, and what follows it.
 fn string(text: &str) -> Option<(String, &str)> {
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
     let mut name = String::new();

@@ -3,16 +3,16 @@
 use globset::{GlobBuilder, GlobMatcher};
 
 use super::Dataset;
-use crate::foreign_text::shown;
+use crate::foreign_text::excerpt;
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("choose instances: {}", shown(&.problems.join("; "), 2_000))]
+#[error("choose instances: {}", excerpt(&.problems.join("; "), 2_000))]
 pub struct SelectionError {
     /// Everything that is wrong, one sentence each.
     pub problems: Vec<String>,
 }
 
-enum Wanted {
+enum Selector {
     Id(String),
     Glob(Box<GlobMatcher>),
 }
@@ -22,14 +22,14 @@ impl Dataset {
     /// there, and a glob that fits nothing, is an error.
     pub fn select(&self, pattern: &str) -> Result<Dataset, SelectionError> {
         let mut problems = Vec::new();
-        let mut wanted = Vec::new();
+        let mut selectors = Vec::new();
         for part in parts(pattern) {
-            match self.wanted(&part) {
-                Ok(one) => wanted.push(one),
+            match self.selector(&part) {
+                Ok(one) => selectors.push(one),
                 Err(problem) => problems.push(problem),
             }
         }
-        if wanted.is_empty() && problems.is_empty() {
+        if selectors.is_empty() && problems.is_empty() {
             problems.push("there is no id".to_owned());
         }
         if !problems.is_empty() {
@@ -37,9 +37,9 @@ impl Dataset {
         }
         let instances = self.instances.iter().filter(|instance| {
             let id = &instance.instance_id;
-            wanted.iter().any(|one| match one {
-                Wanted::Id(wanted) => wanted == id,
-                Wanted::Glob(glob) => glob.is_match(id),
+            selectors.iter().any(|one| match one {
+                Selector::Id(wanted) => wanted == id,
+                Selector::Glob(glob) => glob.is_match(id),
             })
         });
         Ok(Dataset {
@@ -48,9 +48,9 @@ impl Dataset {
         })
     }
 
-    fn wanted(&self, part: &str) -> Result<Wanted, String> {
+    fn selector(&self, part: &str) -> Result<Selector, String> {
         if self.get(part).is_some() {
-            return Ok(Wanted::Id(part.to_owned()));
+            return Ok(Selector::Id(part.to_owned()));
         }
         if !part.contains(['*', '?', '[', '{']) {
             return Err(match self.nearest(part) {
@@ -61,11 +61,11 @@ impl Dataset {
         let glob = GlobBuilder::new(part)
             .literal_separator(false)
             .build()
-            .map_err(|e| format!("`{part}` is no glob: {}", e.kind()))?
+            .map_err(|e| format!("`{part}` is not a glob: {}", e.kind()))?
             .compile_matcher();
         let mut ids = self.instances.iter().map(|i| i.instance_id.as_str());
         if ids.any(|id| glob.is_match(id)) {
-            Ok(Wanted::Glob(Box::new(glob)))
+            Ok(Selector::Glob(Box::new(glob)))
         } else {
             Err(format!("no instance fits `{part}`"))
         }
@@ -154,7 +154,7 @@ mod tests {
             chosen("psf__request-1,*zzz*,sympy__sympy-1").unwrap_err(),
             "choose instances: there is no `psf__request-1`; the nearest is `psf__requests-1`; no instance fits `*zzz*`"
         );
-        assert!(chosen("a[").unwrap_err().contains("`a[` is no glob"));
+        assert!(chosen("a[").unwrap_err().contains("`a[` is not a glob"));
         assert_eq!(
             chosen(" , ").unwrap_err(),
             "choose instances: there is no id"

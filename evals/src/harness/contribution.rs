@@ -2,7 +2,7 @@
 
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::error::ErrorKind;
-use testwright_sandboxes::repository::{Applied, Tree};
+use testwright_sandboxes::repository::{AppliedPatch, Tree};
 use testwright_tools::python;
 use testwright_tools::tools::submission::Change;
 use testwright_tools::workspace::Layout;
@@ -82,7 +82,7 @@ fn is_test_folder(above: &str) -> bool {
 
 impl Contribution {
     /// In a thread of its own: code may be nested deeply, and a stack is soon exhausted.
-    pub fn of(applied: &Applied, tree: &Tree, layout: &Layout) -> Result<Self, SandboxError> {
+    pub fn of(applied: &AppliedPatch, tree: &Tree, layout: &Layout) -> Result<Self, SandboxError> {
         let work = || Contribution::read(applied, tree, layout);
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().stack_size(STACK);
@@ -94,7 +94,7 @@ impl Contribution {
         })
     }
 
-    fn read(applied: &Applied, tree: &Tree, layout: &Layout) -> Result<Self, SandboxError> {
+    fn read(applied: &AppliedPatch, tree: &Tree, layout: &Layout) -> Result<Self, SandboxError> {
         let mut all = Contribution::default();
         for (path, file) in &applied.files {
             if file.is_some() && is_of_startup(path, tree) {

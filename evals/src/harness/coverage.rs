@@ -37,12 +37,12 @@ pub struct Changes<'a> {
 
 /// Lines that ran, of those that matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Covered {
+pub struct LineCoverage {
     pub lines: u64,
     pub of: u64,
 }
 
-impl Covered {
+impl LineCoverage {
     /// `None` of no lines.
     pub fn share(self) -> Option<f64> {
         (self.of > 0).then(|| self.lines as f64 / self.of as f64)
@@ -54,7 +54,7 @@ pub fn change_coverage(
     changed: &ChangedLines,
     old: &Side<'_>,
     new: &Side<'_>,
-) -> Result<Covered, String> {
+) -> Result<LineCoverage, String> {
     let (mut covered, mut all) = (0u64, 0u64);
     for (lines, side) in [(&changed.removed, old), (&changed.added, new)] {
         // What is not asked for need not be known.
@@ -93,7 +93,7 @@ pub fn change_coverage(
             covered += u64::from(called || imported);
         }
     }
-    Ok(Covered {
+    Ok(LineCoverage {
         lines: covered,
         of: all,
     })
@@ -102,7 +102,7 @@ pub fn change_coverage(
 /// Changed lines that are statements, and those of them that the contributed tests run, as far as that was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Adequate {
-    pub covered: Covered,
+    pub covered: LineCoverage,
     /// Why more of them may have run.
     pub problem: Option<String>,
 }
@@ -137,7 +137,7 @@ pub fn adequacy(
             }
         }
     }
-    let covered = Covered {
+    let covered = LineCoverage {
         lines: covered,
         of: all,
     };
@@ -241,7 +241,7 @@ mod tests {
         // Line 1 runs on import, in the base suite too: not more often with the prediction.
         assert_eq!(
             change_coverage(&changed(&[], &[1, 2, 3, 4]), &side, &side),
-            Ok(Covered { lines: 1, of: 3 })
+            Ok(LineCoverage { lines: 1, of: 3 })
         );
         // Without a base suite the import is the prediction's own.
         let own = Side {
@@ -250,7 +250,7 @@ mod tests {
         };
         assert_eq!(
             change_coverage(&changed(&[], &[1, 2, 3, 4]), &own, &own),
-            Ok(Covered { lines: 2, of: 3 })
+            Ok(LineCoverage { lines: 2, of: 3 })
         );
         let none = change_coverage(&changed(&[4], &[]), &side, &side).unwrap();
         assert_eq!((none.of, none.share()), (0, None));
@@ -280,7 +280,7 @@ mod tests {
             }),
         };
         let found = change_coverage(&changed(&[], &[1, 2, 3]), &side, &side);
-        assert_eq!(found, Ok(Covered { lines: 2, of: 3 }));
+        assert_eq!(found, Ok(LineCoverage { lines: 2, of: 3 }));
     }
 
     #[test]
@@ -289,12 +289,12 @@ mod tests {
         let new = coverage(&[1, 3], &[1, 3], &[]);
         let lines = changed(&[2, 4, 5], &[3]);
         let of = |lines: &ChangedLines| adequacy(lines, [Some(&old), Some(&new)], [None; 2]);
-        assert_eq!(of(&lines).covered, Covered { lines: 2, of: 3 });
+        assert_eq!(of(&lines).covered, LineCoverage { lines: 2, of: 3 });
         assert_eq!(of(&lines).problem, None);
         assert_eq!(of(&changed(&[4], &[2])).covered.share(), None);
         // Of no prediction the golden tests say what there would have been to run.
         let none = adequacy(&lines, [None; 2], [Some(&old), Some(&new)]);
-        assert_eq!(none.covered, Covered { lines: 0, of: 3 });
+        assert_eq!(none.covered, LineCoverage { lines: 0, of: 3 });
     }
 
     #[test]
@@ -308,13 +308,13 @@ mod tests {
             "the contributed tests: the process ended"
         );
         // What was seen all the same is so.
-        assert_eq!(found.covered, Covered { lines: 1, of: 1 });
+        assert_eq!(found.covered, LineCoverage { lines: 1, of: 1 });
         // Of a process that was ended nothing is there but the name of the file.
         let mut ended = coverage(&[], &[], &[]);
         ended.problem = Some("the process ended".to_owned());
         let whole = coverage(&[1, 2], &[1, 2], &[1, 2]);
         let found = adequacy(&lines, [Some(&ended); 2], [Some(&whole); 2]);
-        assert_eq!(found.covered, Covered { lines: 0, of: 1 });
+        assert_eq!(found.covered, LineCoverage { lines: 0, of: 1 });
         // So does one whose tests started processes of which nothing is known, which the base suite may.
         let (mut lost, fine) = (coverage(&[1], &[1], &[1]), coverage(&[1], &[], &[]));
         lost.lost = 1;
@@ -326,6 +326,9 @@ mod tests {
         };
         let of = |side: &Side<'_>| change_coverage(&lines, side, side);
         assert!(of(&side(&fine, &lost)).is_err());
-        assert_eq!(of(&side(&lost, &fine)), Ok(Covered { lines: 0, of: 1 }));
+        assert_eq!(
+            of(&side(&lost, &fine)),
+            Ok(LineCoverage { lines: 0, of: 1 })
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use testwright_tools::coverage::Coverage;
 
-use super::coverage::{Adequate, Changes, Covered, Side, adequacy, change_coverage};
+use super::coverage::{Adequate, Changes, LineCoverage, Side, adequacy, change_coverage};
 use super::grade::{BaselineRuns, Runs};
 use super::instance::PreparedInstance;
 use super::test_run_cache::RunRecord;
@@ -19,7 +19,7 @@ fn delta(
     prepared: &PreparedInstance,
     baseline: &BaselineRuns,
     runs: Option<[&Runs; 2]>,
-) -> Result<Covered, String> {
+) -> Result<LineCoverage, String> {
     let [then, now] = [0, 1].map(|at| {
         let golden = baseline.golden.as_ref().map(|golden| &golden[at]);
         let base = baseline.base.as_ref().map(|base| &base[at]);
@@ -52,7 +52,7 @@ impl BaselineRuns {
 }
 
 /// Otter §5: coverage is left out for SymPy.
-fn known(instance: &Instance, adequate: &Adequate) -> Adequacy {
+fn reported_adequacy(instance: &Instance, adequate: &Adequate) -> Adequacy {
     match adequate.covered.share() {
         Some(share) if instance.repo != "sympy/sympy" => match adequate.problem {
             None => Adequacy::Share(share),
@@ -68,7 +68,7 @@ fn known(instance: &Instance, adequate: &Adequate) -> Adequacy {
 
 impl InstanceResult {
     /// From the runs of both sides.
-    pub(super) fn cover(
+    pub(super) fn add_coverage(
         &mut self,
         instance: &Instance,
         prepared: &PreparedInstance,
@@ -77,7 +77,10 @@ impl InstanceResult {
     ) {
         let own = runs.map(|runs| coverage(runs.alone()));
         let adequacy = adequacy(&prepared.changed, own, baseline.golden_coverage());
-        self.tdd = self.tdd.clone().with_adequacy(known(instance, &adequacy));
+        self.tdd = self
+            .tdd
+            .clone()
+            .with_adequacy(reported_adequacy(instance, &adequacy));
         self.adequacy_lines = Some(adequacy.covered.of);
         let blind = adequacy.problem.is_none() && adequacy.covered.share() == Some(0.0);
         if self.strict.fail_to_pass && blind {
@@ -96,7 +99,7 @@ impl InstanceResult {
     }
 
     /// Where nothing that can run was changed, or it could not be measured, there is no figure.
-    fn change(&mut self, covered: Result<Covered, String>) {
+    fn change(&mut self, covered: Result<LineCoverage, String>) {
         match covered {
             Ok(covered) => {
                 self.coverage_lines = Some(covered.of);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use testwright_sandboxes::SandboxError;
-use testwright_sandboxes::repository::{self, Applied, Files};
+use testwright_sandboxes::repository::{self, AppliedPatch, Files};
 use testwright_tools::outcomes::text::text;
 
 use super::contribution::Contribution;
@@ -13,14 +13,14 @@ use super::instance::{PreparedInstance, State};
 use super::logs::{LONGEST, Owner, build_log, log};
 use super::notes::{NOTE, bound};
 use super::test_run_cache::{RunRecord, TestRun};
-use super::{Harness, Stopped, TESTS, outcome_pairs, stopped};
+use super::{GradingFailure, Harness, TESTS, at_stage, outcome_pairs};
 use crate::dataset::Instance;
-use crate::foreign_text::shown;
+use crate::foreign_text::excerpt;
 use crate::predictions::Prediction;
 use crate::result::{Infrastructure, InstanceResult, Leakage, Seconds, TestPair};
-use crate::verdict::{Observed, Pairs};
+use crate::verdict::{Observations, Pairs};
 
-/// Bytes of a patch, files that it changes, and bytes that they may take: what is more is no patch for review, and takes
+/// Bytes of a patch, files that it changes, and bytes that they may take: what is more is not a patch for review, and takes
 /// time and room from all others.
 const PATCH: usize = 32 << 20;
 const FILES: usize = 5_000;
@@ -70,11 +70,11 @@ impl Harness {
         &self,
         instance: &Instance,
         prepared: &PreparedInstance,
-    ) -> Result<BaselineRuns, Stopped> {
+    ) -> Result<BaselineRuns, GradingFailure> {
         let mut baseline = BaselineRuns {
             golden: None,
             base: None,
-            leakage: Some(self.find_leakage(prepared).await.map_err(stopped("old"))?),
+            leakage: Some(self.find_leakage(prepared).await.map_err(at_stage("old"))?),
             build_log: self.keep_build_log(instance, &prepared.old.environment.log),
         };
         let Some((applied, tests)) = &prepared.golden else {
@@ -86,15 +86,15 @@ impl Harness {
         for (state, stage) in [(&prepared.old, "old"), (&prepared.new, "new")] {
             let measure = prepared.changed.files();
             let with = self.files(false, state, &tests.files, &applied.files, &measure);
-            golden.push(with.await.map_err(stopped(stage))?);
+            golden.push(with.await.map_err(at_stage(stage))?);
             let without = self.files(false, state, &tests.modified, &nothing, &measure);
-            base.push(without.await.map_err(stopped("base"))?);
+            base.push(without.await.map_err(at_stage("base"))?);
         }
         let name = |part: &str| format!("golden-{part}");
         for (runs, part) in [(&golden, ["old", "new"]), (&base, ["base-old", "base-new"])] {
             for (ran, part) in runs.iter().zip(part) {
                 let (id, text) = (&instance.instance_id, text(&ran.answer.report));
-                log(&self.out, id, Owner::Instance, &name(part), &text).map_err(stopped("old"))?;
+                log(&self.out, id, Owner::Instance, &name(part), &text).map_err(at_stage("old"))?;
             }
         }
         baseline.golden = golden.try_into().ok();
@@ -156,7 +156,7 @@ impl Harness {
             graded.could_not(*stopped);
         }
         graded.seconds.total = begun.elapsed().as_secs_f64();
-        graded.strict.reason = shown(&graded.strict.reason, NOTE);
+        graded.strict.reason = excerpt(&graded.strict.reason, NOTE);
         for notes in [&mut graded.notes, &mut graded.differs] {
             bound(notes);
         }
@@ -170,13 +170,13 @@ impl Harness {
         prediction: &Prediction,
         prepared: &PreparedInstance,
         baseline: &BaselineRuns,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), GradingFailure> {
         let Some(patch) = &prediction.model_patch else {
             graded.strict.reason = "there is no prediction".to_owned();
             graded.cover_nothing(prepared, baseline);
             return Ok(());
         };
-        let applied = match prepared.apply(patch).map_err(stopped("source"))? {
+        let applied = match prepared.apply(patch).map_err(at_stage("source"))? {
             Ok(applied) => applied,
             Err(why) => {
                 graded.strict.reason = "the patch does not apply".to_owned();
@@ -188,7 +188,7 @@ impl Harness {
         graded.applied = true;
         graded.notes.extend(applied.notes.iter().cloned());
         let tests = Contribution::of(&applied, &prepared.tree, &prepared.layout)
-            .map_err(stopped("source"))?;
+            .map_err(at_stage("source"))?;
         for path in &tests.sources {
             graded.notes.push(format!("edits code under test: {path}"));
         }
@@ -206,7 +206,7 @@ impl Harness {
             .await?;
         let new_files = prepared
             .over_the_fix(patch, &applied)
-            .map_err(stopped("source"))?;
+            .map_err(at_stage("source"))?;
         let new = self
             .side(&tests, &new_files, prepared, &prepared.new, "new")
             .await?;
@@ -229,14 +229,14 @@ impl Harness {
             graded.notes.push(note);
         }
         graded.tdd = verdict.tdd;
-        graded.cover(instance, prepared, baseline, [&old, &new]);
+        graded.add_coverage(instance, prepared, baseline, [&old, &new]);
         for (side, runs) in [("old", &old), ("new", &new)] {
-            self.keep_logs(graded, side, runs).map_err(stopped(side))?;
+            self.keep_logs(graded, side, runs).map_err(at_stage(side))?;
         }
         let all = serde_json::to_string(&seen.with).unwrap_or_default();
         let owner = Owner::Prediction(&graded.prediction);
         let path = log(&self.out, &graded.instance_id, owner, TESTS, &all);
-        let path = path.map_err(stopped("new"))?;
+        let path = path.map_err(at_stage("new"))?;
         graded.logs.insert(TESTS.to_owned(), path);
         graded.seconds = seconds(&old, &new);
         graded.cached = cached(&old, &new);
@@ -247,11 +247,11 @@ impl Harness {
     async fn side(
         &self,
         tests: &Contribution,
-        applied: &Applied,
+        applied: &AppliedPatch,
         prepared: &PreparedInstance,
         state: &State,
         stage: &str,
-    ) -> Result<Runs, Stopped> {
+    ) -> Result<Runs, GradingFailure> {
         let measure = prepared.changed.files();
         let none = Files::new();
         // A patch that contributes no test is judged without a run.
@@ -274,7 +274,7 @@ impl Harness {
         let with = self
             .files(!is_golden, state, ids, &applied.files, of_with)
             .await
-            .map_err(stopped(stage))?;
+            .map_err(at_stage(stage))?;
         let own = |files, ids: &[String], counted| TestRun {
             state,
             files,
@@ -286,7 +286,7 @@ impl Harness {
         };
         let alone = if tests.has_company() && !tests.tests.is_empty() {
             let run = own(&applied.files, &tests.tests, false);
-            Some(self.run(&run).await.map_err(stopped(stage))?)
+            Some(self.run(&run).await.map_err(at_stage(stage))?)
         } else {
             None
         };
@@ -296,8 +296,8 @@ impl Harness {
             let before = self.run(&own(&none, &tests.changed, true)).await;
             let after = self.run(&own(&applied.files, &tests.tests, true)).await;
             Some([
-                before.map_err(stopped("base"))?,
-                after.map_err(stopped(stage))?,
+                before.map_err(at_stage("base"))?,
+                after.map_err(at_stage(stage))?,
             ])
         };
         let modified: &[String] = if tests.tests.is_empty() {
@@ -308,7 +308,7 @@ impl Harness {
         let base = self
             .files(false, state, modified, &none, &measure)
             .await
-            .map_err(stopped("base"))?;
+            .map_err(at_stage("base"))?;
         // Where the tests that were there before take half the time, a prediction is not to blame for the rest.
         let is_slow = base.seconds > self.test_time.as_secs_f64() / 2.0;
         if base.answer.report.timed_out || (with.answer.report.timed_out && is_slow) {
@@ -348,7 +348,7 @@ impl Harness {
                 continue;
             };
             let owner = Owner::Prediction(&graded.prediction);
-            let path = log(&self.out, &graded.instance_id, owner, &name, &written(ran))?;
+            let path = log(&self.out, &graded.instance_id, owner, &name, &run_log(ran))?;
             graded.logs.insert(name, path);
         }
         Ok(())
@@ -357,7 +357,7 @@ impl Harness {
 
 impl PreparedInstance {
     /// A prediction on the old code.
-    fn apply(&self, patch: &str) -> Result<Result<Applied, String>, SandboxError> {
+    fn apply(&self, patch: &str) -> Result<Result<AppliedPatch, String>, SandboxError> {
         if patch.len() > PATCH {
             return Ok(Err(format!("it is larger than {} MiB", PATCH >> 20)));
         }
@@ -376,7 +376,7 @@ impl PreparedInstance {
     }
 
     /// A prediction on the new code. Where it changes what the fix changes too, and no longer applies, its own files win.
-    fn over_the_fix(&self, patch: &str, old: &Applied) -> Result<Applied, SandboxError> {
+    fn over_the_fix(&self, patch: &str, old: &AppliedPatch) -> Result<AppliedPatch, SandboxError> {
         if !old.files.keys().any(|path| self.fix.contains_key(path)) {
             return Ok(old.clone());
         }
@@ -397,10 +397,10 @@ fn observed(
     instance: &Instance,
     prepared: &PreparedInstance,
     tests: &Contribution,
-    applied: &Applied,
+    applied: &AppliedPatch,
     old: &Runs,
     new: &Runs,
-) -> Observed {
+) -> Observations {
     let [then, now] = [old, new].map(|runs| &runs.with.answer.report);
     let alone = match (&old.alone, &new.alone) {
         (Some(old), Some(new)) => Some(outcome_pairs::pairs(
@@ -410,7 +410,7 @@ fn observed(
         )),
         _ => None,
     };
-    Observed {
+    Observations {
         contributed: tests.tests.clone(),
         with: outcome_pairs::pairs(then, now, &tests.tests),
         base: outcome_pairs::pairs(&old.base.answer.report, &new.base.answer.report, &[]),
@@ -448,7 +448,7 @@ fn forged(prepared: &PreparedInstance, old: &Runs, new: &Runs) -> Vec<String> {
     found.collect()
 }
 
-fn contributed_pairs(seen: &Observed) -> Vec<TestPair> {
+fn contributed_pairs(seen: &Observations) -> Vec<TestPair> {
     let pairs: &Pairs = &seen.with;
     pairs
         .iter()
@@ -485,7 +485,7 @@ fn cached(old: &Runs, new: &Runs) -> Vec<String> {
 }
 
 /// A run for people: outcomes, failures, and what pytest printed.
-fn written(ran: &RunRecord) -> String {
+fn run_log(ran: &RunRecord) -> String {
     let report = &ran.answer.report;
     format!(
         "{}\n\n--- printed ---\n{}\n",

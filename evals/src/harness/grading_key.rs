@@ -7,9 +7,10 @@ use testwright_sandboxes::recipe::built_in_digest;
 
 use super::{Harness, VERSION};
 use crate::dataset::Instance;
+use crate::hex::hex;
 use crate::predictions::Prediction;
 use crate::result::{InstanceResult, Seconds};
-use crate::verdict::{Observed, Verdict};
+use crate::verdict::{Observations, Verdict};
 
 /// Identifies what is graded, and how.
 pub fn key(harness: &Harness, instance: &Instance, prediction: &Prediction) -> String {
@@ -38,11 +39,7 @@ pub fn key(harness: &Harness, instance: &Instance, prediction: &Prediction) -> S
     ] {
         add(text);
     }
-    hash.finalize()
-        .iter()
-        .take(16)
-        .map(|b| format!("{b:02x}"))
-        .collect()
+    hex(&hash.finalize()[..16])
 }
 
 /// A result in which nothing has been seen yet.
@@ -57,7 +54,7 @@ pub fn empty_result(
         swt,
         tdd,
         differs,
-    } = Observed::default().verdict();
+    } = Observations::default().verdict();
     InstanceResult {
         instance_id: instance.instance_id.clone(),
         prediction: prediction.model_name_or_path.clone(),

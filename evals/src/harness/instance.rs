@@ -4,13 +4,13 @@ use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::environment::{self, Environment, Event};
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::recipe;
-use testwright_sandboxes::repository::{self, Applied, ApplyMethod, Files, Source, Tree};
+use testwright_sandboxes::repository::{self, AppliedPatch, ApplyMethod, Files, Source, Tree};
 use testwright_tools::workspace::Layout;
 
 use super::changed_lines::ChangedLines;
 use super::contribution::{Contribution, layout};
 use super::schedule::Step;
-use super::{Harness, Stopped, stopped};
+use super::{GradingFailure, Harness, at_stage};
 use crate::dataset::Instance;
 use crate::result::Infrastructure;
 
@@ -32,7 +32,7 @@ pub struct PreparedInstance {
     /// Files that the golden code patch changes, as they are on the new code.
     pub fix: Files,
     /// The golden tests; `None` where the dataset has none.
-    pub golden: Option<(Applied, Contribution)>,
+    pub golden: Option<(AppliedPatch, Contribution)>,
 }
 
 impl PreparedInstance {
@@ -59,17 +59,17 @@ impl Harness {
         &self,
         instance: &Instance,
         progress: &(dyn Fn(Step) + Send + Sync),
-    ) -> Result<PreparedInstance, Stopped> {
+    ) -> Result<PreparedInstance, GradingFailure> {
         let source = self.source(instance).await?;
-        let tree = source.tree().map_err(stopped("source"))?;
-        let layout = layout(&tree).map_err(stopped("source"))?;
+        let tree = source.tree().map_err(at_stage("source"))?;
+        let layout = layout(&tree).map_err(at_stage("source"))?;
         let patch = instance.patch.as_deref().unwrap_or_default();
         let fix = self.apply_golden(instance, &source, "code patch", patch)?;
         let golden = match instance.test_patch.as_deref() {
             Some(patch) if !patch.trim().is_empty() => {
                 let applied = self.apply_golden(instance, &source, "test patch", patch)?;
                 let tests =
-                    Contribution::of(&applied, &tree, &layout).map_err(stopped("source"))?;
+                    Contribution::of(&applied, &tree, &layout).map_err(at_stage("source"))?;
                 Some((applied, tests))
             }
             _ => None,
@@ -78,7 +78,7 @@ impl Harness {
         let (old, new) = if fix.files.keys().any(|path| changes_what_is_installed(path)) {
             let fixed = source
                 .with_files(&fix.files, &self.cache)
-                .map_err(stopped("source"))?;
+                .map_err(at_stage("source"))?;
             let of = |environment| State {
                 environment,
                 files: Files::new(),
@@ -88,7 +88,7 @@ impl Harness {
         } else {
             let old = State {
                 environment: environment.clone(),
-                files: before(&tree, &fix.files).map_err(stopped("source"))?,
+                files: before(&tree, &fix.files).map_err(at_stage("source"))?,
             };
             let new = State {
                 environment,
@@ -107,7 +107,7 @@ impl Harness {
         })
     }
 
-    async fn source(&self, instance: &Instance) -> Result<Source, Stopped> {
+    async fn source(&self, instance: &Instance) -> Result<Source, GradingFailure> {
         let location = self.location(&instance.repo);
         let (commit, cache, open) = (
             instance.base_commit.clone(),
@@ -117,7 +117,7 @@ impl Harness {
         let repo = instance.repo.clone();
         let opened = tokio::task::spawn_blocking(move || {
             let mut source = repository::open(&location, Some(&commit), &cache, &open)?.source()?;
-            // A branch or tag may be called like the begin of a hash.
+            // A branch or tag may be called like the beginning of a hash.
             let found = source.commit.as_deref().unwrap_or_default();
             if !found.starts_with(&commit.to_ascii_lowercase()) {
                 let message =
@@ -129,7 +129,7 @@ impl Harness {
             Ok(source)
         });
         match opened.await {
-            Ok(source) => source.map_err(stopped("source")),
+            Ok(source) => source.map_err(at_stage("source")),
             Err(error) => Err(Box::new(Infrastructure {
                 stage: "source".to_owned(),
                 cause: error.to_string(),
@@ -144,16 +144,16 @@ impl Harness {
         source: &Source,
         what: &str,
         patch: &str,
-    ) -> Result<Applied, Stopped> {
+    ) -> Result<AppliedPatch, GradingFailure> {
         if patch.trim().is_empty() {
-            return Ok(Applied {
+            return Ok(AppliedPatch {
                 files: Files::new(),
                 how: ApplyMethod::Exactly,
                 notes: Vec::new(),
             });
         }
-        let tree = source.tree().map_err(stopped("source"))?;
-        let applied = repository::apply(&tree, &Files::new(), patch).map_err(stopped("source"))?;
+        let tree = source.tree().map_err(at_stage("source"))?;
+        let applied = repository::apply(&tree, &Files::new(), patch).map_err(at_stage("source"))?;
         applied.map_err(|why| {
             Box::new(Infrastructure {
                 stage: "source".to_owned(),
@@ -171,11 +171,11 @@ impl Harness {
         instance: &Instance,
         source: &Source,
         progress: &(dyn Fn(Step) + Send + Sync),
-    ) -> Result<Environment, Stopped> {
+    ) -> Result<Environment, GradingFailure> {
         let overrides = self.overrides(&instance.instance_id);
-        let overrides = overrides.map_err(stopped("build"))?;
-        let (recipe, origin) = recipe::find(source, &overrides).map_err(stopped("build"))?;
-        let told = |event: Event| {
+        let overrides = overrides.map_err(at_stage("build"))?;
+        let (recipe, origin) = recipe::find(source, &overrides).map_err(at_stage("build"))?;
+        let report = |event: Event| {
             let step = match event {
                 Event::Waiting => "another worker builds it".to_owned(),
                 Event::Started { step } => step,
@@ -186,17 +186,17 @@ impl Harness {
                 step,
             });
         };
-        let note = recipe::image_left_out(source, &overrides).map_err(stopped("build"))?;
+        let note = recipe::image_left_out(source, &overrides).map_err(at_stage("build"))?;
         let mut environment = environment::prepare(
             self.backend.as_ref(),
             source,
             &recipe,
             &origin,
             &self.build,
-            &told,
+            &report,
         )
         .await
-        .map_err(stopped("build"))?;
+        .map_err(at_stage("build"))?;
         environment.notes.extend(note);
         Ok(environment)
     }

@@ -10,7 +10,8 @@ use testwright_tools::leakage::{Findings, NewFile, Request};
 
 use super::Harness;
 use super::instance::PreparedInstance;
-use super::test_run_cache::{self, Ended, encode};
+use super::test_run_cache::{self, AbnormalExit, encode};
+use crate::hex::hex;
 use crate::result::Leakage;
 
 /// Lines shorter than this say nothing of where they come from.
@@ -23,7 +24,7 @@ impl Harness {
         &self,
         prepared: &PreparedInstance,
     ) -> Result<Leakage, SandboxError> {
-        let wanted = wanted(prepared)?;
+        let wanted = fix_files(prepared)?;
         let record = self.leakage_record(prepared, &wanted)?;
         if let Some(known) = test_run_cache::read(&record).await {
             return Ok(known);
@@ -32,8 +33,8 @@ impl Harness {
         let looked = async {
             super::files::put(sandbox.as_ref(), &prepared.old.files).await?;
             let request = encode(&Request { wanted })?;
-            let said = self.ask(sandbox.as_ref(), "peek", &request, TIME).await?;
-            said.map_err(Ended::error)
+            let answer = self.ask(sandbox.as_ref(), "peek", &request, TIME).await?;
+            answer.map_err(AbnormalExit::error)
         }
         .await;
         let stopped = sandbox.stop().await;
@@ -65,7 +66,7 @@ impl Harness {
 }
 
 /// The files of the fix, by what tells the new from the old.
-fn wanted(prepared: &PreparedInstance) -> Result<Vec<NewFile>, SandboxError> {
+fn fix_files(prepared: &PreparedInstance) -> Result<Vec<NewFile>, SandboxError> {
     let mut all = Vec::new();
     for (path, file) in &prepared.fix {
         let Some(content) = file.as_ref().map(|file| file.content.as_slice()) else {
@@ -98,5 +99,5 @@ fn blob(content: &[u8]) -> String {
     let mut hash = Sha1::new();
     hash.update(format!("blob {}\0", content.len()));
     hash.update(content);
-    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
+    hex(&hash.finalize())
 }

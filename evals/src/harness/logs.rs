@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use testwright_sandboxes::SandboxError;
 
 use crate::folder;
+use crate::hex::hex;
 
 /// Whose logs they are.
 #[derive(Clone, Copy)]
@@ -35,11 +36,7 @@ pub fn file_name(text: &str) -> String {
     let safe = |c: char| if is_safe(c) { c } else { '_' };
     let name: String = text.chars().map(safe).take(80).collect();
     let digest = Sha256::digest(text.as_bytes());
-    let digits: String = digest
-        .iter()
-        .take(DIGITS / 2)
-        .map(|b| format!("{b:02x}"))
-        .collect();
+    let digits = hex(&digest[..DIGITS / 2]);
     format!("_{name}-{digits}")
 }
 

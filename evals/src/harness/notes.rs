@@ -1,6 +1,6 @@
 //! The notes of a result, within bounds.
 
-use crate::foreign_text::shown;
+use crate::foreign_text::excerpt;
 
 /// Notes of a result.
 const NOTES: usize = 100;
@@ -12,7 +12,7 @@ pub(super) fn bound(notes: &mut Vec<String>) {
     let more = notes.len().saturating_sub(NOTES);
     notes.truncate(NOTES);
     for note in notes.iter_mut() {
-        *note = shown(note, NOTE);
+        *note = excerpt(note, NOTE);
     }
     if more > 0 {
         notes.push(format!("and {more} more"));

@@ -159,20 +159,12 @@ mod tests {
     use super::*;
     use testwright_tools::outcomes::report::{CollectionError, Phase, TestResult};
 
-    fn result(id: &str, outcome: Outcome) -> TestResult {
-        TestResult {
-            id: id.to_owned(),
-            outcome,
-            failure: None,
-            captured: String::new(),
-            seconds: 0.0,
-            executed: Vec::new(),
-        }
-    }
-
     fn report(tests: &[(&str, Outcome)]) -> Report {
         Report {
-            tests: tests.iter().map(|(id, o)| result(id, *o)).collect(),
+            tests: tests
+                .iter()
+                .map(|(id, o)| TestResult::new(id, *o))
+                .collect(),
             ..Report::default()
         }
     }

@@ -10,7 +10,7 @@ use testwright_sandboxes::private;
 
 use crate::folder;
 use crate::result::InstanceResult;
-use crate::result::results_file::{FILE, Line, ResultsFile};
+use crate::result::results_file::{FILE, ResultsFile};
 
 #[derive(Debug, thiserror::Error)]
 #[error("{doing} {path}: {source}")]
@@ -119,13 +119,15 @@ impl Results {
             source,
         };
         let folder = self.path.parent().unwrap_or(&self.path);
-        let mut aside = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
-        for Line { text, .. } in self.stored.by_name.values() {
-            let written = aside.write_all(text).and_then(|()| aside.write_all(b"\n"));
-            written.map_err(failed)?;
-        }
-        let path = self.path.clone();
-        let file = aside.persist(&path).map_err(|e| failed(e.error))?;
+        let mut lines = self.stored.by_name.values();
+        let file = folder::replace(&self.path, 0o600, |aside| {
+            lines.try_for_each(|line| {
+                aside
+                    .write_all(&line.text)
+                    .and_then(|()| aside.write_all(b"\n"))
+            })
+        })
+        .map_err(failed)?;
         let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
         file.set_permissions(readable).map_err(failed)?;
         *self = Results::open(folder)?;

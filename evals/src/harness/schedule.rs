@@ -10,7 +10,7 @@ use futures::future::join_all;
 
 use super::grading_key::{empty_result, key};
 use super::results::{Results, ResultsError};
-use super::{Harness, Stopped};
+use super::{GradingFailure, Harness};
 use crate::dataset::Instance;
 use crate::predictions::Prediction;
 use crate::result::{Infrastructure, InstanceResult};
@@ -146,7 +146,7 @@ async fn work_on(
     let prepared = async {
         let prepared = harness.prepare(job.instance, progress).await?;
         let baseline = harness.baseline_runs(job.instance, &prepared).await?;
-        Ok::<_, Stopped>((prepared, baseline))
+        Ok::<_, GradingFailure>((prepared, baseline))
     }
     .await;
     // Counted with the first prediction.

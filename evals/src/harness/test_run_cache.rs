@@ -1,6 +1,7 @@
 //! One run of tests in a sandbox of its own, kept by content: the same environment, files, tests and grader are not run
 //! twice. A record is written aside and renamed, so that one cut short is never read.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::instance::State;
 use super::{Harness, files};
+use crate::folder;
+use crate::hex::hex;
 
 /// How long after the run's own deadline an answer may still come.
 const GRACE: Duration = Duration::from_secs(60);
@@ -50,9 +53,9 @@ pub struct TestRun<'a> {
 }
 
 /// The toolbox was ended, or stopped, before it could say anything.
-pub struct Ended(String);
+pub struct AbnormalExit(String);
 
-impl Ended {
+impl AbnormalExit {
     pub fn error(self) -> SandboxError {
         let message = format!("run the toolbox in the sandbox: {}", self.0);
         SandboxError::new(ErrorKind::Dead, message)
@@ -118,12 +121,7 @@ impl RecordKey {
     }
 
     pub fn path(self, folder: &Path) -> PathBuf {
-        let digest: String = self
-            .0
-            .finalize()
-            .iter()
-            .map(|b| format!("{b:02x}"))
-            .collect();
+        let digest = hex(&self.0.finalize());
         folder.join(&digest[..2]).join(format!("{digest}.json"))
     }
 }
@@ -151,7 +149,7 @@ impl Harness {
             });
         }
         let begun = Instant::now();
-        let (answer, ended) = match self.make(run).await? {
+        let (answer, ended) = match self.execute(run).await? {
             End::Answer(answer) => (answer, None),
             End::Ended(why) => {
                 let report = Report {
@@ -172,7 +170,7 @@ impl Harness {
         Ok(ran)
     }
 
-    /// Where the record of a run lies: everything that it depends on goes into its key.
+    /// Where the record of a run is: everything that it depends on goes into its key.
     fn record(&self, run: &TestRun<'_>) -> PathBuf {
         let mut key = RecordKey::new(self);
         key.state(run.state);
@@ -201,8 +199,8 @@ impl Harness {
     }
 
     /// A prediction whose tests cannot be run, time and again, where a test of ours can, is to blame for it: otherwise
-    /// whoever would be found wrong could choose not to be counted.
-    async fn make(&self, run: &TestRun<'_>) -> Result<End, SandboxError> {
+    /// a prediction that would be found wrong could choose not to be counted.
+    async fn execute(&self, run: &TestRun<'_>) -> Result<End, SandboxError> {
         let first = match self.once(run).await? {
             Ok(end) => return Ok(end),
             Err(error) => error,
@@ -268,7 +266,7 @@ impl Harness {
         &self,
         run: &TestRun<'_>,
         sandbox: &dyn Sandbox,
-    ) -> Result<Result<Answer, Ended>, SandboxError> {
+    ) -> Result<Result<Answer, AbnormalExit>, SandboxError> {
         files::put(sandbox, &run.state.files).await?;
         files::put(sandbox, run.files).await?;
         let environment = &run.state.environment;
@@ -315,12 +313,12 @@ impl Harness {
             coverage: measure,
         };
         let request = encode(&request)?;
-        let said = self.ask(sandbox, "test", &request, self.test_time).await?;
-        let said = match said {
-            Ok(said) => said,
+        let answer = self.ask(sandbox, "test", &request, self.test_time).await?;
+        let answer = match answer {
+            Ok(answer) => answer,
             Err(ended) => return Ok(Err(ended)),
         };
-        serde_json::from_slice(&said).map(Ok).map_err(|error| {
+        serde_json::from_slice(&answer).map(Ok).map_err(|error| {
             SandboxError::new(
                 ErrorKind::Dead,
                 format!("read what the toolbox said of a run: {error}"),
@@ -341,7 +339,7 @@ impl Harness {
         command: &str,
         request: &[u8],
         time: Duration,
-    ) -> Result<Result<Vec<u8>, Ended>, SandboxError> {
+    ) -> Result<Result<Vec<u8>, AbnormalExit>, SandboxError> {
         let program = self.put_toolbox(sandbox).await?;
         let argv = [program.to_string_lossy().into_owned(), command.to_owned()];
         let Process {
@@ -369,7 +367,7 @@ impl Harness {
                 Ok(all) => all,
                 Err(TooMuch) => {
                     let most = ANSWER >> 20;
-                    return Ok(Err(Ended(format!("it said more than {most} MiB"))));
+                    return Ok(Err(AbnormalExit(format!("it said more than {most} MiB"))));
                 }
             };
             let code = exit.await?;
@@ -380,7 +378,10 @@ impl Harness {
                 return Ok(Ok(out));
             }
             if code >= 128 {
-                return Ok(Err(Ended(format!("it was ended by signal {}", code - 128))));
+                return Ok(Err(AbnormalExit(format!(
+                    "it was ended by signal {}",
+                    code - 128
+                ))));
             }
             let text = String::from_utf8_lossy(&err);
             let end: String = text.trim().chars().take(SAID).collect();
@@ -393,7 +394,9 @@ impl Harness {
             Ok(result) => result,
             Err(_) => {
                 let seconds = (time + GRACE).as_secs();
-                Ok(Err(Ended(format!("it gave no answer within {seconds} s"))))
+                Ok(Err(AbnormalExit(format!(
+                    "it gave no answer within {seconds} s"
+                ))))
             }
         }
     }
@@ -445,8 +448,7 @@ pub(super) async fn read<T: DeserializeOwned>(record: &Path) -> Option<T> {
 pub(super) async fn write(record: &Path, value: &impl Serialize) -> Result<(), SandboxError> {
     let folder = record.parent().unwrap_or(record);
     tokio::fs::create_dir_all(folder).await?;
-    let mut aside = tempfile::NamedTempFile::new_in(folder)?;
-    std::io::Write::write_all(&mut aside, &encode(value)?)?;
-    aside.persist(record).map_err(|error| error.error)?;
+    let bytes = encode(value)?;
+    folder::replace(record, 0o600, |aside| aside.write_all(&bytes))?;
     Ok(())
 }

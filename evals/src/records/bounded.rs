@@ -10,14 +10,14 @@ use serde_json::{Map, Value};
 use super::{RECORD_VALUES, VALUES};
 
 /// Values that may still be read.
-pub(super) struct Room {
+pub(super) struct ValueBudget {
     file: usize,
     record: usize,
 }
 
-impl Room {
-    pub(super) fn new() -> Room {
-        Room {
+impl ValueBudget {
+    pub(super) fn new() -> ValueBudget {
+        ValueBudget {
             file: VALUES,
             record: 0,
         }
@@ -27,7 +27,7 @@ impl Room {
     pub(super) fn read(&mut self, text: &str) -> Result<Value, serde_json::Error> {
         self.record = RECORD_VALUES;
         let mut text = serde_json::Deserializer::from_str(text);
-        let value = Counted(self).deserialize(&mut text)?;
+        let value = CountingSeed(self).deserialize(&mut text)?;
         text.end()?;
         Ok(value)
     }
@@ -54,9 +54,9 @@ impl Room {
     }
 }
 
-struct Counted<'a>(&'a mut Room);
+struct CountingSeed<'a>(&'a mut ValueBudget);
 
-impl<'de> DeserializeSeed<'de> for Counted<'_> {
+impl<'de> DeserializeSeed<'de> for CountingSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -65,7 +65,7 @@ impl<'de> DeserializeSeed<'de> for Counted<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Counted<'_> {
+impl<'de> Visitor<'de> for CountingSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -102,7 +102,7 @@ impl<'de> Visitor<'de> for Counted<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut values = Vec::new();
-        while let Some(value) = list.next_element_seed(Counted(self.0))? {
+        while let Some(value) = list.next_element_seed(CountingSeed(self.0))? {
             values.push(value);
         }
         Ok(Value::Array(values))
@@ -111,7 +111,7 @@ impl<'de> Visitor<'de> for Counted<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut fields = Map::new();
         while let Some(key) = entries.next_key()? {
-            fields.insert(key, entries.next_value_seed(Counted(self.0))?);
+            fields.insert(key, entries.next_value_seed(CountingSeed(self.0))?);
         }
         Ok(Value::Object(fields))
     }

@@ -4,7 +4,7 @@
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::bounded::{self, Room};
+use super::bounded::{self, ValueBudget};
 use super::{PROBLEMS, Problem, RECORD, Take};
 
 /// The records of a text with the line on which each begins.
@@ -56,7 +56,7 @@ fn not_json(line: usize, error: &serde_json::Error) -> Problem {
 
 /// JSON lines; a line that is no JSON does not hide the next.
 fn lines(text: &str, problems: &mut Vec<Problem>, take: Take<'_>) {
-    let mut room = Room::new();
+    let mut room = ValueBudget::new();
     for (line, content) in (1..).zip(text.lines()) {
         if content.trim().is_empty() {
             continue;
@@ -187,7 +187,7 @@ fn members(
     problems: &mut Vec<Problem>,
     take: TakeMember<'_>,
 ) -> Result<(), Problem> {
-    let mut room = Room::new();
+    let mut room = ValueBudget::new();
     let mut position = Position {
         text,
         at: 0,

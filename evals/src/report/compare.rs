@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::metric::Metric;
 use super::prediction_sets::PredictionSet;
 use crate::result::InstanceResult;
-use crate::statistics::Paired;
+use crate::statistics::PairedComparison;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
@@ -26,7 +26,7 @@ pub struct PairOfSets {
     /// Instances with a verdict for both.
     pub instances: u64,
     #[serde(flatten)]
-    pub paired: Paired,
+    pub paired: PairedComparison,
 }
 
 /// Which instances one verdict holds for in which sets.
@@ -71,7 +71,7 @@ pub(super) fn compare(sets: &[PredictionSet]) -> Option<Comparison> {
                     first: first.prediction.clone(),
                     second: second.prediction.clone(),
                     instances: both.len() as u64,
-                    paired: Paired::of(both),
+                    paired: PairedComparison::of(both),
                 });
             }
         }

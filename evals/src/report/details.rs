@@ -17,9 +17,9 @@ pub struct Details {
     /// Class on the old code × strict F→P: the shape of Otter's table.
     pub by_old_class: Vec<ClassRow>,
     /// Strict F→P against SWT-bench's success.
-    pub strict_against_swt: Agreement,
+    pub strict_against_swt: VerdictAgreement,
     /// Strict F→P against TDD-Bench-Verified's.
-    pub strict_against_tdd: Agreement,
+    pub strict_against_tdd: VerdictAgreement,
     /// Where the verdicts are not the same, and why.
     pub differing: Vec<Differing>,
     pub by_repository: Vec<Group>,
@@ -29,7 +29,7 @@ pub struct Details {
     pub flows: Vec<Flow>,
     pub coverage: Histogram,
     pub time: Time,
-    pub infrastructure: Vec<Failed>,
+    pub infrastructure: Vec<InfrastructureFailure>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ pub struct ClassRow {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Agreement {
+pub struct VerdictAgreement {
     pub both: u64,
     pub only_strict: u64,
     pub only_official: u64,
@@ -97,7 +97,7 @@ pub struct Slow {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Failed {
+pub struct InfrastructureFailure {
     pub instance_id: String,
     pub stage: String,
     pub cause: String,
@@ -165,8 +165,8 @@ fn classes(judged: &[&InstanceResult]) -> Vec<ClassRow> {
         .collect()
 }
 
-fn agreement(judged: &[&InstanceResult], official: Metric) -> Agreement {
-    let mut agreement = Agreement::default();
+fn agreement(judged: &[&InstanceResult], official: Metric) -> VerdictAgreement {
+    let mut agreement = VerdictAgreement::default();
     for graded in judged {
         let count = match (Metric::FailToPass.holds(graded), official.holds(graded)) {
             (true, true) => &mut agreement.both,
@@ -267,7 +267,7 @@ fn time(set: &PredictionSet) -> Time {
             .take(SLOWEST)
             .map(|g| Slow {
                 instance_id: g.instance_id.clone(),
-                seconds: parts(g.seconds),
+                seconds: without_shared_build(g.seconds),
             })
             .collect(),
     }
@@ -285,15 +285,8 @@ fn median(sorted: &[f64]) -> Option<f64> {
 
 /// Results name the time of a build with each prediction for the instance, and it was part of only one's total. The parts
 /// come one after the other: where they are longer than the whole, the build was part of another's.
-fn parts(seconds: Seconds) -> Seconds {
-    let Seconds {
-        build,
-        old,
-        new,
-        base,
-        total,
-    } = seconds;
-    if build + old + new + base > total {
+fn without_shared_build(seconds: Seconds) -> Seconds {
+    if seconds.parts().into_iter().sum::<f64>() > seconds.total {
         return Seconds {
             build: 0.0,
             ..seconds
@@ -302,11 +295,11 @@ fn parts(seconds: Seconds) -> Seconds {
     seconds
 }
 
-fn infrastructure(set: &PredictionSet) -> Vec<Failed> {
+fn infrastructure(set: &PredictionSet) -> Vec<InfrastructureFailure> {
     set.all
         .iter()
         .filter_map(|g| {
-            g.infrastructure.as_ref().map(|i| Failed {
+            g.infrastructure.as_ref().map(|i| InfrastructureFailure {
                 instance_id: g.instance_id.clone(),
                 stage: i.stage.clone(),
                 cause: i.cause.clone(),

@@ -3,7 +3,7 @@
 use super::Report;
 use super::page::LONGEST;
 use super::sections::{Labels, Table, facts, sections};
-use crate::foreign_text::shown;
+use crate::foreign_text::excerpt;
 
 /// Rows of a table that are shown.
 const ROWS: usize = 25;
@@ -51,7 +51,7 @@ fn table(table: &Table) -> String {
 
 /// Nothing in it is a sign of Markdown or HTML, or ends the cell or the line.
 fn escape(text: &str) -> String {
-    let text = shown(text, LONGEST);
+    let text = excerpt(text, LONGEST);
     let mut escaped = String::with_capacity(text.len());
     let mut before = ' ';
     let mut chars = text.chars().peekable();

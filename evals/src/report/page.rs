@@ -33,15 +33,15 @@ struct Page {
     script: &'static str,
     script_hash: String,
     facts: Vec<(&'static str, String)>,
-    sets: Vec<SetShown>,
-    sections: Vec<SectionShown>,
+    sets: Vec<SetView>,
+    sections: Vec<SectionView>,
     repositories: Vec<String>,
     columns: Vec<Column>,
     rows: Vec<Row>,
 }
 
 #[derive(Serialize)]
-struct SetShown {
+struct SetView {
     letter: String,
     class: String,
     name: String,
@@ -50,16 +50,16 @@ struct SetShown {
 }
 
 #[derive(Serialize)]
-struct SectionShown {
+struct SectionView {
     id: &'static str,
     title: &'static str,
     notes: Vec<String>,
     plots: Vec<Plot>,
-    tables: Vec<TableShown>,
+    tables: Vec<TableView>,
 }
 
 #[derive(Serialize)]
-struct TableShown {
+struct TableView {
     caption: String,
     columns: Vec<Column>,
     rows: Vec<Vec<Link>>,
@@ -125,7 +125,7 @@ pub(super) fn page(report: &Report, sets: &[PredictionSet]) -> Result<String, Re
         sets: cards(report),
         sections: sections(report, &labels)
             .into_iter()
-            .map(|section| shown(section, report, &labels))
+            .map(|section| section_view(section, report, &labels))
             .collect(),
         repositories,
         columns: columns(),
@@ -138,7 +138,7 @@ pub(super) fn page(report: &Report, sets: &[PredictionSet]) -> Result<String, Re
         Some(text) if !value.is_safe() => minijinja::escape_formatter(
             out,
             state,
-            &Value::from(foreign_text::shown(text, LONGEST)),
+            &Value::from(foreign_text::excerpt(text, LONGEST)),
         ),
         _ => minijinja::escape_formatter(out, state, value),
     });
@@ -169,10 +169,10 @@ fn class(set: usize) -> String {
     format!("s{}", set % 6)
 }
 
-fn cards(report: &Report) -> Vec<SetShown> {
+fn cards(report: &Report) -> Vec<SetView> {
     let summaries = report.summary.iter().enumerate();
     summaries
-        .map(|(at, (name, summary))| SetShown {
+        .map(|(at, (name, summary))| SetView {
             letter: letter(at),
             class: class(at),
             name: name.clone(),
@@ -187,13 +187,13 @@ fn cards(report: &Report) -> Vec<SetShown> {
         .collect()
 }
 
-fn shown(section: Section, report: &Report, labels: &Labels) -> SectionShown {
+fn section_view(section: Section, report: &Report, labels: &Labels) -> SectionView {
     let plots = plots(section.id, report, &labels.long);
     let is_open = |table: &Table| match section.id {
         "rates" | "classes" | "comparison" => true,
         _ => plots.is_empty() && table.rows.len() <= 12,
     };
-    let tables = section.tables.into_iter().map(|table| TableShown {
+    let tables = section.tables.into_iter().map(|table| TableView {
         is_open: is_open(&table),
         caption: table.caption,
         columns: table.columns,
@@ -203,7 +203,7 @@ fn shown(section: Section, report: &Report, labels: &Labels) -> SectionShown {
             .map(|row| row.into_iter().map(link).collect())
             .collect(),
     });
-    SectionShown {
+    SectionView {
         id: section.id,
         title: section.title,
         notes: section.notes,

@@ -1,5 +1,5 @@
 //! What is known of a run of the harness beside its results: `run.json` in the folder of results, written when grading
-//! begins and again when it ends, read by whoever makes the reports again. All of it is optional.
+//! begins and again when it ends, read when the reports are made again. All of it is optional.
 
 use std::path::Path;
 
@@ -45,7 +45,7 @@ pub struct RunMetadata {
     /// Prediction sets that are graded: also those of which no result is there yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sets: Vec<String>,
-    /// What is odd in the predictions.
+    /// Anomalies in the predictions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub predictions: Vec<Warning>,
     /// What else the reader should know.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use testwright_evals::result::{Infrastructure, InstanceResult, Seconds, TestPair};
-use testwright_evals::verdict::{Adequacy, Observed, Pair};
+use testwright_evals::verdict::{Adequacy, Observations, Pair};
 use testwright_tools::outcomes::report::{FailureClass, Outcome};
 
 /// Repositories of the public benchmarks, and how often each occurs among a thousand instances.
@@ -79,7 +79,7 @@ fn one(random: &mut Random, hard: u64, set: u64) -> InstanceResult {
     let given = random.chance(97);
     let applied = given && random.chance(94);
     let contributed = "tests/test_topic.py::TestTopic::test_issue".to_owned();
-    let mut seen = Observed::default();
+    let mut seen = Observations::default();
     if applied {
         seen.contributed = vec![contributed.clone()];
         let tests = 1 + random.below(4);

@@ -124,7 +124,7 @@ pub(super) fn sections(report: &Report, labels: &Labels) -> Vec<Section> {
 }
 
 fn remarks(remarks: &[String]) -> Table {
-    let mut table = Table::new("What is odd in the results and in the predictions").words("Remark");
+    let mut table = Table::new("Anomalies in the results and in the predictions").words("Remark");
     for remark in remarks {
         table.row([remark.as_str().into()]);
     }

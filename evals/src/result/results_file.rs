@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::InstanceResult;
-use crate::foreign_text::shown;
+use crate::foreign_text::excerpt;
 
 /// Name of the file of results in their folder.
 pub const FILE: &str = "results.jsonl";
@@ -53,9 +53,9 @@ impl ResultsFile {
                 Err(why) => {
                     if results.remarks.len() < REMARKS {
                         results.remarks.push(format!(
-                            "line {} of {FILE} is no result and is left out: {}",
+                            "line {} of {FILE} is not a result and is left out: {}",
                             at + 1,
-                            shown(&why, 300)
+                            excerpt(&why, 300)
                         ));
                     }
                     left_out += 1;
@@ -64,7 +64,7 @@ impl ResultsFile {
         }
         if left_out > REMARKS {
             results.remarks.push(format!(
-                "{left_out} lines of {FILE} are no results and are left out"
+                "{left_out} lines of {FILE} are not results and are left out"
             ));
         }
         if again > 0 {
@@ -75,7 +75,7 @@ impl ResultsFile {
         results
     }
 
-    /// Tells whether there was one of the same instance and prediction.
+    /// Returns whether there was one of the same instance and prediction.
     pub fn put(&mut self, graded: InstanceResult, text: Vec<u8>) -> bool {
         let name = (graded.prediction.clone(), graded.instance_id.clone());
         self.by_name.insert(name, Line { graded, text }).is_some()
@@ -124,7 +124,7 @@ mod tests {
         let first = results.by_name.values().next().unwrap();
         assert_eq!(first.graded.instance_id, all[0].instance_id);
         assert_eq!(first.text, line(&all[0]).trim_end().as_bytes());
-        assert!(results.remarks[0].starts_with("line 1 of results.jsonl is no result"));
+        assert!(results.remarks[0].starts_with("line 1 of results.jsonl is not a result"));
         assert!(results.remarks[1].starts_with("line 2 of results.jsonl"));
         assert_eq!(ResultsFile::parse(b""), ResultsFile::default());
     }

@@ -13,7 +13,7 @@ pub const DISAGREEMENT_OF_RERUNS: f64 = 70.0 / 433.0;
 
 /// Paired outcomes of two approaches with the exact test of McNemar (1947).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Paired {
+pub struct PairedComparison {
     /// Both, the first alone, the second alone, neither.
     pub both: u64,
     pub only_first: u64,
@@ -27,8 +27,8 @@ pub struct Paired {
     pub smallest_difference: Option<f64>,
 }
 
-impl Paired {
-    pub fn of(pairs: impl IntoIterator<Item = (bool, bool)>) -> Paired {
+impl PairedComparison {
+    pub fn of(pairs: impl IntoIterator<Item = (bool, bool)>) -> PairedComparison {
         let mut counts = [0u64; 4];
         for pair in pairs {
             let at = match pair {
@@ -42,7 +42,7 @@ impl Paired {
         let [both, only_first, only_second, neither] = counts;
         let instances: u64 = counts.iter().sum();
         let share = |count: f64| (instances > 0).then(|| count / instances as f64);
-        Paired {
+        PairedComparison {
             both,
             only_first,
             only_second,
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn pairs_are_counted() {
-        let paired = Paired::of([
+        let paired = PairedComparison::of([
             (true, true),
             (true, false),
             (true, false),
@@ -132,7 +132,7 @@ mod tests {
             (1, 2, 1, 1)
         );
         assert!(close(paired.difference.unwrap(), 0.2));
-        assert_eq!(Paired::of([]).difference, None);
+        assert_eq!(PairedComparison::of([]).difference, None);
     }
 
     /// What is promised is tried out: with the smallest difference there is, the test finds it four times of five.

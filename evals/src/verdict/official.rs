@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::Outcome;
 
 use super::strict::Strict;
-use super::{Observed, Pair, Pairs, fails, word};
+use super::{Observations, Pair, Pairs, fails, word};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Swt {
@@ -83,7 +83,7 @@ fn groups(pairs: &Pairs) -> Groups<'_> {
     groups
 }
 
-pub(super) fn swt(seen: &Observed) -> Swt {
+pub(super) fn swt(seen: &Observations) -> Swt {
     let (with, base) = (groups(&seen.with), groups(&seen.base));
     let fail_to_pass = with.fail_to_pass.is_superset(&base.fail_to_pass)
         && with
@@ -108,7 +108,7 @@ pub(super) fn swt(seen: &Observed) -> Swt {
     }
 }
 
-pub(super) fn tdd(seen: &Observed) -> Tdd {
+pub(super) fn tdd(seen: &Observations) -> Tdd {
     let pairs: Vec<(&String, Pair)> = match &seen.alone {
         Some(alone) => alone.iter().map(|(id, pair)| (id, *pair)).collect(),
         None => seen.contributed().collect(),
@@ -138,7 +138,12 @@ impl Tdd {
 }
 
 /// Why the strict verdict is not the official one.
-pub(super) fn differences(seen: &Observed, strict: &Strict, swt: &Swt, tdd: &Tdd) -> Vec<String> {
+pub(super) fn differences(
+    seen: &Observations,
+    strict: &Strict,
+    swt: &Swt,
+    tdd: &Tdd,
+) -> Vec<String> {
     let mut reasons = Vec::new();
     if strict.fail_to_pass != swt.success {
         reasons.push(format!("SWT-bench: {}", swt_reason(seen, strict, swt)));
@@ -149,7 +154,7 @@ pub(super) fn differences(seen: &Observed, strict: &Strict, swt: &Swt, tdd: &Tdd
     reasons
 }
 
-fn swt_reason(seen: &Observed, strict: &Strict, swt: &Swt) -> String {
+fn swt_reason(seen: &Observations, strict: &Strict, swt: &Swt) -> String {
     let (with, base) = (groups(&seen.with), groups(&seen.base));
     if swt.success {
         let counted: Vec<&str> = with
@@ -178,7 +183,7 @@ fn swt_reason(seen: &Observed, strict: &Strict, swt: &Swt) -> String {
     }
 }
 
-fn tdd_reason(seen: &Observed, strict: &Strict) -> String {
+fn tdd_reason(seen: &Observations, strict: &Strict) -> String {
     let alone = |id: &str| seen.alone.as_ref().and_then(|alone| alone.get(id));
     if strict.fail_to_pass {
         let on_its_own = seen

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{Outcome, is_of};
 
-use super::{Observed, Pair, fails, word};
+use super::{Observations, Pair, fails, word};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Strict {
@@ -22,7 +22,7 @@ impl Strict {
     }
 }
 
-pub(super) fn strict(seen: &Observed) -> Strict {
+pub(super) fn strict(seen: &Observations) -> Strict {
     if seen.contributed.is_empty() {
         return Strict::no("the patch contributes no test".to_owned());
     }
@@ -78,7 +78,7 @@ pub(super) fn strict(seen: &Observed) -> Strict {
     }
 }
 
-fn reproduces(seen: &Observed, id: &str, pair: Pair) -> bool {
+fn reproduces(seen: &Observations, id: &str, pair: Pair) -> bool {
     let failed = match pair.old {
         Outcome::Failed => true,
         Outcome::Error | Outcome::Absent => seen.asked_for.iter().any(|asked| is_of(id, asked)),
@@ -88,7 +88,7 @@ fn reproduces(seen: &Observed, id: &str, pair: Pair) -> bool {
 }
 
 /// Why no test turned from failed to passed, from the one that came nearest.
-fn no_turn(seen: &Observed) -> String {
+fn no_turn(seen: &Observations) -> String {
     let rank = |pair: Pair| match (pair.old, pair.new) {
         (Outcome::Error | Outcome::Absent, Outcome::Passed) => 4,
         (Outcome::Failed, _) => 3,

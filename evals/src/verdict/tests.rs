@@ -6,7 +6,10 @@ use super::*;
 
 const NEW: &str = "tests/test_a.py::test_new";
 
-fn seen(with: &[(&str, Outcome, Outcome)], base: &[(&str, Outcome, Outcome)]) -> Observed {
+fn observations(
+    with: &[(&str, Outcome, Outcome)],
+    base: &[(&str, Outcome, Outcome)],
+) -> Observations {
     let pairs = |list: &[(&str, Outcome, Outcome)]| {
         list.iter()
             .map(|(id, old, new)| {
@@ -18,16 +21,16 @@ fn seen(with: &[(&str, Outcome, Outcome)], base: &[(&str, Outcome, Outcome)]) ->
             })
             .collect()
     };
-    Observed {
+    Observations {
         contributed: vec![NEW.to_owned()],
         with: pairs(with),
         base: pairs(base),
-        ..Observed::default()
+        ..Observations::default()
     }
 }
 
 /// Strict, SWT-bench's and TDD-Bench's.
-fn three(seen: &Observed) -> (bool, bool, bool) {
+fn three(seen: &Observations) -> (bool, bool, bool) {
     let verdict = seen.verdict();
     let three = (
         verdict.strict.fail_to_pass,
@@ -41,12 +44,12 @@ fn three(seen: &Observed) -> (bool, bool, bool) {
 
 #[test]
 fn a_test_that_turns_is_a_reproduction_for_all() {
-    let it = seen(
+    let it = observations(
         &[("test_new", Failed, Passed), ("test_old", Passed, Passed)],
         &[],
     );
     assert_eq!(three(&it), (true, true, true));
-    let parameters = seen(
+    let parameters = observations(
         &[
             ("test_new[a b]", Failed, Passed),
             ("test_new[c]", Passed, Passed),
@@ -58,7 +61,7 @@ fn a_test_that_turns_is_a_reproduction_for_all() {
 
 #[test]
 fn a_name_that_begins_alike_is_another_test() {
-    let it = seen(&[("test_newer", Failed, Passed)], &[]);
+    let it = observations(&[("test_newer", Failed, Passed)], &[]);
     assert_eq!(three(&it), (false, true, false));
     assert_eq!(
         it.verdict().strict.reason,
@@ -70,19 +73,19 @@ fn a_name_that_begins_alike_is_another_test() {
 fn errors_skips_and_absence_before_are_no_reproduction() {
     for old in [Error, Absent] {
         assert_eq!(
-            three(&seen(&[("test_new", old, Passed)], &[])),
+            three(&observations(&[("test_new", old, Passed)], &[])),
             (false, true, true),
             "{old:?}"
         );
     }
     for old in [Skipped, Xfailed] {
         assert_eq!(
-            three(&seen(&[("test_new", old, Passed)], &[])),
+            three(&observations(&[("test_new", old, Passed)], &[])),
             (false, true, false),
             "{old:?}"
         );
     }
-    let verdict = seen(&[("test_new", Skipped, Passed)], &[]).verdict();
+    let verdict = observations(&[("test_new", Skipped, Passed)], &[]).verdict();
     assert_eq!(
         verdict.strict.reason,
         format!("{NEW} was skipped on the old code and passed on the new")
@@ -97,7 +100,7 @@ fn errors_skips_and_absence_before_are_no_reproduction() {
 
 #[test]
 fn a_missing_name_that_the_issue_asks_for_is_one() {
-    let mut it = seen(&[("test_new[1]", Absent, Passed)], &[]);
+    let mut it = observations(&[("test_new[1]", Absent, Passed)], &[]);
     assert!(!it.verdict().strict.fail_to_pass);
     it.asked_for = vec![NEW.to_owned()];
     assert_eq!(three(&it), (true, true, true));
@@ -105,7 +108,7 @@ fn a_missing_name_that_the_issue_asks_for_is_one() {
 
 #[test]
 fn a_contributed_test_that_fails_after_spoils_it() {
-    let it = seen(
+    let it = observations(
         &[
             ("test_new[a]", Failed, Passed),
             ("test_new[b]", Failed, Failed),
@@ -114,7 +117,7 @@ fn a_contributed_test_that_fails_after_spoils_it() {
     );
     assert_eq!(three(&it), (false, false, false));
     // SWT-bench does not hold failed → anything else against a prediction.
-    let error_after = seen(
+    let error_after = observations(
         &[
             ("test_new[a]", Failed, Passed),
             ("test_new[b]", Failed, Error),
@@ -128,29 +131,29 @@ fn a_contributed_test_that_fails_after_spoils_it() {
 fn what_the_code_patch_itself_breaks_is_not_held_against_a_prediction() {
     let with = [("test_new", Failed, Passed), ("test_old", Passed, Failed)];
     assert_eq!(
-        three(&seen(&with, &[("test_old", Passed, Failed)])),
+        three(&observations(&with, &[("test_old", Passed, Failed)])),
         (true, true, true)
     );
-    let broken = seen(&with, &[("test_old", Passed, Passed)]);
+    let broken = observations(&with, &[("test_old", Passed, Passed)]);
     assert_eq!(three(&broken), (false, false, true));
     assert!(broken.verdict().strict.reason.contains("test_old passed"));
 }
 
 #[test]
 fn tests_that_pass_before_are_of_no_help() {
-    let it = seen(&[("test_new", Passed, Passed)], &[]);
+    let it = observations(&[("test_new", Passed, Passed)], &[]);
     let verdict = it.verdict();
     assert_eq!(three(&it), (false, false, false));
     assert!(verdict.swt.pass_to_pass && !verdict.swt.fail_to_any);
     assert_eq!(verdict.old_class, OldClass::Pass);
-    let none = Observed::default().verdict();
+    let none = Observations::default().verdict();
     assert_eq!(none.strict.reason, "the patch contributes no test");
     assert_eq!(none.old_class, OldClass::None);
 }
 
 #[test]
 fn the_class_on_the_old_code_is_that_of_the_strongest_failure() {
-    let mut it = seen(
+    let mut it = observations(
         &[
             ("test_new[a]", Failed, Passed),
             ("test_new[b]", Failed, Passed),
@@ -168,7 +171,7 @@ fn the_class_on_the_old_code_is_that_of_the_strongest_failure() {
 
 #[test]
 fn parameters_that_one_side_does_not_have_are_no_failures() {
-    let mut it = seen(
+    let mut it = observations(
         &[
             ("test_new[a]", Failed, Passed),
             ("test_new[gone]", Passed, Absent),
@@ -179,7 +182,7 @@ fn parameters_that_one_side_does_not_have_are_no_failures() {
     it.elsewhere.insert(format!("{NEW}[gone]"));
     assert!(it.verdict().strict.fail_to_pass && it.verdict().tdd.fail_to_pass);
 
-    let mut it = seen(
+    let mut it = observations(
         &[
             ("test_new[a]", Passed, Passed),
             ("test_new[more]", Absent, Passed),
@@ -195,19 +198,23 @@ fn parameters_that_one_side_does_not_have_are_no_failures() {
 
 #[test]
 fn a_test_that_is_skipped_on_the_new_code_does_not_pass_there() {
-    let verdict = seen(&[("test_new", Failed, Skipped)], &[]).verdict();
+    let verdict = observations(&[("test_new", Failed, Skipped)], &[]).verdict();
     assert!(!verdict.tdd.fail_to_pass && !verdict.strict.fail_to_pass);
 }
 
 #[test]
 fn the_score_is_the_verdict_times_adequacy() {
-    let tdd = seen(&[("test_new", Failed, Passed)], &[]).verdict().tdd;
+    let tdd = observations(&[("test_new", Failed, Passed)], &[])
+        .verdict()
+        .tdd;
     let of = |adequacy| tdd.clone().with_adequacy(adequacy);
     assert_eq!(of(Adequacy::Share(0.25)).score, 0.25);
     assert_eq!(of(Adequacy::LeftOut).score, 1.0);
     // Whoever keeps it from being measured does not gain by it.
     let broken = of(Adequacy::AtLeast(0.5));
     assert_eq!((broken.adequacy, broken.score), (None, 0.5));
-    let not = seen(&[("test_new", Passed, Passed)], &[]).verdict().tdd;
+    let not = observations(&[("test_new", Passed, Passed)], &[])
+        .verdict()
+        .tdd;
     assert_eq!(not.with_adequacy(Adequacy::Share(1.0)).score, 0.0);
 }

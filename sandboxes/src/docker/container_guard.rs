@@ -56,7 +56,7 @@ async fn remove_both(engine: &Engine, container: &str, fork_image: Option<&str>)
     Ok(())
 }
 
-/// Kills and removes a container; one that is not there is no error.
+/// Kills and removes a container; one that is not there is not an error.
 pub(super) async fn remove(engine: &Engine, name: &str) -> Result<()> {
     let options = RemoveContainerOptions {
         force: true,

@@ -58,7 +58,7 @@ struct Work {
 }
 
 /// Bytes and files.
-type Taken = (u64, u64);
+type DiskUsage = (u64, u64);
 
 impl Work {
     async fn run(self) {
@@ -96,7 +96,7 @@ impl Work {
         }
     }
 
-    fn beyond(&self, own: Taken) -> Option<String> {
+    fn beyond(&self, own: DiskUsage) -> Option<String> {
         if own.0 > self.most {
             return Some(format!(
                 "its files took {} MiB on disk, beyond the limit of {} MiB (limits.disk)",
@@ -134,7 +134,7 @@ impl Work {
         )
     }
 
-    async fn measure(&self, changes: Option<&Path>) -> Option<Taken> {
+    async fn measure(&self, changes: Option<&Path>) -> Option<DiskUsage> {
         if let Some(folder) = changes {
             let folder = folder.to_owned();
             return tokio::task::spawn_blocking(move || count(&folder))
@@ -168,7 +168,7 @@ impl Work {
 }
 
 #[cfg(target_os = "linux")]
-fn file_system(folder: &Path) -> Option<Taken> {
+fn file_system(folder: &Path) -> Option<DiskUsage> {
     let found = nix::sys::statvfs::statvfs(folder).ok()?;
     let used = found.blocks().saturating_sub(found.blocks_free());
     Some((
@@ -178,17 +178,17 @@ fn file_system(folder: &Path) -> Option<Taken> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn file_system(_: &Path) -> Option<Taken> {
+fn file_system(_: &Path) -> Option<DiskUsage> {
     None
 }
 
 #[cfg(target_os = "linux")]
-fn count(folder: &Path) -> Taken {
-    let found = crate::local::taken(folder);
+fn count(folder: &Path) -> DiskUsage {
+    let found = crate::local::disk_usage(folder);
     (found.bytes, found.files)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn count(_: &Path) -> Taken {
+fn count(_: &Path) -> DiskUsage {
     (0, 0)
 }

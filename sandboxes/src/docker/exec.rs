@@ -89,7 +89,7 @@ async fn sort(
         let piece = match piece {
             Ok(piece) => piece,
             Err(error) => {
-                // Whoever waits for the exit code finds out what became of the process.
+                // What became of the process, the wait for its exit code finds out.
                 tracing::debug!(%error, "the output of a process broke off");
                 break;
             }
@@ -106,9 +106,9 @@ async fn sort(
         let own = to_stderr && !matches!(piece, LogOutput::StdErr { .. });
         let message = piece.into_bytes();
         if own {
-            let said = String::from_utf8_lossy(&message);
-            missing |= said.contains("executable file not found")
-                || said.contains("no such file or directory");
+            let text = String::from_utf8_lossy(&message);
+            missing |= text.contains("executable file not found")
+                || text.contains("no such file or directory");
         }
         first = false;
         // A reader that is gone costs its own stream only.

@@ -24,7 +24,7 @@ pub(super) struct Image {
 /// Repository of states whose saving is under way.
 pub(super) const UNFINISHED: &str = "testwright/unfinished";
 
-/// The tag of a saved state. A name that is no tag is replaced by its digest.
+/// The tag of a saved state. A name that is not a tag is replaced by its digest.
 pub(super) fn state_tag(name: &str) -> String {
     let tag = name
         .chars()
@@ -161,7 +161,7 @@ async fn ask_registry(engine: &Engine, name: &str) -> RegistryAnswer {
     answer
 }
 
-/// Names under which copies of sandboxes lie, with the code that was in them.
+/// Names under which copies of sandboxes are, with the code that was in them.
 const COPIES: [&str; 3] = ["testwright/state", UNFINISHED, "testwright/fork"];
 
 /// Is this the name of a copy of a sandbox, in whatever registry?
@@ -255,7 +255,7 @@ async fn pull(engine: &Engine, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Removes an image by name or id; one that is not there is no error.
+/// Removes an image by name or id; one that is not there is not an error.
 pub(super) async fn remove(engine: &Engine, name: &str) -> Result<()> {
     let options = RemoveImageOptions {
         force: true,

@@ -251,7 +251,7 @@ async fn pipe(original: &Container, fork: &Container, names: Vec<u8>) -> Result<
         stderr: mut refusals,
         exit: unpacked,
     } = to;
-    let (mut said, mut replied) = (Vec::new(), Vec::new());
+    let (mut messages, mut replied) = (Vec::new(), Vec::new());
     let feed = async move {
         wanted.write_all(&names).await?;
         wanted.shutdown().await
@@ -263,7 +263,7 @@ async fn pipe(original: &Container, fork: &Container, names: Vec<u8>) -> Result<
     let (fed, flown, a, b) = tokio::join!(
         feed,
         flow,
-        complaints.read_to_end(&mut said),
+        complaints.read_to_end(&mut messages),
         refusals.read_to_end(&mut replied)
     );
     a?;
@@ -271,8 +271,8 @@ async fn pipe(original: &Container, fork: &Container, names: Vec<u8>) -> Result<
     let (packed, unpacked) = tokio::try_join!(packed, unpacked)?;
     // 1: a file changed while it was read. That is for those to avoid who run processes meanwhile.
     if packed > 1 || unpacked != 0 {
-        said.extend(replied);
-        return Err(unsure(String::from_utf8_lossy(&said).trim()));
+        messages.extend(replied);
+        return Err(unsure(String::from_utf8_lossy(&messages).trim()));
     }
     fed?;
     flown?;

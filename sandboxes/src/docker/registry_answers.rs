@@ -69,10 +69,7 @@ fn all(file: &Path) -> BTreeMap<String, RegistryAnswer> {
 fn write(file: &Path, answers: &BTreeMap<String, RegistryAnswer>) -> std::io::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
-    let mut aside = tempfile::NamedTempFile::new_in(folder)?;
-    serde_json::to_writer(&mut aside, answers)?;
-    aside.persist(file)?;
-    Ok(())
+    crate::private::write(file, &serde_json::to_vec(answers)?)
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ impl Sandbox for Container {
         }
         Err(SandboxError::new(
             ErrorKind::Input,
-            format!("read {}: it is no file", path.display()),
+            format!("read {}: it is not a file", path.display()),
         ))
     }
 

@@ -26,7 +26,7 @@ pub(super) async fn saved_bytes(engine: &Engine, name: &str) -> Result<u64> {
     Ok(on_top(&sizes(engine, &tag).await?, below))
 }
 
-/// Saving may take two commits, and what lies below was saved itself: only how many steps were there before tells.
+/// Saving may take two commits, and what is below was saved itself: only how many steps were there before tells.
 fn on_top(sizes: &[u64], below: Option<usize>) -> u64 {
     // States of earlier versions do not tell. Most were saved by one commit.
     let added = below.map_or(1, |below| sizes.len().saturating_sub(below));

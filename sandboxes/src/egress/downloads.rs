@@ -21,7 +21,7 @@ use crate::sandbox::Result;
 /// How long a page counts as current.
 const FRESH: Duration = Duration::from_secs(600);
 
-/// What lies beside the files for longer than this, and is nobody's, was left by a build that was cut short.
+/// What is beside the files for longer than this, and is nobody's, was left by a build that was cut short.
 const LEFT: Duration = Duration::from_secs(60);
 
 /// Counted up whenever pages are made in another way, or say more: one of another number counts as absent, also to the
@@ -113,7 +113,7 @@ impl Downloads {
         Ok(downloads)
     }
 
-    /// Where the file of this address and digest lies if it was fetched.
+    /// Where the file of this address and digest is if it was fetched.
     pub fn file(&self, url: &str, sha256: &str) -> PathBuf {
         self.folder.join("files").join(key(&[url, sha256]))
     }

@@ -35,23 +35,23 @@ pub const ANSWERED: [HeaderName; 9] = [
     header::DATE,
 ];
 
-enum Allowed {
+enum Permission {
     /// By the user: wherever it is.
     Named,
     /// For this step: if it is public.
     ForNow,
 }
 
-fn allowed(inner: &Inner, host: &str, port: u16) -> Option<Allowed> {
+fn permission(inner: &Inner, host: &str, port: u16) -> Option<Permission> {
     if inner.offline {
         return None;
     }
     if inner.hosts.iter().any(|known| known.matches(host, port)) {
-        return Some(Allowed::Named);
+        return Some(Permission::Named);
     }
     let for_now = lock(&inner.for_now);
     let open = for_now.iter().any(|known| known.matches(host, port));
-    open.then_some(Allowed::ForNow)
+    open.then_some(Permission::ForNow)
 }
 
 fn refuse(inner: &Inner, host: &str) -> Response<Body> {
@@ -78,10 +78,10 @@ pub async fn tunnel(inner: Arc<Inner>, request: Request<Incoming>) -> Response<B
     let Some((host, port)) = target.and_then(|t| Some((t.host().to_owned(), t.port_u16()?))) else {
         return text(StatusCode::BAD_REQUEST, "CONNECT wants host:port");
     };
-    let Some(allowed) = allowed(&inner, &host, port) else {
+    let Some(allowed) = permission(&inner, &host, port) else {
         return refuse(&inner, &format!("{host}:{port}"));
     };
-    let named = matches!(allowed, Allowed::Named);
+    let named = matches!(allowed, Permission::Named);
     let mut out = match inner.upstream.dial(&host, port, named).await {
         Ok(stream) => stream,
         Err(refusal) => return answer(&inner, &refusal),
@@ -118,12 +118,12 @@ pub async fn request(inner: &Arc<Inner>, request: &Request<Incoming>) -> Respons
     };
     let host = url.host_str().unwrap_or_default().to_owned();
     let port = url.port_or_known_default().unwrap_or(80);
-    let Some(allowed) = allowed(inner, &host, port) else {
+    let Some(allowed) = permission(inner, &host, port) else {
         return refuse(inner, &format!("{host}:{port}"));
     };
     let named = match allowed {
-        Allowed::Named => inner.hosts.as_slice(),
-        Allowed::ForNow => &[],
+        Permission::Named => inner.hosts.as_slice(),
+        Permission::ForNow => &[],
     };
     let headers = pick(request.headers(), &ASKED);
     let got = inner

@@ -10,10 +10,10 @@ use reqwest::Url;
 
 use super::downloads::{Page, key};
 use super::page::{self, HTML, JSON};
-use super::pages::{Held, PageBody};
+use super::pages::{CachedPage, PageBody};
 use super::response::{Body, text, whole};
-use super::transfer::{self, Wanted};
-use super::upstream::{Refusal, percent_decoded, shown};
+use super::transfer::{self, FileRequest};
+use super::upstream::{Refusal, percent_decoded, redacted};
 use super::{Index, Inner, forward};
 
 /// Bytes of the longest page.
@@ -61,7 +61,12 @@ pub async fn page(inner: &Inner, id: &str, project: &str, headers: &HeaderMap) -
     }
 }
 
-async fn find(inner: &Inner, id: &str, project: &str, json: bool) -> Result<Arc<Held>, Failure> {
+async fn find(
+    inner: &Inner,
+    id: &str,
+    project: &str,
+    json: bool,
+) -> Result<Arc<CachedPage>, Failure> {
     let nothing = || Failure::new(StatusCode::NOT_FOUND, "there is no such project");
     let Some(index) = inner.indexes.iter().find(|index| index.id == id) else {
         return Err(nothing());
@@ -71,7 +76,7 @@ async fn find(inner: &Inner, id: &str, project: &str, json: bool) -> Result<Arc<
         return Err(nothing());
     }
     let kind = if json { "j" } else { "h" };
-    let name = key(&[&shown(&index.trusted.url), project, kind]);
+    let name = key(&[&redacted(&index.trusted.url), project, kind]);
     if let Some(page) = inner.pages.get(&name) {
         return Ok(page);
     }
@@ -151,7 +156,7 @@ async fn fetch(
         ));
     }
     if !status.is_success() {
-        let why = format!("{} answers {status}", shown(&url));
+        let why = format!("{} answers {status}", redacted(&url));
         inner.note(format!("package index: {why}"));
         return Err(Failure::new(status, why));
     }
@@ -170,9 +175,9 @@ async fn fetch(
                 inner.spend(chunk.len()).map_err(|e| bad(e.to_string()))?;
                 body.extend_from_slice(&chunk);
             }
-            Ok(Some(_)) => return Err(bad(format!("{} is too long", shown(&url)))),
+            Ok(Some(_)) => return Err(bad(format!("{} is too long", redacted(&url)))),
             Ok(None) => break,
-            Err(error) => return Err(bad(format!("{} breaks off: {error}", shown(&url)))),
+            Err(error) => return Err(bad(format!("{} breaks off: {error}", redacted(&url)))),
         }
         if body.len() > LONG_PAGE && long.is_none() {
             long = Some(inner.long_pages.acquire().await);
@@ -186,7 +191,7 @@ async fn fetch(
     let _reading = inner.reading.acquire().await;
     let read = tokio::task::spawn_blocking(move || page::rewrite(&body, is_json, &base, &place));
     let read = read.await.map_err(|e| bad(e.to_string()))?;
-    let (body, files) = read.map_err(|why| bad(format!("{}: {why}", shown(&url))))?;
+    let (body, files) = read.map_err(|why| bad(format!("{}: {why}", redacted(&url))))?;
     Ok(Page::new(etag, is_json, files, body))
 }
 
@@ -234,7 +239,7 @@ pub async fn file(
     let Some((url, sha256)) = plain.or_else(metadata) else {
         return text(StatusCode::NOT_FOUND, "the index names no such file");
     };
-    let wanted = Wanted {
+    let wanted = FileRequest {
         name,
         path: sha256
             .as_deref()
@@ -244,7 +249,7 @@ pub async fn file(
     };
     let range = request.headers().get(header::RANGE);
     let head = *request.method() == Method::HEAD;
-    if let Some(response) = transfer::kept(&inner, &wanted, range, head).await {
+    if let Some(response) = transfer::serve_cached(&inner, &wanted, range, head).await {
         return response;
     }
     if inner.offline {
@@ -281,7 +286,7 @@ pub async fn file(
             if !status.is_success() && status != StatusCode::RANGE_NOT_SATISFIABLE {
                 inner.note(format!(
                     "package index: {} answers {status}",
-                    shown(&wanted.url)
+                    redacted(&wanted.url)
                 ));
             }
             let mut response = forward::pass(response);
@@ -294,7 +299,7 @@ pub async fn file(
             }
             response
         }
-        Ok(response) => transfer::fetched(inner, wanted, response),
+        Ok(response) => transfer::serve_fetched(inner, wanted, response),
         Err(refusal) => refused(&inner, &refusal),
     }
 }

@@ -11,12 +11,12 @@ use serde_json::Value;
 pub const JSON: &str = "application/vnd.pypi.simple.v1+json";
 pub const HTML: &str = "text/html; charset=utf-8";
 
-/// Where a file of the page lies.
+/// Where a file of the page is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct File {
     pub url: String,
     pub sha256: Option<String>,
-    /// Its metadata lies beside it (PEP 658); the digest where the page tells it.
+    /// Its metadata is beside it (PEP 658); the digest where the page tells it.
     pub metadata: Option<Option<String>>,
 }
 

@@ -17,13 +17,13 @@ const ROOM: usize = 256 << 10;
 const WAIT: Duration = Duration::from_secs(60);
 
 /// A page that counts for as long as somebody has it.
-pub struct Held {
+pub struct CachedPage {
     pub page: Page,
     _room: OwnedSemaphorePermit,
 }
 
 /// For the body of an answer.
-pub struct PageBody(pub Arc<Held>);
+pub struct PageBody(pub Arc<CachedPage>);
 
 impl AsRef<[u8]> for PageBody {
     fn as_ref(&self) -> &[u8] {
@@ -35,12 +35,12 @@ pub struct Pages {
     room: Arc<Semaphore>,
     most: usize,
     wait: Duration,
-    kept: Mutex<Kept>,
+    kept: Mutex<PageCache>,
 }
 
 #[derive(Default)]
-struct Kept {
-    pages: HashMap<String, (Arc<Held>, u64)>,
+struct PageCache {
+    pages: HashMap<String, (Arc<CachedPage>, u64)>,
     /// Counts uses.
     uses: u64,
 }
@@ -59,7 +59,7 @@ impl Pages {
         }
     }
 
-    pub fn get(&self, key: &str) -> Option<Arc<Held>> {
+    pub fn get(&self, key: &str) -> Option<Arc<CachedPage>> {
         let mut kept = lock(&self.kept);
         kept.uses += 1;
         let now = kept.uses;
@@ -69,9 +69,9 @@ impl Pages {
     }
 
     /// `None` where pages that are being read leave no room.
-    pub async fn hold(&self, key: String, page: Page) -> Option<Arc<Held>> {
+    pub async fn hold(&self, key: String, page: Page) -> Option<Arc<CachedPage>> {
         let room = self.make_room(size(&page).min(self.most)).await?;
-        let held = Arc::new(Held { page, _room: room });
+        let held = Arc::new(CachedPage { page, _room: room });
         let mut kept = lock(&self.kept);
         kept.uses += 1;
         let now = kept.uses;

@@ -73,7 +73,7 @@ impl Relay {
                 ..Command::new([python, "-I", "-S", "-c", RELAY])
             })
             .await?;
-        let mut said = Vec::new();
+        let mut messages = Vec::new();
         let hello = async {
             match read(&mut stdout).await {
                 Ok((READY, port, _)) => u16::try_from(port).ok(),
@@ -82,12 +82,16 @@ impl Relay {
         };
         let port = match tokio::time::timeout(PATIENCE, hello).await {
             Ok(Some(port)) => port,
-            told => {
-                if told.is_ok() {
-                    let _ = stderr.take(4096).read_to_end(&mut said).await;
+            answer => {
+                if answer.is_ok() {
+                    let _ = stderr.take(4096).read_to_end(&mut messages).await;
                 }
-                let said = String::from_utf8_lossy(&said);
-                let last = said.trim().lines().last().unwrap_or("it does not answer");
+                let messages = String::from_utf8_lossy(&messages);
+                let last = messages
+                    .trim()
+                    .lines()
+                    .last()
+                    .unwrap_or("it does not answer");
                 let text = format!("start the relay for packages with {python}: {last}");
                 return Err(SandboxError::new(ErrorKind::Build, text)
                     .hint("building needs a CPython 3.6 or later in the sandbox"));
@@ -194,7 +198,7 @@ async fn carry(
                 connections.insert(number, connection);
                 accept(theirs);
             }
-            // What comes for a connection that has ended meanwhile is no fault.
+            // What comes for a connection that has ended meanwhile is not a fault.
             DATA => {
                 if let Some(connection) = connections.get(&number) {
                     let Ok(permits) = connection.may_come.try_acquire_many(content.len() as u32)

@@ -11,10 +11,10 @@ use super::*;
 use crate::hex::hex;
 
 /// What was asked of an index: method, path and range.
-type Asked = Arc<Mutex<Vec<(String, String, bool)>>>;
+type RequestLog = Arc<Mutex<Vec<(String, String, bool)>>>;
 
 /// Serves one project whose page names these files by the digests of `named`, and sends `sent` for them.
-fn index(named: &[(&'static str, Vec<u8>)], sent: &[(&'static str, Vec<u8>)]) -> (u16, Asked) {
+fn index(named: &[(&'static str, Vec<u8>)], sent: &[(&'static str, Vec<u8>)]) -> (u16, RequestLog) {
     let files: Vec<_> = named
         .iter()
         .map(|(name, content)| {
@@ -26,7 +26,7 @@ fn index(named: &[(&'static str, Vec<u8>)], sent: &[(&'static str, Vec<u8>)]) ->
     let sent = sent.to_vec();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let asked = Asked::default();
+    let asked = RequestLog::default();
     let all = asked.clone();
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
@@ -104,7 +104,7 @@ impl Asker {
     }
 
     /// Names and bytes of what is kept.
-    fn kept(&self) -> u64 {
+    fn stored_bytes(&self) -> u64 {
         let folder = self.folder.path().join("downloads");
         let folders = ["files", "pages", "aside"].map(|name| folder.join(name));
         let files = folders.iter().flat_map(|f| std::fs::read_dir(f).unwrap());
@@ -162,7 +162,11 @@ async fn a_build_fetches_and_keeps_no_more_than_it_may() {
     for name in first {
         let answer = client.ask(Method::GET, name, None).await;
         assert_eq!(answer.bytes().await.unwrap().len(), 400_005);
-        assert!(client.kept() < 1_500_000, "{}", client.kept());
+        assert!(
+            client.stored_bytes() < 1_500_000,
+            "{}",
+            client.stored_bytes()
+        );
     }
     let answer = client.ask(Method::GET, last, None).await;
     assert_eq!(answer.status(), StatusCode::BAD_GATEWAY);
@@ -171,8 +175,8 @@ async fn a_build_fetches_and_keeps_no_more_than_it_may() {
     assert!(notices.contains("limits.disk"), "{notices}");
     let Asker { egress, folder, .. } = &client;
     assert!(egress.finish() <= 1_000_000);
-    assert!(client.kept() <= 1_000_000);
-    // Whoever comes next makes room first.
+    assert!(client.stored_bytes() <= 1_000_000);
+    // The next request makes room first.
     drop(Downloads::open(folder.path(), 500_000).unwrap());
-    assert!(client.kept() <= 500_000);
+    assert!(client.stored_bytes() <= 500_000);
 }

@@ -17,14 +17,14 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::downloads::touch;
 use super::response::{Body, text, whole};
-use super::upstream::{Refusal, shown};
+use super::upstream::{Refusal, redacted};
 use super::{Inner, lock};
 use crate::hex::hex;
 
 const CHUNK: usize = 1 << 18;
 
 /// A file that a page names.
-pub struct Wanted {
+pub struct FileRequest {
     pub name: String,
     pub url: Url,
     /// Without one nothing is kept.
@@ -43,15 +43,15 @@ fn body(parts: mpsc::Receiver<io::Result<Bytes>>) -> Body {
 }
 
 /// What passes is read by the digest; what is held back goes when it is right.
-struct Checked<'a> {
+struct DigestCheck<'a> {
     wanted: Option<&'a str>,
     digest: Sha256,
     held: Option<Bytes>,
 }
 
-impl<'a> Checked<'a> {
-    fn new(wanted: Option<&'a str>) -> Checked<'a> {
-        Checked {
+impl<'a> DigestCheck<'a> {
+    fn new(wanted: Option<&'a str>) -> DigestCheck<'a> {
+        DigestCheck {
             wanted,
             digest: Sha256::new(),
             held: None,
@@ -82,17 +82,17 @@ impl<'a> Checked<'a> {
 }
 
 /// From the host's cache, if it is there. Its digest is looked at once a build, before anything of it goes.
-pub async fn kept(
+pub async fn serve_cached(
     inner: &Inner,
-    wanted: &Wanted,
+    wanted: &FileRequest,
     range: Option<&HeaderValue>,
     head: bool,
 ) -> Option<Response<Body>> {
-    let file = checked(inner, wanted).await?;
+    let file = verified_file(inner, wanted).await?;
     Some(answer(inner, file, range, head).await)
 }
 
-async fn checked(inner: &Inner, wanted: &Wanted) -> Option<File> {
+async fn verified_file(inner: &Inner, wanted: &FileRequest) -> Option<File> {
     let (path, sha256) = (wanted.path.clone()?, wanted.sha256.clone()?);
     let mut file = File::open(&path).ok()?;
     touch(&file);
@@ -107,7 +107,7 @@ async fn checked(inner: &Inner, wanted: &Wanted) -> Option<File> {
     .await
     .ok()?;
     if !right {
-        // Whoever asks again gets it from the index.
+        // The next request gets it from the index.
         let _ = std::fs::remove_file(&path);
         return None;
     }
@@ -198,11 +198,15 @@ fn span(range: &str, length: u64) -> Option<(u64, u64)> {
 }
 
 /// From the index, and into the host's cache on the way.
-pub fn fetched(inner: Arc<Inner>, wanted: Wanted, response: reqwest::Response) -> Response<Body> {
+pub fn serve_fetched(
+    inner: Arc<Inner>,
+    wanted: FileRequest,
+    response: reqwest::Response,
+) -> Response<Body> {
     let length = response.headers().get(header::CONTENT_LENGTH).cloned();
     // Said in an answer where it is known beforehand: a transfer that breaks off would be tried again.
     if let Err(error) = inner.may_fetch(response.content_length().unwrap_or(0)) {
-        let why = format!("{}: {error}", shown(&wanted.url));
+        let why = format!("{}: {error}", redacted(&wanted.url));
         inner.note(format!("package index: {why}"));
         return text(StatusCode::BAD_GATEWAY, &why);
     }
@@ -217,7 +221,7 @@ pub fn fetched(inner: Arc<Inner>, wanted: Wanted, response: reqwest::Response) -
     inner.spawn(async move {
         let _turn = of.at_once.acquire().await;
         if let Err(error) = fetch(&of, &wanted, response, Some(&parts)).await {
-            of.note(format!("package index: {}: {error}", shown(&wanted.url)));
+            of.note(format!("package index: {}: {error}", redacted(&wanted.url)));
             let _ = parts.send(Err(error)).await;
         }
     });
@@ -228,11 +232,11 @@ pub fn fetched(inner: Arc<Inner>, wanted: Wanted, response: reqwest::Response) -
 /// another range of it waits for that.
 pub async fn range(
     inner: Arc<Inner>,
-    wanted: Wanted,
+    wanted: FileRequest,
     range: HeaderValue,
     whole: impl Future<Output = Result<reqwest::Response, Refusal>> + Send + 'static,
 ) -> Result<Response<Body>, Refusal> {
-    let failed = |why: &str| Refusal::Failed(format!("{}: {why}", shown(&wanted.url)));
+    let failed = |why: &str| Refusal::Failed(format!("{}: {why}", redacted(&wanted.url)));
     let unfinished = failed("it was not fetched to the end");
     let turn = inner.turn_for(wanted.path.as_deref());
     let (done, file) = tokio::sync::oneshot::channel();
@@ -240,7 +244,7 @@ pub async fn range(
     // Who waited for too long asks again: until then it is there.
     inner.spawn(async move {
         let _one = turn.lock().await;
-        if let Some(file) = checked(&of, &wanted).await {
+        if let Some(file) = verified_file(&of, &wanted).await {
             let _ = done.send(Ok(file));
             return;
         }
@@ -249,11 +253,11 @@ pub async fn range(
             Ok(response) if response.status() == StatusCode::OK => {
                 let fetched = fetch(&of, &wanted, response, None).await;
                 let file = fetched.and_then(|file| file.ok_or_else(|| io::Error::other("")));
-                file.map_err(|e| Refusal::Failed(format!("{}: {e}", shown(&wanted.url))))
+                file.map_err(|e| Refusal::Failed(format!("{}: {e}", redacted(&wanted.url))))
             }
             Ok(response) => Err(Refusal::Failed(format!(
                 "{} answers {}",
-                shown(&wanted.url),
+                redacted(&wanted.url),
                 response.status()
             ))),
             Err(refusal) => Err(refusal),
@@ -267,7 +271,7 @@ pub async fn range(
 /// The answer is the file where it was kept.
 async fn fetch(
     inner: &Inner,
-    wanted: &Wanted,
+    wanted: &FileRequest,
     mut response: reqwest::Response,
     parts: Option<&Parts>,
 ) -> io::Result<Option<File>> {
@@ -275,7 +279,7 @@ async fn fetch(
         Some(_) => Some(inner.downloads.aside()?),
         None => None,
     };
-    let mut checked = Checked::new(wanted.sha256.as_deref());
+    let mut checked = DigestCheck::new(wanted.sha256.as_deref());
     while let Some(part) = response.chunk().await.map_err(io::Error::other)? {
         inner.spend(part.len())?;
         if let Some(aside) = &mut aside {
@@ -329,11 +333,11 @@ mod tests {
     #[test]
     fn the_last_part_waits_for_the_digest() {
         let digest = hex(&Sha256::digest(b"one two"));
-        let mut checked = Checked::new(Some(&digest));
+        let mut checked = DigestCheck::new(Some(&digest));
         assert_eq!(checked.pass("one ".into()), None);
         assert_eq!(checked.pass("two".into()), Some("one ".into()));
         assert_eq!(checked.end(), Ok(Some("two".into())));
-        let mut checked = Checked::new(Some(&digest));
+        let mut checked = DigestCheck::new(Some(&digest));
         assert_eq!(checked.pass("one too".into()), None);
         assert!(checked.end().is_err());
     }

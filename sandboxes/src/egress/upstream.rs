@@ -29,12 +29,12 @@ const SILENCE: Duration = Duration::from_secs(120);
 
 /// A service of the user's choice: it is asked wherever it is, with what it wants to know.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trusted {
+pub struct TrustedService {
     /// With user and password.
     pub url: Url,
 }
 
-impl Trusted {
+impl TrustedService {
     /// The same scheme, host and port.
     pub fn has(&self, url: &Url) -> bool {
         self.url.origin() == url.origin()
@@ -178,7 +178,7 @@ impl Upstream {
         method: &Method,
         url: Url,
         headers: &HeaderMap,
-        index: Option<&Trusted>,
+        index: Option<&TrustedService>,
         hosts: &[Host],
         redirects: bool,
     ) -> std::result::Result<Response, Refusal> {
@@ -195,7 +195,7 @@ impl Upstream {
             let mut request = client
                 .request(method.clone(), url.clone())
                 .headers(headers.clone());
-            if let Some((user, password)) = own.and_then(Trusted::login) {
+            if let Some((user, password)) = own.and_then(TrustedService::login) {
                 request = request.basic_auth(user, password);
             }
             let response = request.send().await.map_err(|e| explain(&url, e))?;
@@ -211,15 +211,15 @@ impl Upstream {
             };
             if !matches!(next.scheme(), "http" | "https") {
                 return Err(Refusal::Failed(format!(
-                    "{} redirects to what is no address",
-                    shown(&url)
+                    "{} redirects to something that is not an address",
+                    redacted(&url)
                 )));
             }
             url = next;
         }
         Err(Refusal::Failed(format!(
             "{} redirects too often",
-            shown(&url)
+            redacted(&url)
         )))
     }
 
@@ -232,8 +232,8 @@ impl Upstream {
         };
         if !matches!(url.scheme(), "http" | "https") || host.is_empty() {
             return Err(Refusal::Failed(format!(
-                "{} is no address of a file",
-                shown(url)
+                "{} is not the address of a file",
+                redacted(url)
             )));
         }
         let private = literal(host).is_some_and(|address| !is_public(address));
@@ -379,11 +379,14 @@ fn explain(url: &Url, error: reqwest::Error) -> Refusal {
         next = cause.source();
     }
     let why = causes.pop().unwrap_or_default();
-    Refusal::Failed(format!("error sending request for {}: {why}", shown(url)))
+    Refusal::Failed(format!(
+        "error sending request for {}: {why}",
+        redacted(url)
+    ))
 }
 
 /// Without user and password, query and fragment.
-pub fn shown(url: &Url) -> String {
+pub fn redacted(url: &Url) -> String {
     let mut url = url.clone();
     let _ = url.set_username("");
     let _ = url.set_password(None);

@@ -4,6 +4,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::{editable, requirements, scm_version};
+use crate::hex::hex;
 use crate::recipe::{Recipe, resolution_date};
 use crate::repository::{Source, Tree};
 use crate::sandbox::{Backend, Result};
@@ -82,6 +83,5 @@ pub(super) fn plan(
 
 fn name(kind: &str, content: &serde_json::Value) -> String {
     let digest = Sha256::digest(content.to_string().as_bytes());
-    let digits: String = digest.iter().take(10).map(|b| format!("{b:02x}")).collect();
-    format!("{kind}-{digits}")
+    format!("{kind}-{}", hex(&digest[..10]))
 }

@@ -69,7 +69,7 @@ async fn try_make(
     if doomed.is_empty() {
         return Ok(());
     }
-    let step = told(doomed.iter().map(|(one, _)| one));
+    let step = summary(doomed.iter().map(|(one, _)| one));
     progress(Event::Started { step: step.clone() });
     let begun = Instant::now();
     log.line(&format!("== {step}"));
@@ -164,7 +164,7 @@ async fn adopt(
         return Ok(());
     }
     record.complete(backend.name(), backend.saved_bytes(name).await?);
-    // Whoever builds it writes a record that is whole.
+    // The build writes a record that is whole.
     match ExclusiveLock::take(folder, name)? {
         Some(_sole) => record.write(&records::path(folder, name)).await,
         None => Ok(()),
@@ -216,7 +216,7 @@ impl CachedState {
     }
 }
 
-fn told<'a>(doomed: impl Iterator<Item = &'a CachedState>) -> String {
+fn summary<'a>(doomed: impl Iterator<Item = &'a CachedState>) -> String {
     let (mut environments, mut bytes) = (0, 0);
     for one in doomed {
         environments += usize::from(one.kind != Kind::Layer);

@@ -121,7 +121,7 @@ const KNOWN: [(&[&str], &str); 20] = [
             "TOML parse error",
             "invalid pyproject.toml config",
         ],
-        "the repository's pyproject.toml is broken at the place that is named: mend it, or choose another commit with --commit",
+        "the repository's pyproject.toml is broken at the place that is named: fix it, or choose another commit with --commit",
     ),
     (
         &["No module named "],

@@ -197,7 +197,7 @@ impl Build<'_> {
         Ok(notes)
     }
 
-    /// A package that lies elsewhere than its name says cannot be found by a path: then setuptools has its way.
+    /// A package that is elsewhere than its name says cannot be found by a path: then setuptools has its way.
     /// `general` is how the version was handed over when it was installed.
     async fn keep_importable(
         &self,
@@ -307,7 +307,7 @@ impl Build<'_> {
         builder.uv(arguments)
     }
 
-    /// uv compiles bytecode for Python 3.7 and later; what lies in an image is not ours to compile.
+    /// uv compiles bytecode for Python 3.7 and later; what is in an image is not ours to compile.
     pub(super) fn uv_compiles(&self) -> bool {
         self.recipe.image.is_none() && self.recipe.python.as_deref() != Some("3.6")
     }

@@ -116,7 +116,7 @@ impl<'a> Build<'a> {
         Ok((environment, layer))
     }
 
-    /// The layer of requirements. Its notes lie beside the records, for builds that find it there.
+    /// The layer of requirements. Its notes are beside the records, for builds that find it there.
     async fn dependencies(&self) -> Result<(Vec<String>, Lease)> {
         let name = &self.plan.dependencies;
         let folder = self.settings.cache.join("environments");

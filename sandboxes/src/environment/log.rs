@@ -18,7 +18,7 @@ const END: u64 = 16 << 20;
 /// The log of one build.
 pub(super) struct Log {
     pub path: PathBuf,
-    file: Mutex<Bounded>,
+    file: Mutex<BoundedFile>,
     /// Passwords that the log must not hold.
     secrets: Vec<String>,
 }
@@ -34,7 +34,7 @@ impl Log {
             .create(true)
             .truncate(true)
             .open(&path)?;
-        let file = Mutex::new(Bounded::new(file, BEGINNING, END));
+        let file = Mutex::new(BoundedFile::new(file, BEGINNING, END));
         Ok(Log {
             path,
             file,
@@ -55,7 +55,7 @@ impl Log {
 }
 
 /// A file of which the middle goes when it becomes too long.
-struct Bounded {
+struct BoundedFile {
     file: File,
     beginning: u64,
     end: u64,
@@ -63,9 +63,9 @@ struct Bounded {
     left_out: u64,
 }
 
-impl Bounded {
-    fn new(file: File, beginning: u64, end: u64) -> Bounded {
-        Bounded {
+impl BoundedFile {
+    fn new(file: File, beginning: u64, end: u64) -> BoundedFile {
+        BoundedFile {
             file,
             beginning,
             end,
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_long_log_keeps_its_beginning_and_its_end() {
         let file = tempfile::tempfile().unwrap();
-        let mut log = Bounded::new(file, 100, 50);
+        let mut log = BoundedFile::new(file, 100, 50);
         let mut all = String::new();
         for number in 0..1000 {
             let line = format!("line {number}\n");

@@ -268,12 +268,12 @@ fn alternative(module: &str, named: &BTreeMap<String, String>) -> Option<String>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::smoke_test::Broken;
+    use crate::environment::smoke_test::CollectionError;
     use crate::environment::steps::StepOutput;
 
     fn asked(text: &str, named: &[(&str, &str)]) -> Vec<String> {
         let report = Report {
-            broken: vec![Broken {
+            broken: vec![CollectionError {
                 file: "tests/test_a.py".to_owned(),
                 text: text.to_owned(),
             }],

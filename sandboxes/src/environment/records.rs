@@ -1,4 +1,4 @@
-//! What lies in the cache about what is kept: `NAME.json` for each environment and each layer of requirements, written
+//! What is in the cache about what is kept: `NAME.json` for each environment and each layer of requirements, written
 //! when its state is complete. While a state is removed, its record is called `NAME.gone`.
 
 use std::collections::BTreeMap;
@@ -92,7 +92,7 @@ pub(super) fn path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.json"))
 }
 
-/// Where the record lies while its state is removed.
+/// Where the record is while its state is removed.
 pub(super) fn gone(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.gone"))
 }

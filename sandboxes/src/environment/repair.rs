@@ -41,7 +41,7 @@ impl Build<'_> {
         Ok(missing)
     }
 
-    /// Returns the bytes that it added. What cannot be installed is noted: whoever asked for it says so when it runs.
+    /// Returns the bytes that it added. What cannot be installed is noted: the test that asked for it says so when it runs.
     pub(super) async fn install_missing(
         &self,
         environment: &mut Environment,

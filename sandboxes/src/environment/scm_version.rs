@@ -76,7 +76,7 @@ fn guess_next(describe: &str) -> Option<String> {
         _ => (describe, 0),
     };
     let start = tag.find(|c: char| c.is_ascii_digit())?;
-    // `release-1.2-final`, `v1.2_beta`: what is no version cannot be guessed.
+    // `release-1.2-final`, `v1.2_beta`: what is not a version cannot be guessed.
     let version = tag[start..].trim_end_matches(['.', '-', '_']);
     if !version
         .chars()

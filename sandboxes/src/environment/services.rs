@@ -83,7 +83,7 @@ impl Build<'_> {
 impl Environment {
     /// Starts the recipe's services in a sandbox of this environment and waits until they answer; those that run
     /// already are left alone. Without services it takes no time. `confined` is a program and its arguments that start
-    /// each service so that it reaches nothing of whoever comes after it.
+    /// each service so that it reaches nothing of what comes after it.
     ///
     /// Errors: kind `System` with the last lines that a service printed, for one that ends or does not answer.
     pub async fn start_services(&self, sandbox: &dyn Sandbox, confined: &[String]) -> Result<()> {

@@ -45,7 +45,7 @@ pub(super) struct Report {
     /// Tests by file.
     pub collected: BTreeMap<String, u64>,
     /// Files (or folders, where a conftest is to blame) that cannot be collected.
-    pub broken: Vec<Broken>,
+    pub broken: Vec<CollectionError>,
     pub tests: Vec<Test>,
     /// Fixtures that were looked for and that tests take, with the first file.
     pub uses: BTreeMap<String, String>,
@@ -58,7 +58,7 @@ pub(super) struct Report {
 }
 
 #[derive(Debug)]
-pub(super) struct Broken {
+pub(super) struct CollectionError {
     pub file: String,
     pub text: String,
 }
@@ -133,7 +133,7 @@ impl Report {
             match serde_json::from_str(json) {
                 Ok(Line::Collected { collected }) => report.collected = collected,
                 Ok(Line::Broken { broken, text }) => {
-                    report.broken.push(Broken { file: broken, text });
+                    report.broken.push(CollectionError { file: broken, text });
                 }
                 Ok(Line::Test {
                     test: id,

@@ -51,7 +51,8 @@ impl Steps<'_> {
             step: step.to_owned(),
         });
         let begun = Instant::now();
-        self.log.line(&format!("== {step}\n$ {}", shown(command)));
+        self.log
+            .line(&format!("== {step}\n$ {}", command_text(command)));
         let mut command = command.clone();
         for (name, value) in &self.env {
             command
@@ -187,7 +188,7 @@ pub(super) fn label(script: &str) -> String {
     }
 }
 
-fn shown(command: &Command) -> String {
+fn command_text(command: &Command) -> String {
     match command.argv.as_slice() {
         [sh, c, script] if sh == "sh" && c == "-c" => script.clone(),
         argv => argv.join(" "),

@@ -15,7 +15,7 @@ use nix::sys::stat::Mode;
 pub(super) struct Folder(OwnedFd);
 
 impl Folder {
-    /// The last part of the path is no link.
+    /// The last part of the path is not a link.
     pub fn open(path: &Path) -> io::Result<Folder> {
         let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         Ok(Folder(openat(AT_FDCWD, path, flags, Mode::empty())?))

@@ -27,7 +27,7 @@ use crate::sandbox::{Process, Result};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Jail {
-    shared: Arc<Shared>,
+    shared: Arc<ClientState>,
     socket: tokio::sync::Mutex<Option<OwnedWriteHalf>>,
     keeper: tokio::sync::Mutex<tokio::process::Child>,
     reader: tokio::task::JoinHandle<()>,
@@ -37,14 +37,14 @@ pub struct Jail {
 }
 
 #[derive(Default)]
-struct Shared {
+struct ClientState {
     dead: AtomicBool,
     /// Why the keeper ended it.
     why: Mutex<Option<String>>,
     waiting: Mutex<HashMap<u64, oneshot::Sender<i32>>>,
 }
 
-impl Shared {
+impl ClientState {
     fn waiting(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<i32>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -92,12 +92,12 @@ pub async fn launch(launcher: &[OsString], setup: &Setup, log: &Path) -> Result<
         Ok(Ok(Reply::Ready { lacking, .. })) => lacking,
         Ok(Ok(Reply::Failed { message })) => return Err(refused(&message)),
         Ok(_) => {
-            let said = std::fs::read_to_string(log).unwrap_or_default();
-            return Err(refused(said.trim()));
+            let log_text = std::fs::read_to_string(log).unwrap_or_default();
+            return Err(refused(log_text.trim()));
         }
         Err(_) => return Err(refused("it did not answer in time")),
     };
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(ClientState::default());
     Ok(Jail {
         reader: tokio::spawn(read_replies(read, shared.clone())),
         shared,
@@ -120,7 +120,7 @@ async fn receive(socket: &mut OwnedReadHalf) -> io::Result<Reply> {
     Ok(serde_json::from_slice(&body)?)
 }
 
-async fn read_replies(mut socket: OwnedReadHalf, shared: Arc<Shared>) {
+async fn read_replies(mut socket: OwnedReadHalf, shared: Arc<ClientState>) {
     while let Ok(reply) = receive(&mut socket).await {
         let (id, code) = match reply {
             Reply::Exited { id, code } => (id, code),

@@ -212,8 +212,8 @@ fn import_roots(environment: &Path, built: &Path, copy: &Path) -> Vec<String> {
     roots
 }
 
-/// Without an own root, a mounted folder lies where the host has it: paths that begin with its place inside
-/// are told so.
+/// Without an own root, a mounted folder is where the host has it: paths that begin with its place inside
+/// are translated to it.
 pub fn host_path(inner: &Inner, spec: &Spec, text: &String) -> String {
     if inner.isolation == Isolation::Namespaces {
         return text.clone();

@@ -29,7 +29,7 @@ use async_trait::async_trait;
 pub use jail::jail_main;
 pub use protocol::Isolation;
 pub use python::Interpreter;
-pub(crate) use size::taken;
+pub(crate) use size::disk_usage;
 
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Backend, Result, Sandbox, Spec};
@@ -43,7 +43,7 @@ const NOBODY_ELSE_IN_PLACE: u32 = 777_010_000;
 
 #[derive(Debug, Clone, Default)]
 pub struct LocalSettings {
-    /// Where sandboxes and saved states lie.
+    /// Where sandboxes and saved states are.
     pub cache: PathBuf,
     /// Program and arguments that end in [`jail_main`].
     pub launcher: Vec<OsString>,

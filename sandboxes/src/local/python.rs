@@ -15,7 +15,7 @@ pub struct Interpreter {
     /// `X.Y`.
     pub version: String,
     pub executable: PathBuf,
-    /// Everything that belongs to it lies below.
+    /// Everything that belongs to it is below.
     pub prefix: PathBuf,
 }
 

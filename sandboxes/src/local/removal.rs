@@ -10,10 +10,10 @@ use nix::fcntl::{AT_FDCWD, OFlag, openat, renameat};
 use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-/// So many folders are gone into one after the other; what lies deeper is moved up first.
+/// How deep folders are descended into; what is deeper is moved up first.
 const DEPTH: usize = 48;
 
-/// Removes a folder; absent is no error.
+/// Removes a folder; an absent one is not an error.
 pub fn remove_tree(folder: &Path) -> io::Result<()> {
     let mut last = None;
     // What is left by processes that were still there is gone the next time.

@@ -82,7 +82,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 impl Drop for LocalSandbox {
-    /// Whoever forgets to stop it leaves no files for longer than the processes need to end.
+    /// A sandbox that is not stopped leaves no files for longer than its processes need to end.
     fn drop(&mut self) {
         let (dirs, keeper) = (self.dirs.clone(), self.jail.abandon());
         if dirs.owned.folder.exists() {
@@ -114,22 +114,22 @@ impl LocalSandbox {
                 }
             }
         };
-        let (mut out, mut said) = (Vec::new(), Vec::new());
+        let (mut out, mut message) = (Vec::new(), Vec::new());
         let (_, read, _) = tokio::join!(
             feed,
             stdout.read_to_end(&mut out),
-            stderr.read_to_end(&mut said)
+            stderr.read_to_end(&mut message)
         );
         read?;
-        let said = String::from_utf8_lossy(&said).trim().to_owned();
+        let message = String::from_utf8_lossy(&message).trim().to_owned();
         match exit.await? {
             0 => Ok(out),
-            NOT_FOUND => Err(SandboxError::new(ErrorKind::NotFound, said)),
-            code if said.is_empty() => {
+            NOT_FOUND => Err(SandboxError::new(ErrorKind::NotFound, message)),
+            code if message.is_empty() => {
                 let text = format!("reach {}: ended with code {code}", path.display());
                 Err(SandboxError::new(ErrorKind::System, text))
             }
-            _ => Err(SandboxError::new(ErrorKind::System, said)),
+            _ => Err(SandboxError::new(ErrorKind::System, message)),
         }
     }
 
@@ -224,7 +224,7 @@ impl LocalSandbox {
             folder.push(name);
             match fs::symlink_metadata(&folder) {
                 Ok(found) if found.is_dir() => {}
-                Ok(_) => return Err(self.refused(relative, "a part of the path is no folder")),
+                Ok(_) => return Err(self.refused(relative, "a part of the path is not a folder")),
                 Err(_) => {
                     fs::create_dir(&folder)?;
                     fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;

@@ -8,13 +8,13 @@ use super::Inner;
 use super::copy::{Files, copy_tree};
 use super::protocol::Isolation;
 use super::python::Interpreter;
-use super::state_store::{InUse, Owned, about};
+use super::state_store::{InUse, LockedFolder, about};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Result, SandboxSource, Spec};
 
 /// What a sandbox stands on, apart from its processes.
 pub struct SandboxDirs {
-    pub owned: Owned,
+    pub owned: LockedFolder,
     /// The host's user that owns what is written inside.
     pub owner: Option<u32>,
     /// The state that it started from: its environment is shared.
@@ -82,7 +82,7 @@ pub fn no_images(name: &str) -> SandboxError {
     SandboxError::new(ErrorKind::Input, message).hint("use --sandbox docker")
 }
 
-/// Makes the folders, with copies of what lies in `from` where it has them.
+/// Makes the folders, with copies of what is in `from` where it has them.
 pub fn fill(
     inner: &Inner,
     spec: &Spec,

@@ -1,4 +1,4 @@
-//! What a folder takes on disk, without following links, however deep it is and whoever is writing there.
+//! What a folder takes on disk, without following links, however deep it is and even while others write there.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,15 +18,15 @@ const LONG: usize = 2000;
 
 /// What is taken on disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Taken {
+pub(crate) struct DiskUsage {
     pub bytes: u64,
     /// Files, folders, links.
     pub files: u64,
 }
 
 /// All below a folder; what cannot be looked at, or went away meanwhile, is not counted.
-pub(crate) fn taken(folder: &Path) -> Taken {
-    let (mut sum, mut seen) = (Taken::default(), BTreeSet::new());
+pub(crate) fn disk_usage(folder: &Path) -> DiskUsage {
+    let (mut sum, mut seen) = (DiskUsage::default(), BTreeSet::new());
     // Nothing is lost by going on after an error.
     let _ = walk(
         folder,

@@ -1,4 +1,4 @@
-//! What lies in the cache folder, and who owns it.
+//! What is in the cache folder, and who owns it.
 //!
 //! ```text
 //! sandboxes/ID/{workspace,store,tmp,home,root}   with sandboxes/ID.lock, locked while its host lives
@@ -38,7 +38,7 @@ pub struct Cache {
 }
 
 /// A folder that goes with its lock.
-pub struct Owned {
+pub struct LockedFolder {
     pub folder: PathBuf,
     pub id: String,
     _lock: File,
@@ -55,24 +55,24 @@ impl Cache {
     pub fn open(root: &Path) -> Result<Cache> {
         for name in ["sandboxes", "states"] {
             let folder = root.join(name);
-            // Strangers' files lie there, under a user's ids.
+            // Strangers' files are there, under a user's ids.
             private::create_closed(&folder).map_err(about("make the cache folder", &folder))?;
         }
         let root = fs::canonicalize(root)?;
         Ok(Cache { root })
     }
 
-    pub fn new_sandbox(&self, purpose: &str) -> Result<Owned> {
+    pub fn new_sandbox(&self, purpose: &str) -> Result<LockedFolder> {
         self.own("sandboxes", &fresh_id(purpose))
     }
 
-    fn own(&self, kind: &str, id: &str) -> Result<Owned> {
+    fn own(&self, kind: &str, id: &str) -> Result<LockedFolder> {
         let folder = self.root.join(kind).join(id);
         // Locked before the folder is there, so that nobody takes it for left over.
         let lock = File::create(with_lock(&folder))?;
         lock.lock()?;
         fs::create_dir(&folder)?;
-        Ok(Owned {
+        Ok(LockedFolder {
             folder,
             id: id.to_owned(),
             _lock: lock,
@@ -203,7 +203,7 @@ impl Cache {
     }
 }
 
-impl Owned {
+impl LockedFolder {
     pub fn remove(&self) -> Result<()> {
         remove_tree(&self.folder)?;
         let _ = fs::remove_file(with_lock(&self.folder));

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Recipe, parse};
 use crate::error::{ErrorKind, SandboxError};
+use crate::hex::hex;
 use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
 
@@ -74,8 +75,7 @@ pub fn digest() -> String {
             digest.update(part);
         }
     }
-    let digest = digest.finalize();
-    digest.iter().take(8).map(|b| format!("{b:02x}")).collect()
+    hex(&digest.finalize()[..8])
 }
 
 #[derive(Debug, Deserialize)]

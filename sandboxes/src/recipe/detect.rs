@@ -102,7 +102,7 @@ pub(super) fn detect(source: &Source, tree: &Tree, pythons: &[String]) -> Result
     } else {
         Vec::new()
     });
-    for plugin in plugins::wanted(&files) {
+    for plugin in plugins::required(&files) {
         add(&mut recipe.requirements, plugin);
     }
     add(&mut recipe.requirements, "pytest");

@@ -17,7 +17,7 @@ use crate::sandbox::Result;
 /// Requirements by the normalised name of their package. The first that names it counts, so the files come in the order in
 /// which they are to be believed.
 pub(crate) fn named_requirements(tree: &Tree) -> Result<BTreeMap<String, String>> {
-    let mut all = Named::default();
+    let mut all = RequirementSet::default();
     let text = |path: &str| match tree.is_larger(path, MOST_BYTES) {
         true => Ok(None),
         false => tree.text(path),
@@ -120,9 +120,9 @@ fn without_factor(line: &str) -> &str {
 }
 
 #[derive(Default)]
-struct Named(BTreeMap<String, String>);
+struct RequirementSet(BTreeMap<String, String>);
 
-impl Named {
+impl RequirementSet {
     fn add(&mut self, line: &str) {
         let line = line.split(" #").next().unwrap_or(line);
         let line = line.split(';').next().unwrap_or(line).trim();
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn lines_that_name_a_package() {
-        let mut all = Named::default();
+        let mut all = RequirementSet::default();
         for line in [
             "trio>=0.20  # for tests",
             "PyYAML ; python_version < '3.8'",

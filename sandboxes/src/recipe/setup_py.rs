@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// What a literal holds. Anything that is no literal is left out.
+/// What a literal holds. Anything that is not a literal is left out.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Literal {
     Text(String),

@@ -179,14 +179,14 @@ mod tests {
             let mut command = git.network();
             command.args(["credential", "fill"]);
             let question = format!("protocol={protocol}\nhost={host}\n\n");
-            let said = process::run(command, question.as_bytes(), &Bounds::default()).unwrap();
-            String::from_utf8(said.stdout).unwrap()
+            let output = process::run(command, question.as_bytes(), &Bounds::default()).unwrap();
+            String::from_utf8(output.stdout).unwrap()
         };
-        let told = asked("https", "github.com");
+        let answer = asked("https", "github.com");
         assert!(
-            told.contains("password=tok%en$(date)'\"\n")
-                && told.contains("username=x-access-token"),
-            "{told}"
+            answer.contains("password=tok%en$(date)'\"\n")
+                && answer.contains("username=x-access-token"),
+            "{answer}"
         );
         for (protocol, host) in [
             ("https", "evil.org"),
@@ -196,8 +196,8 @@ mod tests {
             ("https", "github.com.evil.org"),
             ("ssh", "github.com"),
         ] {
-            let told = asked(protocol, host);
-            assert!(!told.contains("password"), "{protocol} {host}: {told}");
+            let answer = asked(protocol, host);
+            assert!(!answer.contains("password"), "{protocol} {host}: {answer}");
         }
     }
 

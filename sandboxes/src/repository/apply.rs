@@ -1,7 +1,7 @@
 //! Applies a patch on the host, in a folder that holds nothing but the files it speaks of.
 //!
 //! As the public harnesses of the benchmarks do: with git, then with git and an eye closed to whitespace, then with
-//! GNU `patch` and some fuzz. How it went is told, because the two judge differently what applies.
+//! GNU `patch` and some fuzz. How it went is reported, because the two judge differently what applies.
 
 use super::Tree;
 use super::patch::{bounded, git_apply, materialise, refused, touched};
@@ -15,7 +15,7 @@ mod tests;
 
 /// What a patch made of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Applied {
+pub struct AppliedPatch {
     /// The files that differ from those before, as they are now.
     pub files: Files,
     pub how: ApplyMethod,
@@ -42,7 +42,7 @@ pub fn apply(
     tree: &Tree,
     changed: &Files,
     patch: &str,
-) -> Result<std::result::Result<Applied, String>> {
+) -> Result<std::result::Result<AppliedPatch, String>> {
     if let Some(reason) = refused(patch) {
         return Ok(Err(reason));
     }
@@ -54,7 +54,9 @@ pub fn apply(
         notes.push("the patch's last line had no end".to_owned());
     }
     let paths = touched(&text);
-    let attempt = |how: ApplyMethod, patch: &str| -> Result<std::result::Result<Applied, String>> {
+    let attempt = |how: ApplyMethod,
+                   patch: &str|
+     -> Result<std::result::Result<AppliedPatch, String>> {
         let folder = tempfile::tempdir()?;
         if let Err(reason) = materialise(&base, &text, folder.path())? {
             return Ok(Err(reason));
@@ -86,26 +88,26 @@ pub fn apply(
             None if files.is_empty() && how == ApplyMethod::WithFuzz => {
                 Ok(Err("nothing to be applied was found".to_owned()))
             }
-            None => Ok(Ok(Applied { files, how, notes })),
+            None => Ok(Ok(AppliedPatch { files, how, notes })),
         }
     };
-    let told = |applied: Applied| {
+    let with_notes = |applied: AppliedPatch| {
         let notes = notes.iter().cloned().chain(applied.notes).collect();
-        Ok(Ok(Applied { notes, ..applied }))
+        Ok(Ok(AppliedPatch { notes, ..applied }))
     };
 
     let reason = match attempt(ApplyMethod::Exactly, &text)? {
-        Ok(applied) => return told(applied),
+        Ok(applied) => return with_notes(applied),
         Err(reason) => reason,
     };
     if has_carriage_returns(&text) {
         let plain = text.replace("\r\n", "\n");
         if let Ok(applied) = attempt(ApplyMethod::WithoutCarriageReturns, &plain)? {
-            return told(applied);
+            return with_notes(applied);
         }
     }
     if let Ok(applied) = attempt(ApplyMethod::IgnoringWhitespace, &text)? {
-        return told(applied);
+        return with_notes(applied);
     }
     // git has refused these for what they are; `patch` is less careful.
     let careful = paths.iter().any(|path| !is_plain(path))
@@ -128,7 +130,7 @@ pub fn apply(
         return Ok(Err(reason));
     }
     match attempt(ApplyMethod::WithFuzz, &text) {
-        Ok(Ok(applied)) => told(applied),
+        Ok(Ok(applied)) => with_notes(applied),
         Ok(Err(_)) => Ok(Err(reason)),
         Err(error) if error.kind == ErrorKind::Unavailable => {
             Ok(Err(format!("{reason}\n({})", error.message)))
@@ -193,19 +195,19 @@ fn fuzzy(
         .args(["--batch", "--fuzz=5", "-p1"])
         .args(["--unified", "--get=0"])
         .args(["--no-backup-if-mismatch", "--reject-file=-"]);
-    let said = bounded(command, folder, patch).map_err(|error| match error.kind {
+    let output = bounded(command, folder, patch).map_err(|error| match error.kind {
         ErrorKind::Unavailable => SandboxError::new(
             ErrorKind::Unavailable,
             "`patch`, which applies patches with fuzz, is not installed",
         ),
         _ => error,
     })?;
-    let said = match said {
-        Ok(said) => said,
+    let output = match output {
+        Ok(output) => output,
         Err(reason) => return Ok(Err(reason)),
     };
-    let text = String::from_utf8_lossy(&said.stdout).into_owned();
-    if !said.ok {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.ok {
         return Ok(Err(text));
     }
     // Told to ask nothing, it takes such a patch back instead of applying it.

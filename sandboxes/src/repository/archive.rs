@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::clone::fetch_blobs;
 use super::git::{Git, failed};
-use super::object_hash::{Hashed, ObjectHash, check_tree};
+use super::object_hash::{HashingReader, ObjectHash, check_tree};
 use super::patch_base::is_plain;
 use super::{Repository, Source, archive_cache, limits, process};
 use crate::error::{ErrorKind, SandboxError};
@@ -24,15 +24,15 @@ use crate::sandbox::Result;
 fn list(git: &Git, tree: &str) -> Result<Vec<u8>> {
     let mut command = git.command();
     command.args(["ls-tree", "-r", "-z", "--full-tree", tree]);
-    let said = process::run(command, b"", &process::Bounds::default());
-    let said = said.map_err(|error| match error.kind {
+    let output = process::run(command, b"", &process::Bounds::default());
+    let output = output.map_err(|error| match error.kind {
         ErrorKind::Input => too_large(0),
         _ => error,
     })?;
-    if said.ok {
-        return Ok(said.stdout);
+    if output.ok {
+        return Ok(output.stdout);
     }
-    Err(failed("ls-tree", &said.stderr))
+    Err(failed("ls-tree", &output.stderr))
 }
 
 /// One line of `git ls-tree`.
@@ -66,7 +66,7 @@ pub(super) fn source(repository: &Repository) -> Result<Source> {
     let found = match (known, held) {
         (Some(source), held @ Some(_)) => Source { held, ..source },
         _ => {
-            let (source, whole) = make(repository, &folder)?;
+            let (source, whole) = create_source(repository, &folder)?;
             check_tree(
                 &repository.git,
                 repository.commit.as_deref(),
@@ -75,11 +75,7 @@ pub(super) fn source(repository: &Repository) -> Result<Source> {
             if let (Some(record), true) = (record, whole) {
                 let text = serde_json::to_vec(&source)
                     .map_err(|e| SandboxError::new(ErrorKind::System, e.to_string()))?;
-                let aside = tempfile::NamedTempFile::new_in(&folder)?;
-                std::fs::write(aside.path(), text)?;
-                aside
-                    .persist(record)
-                    .map_err(|e| SandboxError::from(e.error))?;
+                crate::private::write(&record, &text)?;
             }
             source
         }
@@ -97,8 +93,8 @@ fn short(hash: &str) -> &str {
     &hash[..hash.len().min(16)]
 }
 
-/// Lists the tree, describes the commit and writes the archive. Tells whether all content was there.
-fn make(repository: &Repository, folder: &Path) -> Result<(Source, bool)> {
+/// Lists the tree, describes the commit and writes the archive. Returns whether all content was there.
+fn create_source(repository: &Repository, folder: &Path) -> Result<(Source, bool)> {
     let git = &repository.git;
     let mut listing = list(git, &repository.tree)?;
     // Files of the same content can come from commits of different dates, which the archive keeps.
@@ -165,7 +161,7 @@ fn make(repository: &Repository, folder: &Path) -> Result<(Source, bool)> {
             .map_err(|e| SandboxError::from(e.error))?;
         held = archive_cache::hold(&archive)?;
     }
-    // What was noticed about large files lies beside the archive.
+    // What was noticed about large files is beside the archive.
     let noted = std::fs::read_to_string(archive.with_extension("notes")).unwrap_or_default();
     notes.extend(noted.lines().map(str::to_owned));
     let describe = match &repository.commit {
@@ -186,7 +182,7 @@ fn make(repository: &Repository, folder: &Path) -> Result<(Source, bool)> {
 }
 
 /// An archive that is written, aside.
-struct Written {
+struct NewArchive {
     file: tempfile::NamedTempFile,
     /// Files that are mere pointers to large files.
     pointers: usize,
@@ -218,13 +214,13 @@ pub(super) fn few(names: &[String]) -> String {
 
 pub(super) fn left_out_for_size(names: &[String]) -> Option<String> {
     (!names.is_empty()).then(|| {
-        let most = limits::shown(limits::FILE);
+        let most = limits::human_size(limits::FILE);
         format!("files of more than {most} were left out: {}", few(names))
     })
 }
 
 pub(super) fn too_large(bytes: u64) -> SandboxError {
-    let most = limits::shown(limits::ARCHIVE);
+    let most = limits::human_size(limits::ARCHIVE);
     let text = if bytes > limits::ARCHIVE {
         format!("the files of the repository have more than {most}")
     } else {
@@ -287,11 +283,11 @@ fn parse(line: &[u8]) -> Option<Entry<'_>> {
 
 /// The bytes of each file, in their order; `None` where the repository does not have it.
 fn sizes(git: &Git, files: &[&Entry<'_>]) -> Result<Vec<Option<u64>>> {
-    let said = git.try_run(
+    let output = git.try_run(
         ["cat-file", "--batch-check=%(objecttype) %(objectsize)"],
         names(files).as_bytes(),
     )?;
-    let text = String::from_utf8_lossy(&said.stdout);
+    let text = String::from_utf8_lossy(&output.stdout);
     let sizes: Vec<_> = text
         .lines()
         .map(|line| line.strip_prefix("blob ")?.parse().ok())
@@ -299,7 +295,7 @@ fn sizes(git: &Git, files: &[&Entry<'_>]) -> Result<Vec<Option<u64>>> {
     if sizes.len() == files.len() {
         return Ok(sizes);
     }
-    Err(failed("cat-file", &said.stderr))
+    Err(failed("cat-file", &output.stderr))
 }
 
 fn names(files: &[&Entry<'_>]) -> String {
@@ -313,7 +309,7 @@ fn write(
     entries: &[Entry<'_>],
     time: i64,
     folder: &Path,
-) -> Result<Written> {
+) -> Result<NewArchive> {
     fetch_blobs(git, tree)?;
     let mut files: Vec<_> = entries.iter().filter(|e| e.mode != "160000").collect();
     let (mut missing, mut large) = (Vec::new(), Vec::new());
@@ -356,13 +352,13 @@ fn write(
     let mut objects = BufReader::with_capacity(1 << 16, stdout);
     let mut builder = tar::Builder::new(BufWriter::with_capacity(1 << 18, aside.as_file()));
     let mut pointers = 0;
-    let said = std::thread::scope(|scope| {
+    let message = std::thread::scope(|scope| {
         scope.spawn(move || stdin.write_all(list.as_bytes()));
-        let said = scope.spawn(move || {
-            let mut said = String::new();
+        let message = scope.spawn(move || {
+            let mut message = String::new();
             // A message is worth having, and no more than that.
-            let _ = stderr.take(1 << 16).read_to_string(&mut said);
-            said
+            let _ = stderr.take(1 << 16).read_to_string(&mut message);
+            message
         });
         let began = Instant::now();
         let written = files.iter().try_for_each(|entry| {
@@ -373,7 +369,7 @@ fn write(
             }
             let size = read_header(&mut objects)?;
             let hash = ObjectHash::new(entry.object, "blob", size);
-            let mut content = Hashed::new(&mut objects, hash);
+            let mut content = HashingReader::new(&mut objects, hash);
             let start = append(&mut builder, entry, &mut content, size, time)?;
             content.check(entry.object)?;
             if start.starts_with(b"version https://git-lfs.github.com/spec/") {
@@ -387,18 +383,18 @@ fn write(
         if written.is_err() {
             process::end(&mut child)?;
         }
-        let said = said.join().unwrap_or_default();
-        written.map_err(|error: SandboxError| match said.trim() {
+        let message = message.join().unwrap_or_default();
+        written.map_err(|error: SandboxError| match message.trim() {
             "" => error,
-            said => failed("cat-file", said),
+            message => failed("cat-file", message),
         })
     });
-    said?;
+    message?;
     child.wait()?;
     builder.into_inner()?.flush()?;
     aside.as_file().sync_data()?;
     make_readable(aside.as_file())?;
-    Ok(Written {
+    Ok(NewArchive {
         file: aside,
         pointers,
         missing,

@@ -9,7 +9,7 @@ use super::OpenOptions;
 use super::address::{protocols, split_credentials};
 use super::discover::{discover, is_hash};
 use super::git::{Git, Remote};
-use super::isolated::{self, Isolated, isolate};
+use super::isolated_repository::{self, IsolatedRepository, isolate};
 use super::process::GitOutput;
 use super::revision::resolve;
 use crate::error::{ErrorKind, SandboxError};
@@ -70,7 +70,7 @@ pub(super) fn clone(
         if directory.exists() {
             std::fs::remove_dir_all(&directory)?;
         }
-        isolated::write_empty(&directory, false, false)?;
+        isolated_repository::write_empty(&directory, false, false)?;
         for (key, value) in [
             ("remote.origin.url", url.as_str()),
             ("remote.origin.promisor", "true"),
@@ -133,11 +133,11 @@ fn fetch_missing(git: &Git, url: &str, revision: &str) -> Result<()> {
 fn fetch(git: &Git, url: &str, refspecs: &[&str]) -> Result<()> {
     let mut arguments = vec!["--prune", "origin"];
     arguments.extend(refspecs);
-    let said = ask(git, url, &arguments, b"")?;
-    if said.ok {
+    let output = ask(git, url, &arguments, b"")?;
+    if output.ok {
         Ok(())
     } else {
-        Err(refused(git, url, &said))
+        Err(refused(git, url, &output))
     }
 }
 
@@ -156,7 +156,7 @@ fn ask(git: &Git, url: &str, arguments: &[&str], input: &[u8]) -> Result<GitOutp
     git.fetch(arguments, input)
 }
 
-fn stand_in(git: &Git, url: &str) -> Result<Option<Isolated>> {
+fn stand_in(git: &Git, url: &str) -> Result<Option<IsolatedRepository>> {
     let (Some(path), Some(directory)) = (url.strip_prefix("file://"), &git.directory) else {
         return Ok(None);
     };
@@ -181,10 +181,10 @@ fn stand_in(git: &Git, url: &str) -> Result<Option<Isolated>> {
 }
 
 /// Why a remote did not answer, in words.
-fn refused(git: &Git, url: &str, said: &GitOutput) -> SandboxError {
-    let text = said.stderr.to_lowercase();
+fn refused(git: &Git, url: &str, output: &GitOutput) -> SandboxError {
+    let text = output.stderr.to_lowercase();
     let any = |words: &[&str]| words.iter().any(|w| text.contains(w));
-    let last = said
+    let last = output
         .stderr
         .lines()
         .next()
@@ -251,10 +251,10 @@ pub(super) fn fetch_blobs(git: &Git, tree: &str) -> Result<()> {
     let url = git
         .line(["config", "--get", "remote.origin.url"])?
         .unwrap_or_default();
-    let said = ask(git, &url, &["--stdin", "origin"], list.as_bytes())?;
-    if said.ok {
+    let output = ask(git, &url, &["--stdin", "origin"], list.as_bytes())?;
+    if output.ok {
         Ok(())
     } else {
-        Err(refused(git, &url, &said))
+        Err(refused(git, &url, &output))
     }
 }

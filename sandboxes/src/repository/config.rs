@@ -24,16 +24,16 @@ impl Config {
             return Ok(Config::default());
         }
         let arguments = ["config", "--file", "-", "--no-includes", "--null", "--list"];
-        let said = Git::nowhere().try_run(arguments, &text)?;
-        if !said.ok {
-            let mut error = failed("config", &said.stderr);
+        let output = Git::nowhere().try_run(arguments, &text)?;
+        if !output.ok {
+            let mut error = failed("config", &output.stderr);
             error.kind = ErrorKind::Input;
             return Err(SandboxError {
                 message: format!("read {}: {}", path.display(), error.message),
                 ..error
             });
         }
-        let list = String::from_utf8_lossy(&said.stdout);
+        let list = String::from_utf8_lossy(&output.stdout);
         let pairs = list.split('\0').filter_map(|pair| {
             // A key without a value is true.
             let (key, value) = pair.split_once('\n').unwrap_or((pair, "true"));
@@ -49,7 +49,7 @@ impl Config {
         self.values.get(key).map(String::as_str)
     }
 
-    /// `None` where it says nothing, or something that is no truth value.
+    /// `None` where it says nothing, or something that is not a truth value.
     pub fn truth(&self, key: &str) -> Option<bool> {
         match self.get(key)?.to_ascii_lowercase().as_str() {
             "true" | "yes" | "on" | "1" => Some(true),

@@ -29,14 +29,14 @@ pub(super) fn with_contents(
         let file = content.clone().map(|content| File { content, kind });
         (path.clone(), file)
     };
-    make(source, &tree, contents.iter().map(file).collect(), cache)
+    create(source, &tree, contents.iter().map(file).collect(), cache)
 }
 
 pub(super) fn with_files(source: &Source, files: &Files, cache: &Path) -> Result<Source> {
-    make(source, &source.tree()?, files.clone(), cache)
+    create(source, &source.tree()?, files.clone(), cache)
 }
 
-fn make(source: &Source, tree: &Tree, mut files: Files, cache: &Path) -> Result<Source> {
+fn create(source: &Source, tree: &Tree, mut files: Files, cache: &Path) -> Result<Source> {
     if let Some(path) = files.keys().find(|path| !is_plain(path)) {
         let text = format!("change the file {path}: it is not a path in the tree");
         return Err(SandboxError::new(ErrorKind::Input, text));

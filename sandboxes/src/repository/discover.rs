@@ -52,7 +52,7 @@ pub(super) fn discover(path: &Path) -> Result<Option<GitFolder>> {
                 }));
             }
         }
-        // A bare one counts where it is named, not where it merely lies around.
+        // A bare one counts where it is named, not where it merely happens to be.
         if folder == path && looks_like_one(folder) {
             return Ok(Some(GitFolder {
                 own: folder.to_owned(),
@@ -108,7 +108,7 @@ fn elsewhere(work_tree: &Path, dot_git: &Path) -> Result<(PathBuf, PathBuf)> {
         )
     };
     if let Some(common) = git_files::line(&own.join("commondir"), limits::SMALL_FILE)? {
-        // A linked work tree: its folder lies among those of the common one, and knows the way back.
+        // A linked work tree: its folder is among those of the common one, and knows the way back.
         let common = own.join(common).canonicalize().map_err(|_| stranger())?;
         let back = git_files::line(&own.join("gitdir"), limits::SMALL_FILE)?.unwrap_or_default();
         let back = own.join(back).canonicalize().ok();

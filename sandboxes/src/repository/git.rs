@@ -50,7 +50,7 @@ const SETTINGS: [&str; 26] = [
     "core.quotePath=false",
 ];
 
-/// Variables for git that a command that reads objects keeps: where git itself lies.
+/// Variables for git that a command that reads objects keeps: where git itself is.
 const KEPT: [&str; 1] = ["GIT_EXEC_PATH"];
 
 /// Those that are kept for the network besides: the user's own ways to reach servers.
@@ -153,7 +153,7 @@ impl Git {
                 .current_dir(directory)
                 .arg("--git-dir")
                 .arg(directory),
-            // A folder that is no repository, so that none is looked for.
+            // A folder that is not a repository, so that none is looked for.
             None => command.current_dir("/").env("GIT_DIR", "/dev/null"),
         };
         command
@@ -224,8 +224,8 @@ impl Git {
         let mut command = self.command();
         let arguments: Vec<_> = arguments.into_iter().collect();
         command.args(&arguments);
-        let said = process::run(command, input, &Bounds::default());
-        said.map_err(|error| {
+        let output = process::run(command, input, &Bounds::default());
+        output.map_err(|error| {
             let what = arguments.first().map(|a| a.as_ref().to_string_lossy());
             about(&format!("git {}", what.unwrap_or_default()), error)
         })
@@ -256,11 +256,11 @@ impl Git {
         let what = arguments
             .first()
             .map(|a| a.as_ref().to_string_lossy().into_owned());
-        let said = self.try_run(arguments, b"")?;
-        if said.ok {
-            return Ok(said.stdout);
+        let output = self.try_run(arguments, b"")?;
+        if output.ok {
+            return Ok(output.stdout);
         }
-        Err(failed(&what.unwrap_or_default(), &said.stderr))
+        Err(failed(&what.unwrap_or_default(), &output.stderr))
     }
 
     /// One line of output, trimmed; `None` if git fails or says nothing.
@@ -268,9 +268,9 @@ impl Git {
         &self,
         arguments: impl IntoIterator<Item = S>,
     ) -> Result<Option<String>> {
-        let said = self.try_run(arguments, b"")?;
-        let text = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-        Ok((said.ok && !text.is_empty()).then_some(text))
+        let output = self.try_run(arguments, b"")?;
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        Ok((output.ok && !text.is_empty()).then_some(text))
     }
 }
 

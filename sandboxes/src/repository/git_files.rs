@@ -51,7 +51,7 @@ pub(super) fn line(path: &Path, most: u64) -> Result<Option<String>> {
     Ok(content.map(|c| String::from_utf8_lossy(&c).trim().to_owned()))
 }
 
-/// Copies a plain file; tells whether there was one.
+/// Copies a plain file; returns whether there was one.
 pub(super) fn copy(from: &Path, to: &Path, most: u64) -> Result<bool> {
     let Some(file) = open(from, most)? else {
         return Ok(false);

@@ -47,7 +47,7 @@ pub(super) const ARCHIVE_TIME: Duration = Duration::from_secs(900);
 pub(super) const SHORT_TIME: Duration = Duration::from_secs(10);
 
 /// For messages: `256 MiB`, `1 GiB`.
-pub(super) fn shown(bytes: u64) -> String {
+pub(super) fn human_size(bytes: u64) -> String {
     if bytes.is_multiple_of(1 << 30) {
         format!("{} GiB", bytes >> 30)
     } else {

@@ -56,7 +56,7 @@ impl ObjectHash {
     }
 }
 
-/// A commit and the folders of a tree. Files are for whoever reads them.
+/// A commit and the folders of a tree. Files are checked where they are read.
 pub(super) fn check_tree(git: &Git, commit: Option<&str>, tree: &str) -> Result<()> {
     let folders = git.run(["ls-tree", "-r", "-d", "-z", "--full-tree", tree])?;
     let folders = String::from_utf8_lossy(&folders);
@@ -70,10 +70,10 @@ pub(super) fn check_tree(git: &Git, commit: Option<&str>, tree: &str) -> Result<
     let mut command = git.command();
     command.args(["cat-file", "--batch", "--buffer"]);
     let input: String = names.iter().map(|name| format!("{name}\n")).collect();
-    let said = process::run(command, input.as_bytes(), &process::Bounds::default())?;
-    let mut objects = said.stdout.as_slice();
+    let output = process::run(command, input.as_bytes(), &process::Bounds::default())?;
+    let mut objects = output.stdout.as_slice();
     for name in names {
-        let broken = || failed("cat-file", &said.stderr);
+        let broken = || failed("cat-file", &output.stderr);
         let mut header = String::new();
         objects.read_line(&mut header)?;
         let mut fields = header.trim_end().split(' ').skip(1);
@@ -92,14 +92,14 @@ pub(super) fn check_tree(git: &Git, commit: Option<&str>, tree: &str) -> Result<
 }
 
 /// Content on its way to somewhere else.
-pub(super) struct Hashed<R> {
+pub(super) struct HashingReader<R> {
     content: R,
     hash: ObjectHash,
 }
 
-impl<R: Read> Hashed<R> {
+impl<R: Read> HashingReader<R> {
     pub fn new(content: R, hash: ObjectHash) -> Self {
-        Hashed { content, hash }
+        HashingReader { content, hash }
     }
 
     /// To be called once all of it was read.
@@ -108,7 +108,7 @@ impl<R: Read> Hashed<R> {
     }
 }
 
-impl<R: Read> Read for Hashed<R> {
+impl<R: Read> Read for HashingReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.content.read(buffer)?;
         self.hash.update(&buffer[..count]);
@@ -122,7 +122,7 @@ mod tests {
 
     fn check(name: &str, kind: &str, content: &[u8]) -> bool {
         let hash = ObjectHash::new(name, kind, content.len() as u64);
-        let mut hashed = Hashed::new(content, hash);
+        let mut hashed = HashingReader::new(content, hash);
         io::copy(&mut hashed, &mut io::sink()).is_ok() && hashed.check(name).is_ok()
     }
 

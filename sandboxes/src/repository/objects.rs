@@ -57,7 +57,7 @@ pub(super) fn check(objects: &Path) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// Loose objects, packs, and what lies beside them.
+/// Loose objects, packs, and what is beside them.
 fn plain(objects: &Path) -> Result<()> {
     for entry in entries(objects)? {
         let entry = entry?;

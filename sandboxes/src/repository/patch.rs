@@ -28,7 +28,7 @@ pub fn apply_check(source: &Source, patch: &str) -> Result<std::result::Result<(
     git_apply(folder.path(), patch, &["--check"])
 }
 
-/// `git apply` in a folder that is no repository.
+/// `git apply` in a folder that is not a repository.
 pub(super) fn git_apply(
     folder: &Path,
     patch: &str,
@@ -47,11 +47,11 @@ pub(super) fn git_apply(
         .args(["apply", "--whitespace=nowarn"])
         .args(options)
         .arg("-");
-    Ok(bounded(command, folder, patch)?.and_then(|said| {
-        if said.ok {
+    Ok(bounded(command, folder, patch)?.and_then(|output| {
+        if output.ok {
             Ok(())
         } else {
-            Err(said.stderr.replace("error: ", ""))
+            Err(output.stderr.replace("error: ", ""))
         }
     }))
 }
@@ -66,17 +66,17 @@ pub(super) fn bounded(
         folder: Some((folder.to_owned(), limits::PATCHED)),
         ..Bounds::default()
     };
-    let said = match process::run(command, patch.as_bytes(), &bounds) {
-        Ok(said) => said,
+    let output = match process::run(command, patch.as_bytes(), &bounds) {
+        Ok(output) => output,
         Err(error) if error.kind == ErrorKind::Input => return Ok(Err(error.message)),
         Err(error) => return Err(error),
     };
     // It may have ended before anybody looked.
     if process::size(folder, limits::PATCHED) > limits::PATCHED {
-        let most = limits::shown(limits::PATCHED);
+        let most = limits::human_size(limits::PATCHED);
         return Ok(Err(format!("it would write more than {most}")));
     }
-    Ok(Ok(said))
+    Ok(Ok(output))
 }
 
 /// Why it is not even looked at.
@@ -84,7 +84,7 @@ pub(super) fn refused(patch: &str) -> Option<String> {
     if patch.trim().is_empty() {
         return Some("the patch is empty".to_owned());
     }
-    let most = limits::shown(limits::PATCH);
+    let most = limits::human_size(limits::PATCH);
     (patch.len() as u64 > limits::PATCH).then(|| format!("the patch has more than {most}"))
 }
 
@@ -114,7 +114,7 @@ pub(super) fn materialise(
     for path in paths {
         bytes = bytes.saturating_add(base.size(&path));
         if bytes > limits::PATCHED {
-            let most = limits::shown(limits::PATCHED);
+            let most = limits::human_size(limits::PATCHED);
             return Ok(Err(format!(
                 "the patch speaks of files that have more than {most} in all"
             )));

@@ -25,7 +25,7 @@ pub enum FileKind {
 pub type Files = BTreeMap<String, Option<File>>;
 
 impl Tree {
-    /// A file as it lies in the tree.
+    /// A file as it is in the tree.
     pub fn file(&self, path: &str) -> Result<Option<File>> {
         in_tree(self, path)
     }
@@ -68,7 +68,7 @@ impl<'a> Base<'a> {
         }
     }
 
-    /// Puts one file there, or the link that lies on the way to it; of a folder, one file.
+    /// Puts one file there, or the link that is on the way to it; of a folder, one file.
     pub fn materialise(&self, path: &str, folder: &Path) -> Result<()> {
         if !is_plain(path) {
             return Ok(());

@@ -61,21 +61,21 @@ pub(super) fn run(mut command: Command, input: &[u8], bounds: &Bounds) -> Result
     let stdout = read(child.stdout.take(), bounds.output.saturating_add(1));
     let stderr = read(child.stderr.take(), MESSAGES);
     let began = Instant::now();
-    let (mut out, mut said) = (None, None);
+    let (mut out, mut messages) = (None, None);
     let wait = if bounds.folder.is_some() {
         LOOK
     } else {
         bounds.time.unwrap_or(Duration::from_secs(3600))
     };
     let mut exceeded = None;
-    while out.is_none() || said.is_none() {
+    while out.is_none() || messages.is_none() {
         let next = if out.is_none() { &stdout } else { &stderr };
         match next.recv_timeout(wait) {
             Ok(bytes) if out.is_none() => out = Some(bytes),
-            Ok(bytes) => said = Some(bytes),
+            Ok(bytes) => messages = Some(bytes),
             // A reader that failed has read nothing.
             Err(RecvTimeoutError::Disconnected) if out.is_none() => out = Some(Vec::new()),
-            Err(RecvTimeoutError::Disconnected) => said = Some(Vec::new()),
+            Err(RecvTimeoutError::Disconnected) => messages = Some(Vec::new()),
             Err(RecvTimeoutError::Timeout) => {}
         }
         exceeded = exceeds(bounds, began, out.as_deref());
@@ -93,7 +93,7 @@ pub(super) fn run(mut command: Command, input: &[u8], bounds: &Bounds) -> Result
     Ok(GitOutput {
         ok,
         stdout: out.unwrap_or_default(),
-        stderr: String::from_utf8_lossy(&said.unwrap_or_default())
+        stderr: String::from_utf8_lossy(&messages.unwrap_or_default())
             .trim()
             .to_owned(),
     })
@@ -120,7 +120,7 @@ pub(super) fn end(child: &mut Child) -> Result<()> {
 
 fn exceeds(bounds: &Bounds, began: Instant, out: Option<&[u8]>) -> Option<String> {
     if out.is_some_and(|out| out.len() as u64 > bounds.output) {
-        let most = limits::shown(bounds.output);
+        let most = limits::human_size(bounds.output);
         return Some(format!("it has no end: more than {most} of output"));
     }
     if let Some(time) = bounds.time.filter(|time| began.elapsed() > *time) {
@@ -128,7 +128,7 @@ fn exceeds(bounds: &Bounds, began: Instant, out: Option<&[u8]>) -> Option<String
     }
     match &bounds.folder {
         Some((folder, most)) if size(folder, *most) > *most => {
-            let most = limits::shown(*most);
+            let most = limits::human_size(*most);
             Some(format!("it would write more than {most}"))
         }
         _ => None,

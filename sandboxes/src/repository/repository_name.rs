@@ -43,7 +43,7 @@ pub(super) fn name_of(url: &str, folder: &str) -> String {
     }
 }
 
-/// Mirrors lie under `owner+name/repo`.
+/// Mirrors are under `owner+name/repo`.
 fn mirrored(path: &str) -> Option<String> {
     let mut parts = path.trim_end_matches('/').rsplit('/');
     let last = parts.next()?;

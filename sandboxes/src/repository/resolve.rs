@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::discover::discover;
 use super::git::Git;
-use super::isolated::isolate;
+use super::isolated_repository::isolate;
 use super::repository_name::{folder_name, name_of};
 use super::revision::{resolve, unknown_revision};
 use super::{OpenOptions, Repository, clone, snapshot, status};

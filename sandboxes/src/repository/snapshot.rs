@@ -7,7 +7,7 @@ use super::archive::too_large;
 use super::git::{Git, failed};
 use super::process::{self, Bounds};
 use super::repository_name::folder_name;
-use super::{Repository, isolated, limits};
+use super::{Repository, isolated_repository, limits};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
@@ -28,7 +28,7 @@ pub(super) fn take(
     }
     look_over(path)?;
     let excludes = excludes_of_the_user();
-    let store = isolated::empty(cache, false, false)?;
+    let store = isolated_repository::empty(cache, false, false)?;
     // Bytes as they are: no line ends, no filters, no keywords.
     std::fs::create_dir_all(store.path().join("info"))?;
     std::fs::write(
@@ -45,10 +45,10 @@ pub(super) fn take(
             command.args(["-c", &format!("core.excludesFile={excludes}")]);
         }
         command.arg("--work-tree").arg(path).args(arguments);
-        let said = process::run(command, input, &Bounds::default())?;
-        match said.ok {
-            true => Ok(said.stdout),
-            false => Err(failed(arguments[0], &said.stderr)),
+        let output = process::run(command, input, &Bounds::default())?;
+        match output.ok {
+            true => Ok(output.stdout),
+            false => Err(failed(arguments[0], &output.stderr)),
         }
     };
     let listed = run(
@@ -152,12 +152,12 @@ fn choose(path: &Path, listed: &[u8], notes: &mut Vec<String>) -> Result<Vec<u8>
     Ok(chosen)
 }
 
-/// The user's own list of what is no part of any project, where it is not in its usual place. It is the user's to say.
+/// The user's own list of what is not part of any project, where it is not in its usual place. It is the user's to say.
 fn excludes_of_the_user() -> Option<String> {
     let mut command = Git::nowhere().network();
     command.args(["config", "--global", "--type=path", "--get"]);
     command.arg("core.excludesFile");
-    let said = process::run(command, b"", &Bounds::default()).ok()?;
-    let path = String::from_utf8_lossy(&said.stdout).trim().to_owned();
-    (said.ok && !path.is_empty()).then_some(path)
+    let output = process::run(command, b"", &Bounds::default()).ok()?;
+    let path = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    (output.ok && !path.is_empty()).then_some(path)
 }

@@ -1,7 +1,7 @@
-//! Whether a work tree differs from its commit, told by git from a git folder of ours and a copy of the index.
+//! Whether a work tree differs from its commit, as git says, from a git folder of ours and a copy of the index.
 
 use super::discover::GitFolder;
-use super::isolated::Isolated;
+use super::isolated_repository::IsolatedRepository;
 use super::process::{self, Bounds};
 use super::{git_files, limits};
 use crate::sandbox::Result;
@@ -15,7 +15,7 @@ const TRUTHS: [&str; 4] = [
 ];
 
 /// A note about changes that are not in the commit.
-pub(super) fn uncommitted(folder: &GitFolder, isolated: &Isolated) -> Option<String> {
+pub(super) fn uncommitted(folder: &GitFolder, isolated: &IsolatedRepository) -> Option<String> {
     match count(folder, isolated) {
         Ok(0) => None,
         Ok(1) => Some("1 uncommitted change was left out: the old code is the commit".to_owned()),
@@ -24,13 +24,13 @@ pub(super) fn uncommitted(folder: &GitFolder, isolated: &Isolated) -> Option<Str
         )),
         // The code is read whatever this says.
         Err(_) => Some(
-            "whether there are uncommitted changes cannot be told: the old code is the commit"
+            "whether there are uncommitted changes is not known: the old code is the commit"
                 .to_owned(),
         ),
     }
 }
 
-fn count(folder: &GitFolder, isolated: &Isolated) -> Result<usize> {
+fn count(folder: &GitFolder, isolated: &IsolatedRepository) -> Result<usize> {
     let Some(work_tree) = &folder.work_tree else {
         return Ok(0);
     };
@@ -73,10 +73,10 @@ fn count(folder: &GitFolder, isolated: &Isolated) -> Result<usize> {
         time: Some(limits::SHORT_TIME),
         ..Bounds::default()
     };
-    let said = process::run(command, b"", &bounds)?;
-    if !said.ok {
-        return Err(super::git::failed("status", &said.stderr));
+    let output = process::run(command, b"", &bounds)?;
+    if !output.ok {
+        return Err(super::git::failed("status", &output.stderr));
     }
-    let changed = said.stdout.split(|b| *b == 0);
+    let changed = output.stdout.split(|b| *b == 0);
     Ok(changed.filter(|l| !l.is_empty()).count())
 }

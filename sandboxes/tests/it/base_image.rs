@@ -57,8 +57,8 @@ fn found_or_made() -> Result<(), String> {
         .map(|folder| folder.join(SCRIPT))
         .find(|script| script.is_file())
         .ok_or("there is no script that makes the image")?;
-    let made = Command::new(script).args(["--python", "3.11"]).output();
-    let why = match made {
+    let output = Command::new(script).args(["--python", "3.11"]).output();
+    let why = match output {
         Ok(output) if output.status.success() => return Ok(()),
         Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         Err(error) => error.to_string(),

@@ -57,14 +57,14 @@ print(coverage.__version__, [sorted(data.lines(f)) for f in data.measured_files(
     let mut command = Command::shell(script);
     let inside = inside.to_string_lossy().into_owned();
     command.env.insert("PYTHONPATH".to_owned(), inside);
-    let said = output(sandbox.as_ref(), &command, Duration::from_secs(60)).await;
+    let output = output(sandbox.as_ref(), &command, Duration::from_secs(60)).await;
     sandbox.stop().await.unwrap();
-    let said = said.unwrap();
+    let output = output.unwrap();
     assert_eq!(
-        String::from_utf8_lossy(&said.stdout),
+        String::from_utf8_lossy(&output.stdout),
         format!("{} [[1, 2]]\n", coverage.version),
         "{}",
-        String::from_utf8_lossy(&said.stderr)
+        String::from_utf8_lossy(&output.stderr)
     );
 }
 

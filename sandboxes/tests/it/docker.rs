@@ -268,7 +268,7 @@ async fn docker_a_saved_state_belongs_to_the_tools_user_and_keeps_no_environment
     assert_eq!(run(&*sandbox, much).await.code, 0);
     sandbox.save(&name).await.unwrap();
     sandbox.stop().await.unwrap();
-    // The base image is no part of it.
+    // The base image is not part of it.
     let bytes = docker.saved_bytes(&name).await.unwrap();
     assert!((3_000_000..30_000_000).contains(&bytes), "{bytes}");
     assert!(docker.has_saved(&name).await.unwrap());

@@ -1,4 +1,4 @@
-//! Environments, built by the local backend from packages that lie in a folder: no network is needed.
+//! Environments, built by the local backend from packages that are in a folder: no network is needed.
 
 use std::path::{Path, PathBuf};
 
@@ -44,22 +44,22 @@ async fn an_environment_is_built_once_and_holds_the_old_code() {
     let sandbox = place.sandbox(&built).await;
     let paths = sandbox.info().paths.clone();
     let python = built.python_in(&paths).display().to_string();
-    let said = shell(
+    let output = shell(
         sandbox.as_ref(),
         &format!("cd / && {python} -c 'import thing; print(thing.__file__, thing.value)'"),
     )
     .await;
     assert_eq!(
-        said.trim(),
+        output.trim(),
         format!("{}/thing/__init__.py 1", paths.workspace.display())
     );
-    let said = shell(
+    let output = shell(
         sandbox.as_ref(),
         "cat tracked.txt generated.txt before.txt after.txt; ls thing/__pycache__ | wc -l",
     )
     .await;
     assert_eq!(
-        said, "as committedby the recipebefore\nby the recipe1\n",
+        output, "as committedby the recipebefore\nby the recipe1\n",
         "tracked files are as committed"
     );
     let base = sandbox
@@ -253,9 +253,9 @@ async fn a_build_backend_without_editable_installs_is_linked() {
     let script = format!(
         "cd / && {python} -c 'import thing.built; print(thing.__file__, thing.built.value)'"
     );
-    let said = shell(sandbox.as_ref(), &script).await;
+    let output = shell(sandbox.as_ref(), &script).await;
     assert_eq!(
-        said.trim(),
+        output.trim(),
         format!("{}/thing/__init__.py built", paths.workspace.display())
     );
     sandbox.stop().await.unwrap();
@@ -266,21 +266,21 @@ fn setuptools() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("setuptools");
     let wheel = folder.join("setuptools-80.9.0-py3-none-any.whl");
     if !wheel.exists() {
-        let said = std::process::Command::new("python3")
+        let output = std::process::Command::new("python3")
             .args(["-m", "pip", "download", "--quiet", "--no-deps", "--dest"])
             .arg(&folder)
             .arg("setuptools==80.9.0")
             .output()
             .unwrap();
-        if !said.status.success() {
-            eprintln!("skipped: setuptools cannot be downloaded: {said:?}");
+        if !output.status.success() {
+            eprintln!("skipped: setuptools cannot be downloaded: {output:?}");
             return None;
         }
     }
     Some(wheel)
 }
 
-/// An import hook hides the code from what walks `sys.path`; without one, a package that lies elsewhere is lost.
+/// An import hook hides the code from what walks `sys.path`; without one, a package that is elsewhere is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn setuptools_installs_a_path_unless_that_loses_the_package() {
     let Some(place) = Place::new() else { return };
@@ -334,8 +334,8 @@ async fn setuptools_installs_a_path_unless_that_loses_the_package() {
         let paths = sandbox.info().paths.clone();
         let python = built.python_in(&paths).display().to_string();
         let main = format!("{}/{folder}/__main__.py\n", paths.workspace.display());
-        let said = shell(sandbox.as_ref(), &format!("cd / && {python} -m thing")).await;
-        assert_eq!(said, main, "{content}");
+        let output = shell(sandbox.as_ref(), &format!("cd / && {python} -m thing")).await;
+        assert_eq!(output, main, "{content}");
         let script = format!("find {} -name '*_finder.py'", paths.environment.display());
         let hooks = shell(sandbox.as_ref(), &script).await;
         assert_eq!(hooks.contains("__editable__"), !path, "{content}: {hooks}");

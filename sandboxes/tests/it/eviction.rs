@@ -46,9 +46,9 @@ impl Place {
             "cd / && {} -c 'import thing, extra'; echo $?",
             python.display()
         );
-        let said = shell(sandbox.as_ref(), &script).await;
+        let output = shell(sandbox.as_ref(), &script).await;
         sandbox.stop().await.unwrap();
-        said.ends_with("0\n")
+        output.ends_with("0\n")
     }
 }
 

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 /// A request as it came.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct IndexRequest {
     pub method: String,
     pub path: String,
     pub authorization: Option<String>,
@@ -48,15 +48,15 @@ impl Answer {
 
 pub struct Server {
     pub port: u16,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<IndexRequest>>>,
 }
 
 impl Server {
     /// Answers for as long as the test lives.
-    pub fn start(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Server {
+    pub fn start(answer: impl Fn(&IndexRequest) -> Answer + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
+        let asked: Arc<Mutex<Vec<IndexRequest>>> = Arc::default();
         let (answer, all) = (Arc::new(answer), asked.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -82,13 +82,13 @@ impl Server {
         })
     }
 
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn requests(&self) -> Vec<IndexRequest> {
         self.asked.lock().unwrap().clone()
     }
 }
 
 /// `/simple/NAME/` and `/files/NAME`.
-pub fn wheels(folder: &std::path::Path, asked: &Asked) -> Answer {
+pub fn wheels(folder: &std::path::Path, asked: &IndexRequest) -> Answer {
     let parts: Vec<&str> = asked.path.trim_matches('/').split('/').collect();
     match parts.as_slice() {
         ["simple", project] => {
@@ -130,13 +130,17 @@ pub fn wheels(folder: &std::path::Path, asked: &Asked) -> Answer {
     }
 }
 
-fn serve(mut stream: TcpStream, answer: &dyn Fn(&Asked) -> Answer, all: &Mutex<Vec<Asked>>) {
+fn serve(
+    mut stream: TcpStream,
+    answer: &dyn Fn(&IndexRequest) -> Answer,
+    all: &Mutex<Vec<IndexRequest>>,
+) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
     let Some(Ok(first)) = lines.next() else {
         return;
     };
     let mut words = first.split(' ').map(str::to_owned);
-    let mut asked = Asked {
+    let mut asked = IndexRequest {
         method: words.next().unwrap_or_default(),
         path: words.next().unwrap_or_default(),
         authorization: None,

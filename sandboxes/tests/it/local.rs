@@ -257,12 +257,12 @@ async fn mounts_are_visible_and_read_only_where_asked() {
         spec.env
             .insert("CACHE".to_owned(), "/caches/write".to_owned());
         let sandbox = backend.start(&spec).await.unwrap();
-        let said = say(
+        let text = say(
             sandbox.as_ref(),
             "cat \"$CACHE/file\"; echo inside > \"$CACHE/new\"",
         )
         .await;
-        assert_eq!(said, "from the host\n");
+        assert_eq!(text, "from the host\n");
         let command = Command::new(["cp", "/dev/null", "/caches/read/file"]);
         let out = output(sandbox.as_ref(), &command, Duration::from_secs(60))
             .await
@@ -300,13 +300,13 @@ async fn editable_installs_lead_to_the_copy() {
             .unwrap();
         let copy = sandbox.fork().await.unwrap();
         for one in [&sandbox, &copy] {
-            let said = say(
+            let output = say(
                 one.as_ref(),
                 "python -c 'import module; print(module.here)'",
             )
             .await;
             let wanted = one.info().paths.workspace.join("src/module/__init__.py");
-            assert_eq!(said.trim(), wanted.to_string_lossy());
+            assert_eq!(output.trim(), wanted.to_string_lossy());
         }
         copy.stop().await.unwrap();
         sandbox.stop().await.unwrap();
@@ -368,12 +368,12 @@ async fn building_on_a_saved_state_leaves_it_as_it_is() {
         building.root = true;
         let sandbox = backend.start(&building).await.unwrap();
         let environment = sandbox.info().paths.environment.display().to_string();
-        let made = say(
+        let output = say(
             sandbox.as_ref(),
             &format!("mkdir '{environment}' && echo first > '{environment}/file'"),
         )
         .await;
-        assert_eq!(made, "");
+        assert_eq!(output, "");
         sandbox.save("first").await.unwrap();
         sandbox.stop().await.unwrap();
         building.start = SandboxSource::Saved("first".to_owned());

@@ -14,7 +14,7 @@ use testwright_sandboxes::repository::{OpenOptions, Source, open};
 use testwright_sandboxes::sandbox::output;
 use testwright_sandboxes::{Backend, Command, Limits, Sandbox, SandboxError, SandboxSource, Spec};
 
-/// A backend that finds editable installs without any package: it lies in the repository itself.
+/// A backend that finds editable installs without any package: it is in the repository itself.
 pub const BUILD_BACKEND: &str = r#"
 import os, pathlib, zipfile
 def _wheel(folder, version):
@@ -170,22 +170,22 @@ impl Place {
         let file = self
             .wheels()
             .join(format!("{name}-{version}-py3-none-any.whl"));
-        let said = std::process::Command::new("python3")
+        let output = std::process::Command::new("python3")
             .args(["-m", "zipfile", "-c"])
             .args([file, folder.join(format!("{name}.py")), info])
             .output()
             .unwrap();
-        assert!(said.status.success(), "{said:?}");
+        assert!(output.status.success(), "{output:?}");
     }
 
     pub fn git(&self, arguments: &[&str]) {
-        let said = std::process::Command::new("git")
+        let output = std::process::Command::new("git")
             .current_dir(self.work())
             .args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
             .args(arguments)
             .output()
             .unwrap();
-        assert!(said.status.success(), "{said:?}");
+        assert!(output.status.success(), "{output:?}");
     }
 
     /// Commits what is there, and reads it.
@@ -264,13 +264,13 @@ impl Place {
 }
 
 pub async fn shell(sandbox: &dyn Sandbox, script: &str) -> String {
-    let said = output(sandbox, &Command::shell(script), Duration::from_secs(60))
+    let output = output(sandbox, &Command::shell(script), Duration::from_secs(60))
         .await
         .unwrap();
     format!(
         "{}{}",
-        String::from_utf8_lossy(&said.stdout),
-        String::from_utf8_lossy(&said.stderr)
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
     )
 }
 

@@ -17,7 +17,7 @@ const LITTLE: u64 = 2 << 30;
 
 /// An environment that is kept.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Cached {
+pub struct CachedEnvironment {
     pub name: String,
     pub python: Option<String>,
     /// Where its recipe came from.
@@ -27,7 +27,7 @@ pub struct Cached {
     pub bytes: Option<u64>,
 }
 
-impl Cached {
+impl CachedEnvironment {
     pub fn render(&self) -> String {
         let python = self
             .python
@@ -79,7 +79,7 @@ fn room(what: &'static str, folder: &Path) -> Finding {
 }
 
 /// What the cache holds, its largest folders first. Blocking: walks through it.
-pub fn kept(cache: &Path) -> Option<Finding> {
+pub fn contents(cache: &Path) -> Option<Finding> {
     let mut folders: Vec<(u64, String)> = std::fs::read_dir(cache)
         .ok()?
         .flatten()
@@ -121,7 +121,7 @@ pub fn bound(kept: &BTreeMap<String, u64>, most: Size) -> Option<Finding> {
 }
 
 /// Blocking: walks through the cache.
-pub fn environments(cache: &Path) -> Vec<Cached> {
+pub fn environments(cache: &Path) -> Vec<CachedEnvironment> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(cache.join("environments"))
         .into_iter()
@@ -135,12 +135,12 @@ pub fn environments(cache: &Path) -> Vec<Cached> {
         let Ok(text) = std::fs::read(&path) else {
             continue;
         };
-        // Other records lie there too.
+        // Other records are there too.
         let Ok(environment) = serde_json::from_slice::<Environment>(&text) else {
             continue;
         };
         let state = cache.join("local/states").join(&environment.saved);
-        found.push(Cached {
+        found.push(CachedEnvironment {
             name: environment.saved,
             python: environment.recipe.python,
             origin: environment.origin,
@@ -197,12 +197,12 @@ mod tests {
     #[test]
     fn what_is_kept_is_told_by_folder_and_in_all() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(kept(folder.path()), None);
+        assert_eq!(contents(folder.path()), None);
         for (name, bytes) in [("runs", 1 << 20), ("local", 3 << 20)] {
             std::fs::create_dir(folder.path().join(name)).unwrap();
             std::fs::write(folder.path().join(name).join("file"), vec![1; bytes]).unwrap();
         }
-        let text = kept(folder.path()).unwrap().text;
+        let text = contents(folder.path()).unwrap().text;
         let (local, runs) = (text.find("local 3"), text.find("runs 1"));
         assert!(
             local.is_some() && local < runs && text.starts_with('4'),

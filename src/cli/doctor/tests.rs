@@ -16,7 +16,7 @@ fn findings_are_grouped_and_come_with_hints() {
     let report = Report {
         testwright: "0.0.0",
         findings: findings(),
-        environments: vec![Cached {
+        environments: vec![CachedEnvironment {
             name: "env-1".to_owned(),
             python: Some("3.11".to_owned()),
             origin: "detected from pyproject.toml".to_owned(),

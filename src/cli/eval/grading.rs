@@ -94,8 +94,8 @@ impl<'a> GradingRun<'a> {
         let (harness, notes) = harness(&self.settings, given).await?;
         let all = jobs.iter().map(|job| job.predictions.len()).sum();
         let progress = GradingProgress::new(all, self.args.json);
-        let told = self.settings.notes.iter().chain(&notes);
-        told.for_each(|note| progress.note(&format!("note: {note}")));
+        let all_notes = self.settings.notes.iter().chain(&notes);
+        all_notes.for_each(|note| progress.note(&format!("note: {note}")));
         let workers = self.workers();
         if let Some(note) = &workers.note {
             progress.note(note);
@@ -109,9 +109,9 @@ impl<'a> GradingRun<'a> {
             ..self.metadata(&harness, &workers, notes)
         };
         run.write(&self.out).map_err(reporting)?;
-        let told = |step: harness::Step| progress.step(&step);
+        let report = |step: harness::Step| progress.step(&step);
         let graded = tokio::select! {
-            graded = harness::grade_all(&harness, jobs, &mut results, workers.number, &told) => Some(graded),
+            graded = harness::grade_all(&harness, jobs, &mut results, workers.number, &report) => Some(graded),
             () = interrupted() => None,
         };
         progress.clear();

@@ -23,7 +23,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<u8> {
     let mut seen = Vec::new();
     for folder in &args.folders {
-        // What cannot be found is told of below.
+        // What cannot be found is reported below.
         let place = folder.canonicalize().unwrap_or_else(|_| folder.clone());
         if seen.contains(&place) {
             return Err(Error::usage("compare folders")

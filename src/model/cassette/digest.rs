@@ -4,6 +4,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::Request;
+use crate::hex::hex;
 
 /// SHA-256 over the request's canonical JSON (keys sorted, no white space), in hexadecimal.
 pub fn digest(request: &Request) -> String {
@@ -27,8 +28,7 @@ pub fn digest(request: &Request) -> String {
     }
     hasher.update("]");
     hasher.update(after);
-    let hash = hasher.finalize();
-    hash.iter().map(|b| format!("{b:02x}")).collect()
+    hex(&hasher.finalize())
 }
 
 pub(super) fn as_value(request: &Request) -> Value {
@@ -114,8 +114,7 @@ mod tests {
         };
         for content in ["", "\"messages\":[]", "b"] {
             let whole = Sha256::digest(canonical(&as_value(&request)).as_bytes());
-            let whole: String = whole.iter().map(|b| format!("{b:02x}")).collect();
-            assert_eq!(digest(&request), whole);
+            assert_eq!(digest(&request), hex(&whole));
             request.messages.push(Message::User {
                 content: content.to_owned(),
             });

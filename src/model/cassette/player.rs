@@ -16,12 +16,12 @@ pub struct Replayer {
     path: PathBuf,
     /// Answer whatever is asked, by order alone.
     lenient: bool,
-    tape: Vec<Recorded>,
+    tape: Vec<RecordedExchange>,
     used: Mutex<Vec<bool>>,
 }
 
 #[derive(Debug)]
-struct Recorded {
+struct RecordedExchange {
     digest: String,
     request: Request,
     outcome: Result<Reply, ModelError>,
@@ -32,7 +32,7 @@ impl Replayer {
     pub fn open(path: &Path, lenient: bool) -> std::io::Result<Self> {
         let text = std::fs::read_to_string(path)?;
         let mut name = String::new();
-        let mut tape: Vec<Recorded> = Vec::new();
+        let mut tape: Vec<RecordedExchange> = Vec::new();
         let mut setting: Option<Setting> = None;
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         for (i, line) in whole.lines().enumerate() {
@@ -67,7 +67,7 @@ impl Replayer {
                 _ => return Err(wrong("it has not one of reply and error".to_owned())),
             };
             name = exchange.model;
-            tape.push(Recorded {
+            tape.push(RecordedExchange {
                 digest: exchange.digest,
                 request,
                 outcome,

@@ -138,10 +138,13 @@ async fn a_request_that_differs_says_where() {
     for (asked, place) in cases {
         let player = Replayer::open(&path, false).unwrap();
         let error = player.complete(&asked).await.unwrap_err();
-        let ModelError::NotRecorded(said) = &error else {
+        let ModelError::NotRecorded(message) = &error else {
             panic!("{error:?}")
         };
-        assert!(said.contains(place) && said.contains("request 1"), "{said}");
+        assert!(
+            message.contains(place) && message.contains("request 1"),
+            "{message}"
+        );
         assert_eq!(player.left(), 5, "nothing is used up");
         let lenient = Replayer::open(&path, true).unwrap();
         assert_eq!(lenient.complete(&asked).await, outcomes[0]);

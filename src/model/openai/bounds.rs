@@ -78,7 +78,7 @@ struct Reader {
     response: Option<Response>,
     watch: Watch,
     total: usize,
-    /// `None` where the body is no stream of events.
+    /// `None` where the body is not a stream of events.
     lines: Option<Lines>,
     ready: VecDeque<Vec<u8>>,
 }
@@ -128,7 +128,7 @@ impl Reader {
 /// Cuts a stream of events into lines.
 #[derive(Default)]
 struct Lines {
-    /// The begin of a line.
+    /// The beginning of a line.
     pending: Vec<u8>,
     /// Bytes of the event so far, without `pending`.
     event: usize,

@@ -156,9 +156,9 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
     // Before anything is cut off: a part of a key is not found.
     let body = clean(&refusal.body, settings);
     let all = body.to_lowercase();
-    let said = message_in(&body);
+    let reported = message_in(&body);
     let message = clean(
-        &format!("{} answered {status}: {said}", place(settings)),
+        &format!("{} answered {status}: {reported}", place(settings)),
         settings,
     );
     let fatal = |hint: Option<String>| ModelError::Fatal {
@@ -198,7 +198,7 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
             ))
         }
         408 | 409 | 425 | 429 => ModelError::Transient {
-            after: refusal.after.or_else(|| wait_in(&said)),
+            after: refusal.after.or_else(|| wait_in(&reported)),
             message,
         },
         500 | 502..=599 => ModelError::Transient {
@@ -210,8 +210,8 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
 }
 
 /// "Please try again in 1.3s": where the header is missing.
-fn wait_in(said: &str) -> Option<f64> {
-    let (_, rest) = said.split_once("ry again in ")?;
+fn wait_in(message: &str) -> Option<f64> {
+    let (_, rest) = message.split_once("ry again in ")?;
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let number: f64 = rest[..end].trim_end_matches('.').parse().ok()?;
     let unit = rest[end..].trim_start();

@@ -149,7 +149,7 @@ fn message(message: &Message, null_content: bool) -> Value {
         Message::System { content } => json!({ "role": "system", "content": content }),
         Message::User { content } => json!({ "role": "user", "content": content }),
         Message::Assistant { content, calls } if calls.is_empty() => {
-            json!({ "role": "assistant", "content": said(content) })
+            json!({ "role": "assistant", "content": non_empty(content) })
         }
         Message::Assistant { content, calls } => {
             let content = if content.is_empty() && null_content {
@@ -169,7 +169,7 @@ fn message(message: &Message, null_content: bool) -> Value {
 }
 
 /// Servers refuse an assistant message with nothing in it.
-fn said(content: &str) -> &str {
+fn non_empty(content: &str) -> &str {
     if content.trim().is_empty() {
         "(nothing)"
     } else {
@@ -274,7 +274,7 @@ fn description(request: &Request) -> String {
 
 fn with_calls(content: &str, calls: &[ToolCall]) -> String {
     let mut text = if calls.is_empty() {
-        said(content).to_owned()
+        non_empty(content).to_owned()
     } else {
         content.to_owned()
     };

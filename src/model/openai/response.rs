@@ -9,7 +9,7 @@ use super::fault;
 use super::request::Body;
 use crate::model::text_calls::shape::{self, Shape};
 use crate::model::text_calls::{self, cut};
-use crate::model::{Finish, Malformed, Message, Reply, Request, ToolCall, Usage};
+use crate::model::{Finish, MalformedCall, Message, Reply, Request, ToolCall, Usage};
 use crate::settings::Redactor;
 
 /// A reply as it came, from a stream or whole.
@@ -195,7 +195,7 @@ fn native(
             content.push('\n');
         }
         content.push_str(&text);
-        reply.malformed.push(Malformed {
+        reply.malformed.push(MalformedCall {
             id: None,
             name: None,
             text: cut(&call.arguments),
@@ -211,7 +211,7 @@ fn native(
             name,
             arguments: Value::Object(arguments).into(),
         }),
-        Shape::Bad { problem, .. } => reply.malformed.push(Malformed {
+        Shape::Bad { problem, .. } => reply.malformed.push(MalformedCall {
             id: Some(id),
             name: Some(call.name),
             text: cut(&call.arguments),

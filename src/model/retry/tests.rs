@@ -89,8 +89,8 @@ async fn tries_and_total_wait_are_bounded() {
 
     let (result, waits) = run(vec![transient(Some(3600.0))], RetrySettings::default()).await;
     assert!(waits.is_empty());
-    let said = result.unwrap_err().to_string();
-    assert!(said.contains("3600 s would exceed"), "{said}");
+    let message = result.unwrap_err().to_string();
+    assert!(message.contains("3600 s would exceed"), "{message}");
 }
 
 #[tokio::test]

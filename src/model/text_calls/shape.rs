@@ -40,7 +40,7 @@ const ARGUMENT_KEYS: [&str; 6] = [
 /// A call by name and arguments: a known tool, and arguments that are an object (or a text that
 /// holds one).
 pub fn call(name: &str, arguments: Value, tools: &[ToolSpec], whole: bool) -> Shape {
-    let name = match known(name, tools) {
+    let name = match tool_name(name, tools) {
         Ok(name) => name,
         Err(problem) => {
             return Shape::Bad {
@@ -60,7 +60,7 @@ pub fn call(name: &str, arguments: Value, tools: &[ToolSpec], whole: bool) -> Sh
 
 /// A call whose arguments came as texts: each is read as its schema says.
 pub(super) fn from_text(name: &str, texts: &[(String, String)], tools: &[ToolSpec]) -> Shape {
-    let name = match known(name, tools) {
+    let name = match tool_name(name, tools) {
         Ok(name) => name,
         Err(problem) => {
             return Shape::Bad {
@@ -75,7 +75,10 @@ pub(super) fn from_text(name: &str, texts: &[(String, String)], tools: &[ToolSpe
         let schema = parameters.and_then(|p| p.get("properties")?.get(key));
         if arguments.insert(key.clone(), typed(text, schema)).is_some() {
             return Shape::Bad {
-                problem: format!("the parameter \"{}\" is given twice", near_json::shown(key)),
+                problem: format!(
+                    "the parameter \"{}\" is given twice",
+                    near_json::excerpt(key)
+                ),
                 name: Some(name),
             };
         }
@@ -114,7 +117,7 @@ fn types_of<'a>(schema: &'a Value, types: &mut Vec<&'a str>) {
 }
 
 /// The tool's exact name, or what is wrong.
-pub fn known(name: &str, tools: &[ToolSpec]) -> Result<String, String> {
+pub fn tool_name(name: &str, tools: &[ToolSpec]) -> Result<String, String> {
     let name = name.trim();
     let bare = ["functions.", "function.", "tools.", "tool."]
         .iter()
@@ -123,7 +126,7 @@ pub fn known(name: &str, tools: &[ToolSpec]) -> Result<String, String> {
     if tools.iter().any(|t| t.name == bare) {
         return Ok(bare.to_owned());
     }
-    let bare = near_json::shown(bare);
+    let bare = near_json::excerpt(bare);
     let folded = fold(&bare);
     let mut near: Vec<(f64, &str)> = tools
         .iter()
@@ -185,7 +188,7 @@ fn kind(value: &Value) -> &'static str {
 }
 
 /// What a value that stood in a text is: one call, several, or something else. `tagged`: it stood
-/// where only calls stand, so that a fault is told instead of being taken for other JSON.
+/// where only calls stand, so that a fault is reported instead of being taken for other JSON.
 pub(super) fn collect(
     value: &Value,
     tools: &[ToolSpec],
@@ -228,7 +231,7 @@ fn of(map: &Map<String, Value>, tools: &[ToolSpec], tagged: bool, whole: bool) -
     let Some((name_key, name)) = name else {
         return nameless(map, tools, tagged, whole);
     };
-    let is_known = known(name, tools).is_ok();
+    let is_known = tool_name(name, tools).is_ok();
     let arguments = ARGUMENT_KEYS
         .iter()
         .find_map(|key| Some((*key, map.get(*key)?)));
@@ -270,7 +273,7 @@ fn flat(
     tools: &[ToolSpec],
     tagged: bool,
 ) -> Shape {
-    let Some(tool) = known(name, tools)
+    let Some(tool) = tool_name(name, tools)
         .ok()
         .and_then(|n| tools.iter().find(|t| t.name == n))
     else {
@@ -286,7 +289,7 @@ fn flat(
                 name: Some(tool.name.clone()),
                 problem: format!(
                     "it has no \"arguments\", and \"{}\" is none of them. {FORM}",
-                    near_json::shown(key)
+                    near_json::excerpt(key)
                 ),
             };
         } else if !tagged {
@@ -316,7 +319,7 @@ fn nameless(map: &Map<String, Value>, tools: &[ToolSpec], tagged: bool, whole: b
     }
     if map.len() == 1
         && let Some((name, value @ Value::Object(_))) = map.iter().next()
-        && known(name, tools).is_ok()
+        && tool_name(name, tools).is_ok()
     {
         return call(name, value.clone(), tools, whole);
     }
@@ -363,7 +366,7 @@ pub(super) fn unreadable(
         .captures(beginning(head, 300))
         .and_then(|c| c.get(1))
         .map(|m| m.as_str().trim().to_owned());
-    let is_known = name.as_deref().is_some_and(|n| known(n, tools).is_ok());
+    let is_known = name.as_deref().is_some_and(|n| tool_name(n, tools).is_ok());
     let like_a_call = tagged || (is_known && ARGUMENTS.is_match(head));
     if !like_a_call {
         return None;

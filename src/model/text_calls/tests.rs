@@ -95,12 +95,12 @@ fn one_call_in_many_dresses() {
     for text in dresses {
         assert_eq!(calls(&text), wanted, "{text}");
         assert_eq!(read(&text, &tools(), true).content, "", "{text}");
-        let said = format!("I will look for it.\n\n{text}");
-        assert_eq!(calls(&said), wanted, "{said}");
+        let reply = format!("I will look for it.\n\n{text}");
+        assert_eq!(calls(&reply), wanted, "{reply}");
         assert_eq!(
-            read(&said, &tools(), true).content,
+            read(&reply, &tools(), true).content,
             "I will look for it.",
-            "{said}"
+            "{reply}"
         );
     }
 }
@@ -273,9 +273,9 @@ fn what_was_meant_as_a_call_is_told_what_is_wrong() {
         ),
         ("[TOOL_CALLS]search[ARGS]{\"pattern\": x}", "needs quotes"),
     ];
-    for (text, said) in cases {
+    for (text, expected) in cases {
         let problem = problem(text);
-        assert!(problem.contains(said), "{text}: {problem}");
+        assert!(problem.contains(expected), "{text}: {problem}");
     }
 }
 

@@ -37,14 +37,14 @@ fn candidate(evidence: &Evidence<'_>, block: usize) -> Option<Candidate> {
         {
             continue;
         }
-        let ([said], Some(check)) = (step.outputs.as_slice(), statement.checks.first()) else {
+        let ([stated], Some(check)) = (step.outputs.as_slice(), statement.checks.first()) else {
             continue;
         };
-        let doubtful = [Role::Shown, Role::Wrong].contains(&said.role) && is_today(check);
+        let doubtful = [Role::Shown, Role::Wrong].contains(&stated.role) && is_today(check);
         let Some(source) = expression(statement).filter(|e| doubtful && !plain(e)) else {
             continue;
         };
-        let shown = on_one_line(&said.text, check);
+        let shown = on_one_line(&stated.text, check);
         let singleton = ["True", "False", "None"].contains(&shown.as_str());
         let pair =
             if check.evaluates && check.equal == Some(true) && (singleton || shown.len() < 60) {

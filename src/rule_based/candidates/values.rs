@@ -16,30 +16,31 @@ pub(super) fn candidates(
     let Some(expression) = expression(statement) else {
         return Vec::new();
     };
-    let said: Vec<(&StatedOutput, &Check)> = step.outputs.iter().zip(&statement.checks).collect();
+    let stated: Vec<(&StatedOutput, &Check)> = step.outputs.iter().zip(&statement.checks).collect();
     // In which form the issue shows the value, if it shows what comes today.
-    let today = said.iter().find(|(_, c)| is_today(c)).copied();
+    let today = stated.iter().find(|(_, c)| is_today(c)).copied();
     let form = today.and_then(|(_, c)| c.same.clone());
     let differs_from_today = |role: &[Role]| {
-        said.iter()
+        stated
+            .iter()
             .any(|(s, c)| role.contains(&s.role) && !is_today(c))
     };
     let contradicted = differs_from_today(&[Role::Fine, Role::Shown]);
     let wanted_otherwise = differs_from_today(&[Role::Right]);
     let mut all = Vec::new();
-    for (said, check) in &said {
-        let made = match said.role {
+    for (stated, check) in &stated {
+        let made = match stated.role {
             _ if let_alone(statement) => None,
             _ if statement.raised.is_some() => {
-                (said.role == Role::Right).then(|| (90, equals_anew(&expression, said, check)))
+                (stated.role == Role::Right).then(|| (90, equals_anew(&expression, stated, check)))
             }
             Role::Right if !is_today(check) => Some((
-                if by_hand(&said.text, today.map(|(s, _)| s.text.as_str())) {
+                if by_hand(&stated.text, today.map(|(s, _)| s.text.as_str())) {
                     56
                 } else {
                     84
                 },
-                equals(&expression, said, check, statement, form.as_deref()),
+                equals(&expression, stated, check, statement, form.as_deref()),
             )),
             // Shown as the result of another version, say, and today's is another.
             Role::Fine | Role::Shown
@@ -47,16 +48,16 @@ pub(super) fn candidates(
             {
                 Some((
                     76,
-                    equals(&expression, said, check, statement, form.as_deref()),
+                    equals(&expression, stated, check, statement, form.as_deref()),
                 ))
             }
             _ if evidence.raises_elsewhere(step) => None,
             Role::Wrong if is_today(check) => Some((
                 if step.vague { 58 } else { 66 },
-                differs(&expression, said, check, statement),
+                differs(&expression, stated, check, statement),
             )),
             Role::Shown if is_today(check) && wanted_otherwise => {
-                Some((60, differs(&expression, said, check, statement)))
+                Some((60, differs(&expression, stated, check, statement)))
             }
             Role::Shown
                 if is_today(check)
@@ -64,12 +65,12 @@ pub(super) fn candidates(
                     && !contradicted
                     && complains(&evidence.issue.title, &evidence.prose) =>
             {
-                Some((44, differs(&expression, said, check, statement)))
+                Some((44, differs(&expression, stated, check, statement)))
             }
             _ => None,
         };
         let not_as_it_is = || {
-            let other = said.role == Role::Right
+            let other = stated.role == Role::Right
                 && statement.raised.is_none()
                 && !is_today(check)
                 && today.is_none();
@@ -97,10 +98,10 @@ pub(super) fn candidates(
                 _ => Expects::Assertion,
             },
             claim,
-            sentence: if said.sentence.is_empty() {
+            sentence: if stated.sentence.is_empty() {
                 evidence.issue.title.clone()
             } else {
-                said.sentence.clone()
+                stated.sentence.clone()
             },
             homes: homes(statement, statement.raised.as_ref()),
         });
@@ -113,7 +114,7 @@ fn let_alone(statement: &Statement) -> bool {
     statement.raised.as_ref().is_some_and(|r| r.outside)
 }
 
-type Made = Option<(Vec<String>, Vec<String>, String)>;
+type AssertionParts = Option<(Vec<String>, Vec<String>, String)>;
 
 pub(super) fn is_today(check: &Check) -> bool {
     check.same.is_some() || check.equal == Some(true)
@@ -135,11 +136,11 @@ pub(super) fn expression(statement: &Statement) -> Option<String> {
 }
 
 /// Today it raises; it should give a value.
-fn equals_anew(expression: &str, said: &StatedOutput, check: &Check) -> Made {
+fn equals_anew(expression: &str, stated: &StatedOutput, check: &Check) -> AssertionParts {
     if !check.evaluates {
         return None;
     }
-    let right = said.text.trim();
+    let right = stated.text.trim();
     let (mut lines, value) = bound(expression);
     lines.push(match right {
         "True" => format!("assert {value}"),
@@ -152,12 +153,12 @@ fn equals_anew(expression: &str, said: &StatedOutput, check: &Check) -> Made {
 
 fn equals(
     expression: &str,
-    said: &StatedOutput,
+    stated: &StatedOutput,
     check: &Check,
     statement: &Statement,
     form: Option<&str>,
-) -> Made {
-    let joined = on_one_line(&said.text, check);
+) -> AssertionParts {
+    let joined = on_one_line(&stated.text, check);
     let right = joined.as_str();
     let (mut lines, value) = bound(expression);
     let mut imports = Vec::new();
@@ -169,7 +170,7 @@ fn equals(
     };
     let text_for_text = statement.kind_of_value == "str" && check.kind == "str";
     let whole = text_for_text
-        || said.sentence.is_empty()
+        || stated.sentence.is_empty()
         || (check.evaluates && ["bool", "NoneType"].contains(&check.kind.as_str()));
     if statement.kind_of_value == "str" && !whole && a_part(right) {
         return None;
@@ -201,7 +202,7 @@ fn equals(
     let text = match form {
         _ if statement.kind_of_value == "str" => value,
         // What a sentence says in no Python is hardly how it will be shown.
-        _ if !said.sentence.is_empty() => return None,
+        _ if !stated.sentence.is_empty() => return None,
         Some("printed") | Some("pretty") | None => return None,
         Some(form) => format!("{form}({value})"),
     };
@@ -212,8 +213,13 @@ fn equals(
     Some((lines, imports, claim))
 }
 
-fn differs(expression: &str, said: &StatedOutput, check: &Check, statement: &Statement) -> Made {
-    let joined = on_one_line(&said.text, check);
+fn differs(
+    expression: &str,
+    stated: &StatedOutput,
+    check: &Check,
+    statement: &Statement,
+) -> AssertionParts {
+    let joined = on_one_line(&stated.text, check);
     let wrong = joined.as_str();
     let (mut lines, value) = bound(expression);
     let mut imports = Vec::new();
@@ -262,7 +268,7 @@ fn differs(expression: &str, said: &StatedOutput, check: &Check, statement: &Sta
 }
 
 /// What should come is shown, but not so that Python could compare it: today's value must not come.
-fn is_not(expression: &str, statement: &Statement) -> Made {
+fn is_not(expression: &str, statement: &Statement) -> AssertionParts {
     let today = statement.value.as_deref()?;
     let fleeting = today.contains(" at 0x") || today.contains(" object>");
     if fleeting || today.len() > 150 || statement.none || expression.contains("repr(") {

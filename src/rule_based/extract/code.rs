@@ -53,20 +53,20 @@ pub fn closing(line: &str) -> Option<usize> {
     None
 }
 
-struct Seen {
+struct LineScan {
     depth: i32,
     comment: Option<usize>,
     /// The triple quote that is still open at the end.
     open: Option<&'static str>,
 }
 
-fn scan(line: &str) -> Seen {
+fn scan(line: &str) -> LineScan {
     scan_from(line, None)
 }
 
-fn scan_from(line: &str, open: Option<&'static str>) -> Seen {
+fn scan_from(line: &str, open: Option<&'static str>) -> LineScan {
     let bytes = line.as_bytes();
-    let mut seen = Seen {
+    let mut seen = LineScan {
         depth: 0,
         comment: None,
         open,

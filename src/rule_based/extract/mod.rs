@@ -23,7 +23,7 @@ pub use prose::{
 };
 pub use repl::Entry;
 pub use statements::{Claim, claims};
-pub use traceback::Raised;
+pub use traceback::RaisedException;
 
 /// An issue, taken apart.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -45,7 +45,7 @@ pub enum Kind {
     Repl(Vec<Entry>),
     /// Python that was not typed at a prompt.
     Code(String),
-    Raised(Raised),
+    Raised(RaisedException),
     Shell(String),
     /// Anything else that was set apart: outputs, files in other languages.
     Text {
@@ -86,7 +86,7 @@ impl Issue {
     }
 
     /// Every exception that the issue shows, in order.
-    pub fn raised(&self) -> Vec<&Raised> {
+    pub fn raised(&self) -> Vec<&RaisedException> {
         let mut all = Vec::new();
         for part in &self.parts {
             match &part.kind {

@@ -41,9 +41,9 @@ static NOT_EXPECTED: LazyLock<Regex> = LazyLock::new(|| {
 /// The stance of the words that lead to a block: the last sentence counts.
 pub fn stance_before(heading: &str, prose: &str) -> Stance {
     let last = last_sentence(prose);
-    let said = judge(&last);
-    if said != Stance::Unknown {
-        return said;
+    let stance = judge(&last);
+    if stance != Stance::Unknown {
+        return stance;
     }
     if heading.contains("expected") || heading.contains("desired") || heading.contains("expect to")
     {
@@ -128,8 +128,8 @@ pub fn complains(title: &str, prose: &str) -> bool {
             r"(?i)\b(?:loses?|losing|dropp?(?:ed|ing)|missing|misses|wrongly|failures?|failing|break(?:s|ing)?|invalidly|inequivalent|not|cannot|can'?t|never|without|instead of|misinterpret\w*|misplac\w*|swallow\w*|overwrit\w+|mangl\w+|duplicat\w+|forgets?|remov(?:es|ing)|reus(?:es|ing)|confus(?:es|ed|ing)|depends on|differs?|different|regression|seems? to|cast(?:s|ing)|coerc(?:es|ing)|mutat(?:es|ing)|corrupt\w*)\b|n't\b",
         )
     });
-    let said = |words: &str| judge(words) == Stance::Bad;
-    prose.lines().any(said) || said(title) || (LACK.is_match(title) && !WISH.is_match(title))
+    let is_bad = |words: &str| judge(words) == Stance::Bad;
+    prose.lines().any(is_bad) || is_bad(title) || (LACK.is_match(title) && !WISH.is_match(title))
 }
 
 /// The issue is about what a message says, not about whether there is one.

@@ -7,7 +7,7 @@ use regex::Regex;
 use super::code::{balanced, split_note};
 use super::indentation::dedent;
 use super::pattern;
-use super::traceback::{self, Raised};
+use super::traceback::{self, RaisedException};
 
 /// One input and what came of it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -15,7 +15,7 @@ pub struct Entry {
     pub source: String,
     /// What was shown; empty if nothing, or if it raised.
     pub output: String,
-    pub raised: Option<Raised>,
+    pub raised: Option<RaisedException>,
     /// Comments beside the input or the output: `# should be False`.
     pub note: String,
     /// IPython's number of the input.

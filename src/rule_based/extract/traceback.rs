@@ -8,7 +8,7 @@ use super::pattern;
 
 /// An exception that an issue shows.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Raised {
+pub struct RaisedException {
     /// As printed, often with its module.
     pub exception: String,
     /// May be cut or empty.
@@ -19,7 +19,7 @@ pub struct Raised {
     pub cell: String,
 }
 
-impl Raised {
+impl RaisedException {
     /// The exception's name without its module.
     pub fn name(&self) -> &str {
         self.exception.rsplit('.').next().unwrap_or(&self.exception)
@@ -53,7 +53,7 @@ pub fn starts_in(text: &str) -> Option<usize> {
 }
 
 /// The exception of a traceback: the last one, if several are chained.
-pub fn read(text: &str) -> Option<Raised> {
+pub fn read(text: &str) -> Option<RaisedException> {
     let lines: Vec<&str> = text.lines().map(unstamped).collect();
     let header = |l: &str| l.contains("Traceback (most recent");
     let found = lines.iter().enumerate().rev().find_map(|(n, line)| {
@@ -73,10 +73,10 @@ pub fn read(text: &str) -> Option<Raised> {
                 .trim()
                 .to_owned();
         }
-        Some(Raised {
+        Some(RaisedException {
             exception: found[1].to_owned(),
             message,
-            ..Raised::default()
+            ..RaisedException::default()
         })
     });
     let mut raised = found?;
@@ -98,7 +98,7 @@ pub fn read(text: &str) -> Option<Raised> {
 }
 
 /// A text that is nothing but an exception line (`...` before it and its message after it allowed).
-pub fn bare(text: &str) -> Option<Raised> {
+pub fn bare(text: &str) -> Option<RaisedException> {
     let mut lines = text
         .lines()
         .map(str::trim)
@@ -108,10 +108,10 @@ pub fn bare(text: &str) -> Option<Raised> {
         return None;
     }
     let message = found.get(2).map_or("", |m| m.as_str()).trim().to_owned();
-    Some(Raised {
+    Some(RaisedException {
         exception: found[1].to_owned(),
         message,
-        ..Raised::default()
+        ..RaisedException::default()
     })
 }
 

@@ -64,8 +64,8 @@ async fn a_line_without_end_from_the_toolbox_ends_the_connection() {
     let called = connection.call("search", json!({}), HELLO).await;
     let error = called.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Dead);
-    let told = "the toolbox is gone: it sent a line of more than 16 MiB";
-    assert!(error.message.contains(told), "{}", error.message);
+    let expected = "the toolbox is gone: it sent a line of more than 16 MiB";
+    assert!(error.message.contains(expected), "{}", error.message);
     let sent = sent.load(Ordering::Relaxed) / MIB;
     assert!((15..32).contains(&sent), "{sent} MiB were taken");
     assert_eq!(connection.ping().await.unwrap_err().kind, ErrorKind::Dead);

@@ -61,12 +61,12 @@ fn a_found_file_sets_nothing_that_is_not_on_the_list() {
             let allowed = key == found::RECIPE || found::LIMITS.iter().any(|(name, _)| name == key);
             let taken = settings.origin(key) != Origin::Default;
             assert!(!taken || allowed, "{folder}: {key} = {value} was taken");
-            let told = settings
+            let noted = settings
                 .notes
                 .iter()
                 .any(|note| note.contains(&format!("`{key}`")));
             assert!(
-                taken || told,
+                taken || noted,
                 "{folder}: {key} = {value}: {:?}",
                 settings.notes
             );
@@ -94,7 +94,7 @@ fn what_is_left_out_is_told_once_with_where_it_belongs() {
                 [local]\nno-isolation = true\n[docker]\nhost = \"tcp://evil.example.org\"\n[build]\noffline = true\ncache-size = 1\n";
     let place = Place::new().file("here", text);
     let notes = place.load().notes;
-    insta::assert_snapshot!(place.shown(&notes.join("\n")), @"testwright.toml: left out `build.cache-size`, `build.offline`, `docker.host`, `local.no-isolation`, `model.api-key-env`, `model.base-url`, `run.model`: a file found in a folder may only say how its own repository is built ([environment]) and lower limits; put such keys into DIR/home/testwright.toml, or trust the whole file with --config DIR/here/testwright.toml");
+    insta::assert_snapshot!(place.without_folder(&notes.join("\n")), @"testwright.toml: left out `build.cache-size`, `build.offline`, `docker.host`, `local.no-isolation`, `model.api-key-env`, `model.base-url`, `run.model`: a file found in a folder may only say how its own repository is built ([environment]) and lower limits; put such keys into DIR/home/testwright.toml, or trust the whole file with --config DIR/here/testwright.toml");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_found_file_lowers_limits_and_never_raises_one() {
         assert_eq!((sandbox.disk, sandbox.files), (2 << 20, 9));
         assert!(settings.notes.is_empty(), "{:?}", settings.notes);
     }
-    // One that is no number is not below anything.
+    // What is not a number is not below anything.
     for value in ["nan", "-nan", "inf"] {
         let place = Place::new().file(
             "here",
@@ -199,7 +199,7 @@ fn a_found_recipe_names_no_image() {
             _ => "DIR/repository/testwright.toml:1".to_owned(),
         };
         assert_eq!(
-            place.shown(&settings.notes.join("\n")),
+            place.without_folder(&settings.notes.join("\n")),
             format!(
                 "{file}: left out `environment.image` and `environment.interpreter`: a file found in a folder may not name an image; name it with --image or with run.image in DIR/home/testwright.toml, or trust the whole file with --config DIR/{folder}/testwright.toml"
             ),
@@ -274,11 +274,11 @@ fn a_link_shows_nothing_of_the_file_it_leads_to() {
 fn a_pipe_a_device_and_a_huge_file_are_refused_at_once() {
     let place = Place::new();
     let path = place.folder.path().join("here").join(FILE);
-    let made = std::process::Command::new("mkfifo")
+    let status = std::process::Command::new("mkfifo")
         .arg(&path)
         .status()
         .unwrap();
-    assert!(made.success());
+    assert!(status.success());
     assert!(place.refused().contains("is not a file"));
     std::fs::remove_file(&path).unwrap();
     let file = std::fs::File::create(&path).unwrap();

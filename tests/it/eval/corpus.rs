@@ -12,7 +12,7 @@ pub struct Case {
     /// In the strict verdict's reason.
     pub reason: &'static str,
     /// In the notes, or in the reasons why the verdicts differ.
-    pub told: &'static str,
+    pub note: &'static str,
 }
 
 const TURNED: &str = "failed on the old code and passed on the new";
@@ -26,7 +26,7 @@ fn case(
     patch: String,
     [strict, swt, tdd]: [bool; 3],
     reason: &'static str,
-    told: &'static str,
+    note: &'static str,
 ) -> Case {
     Case {
         name,
@@ -35,7 +35,7 @@ fn case(
         swt,
         tdd,
         reason,
-        told,
+        note,
     }
 }
 
@@ -195,7 +195,7 @@ pub fn cases(r: &Repository) -> Vec<Case> {
             "edits code under test: pkg/calc.py",
         ),
         Case {
-            told: "deletes tests/test_calc.py::test_twice",
+            note: "deletes tests/test_calc.py::test_twice",
             ..all(
                 "deletes tests",
                 whole(&format!(
@@ -219,11 +219,11 @@ pub fn cases(r: &Repository) -> Vec<Case> {
             "",
         ),
         Case {
-            told: "carriage returns",
+            note: "carriage returns",
             ..all("CRLF", good.replace('\n', "\r\n"))
         },
         Case {
-            told: "had no end",
+            note: "had no end",
             ..all("no end of the last line", good.trim_end().to_owned())
         },
         all(
@@ -249,7 +249,7 @@ pub fn cases(r: &Repository) -> Vec<Case> {
             }),
         ),
         Case {
-            told: "fuzz",
+            note: "fuzz",
             ..all(
                 "applies with fuzz only",
                 good.replace(" def test_twice():", " def test_twice(self):"),
@@ -302,7 +302,7 @@ pub fn cases(r: &Repository) -> Vec<Case> {
             "",
         ),
         Case {
-            told: "",
+            note: "",
             ..all(
                 "text around the patch",
                 format!("Here is the test:\n\n{good}\nI hope that it helps.\n"),

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::repository::GOOD;
 use super::{Bench, ISSUE};
-use crate::program::ended;
+use crate::program::assert_exit_code;
 
 /// A bench of instances of one repository and commit.
 fn bench(instances: &[&str]) -> Bench {
@@ -44,7 +44,7 @@ fn report(bench: &Bench) -> Value {
         .arg(bench.place.path("out"))
         .output()
         .unwrap();
-    ended(&output, 0);
+    assert_exit_code(&output, 0);
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
@@ -56,7 +56,7 @@ fn results_that_are_not_asked_for_are_kept_and_the_command_is_refused() {
         ("otter", "first", Some(&good)),
         ("otter", "second", Some(&good)),
     ]);
-    ended(
+    assert_exit_code(
         &bench
             .grade(&["--instances", "first"], "out")
             .output()
@@ -69,8 +69,8 @@ fn results_that_are_not_asked_for_are_kept_and_the_command_is_refused() {
     let remarks = graded["remarks"].to_string();
     assert!(!remarks.contains("no such instance"), "{remarks}");
 
-    // More is no matter.
-    ended(&bench.grade(&[], "out").output().unwrap(), 0);
+    // More does not matter.
+    assert_exit_code(&bench.grade(&[], "out").output().unwrap(), 0);
     assert_eq!(bench.results("out").len(), 2);
 
     // As if a line had been cut short: that too is left as it is.
@@ -81,7 +81,7 @@ fn results_that_are_not_asked_for_are_kept_and_the_command_is_refused() {
     let before = files(&bench.place.path("out"));
     let refused = |command: &mut Command, what: &str| {
         let output = command.output().unwrap();
-        ended(&output, 2);
+        assert_exit_code(&output, 2);
         let shown = String::from_utf8(output.stderr).unwrap();
         let out = bench.place.path("out");
         let cause = format!("{} holds {what}", out.display());
@@ -162,8 +162,8 @@ fn a_report_on_what_was_cut_short_says_how_much_is_to_come() {
         std::thread::sleep(Duration::from_millis(5));
     }
     let id = child.id().to_string();
-    let told = Command::new("kill").args(["-INT", &id]).status().unwrap();
-    assert!(told.success());
+    let status = Command::new("kill").args(["-INT", &id]).status().unwrap();
+    assert!(status.success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let (there, second) = (graded(&bench), report(&bench));
     assert!(there < 5, "too late to cut it short");
@@ -183,7 +183,7 @@ fn a_report_on_what_was_cut_short_says_how_much_is_to_come() {
     assert!(shown.contains(&line), "{shown}");
 
     // Gone on with, to the end.
-    ended(&bench.grade(&slowly, "out").output().unwrap(), 0);
+    assert_exit_code(&bench.grade(&slowly, "out").output().unwrap(), 0);
     let last = report(&bench);
     assert_eq!(counts(&last), [5, 5, 0]);
     assert_eq!(last["run"]["started"], started);

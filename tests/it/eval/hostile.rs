@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use super::repository::{GOOD, TESTS};
 use super::{Bench, ISSUE};
-use crate::program::ended;
+use crate::program::assert_exit_code;
 
 /// What a prediction is to come to.
 struct Attack {
     name: &'static str,
     patch: String,
     /// In reason or notes.
-    told: &'static str,
+    note: &'static str,
 }
 
 /// None of them may end as `infrastructure`: that is counted against nobody, so that who would lose could choose not to
@@ -25,7 +25,7 @@ fn refused_to_be_counted(bench: &Bench) -> Vec<Attack> {
             r.write(path, text.as_bytes());
         })
     };
-    let attack = |name, patch, told| Attack { name, patch, told };
+    let attack = |name, patch, note| Attack { name, patch, note };
     vec![
         attack(
             "says that pytest is not there",
@@ -79,15 +79,15 @@ fn no_prediction_chooses_not_to_be_counted() {
         .map(|attack| (attack.name, "plain", Some(attack.patch.as_str())))
         .collect();
     bench.predictions(&predictions);
-    ended(&bench.grade(&[], "out").output().unwrap(), 0);
+    assert_exit_code(&bench.grade(&[], "out").output().unwrap(), 0);
     let results = bench.results("out");
     let mut wrong = Vec::new();
     for attack in attacks {
         let result = &results[&(attack.name.to_owned(), "plain".to_owned())];
-        let told = format!("{} {}", result["strict"]["reason"], result["notes"]);
-        if !result["infrastructure"].is_null() || !told.contains(attack.told) {
+        let notes = format!("{} {}", result["strict"]["reason"], result["notes"]);
+        if !result["infrastructure"].is_null() || !notes.contains(attack.note) {
             wrong.push(format!(
-                "{}: {} {told}",
+                "{}: {} {notes}",
                 attack.name, result["infrastructure"]
             ));
         }
@@ -168,7 +168,7 @@ fn nothing_is_left(words: &[&str]) {
         ("b looks", "second", Some(&looks)),
     ]);
     let words: Vec<&str> = words.iter().copied().chain(["--workers", "1"]).collect();
-    ended(&bench.grade(&words, "out").output().unwrap(), 0);
+    assert_exit_code(&bench.grade(&words, "out").output().unwrap(), 0);
     for ((model, instance), result) in bench.results("out") {
         assert_eq!(
             result["infrastructure"],
@@ -201,7 +201,7 @@ fn logs_of_two_predictions_are_two() {
     bench.dataset(&[bench.repository.instance("plain", ISSUE)]);
     let good = bench.repository.added(GOOD);
     bench.predictions(&[("acme/otter", "plain", Some(&good))]);
-    ended(&bench.grade(&[], "out").output().unwrap(), 0);
+    assert_exit_code(&bench.grade(&[], "out").output().unwrap(), 0);
     let log = |model: &str| {
         let results = bench.results("out");
         let result = &results[&(model.to_owned(), "plain".to_owned())];
@@ -217,7 +217,7 @@ fn logs_of_two_predictions_are_two() {
         ("acme/otter", "plain", Some(&good)),
         (&folder, "plain", Some(&passes)),
     ]);
-    ended(&bench.grade(&[], "out").output().unwrap(), 0);
+    assert_exit_code(&bench.grade(&[], "out").output().unwrap(), 0);
     assert_ne!(log(&folder), theirs);
     assert!(
         std::fs::read(bench.place.path("out").join(&theirs)).unwrap() == before,
@@ -238,7 +238,7 @@ fn nothing_raw_reaches_the_terminal() {
         ("broken", "plain", Some(broken)),
     ]);
     let output = bench.grade(&[], "out").output().unwrap();
-    ended(&output, 0);
+    assert_exit_code(&output, 0);
     let shown = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
     let odd = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     assert!(!shown.contains(odd), "{shown:?}");
@@ -332,13 +332,13 @@ fn outcomes_that_a_test_writes_itself_are_noticed() {
         .map(|(name, patch, _)| (*name, "plain", Some(patch.as_str())))
         .collect();
     bench.predictions(&predictions);
-    ended(&bench.grade(&[], "out").output().unwrap(), 0);
+    assert_exit_code(&bench.grade(&[], "out").output().unwrap(), 0);
     let results = bench.results("out");
     let mut wrong = Vec::new();
-    for (name, _, told) in cases {
+    for (name, _, note) in cases {
         let result = &results[&(name.to_owned(), "plain".to_owned())];
         let notes = result["notes"].to_string();
-        if result["strict"]["fail_to_pass"] != false || !notes.contains(told) {
+        if result["strict"]["fail_to_pass"] != false || !notes.contains(note) {
             wrong.push(format!("{name}: {} {notes}", result["strict"]));
         }
     }

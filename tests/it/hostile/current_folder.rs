@@ -1,9 +1,9 @@
-//! A stranger's folder that somebody stands in: what lies there is neither the user's settings nor the user's programs.
+//! A stranger's folder that somebody stands in: what is there is neither the user's settings nor the user's programs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::program::{Place, ended, example};
+use crate::program::{Place, assert_exit_code, example};
 use crate::server::{Response, Server};
 
 /// A folder to stand in, with these files.
@@ -72,7 +72,7 @@ fn a_tracked_file_sends_no_variable_to_its_address() {
             .current_dir(&folder)
             .output()
             .unwrap();
-        let seen = server.seen(|r| r.header("authorization").unwrap_or_default().to_owned());
+        let seen = server.requests(|r| r.header("authorization").unwrap_or_default().to_owned());
         assert_eq!(seen, Vec::<String>::new(), "{arguments:?}");
     }
     let output = place
@@ -95,7 +95,7 @@ fn a_tracked_file_sends_no_variable_to_its_address() {
         .current_dir(&folder)
         .output()
         .unwrap();
-    let seen = server.seen(|r| r.header("authorization").unwrap_or_default().to_owned());
+    let seen = server.requests(|r| r.header("authorization").unwrap_or_default().to_owned());
     assert_eq!(seen, ["Bearer the-value-of-a-variable"]);
 }
 
@@ -141,7 +141,7 @@ fn a_folder_called_like_an_address_is_not_taken_for_it() {
     assert!(!shown.contains("taken"), "{shown}");
 }
 
-/// Python imports what lies in the folder that it is started in, and the program asks Python where `uv` is.
+/// Python imports what is in the folder that it is started in, and the program asks Python where `uv` is.
 #[test]
 fn no_module_of_the_current_folder_runs_on_the_host() {
     let place = Place::new();
@@ -177,12 +177,12 @@ fn no_module_of_the_current_folder_runs_on_the_host() {
     let programs = place.path("programs");
     std::fs::create_dir(&programs).unwrap();
     for name in ["git", "python3", "sh"] {
-        let found = Command::new("sh")
+        let output = Command::new("sh")
             .args(["-c", &format!("command -v {name}")])
             .output()
             .unwrap();
-        let found = String::from_utf8(found.stdout).unwrap();
-        std::os::unix::fs::symlink(found.trim(), programs.join(name)).unwrap();
+        let output = String::from_utf8(output.stdout).unwrap();
+        std::os::unix::fs::symlink(output.trim(), programs.join(name)).unwrap();
     }
     for arguments in [
         ["doctor"].as_slice(),
@@ -212,7 +212,7 @@ fn no_module_of_the_current_folder_runs_on_the_host() {
     }
 }
 
-/// The program itself is what `PATH` names, never what lies in the folder because of an empty part of it.
+/// The program itself is what `PATH` names, never what is in the folder because of an empty part of it.
 #[test]
 fn a_relative_part_of_the_path_names_no_program() {
     let place = Place::new();
@@ -257,7 +257,7 @@ fn a_link_in_the_folder_quotes_nothing() {
     let folder = folder(&place, &[("a.py", "a = 1\n")]);
     std::os::unix::fs::symlink(&secret, folder.join("testwright.toml")).unwrap();
     let output = run_here(&place, &folder).output().unwrap();
-    ended(&output, 2);
+    assert_exit_code(&output, 2);
     let shown = stderr(&output);
     assert!(
         shown.contains("testwright.toml: is a symbolic link"),
@@ -277,10 +277,10 @@ fn a_tracked_link_takes_no_results_elsewhere() {
     command.args(["run", &example("issue.md"), "--max-steps", "1"]);
     let output = command.current_dir(&folder).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
-    let said = stderr(&output);
+    let message = stderr(&output);
     assert!(
-        said.contains("testwright-runs: it is a link") && said.contains("--out DIR"),
-        "{said}"
+        message.contains("testwright-runs: it is a link") && message.contains("--out DIR"),
+        "{message}"
     );
     assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0);
 }

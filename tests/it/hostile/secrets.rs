@@ -3,7 +3,7 @@
 use base64::Engine;
 use serde_json::json;
 
-use crate::program::{Place, ended};
+use crate::program::{Place, assert_exit_code};
 use crate::server::{Response, Server};
 
 const KEY: &str = "sk-pa55word/0123+456789";
@@ -104,13 +104,13 @@ fn a_reply_that_quotes_the_key_is_kept_without_it() {
         }))
     });
     let output = run(&place, &server, &[]);
-    ended(&output, 1);
+    assert_exit_code(&output, 1);
     let left = left(&place, &output);
     assert!(left.contains("your key: ***"), "{left}");
     is_clean(&left);
     // What is sent back to the server does not have it either, but where it belongs.
-    is_clean(&server.seen(|r| r.body.clone()).concat());
-    let seen = server.seen(|r| r.header("authorization").unwrap_or_default().to_owned());
+    is_clean(&server.requests(|r| r.body.clone()).concat());
+    let seen = server.requests(|r| r.header("authorization").unwrap_or_default().to_owned());
     assert_eq!(seen[0], format!("Bearer {KEY}"));
 }
 

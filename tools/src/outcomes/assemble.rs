@@ -7,7 +7,7 @@ use super::classify::Classifier;
 use super::events::{Event, RawFailure, RawPhase};
 use super::normalize::normalize;
 use super::report::{CollectionError, Failure, Outcome, Phase, Place, Report, TestResult};
-use crate::process::Ended;
+use crate::process::ExitReason;
 
 /// pytest's exit status for unusable arguments.
 pub const USAGE: i32 = 4;
@@ -113,17 +113,17 @@ impl Session {
     pub fn report(
         mut self,
         asked: &[String],
-        ended: Ended,
+        ended: ExitReason,
         printed: String,
         classifier: &Classifier<'_>,
     ) -> Report {
         let mut report = Report {
             printed,
-            timed_out: ended == Ended::Deadline,
+            timed_out: ended == ExitReason::Deadline,
             rest_timed_out: self.rest_timed_out,
             exit_code: match ended {
-                Ended::Exit(code) => Some(code),
-                Ended::Signal(_) | Ended::Deadline => None,
+                ExitReason::Exit(code) => Some(code),
+                ExitReason::Signal(_) | ExitReason::Deadline => None,
             },
             ..Report::default()
         };
@@ -161,10 +161,10 @@ impl Session {
         classifier: &Classifier<'_>,
         report: &mut Report,
     ) {
-        let said = report.printed.lines().rfind(|line| !line.trim().is_empty());
+        let last_line = report.printed.lines().rfind(|line| !line.trim().is_empty());
         let message = format!(
             "{death} while the tests were being collected; printed last: {}",
-            said.unwrap_or("nothing")
+            last_line.unwrap_or("nothing")
         );
         let raw = RawFailure::without_exception("process", message);
         for id in asked.iter().map(|id| file_of(id)) {
@@ -245,7 +245,7 @@ impl Course {
         } else {
             normalize(captured, classifier.root)
         };
-        // A sum without end is no number in JSON, and a report that cannot be read counts against nobody.
+        // An infinite sum is not a number in JSON, and a report that cannot be read counts against nobody.
         let seconds: f64 = self.phases.iter().map(|phase| phase.seconds).sum();
         let seconds = seconds.clamp(0.0, LONGEST);
         let outcome = match decisive {
@@ -288,21 +288,17 @@ impl Course {
 
 fn without_run(id: &str, outcome: Outcome, failure: Option<Failure>) -> TestResult {
     TestResult {
-        id: id.to_owned(),
-        outcome,
         failure,
-        captured: String::new(),
-        seconds: 0.0,
-        executed: Vec::new(),
+        ..TestResult::new(id, outcome)
     }
 }
 
-fn death(ended: Ended, internal_error: Option<&str>) -> String {
+fn death(ended: ExitReason, internal_error: Option<&str>) -> String {
     match (ended, internal_error) {
-        (Ended::Deadline, _) => "the deadline came".to_owned(),
-        (Ended::Signal(signal), _) => format!("the process was ended by signal {signal}"),
-        (Ended::Exit(_), Some(text)) => format!("pytest had an internal error:\n{text}\n"),
-        (Ended::Exit(code), None) => format!("the process ended with exit status {code}"),
+        (ExitReason::Deadline, _) => "the deadline came".to_owned(),
+        (ExitReason::Signal(signal), _) => format!("the process was ended by signal {signal}"),
+        (ExitReason::Exit(_), Some(text)) => format!("pytest had an internal error:\n{text}\n"),
+        (ExitReason::Exit(code), None) => format!("the process ended with exit status {code}"),
     }
 }
 

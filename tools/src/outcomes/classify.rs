@@ -111,7 +111,7 @@ impl Classifier<'_> {
         }
     }
 
-    /// Where the innermost frame of the repository lies; helpers that hide themselves do not count.
+    /// Where the innermost frame of the repository is; helpers that hide themselves do not count.
     fn innermost(&self, raw: &RawFailure) -> Option<Place> {
         self.repository(raw).last()
     }

@@ -47,6 +47,20 @@ pub struct TestResult {
     pub executed: Vec<String>,
 }
 
+impl TestResult {
+    /// With an outcome and nothing else.
+    pub fn new(id: &str, outcome: Outcome) -> Self {
+        TestResult {
+            id: id.to_owned(),
+            outcome,
+            failure: None,
+            captured: String::new(),
+            seconds: 0.0,
+            executed: Vec::new(),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {

@@ -32,12 +32,12 @@ impl Outcome {
 
 /// The text of a report.
 pub fn text(report: &Report) -> String {
-    told(report, |_| true)
+    render(report, |_| true)
 }
 
 /// The text of a report without the names of tests that passed.
 pub fn without_passed(report: &Report) -> String {
-    told(report, |test| test.outcome != Outcome::Passed)
+    render(report, |test| test.outcome != Outcome::Passed)
 }
 
 /// One failing test at length.
@@ -50,7 +50,7 @@ pub fn one_failure(test: &TestResult) -> String {
     out
 }
 
-fn told(report: &Report, is_named: fn(&TestResult) -> bool) -> String {
+fn render(report: &Report, is_named: fn(&TestResult) -> bool) -> String {
     let mut out = summary(report);
     if report.timed_out {
         out.push_str("\nThe deadline came before the end; what ran until then is reported.");
@@ -61,7 +61,7 @@ fn told(report: &Report, is_named: fn(&TestResult) -> bool) -> String {
         let _ = write!(out, "\n\nCOULD NOT BE COLLECTED {}", error.id);
         failure(&mut out, &error.failure);
     }
-    let mut told: Vec<&Failure> = report
+    let mut failures: Vec<&Failure> = report
         .collection_errors
         .iter()
         .map(|e| &e.failure)
@@ -69,12 +69,12 @@ fn told(report: &Report, is_named: fn(&TestResult) -> bool) -> String {
     for (index, test) in bad.iter().enumerate() {
         let mark = test.outcome.word().to_uppercase();
         match &test.failure {
-            Some(f) if told.contains(&f) => {
+            Some(f) if failures.contains(&f) => {
                 let _ = write!(out, "\n{mark} {}: as above", test.id);
             }
             Some(f) if index < DETAILED => {
                 out.push_str(&one_failure(test));
-                told.push(f);
+                failures.push(f);
             }
             Some(f) if index < DETAILED + LISTED => {
                 let _ = write!(out, "\n{mark} {}: {}", test.id, one_line(f));

@@ -81,13 +81,13 @@ pub fn layers() -> Layers {
 }
 
 /// What a new process does to itself before it becomes another program.
-pub struct Confined {
+pub struct ChildConfinement {
     domain: Option<i32>,
     program: BpfProgram,
 }
 
-/// Prepares what [`Confined::enter`] does; `None` where programs are not confined.
-pub fn confined() -> Option<Confined> {
+/// Prepares what [`ChildConfinement::enter`] does; `None` where programs are not confined.
+pub fn child_confinement() -> Option<ChildConfinement> {
     let confinement = CONFINEMENT.get()?;
     let threads = threads();
     let mut kept = confinement
@@ -99,7 +99,7 @@ pub fn confined() -> Option<Confined> {
             .ok()
             .map(|program| Filter { threads, program });
     }
-    Some(Confined {
+    Some(ChildConfinement {
         domain: confinement.domain.as_ref().map(AsRawFd::as_raw_fd),
         program: kept
             .as_ref()
@@ -108,7 +108,7 @@ pub fn confined() -> Option<Confined> {
     })
 }
 
-impl Confined {
+impl ChildConfinement {
     /// Makes system calls only: it runs between fork and exec.
     pub fn enter(&self) -> io::Result<()> {
         // SAFETY: plain system calls on numbers; no memory is involved.
@@ -141,7 +141,7 @@ impl Confined {
 /// itself: there is no toolbox in this process any more.
 pub fn become_program(config: &Config, program: &str, arguments: &[&str]) -> io::Error {
     let (domain, _, _) = files::domain(config);
-    let confined = Confined {
+    let confined = ChildConfinement {
         domain: domain.as_ref().map(AsRawFd::as_raw_fd),
         program: filter::program(&[]).unwrap_or_default(),
     };

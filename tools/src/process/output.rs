@@ -4,19 +4,19 @@ use std::collections::VecDeque;
 
 /// A stream of which the first and the last bytes are kept.
 #[derive(Debug, Clone, Default)]
-pub struct Captured {
+pub struct CapturedStream {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     half: usize,
     cut: u64,
 }
 
-impl Captured {
+impl CapturedStream {
     /// Keeps `keep` bytes, half of them from the beginning.
     pub fn new(keep: usize) -> Self {
-        Captured {
+        CapturedStream {
             half: keep.div_ceil(2),
-            ..Captured::default()
+            ..CapturedStream::default()
         }
     }
 
@@ -57,12 +57,12 @@ impl Captured {
 
 #[cfg(test)]
 mod tests {
-    use super::Captured;
+    use super::CapturedStream;
 
     #[test]
     fn short_streams_stay_whole_however_they_arrive() {
         for step in 1..12 {
-            let mut captured = Captured::new(11);
+            let mut captured = CapturedStream::new(11);
             for chunk in "hällo welt".as_bytes().chunks(step) {
                 captured.push(chunk);
             }
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn long_streams_keep_both_ends_and_count_the_rest() {
         for step in [1, 3, 7, 100] {
-            let mut captured = Captured::new(8);
+            let mut captured = CapturedStream::new(8);
             let bytes: Vec<u8> = (0..100).map(|i| b'a' + i % 26).collect();
             for chunk in bytes.chunks(step) {
                 captured.push(chunk);

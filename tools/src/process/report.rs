@@ -14,7 +14,7 @@ use crate::tool::ToolError;
 
 /// The most that is kept of one run, in bytes. What comes after is read, so that nobody waits, and forgotten.
 const MOST: usize = 128 << 20;
-/// Bytes that may lie in the pipe: programs seldom wait for the toolbox.
+/// Bytes that may be in the pipe: programs seldom wait for the toolbox.
 const PIPE: i32 = 1 << 20;
 
 pub struct Report {

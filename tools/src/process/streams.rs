@@ -13,7 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
-use super::{Captured, Report};
+use super::{CapturedStream, Report};
 
 /// How often to look where the kernel cannot tell when a process ends (before 5.3).
 const LOOK: Duration = Duration::from_millis(10);
@@ -25,8 +25,8 @@ pub struct Streams<'a> {
     pub stdout: Option<OwnedFd>,
     /// `None` from the start where it goes where stdout goes.
     pub stderr: Option<OwnedFd>,
-    pub out: Captured,
-    pub err: Captured,
+    pub out: CapturedStream,
+    pub err: CapturedStream,
     pub report: Option<&'a mut Report>,
 }
 
@@ -151,7 +151,7 @@ impl Streams<'_> {
 }
 
 /// Reads once; closes a stream at its end.
-fn read(stream: &mut Option<OwnedFd>, captured: &mut Captured) {
+fn read(stream: &mut Option<OwnedFd>, captured: &mut CapturedStream) {
     let mut buffer = [0; 64 * 1024];
     let Some(fd) = stream else { return };
     match nix::unistd::read(&*fd, &mut buffer) {

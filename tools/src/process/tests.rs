@@ -29,7 +29,7 @@ fn alive(pid: &str) -> bool {
 #[test]
 fn keeps_streams_and_exit_code_apart() {
     let done = run(&sh("echo out; echo err >&2; exit 3"), late()).unwrap();
-    assert_eq!(done.ended, Ended::Exit(3));
+    assert_eq!(done.ended, ExitReason::Exit(3));
     assert_eq!(
         (done.stdout.text().as_str(), done.stderr.text().as_str()),
         ("out\n", "err\n")
@@ -60,7 +60,10 @@ fn inherits_nothing() {
 #[test]
 fn a_signal_is_not_an_exit_code() {
     let done = run(&sh("kill -SEGV $$"), late()).unwrap();
-    assert_eq!((done.ended, done.exit_code()), (Ended::Signal(11), None));
+    assert_eq!(
+        (done.ended, done.exit_code()),
+        (ExitReason::Signal(11), None)
+    );
 }
 
 #[test]
@@ -89,7 +92,7 @@ fn the_deadline_ends_children_in_sessions_of_their_own() {
 fn what_is_left_in_the_background_ends_with_the_program() {
     adopt_orphans().unwrap();
     let done = run(&sh("(setsid sleep 1000 & echo $!) ; exit 0"), late()).unwrap();
-    assert_eq!(done.ended, Ended::Exit(0));
+    assert_eq!(done.ended, ExitReason::Exit(0));
     assert!(!alive(&done.stdout.text()));
     assert!(done.took < Duration::from_secs(30));
 }

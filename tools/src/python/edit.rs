@@ -167,7 +167,7 @@ pub enum InsertionPoint<'a> {
 
 /// A text with code put in, and the lines that the code takes there.
 #[derive(Debug)]
-pub struct Edited {
+pub struct EditedText {
     pub text: String,
     pub first: usize,
     pub last: usize,
@@ -175,7 +175,7 @@ pub struct Edited {
     pub kept: usize,
 }
 
-pub fn insert(module: &Module, code: &Code, point: InsertionPoint<'_>) -> Edited {
+pub fn insert(module: &Module, code: &Code, point: InsertionPoint<'_>) -> EditedText {
     let lines: Vec<&str> = module.text().lines().collect();
     let (at, indent) = match point {
         InsertionPoint::After(definition) => (definition.last, definition.indent),
@@ -211,7 +211,7 @@ pub fn insert(module: &Module, code: &Code, point: InsertionPoint<'_>) -> Edited
             out.push('\n');
         }
     }
-    Edited {
+    EditedText {
         text: out,
         first,
         last,
@@ -220,14 +220,14 @@ pub fn insert(module: &Module, code: &Code, point: InsertionPoint<'_>) -> Edited
 }
 
 /// Replaces a definition, decorators included.
-pub fn replace(module: &Module, definition: &Definition, code: &Code) -> Edited {
+pub fn replace(module: &Module, definition: &Definition, code: &Code) -> EditedText {
     let lines: Vec<&str> = module.text().split_inclusive('\n').collect();
     let mut out: String = lines[..definition.first - 1].concat();
     let first = definition.first;
     out.push_str(&code.indented(definition.indent));
     let last = out.matches('\n').count();
     out.push_str(&lines[definition.last.min(lines.len())..].concat());
-    Edited {
+    EditedText {
         text: out,
         first,
         last,

@@ -14,14 +14,14 @@ use super::builtins::is_builtin;
 use walk::Walk;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Undefined {
+pub struct UndefinedName {
     pub name: String,
     /// Of its first use, counted from 1.
     pub line: usize,
 }
 
 /// The undefined names of a module, each once, in order of first use.
-pub fn undefined_names(module: &Module) -> Vec<Undefined> {
+pub fn undefined_names(module: &Module) -> Vec<UndefinedName> {
     let walk = Walk::over(module, false);
     if walk.anything_goes {
         return Vec::new();
@@ -31,7 +31,7 @@ pub fn undefined_names(module: &Module) -> Vec<Undefined> {
     for used in walk.uses.iter().filter(|used| !used.guarded) {
         if !is_builtin(used.name) && !walk.is_bound(used.name, used.scope) && seen.insert(used.name)
         {
-            found.push(Undefined {
+            found.push(UndefinedName {
                 name: used.name.to_owned(),
                 line: used.line,
             });
@@ -65,7 +65,7 @@ pub fn outer_names(module: &Module, stretch: &Range<usize>) -> OuterNames {
 }
 
 /// The undefined names that `before` did not have.
-pub fn new_undefined_names(before: Option<&Module>, after: &Module) -> Vec<Undefined> {
+pub fn new_undefined_names(before: Option<&Module>, after: &Module) -> Vec<UndefinedName> {
     let old: HashSet<String> = before
         .map(|m| undefined_names(m).into_iter().map(|u| u.name).collect())
         .unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::workspace::{TEXT_LIMIT, read_text};
 
 /// A way to import a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct ImportSuggestion {
     /// An absolute import statement that binds the name.
     pub statement: String,
     /// How many places speak for it.
@@ -37,7 +37,7 @@ pub fn module_name(root: &Path, path: &str) -> String {
 }
 
 /// Import statements for `name`, best first, at most three. `files` are the repository's files.
-pub fn suggest(root: &Path, files: &[String], name: &str) -> Vec<Found> {
+pub fn suggest(root: &Path, files: &[String], name: &str) -> Vec<ImportSuggestion> {
     let escaped = regex::escape(name);
     let (Ok(import), Ok(definition)) = (
         Regex::new(&format!(
@@ -91,9 +91,9 @@ pub fn suggest(root: &Path, files: &[String], name: &str) -> Vec<Found> {
                 .or_default() += 2;
         }
     }
-    let mut found: Vec<Found> = weights
+    let mut found: Vec<ImportSuggestion> = weights
         .into_iter()
-        .map(|(statement, weight)| Found { statement, weight })
+        .map(|(statement, weight)| ImportSuggestion { statement, weight })
         .collect();
     found.sort_by(|a, b| {
         (b.weight, a.statement.len())

@@ -51,7 +51,7 @@ fn collect(
         }
         return;
     }
-    // Where a block ends is no token of its own in Python.
+    // Where a block ends is not a token of its own in Python.
     let is_block = node.kind() == "block";
     if is_block {
         out.push("{".to_owned());

@@ -11,7 +11,7 @@ use crate::config::RunnerKind;
 use crate::coverage::{Coverage, Measure, Measurement};
 use crate::outcomes::report::Report;
 use crate::outcomes::{USAGE, file_of};
-use crate::process::{self, Command, Finished};
+use crate::process::{self, Command, ProcessOutput};
 use crate::tool::ToolError;
 use crate::workspace::Checkout;
 
@@ -111,7 +111,7 @@ impl Run<'_> {
         &mut self,
         mut command: Command,
         report: &mut process::Report,
-    ) -> Result<Finished, ToolError> {
+    ) -> Result<ProcessOutput, ToolError> {
         if let Some(measurement) = &self.measurement {
             measurement.of(&mut command)?;
         }

@@ -53,10 +53,10 @@ pub fn run(run: &mut Run<'_>, kind: RunnerKind, ids: &[String]) -> Result<Report
     let session = Session::new(recording.read());
     let printed = normalize(&finished.stdout.text(), root);
     if !session.started && !finished.timed_out() {
-        let said = printed.lines().rfind(|line| !line.trim().is_empty());
+        let last_line = printed.lines().rfind(|line| !line.trim().is_empty());
         return Err(ToolError::Broken(format!(
             "the tests could not be run with {name}: {}",
-            said.unwrap_or("it printed nothing")
+            last_line.unwrap_or("it printed nothing")
         )));
     }
     let classifier = Classifier {

@@ -1,6 +1,6 @@
 //! Why a tool gives no answer.
 
-/// Two kinds, by who is told.
+/// Two kinds, by who sees them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolError {
     /// For the model: what was wrong with the call, and what to do instead. The workspace is as it was.

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::tool::{Answer, Audience, Context, MOST_DATA, Tool, ToolError};
 use crate::tools::submission::Change;
-use crate::workspace::Changed;
+use crate::workspace::FileChange;
 
 /// Files that are named among those left out.
 const NAMES: usize = 100;
@@ -32,7 +32,7 @@ pub struct FileContent {
 }
 
 impl FileContent {
-    pub fn of(change: Changed) -> FileContent {
+    pub fn of(change: FileChange) -> FileContent {
         FileContent {
             path: change.path,
             content: change.now.map(|bytes| BASE64_STANDARD.encode(bytes)),
@@ -56,10 +56,10 @@ impl Tool for Changes {
     fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Answer, ToolError> {
         let mut changes = context.workspace.changes()?;
         let all = changes.len();
-        // That a large file was deleted can be told.
-        let is_told = |c: &Changed| c.oversized.is_none() || c.change == Change::Deleted;
-        let (told, oversized): (Vec<_>, Vec<_>) = changes.drain(..).partition(is_told);
-        changes = told;
+        // That a large file was deleted can be reported.
+        let is_included = |c: &FileChange| c.oversized.is_none() || c.change == Change::Deleted;
+        let (included, oversized): (Vec<_>, Vec<_>) = changes.drain(..).partition(is_included);
+        changes = included;
         let mut left_out: Vec<String> = oversized.into_iter().map(|c| c.path).collect();
         left_out.extend(without_the_largest(&mut changes));
         left_out.truncate(NAMES);
@@ -73,9 +73,9 @@ impl Tool for Changes {
 }
 
 /// Takes out the largest files where all together are too much; some of their names, the largest file's first.
-fn without_the_largest(changes: &mut Vec<Changed>) -> Vec<String> {
+fn without_the_largest(changes: &mut Vec<FileChange>) -> Vec<String> {
     // In Base64, with what goes around it.
-    let weight = |change: &Changed| {
+    let weight = |change: &FileChange| {
         let content = change.now.as_ref().map_or(0, Vec::len);
         content.div_ceil(3) * 4 + change.path.len() * 2 + 80
     };

@@ -3,7 +3,7 @@
 use crate::python;
 use crate::tool::ToolError;
 use crate::tools::submission::{Change, ContributedTest};
-use crate::workspace::{Changed, Layout, Workspace};
+use crate::workspace::{FileChange, Layout, Workspace};
 
 /// All contributed tests, deleted ones included.
 pub fn of_workspace(workspace: &mut Workspace) -> Result<Vec<ContributedTest>, ToolError> {
@@ -11,14 +11,14 @@ pub fn of_workspace(workspace: &mut Workspace) -> Result<Vec<ContributedTest>, T
     Ok(of_changes(&changes, workspace.layout()))
 }
 
-pub fn of_changes(changes: &[Changed], layout: &Layout) -> Vec<ContributedTest> {
+pub fn of_changes(changes: &[FileChange], layout: &Layout) -> Vec<ContributedTest> {
     changes
         .iter()
         .flat_map(|change| of_file(change, layout))
         .collect()
 }
 
-fn of_file(change: &Changed, layout: &Layout) -> Vec<ContributedTest> {
+fn of_file(change: &FileChange, layout: &Layout) -> Vec<ContributedTest> {
     let text = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(lossy);
     let after = text(&change.now).unwrap_or_default();
     python::contributed(&change.path, text(&change.base).as_deref(), &after, layout)

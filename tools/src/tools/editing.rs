@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::python::edit::Edited;
+use crate::python::edit::EditedText;
 use crate::python::{Module, new_undefined_names, suggest};
 use crate::tool::ToolError;
 use crate::workspace::{Workspace, forward};
@@ -71,7 +71,7 @@ pub fn undefined(workspace: &Workspace, before: Option<&Module>, after: &Module)
 }
 
 /// The lines of the code that was put in.
-pub fn result(edited: &Edited) -> String {
+pub fn result(edited: &EditedText) -> String {
     const MOST: usize = 120;
     let shown = edited.last.min(edited.first + MOST - 1);
     let mut out = String::new();

@@ -255,7 +255,7 @@ fn show(path: &str, module: &Module, found: &[Definition]) -> String {
             }
         }
     }
-    let taken = Taken::new(module, found);
+    let taken = ModuleDependencies::new(module, found);
     if !taken.imports.is_empty() {
         out.push_str("\nIts imports:\n");
         for import in taken.imports {
@@ -291,12 +291,12 @@ fn long_class(module: &Module, class: &Definition) -> String {
 }
 
 /// What the definitions take from their module: import statements, and lines with constants.
-struct Taken {
+struct ModuleDependencies {
     imports: Vec<String>,
     constants: Vec<String>,
 }
 
-impl Taken {
+impl ModuleDependencies {
     fn new(module: &Module, found: &[Definition]) -> Self {
         let mut names = OuterNames::default();
         for definition in found {
@@ -349,6 +349,6 @@ impl Taken {
                 names.join(", ")
             ));
         }
-        Taken { imports, constants }
+        ModuleDependencies { imports, constants }
     }
 }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::outcomes::normalize;
-use crate::process::{self, Command, Ended, Finished};
+use crate::process::{self, Command, ExitReason, ProcessOutput};
 use crate::tool::{Answer, Context, Tool, ToolError};
 
 /// Bytes kept of each stream.
@@ -113,7 +113,7 @@ impl Limit {
 }
 
 impl Ran {
-    pub fn new(finished: &Finished, clean: impl Fn(String) -> String) -> Self {
+    pub fn new(finished: &ProcessOutput, clean: impl Fn(String) -> String) -> Self {
         Ran {
             exit_code: finished.exit_code(),
             timed_out: finished.timed_out(),
@@ -137,14 +137,16 @@ impl Ran {
 }
 
 /// What a program printed, then how it ended if not well.
-pub fn ending(mut text: String, finished: &Finished, limit: &Limit) -> String {
+pub fn ending(mut text: String, finished: &ProcessOutput, limit: &Limit) -> String {
     end_line(&mut text);
     match finished.ended {
-        Ended::Exit(0) if text.is_empty() => text.push_str("It ended well and printed nothing."),
-        Ended::Exit(0) => {}
-        Ended::Exit(code) => text.push_str(&format!("(exit status {code})")),
-        Ended::Signal(signal) => text.push_str(&format!("(ended by signal {signal})")),
-        Ended::Deadline => {
+        ExitReason::Exit(0) if text.is_empty() => {
+            text.push_str("It ended well and printed nothing.")
+        }
+        ExitReason::Exit(0) => {}
+        ExitReason::Exit(code) => text.push_str(&format!("(exit status {code})")),
+        ExitReason::Signal(signal) => text.push_str(&format!("(ended by signal {signal})")),
+        ExitReason::Deadline => {
             let more = if limit.by_argument {
                 "; give a longer `timeout` if it needs more"
             } else {

@@ -54,11 +54,11 @@ pub struct Args {
 struct Data<'a> {
     matches: usize,
     files: usize,
-    shown: Vec<Shown<'a>>,
+    shown: Vec<HitView<'a>>,
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct HitView<'a> {
     path: &'a str,
     line: u64,
     text: &'a str,
@@ -177,7 +177,7 @@ fn answer(root: &Path, args: &Args, found: &[FileMatches]) -> Result<Answer, Too
             .map(|line| Hit::new(line, &outline))
             .collect();
         text.push_str(&grouped(&hits));
-        shown.extend(hits.into_iter().map(|hit| Shown {
+        shown.extend(hits.into_iter().map(|hit| HitView {
             path: &file.path,
             line: hit.line.number,
             text: &hit.line.text,

@@ -1,5 +1,5 @@
 //! What `submit` finds out in the sandbox. The facts are gathered here; whether they suffice is
-//! decided by whoever asked (the gate on the host).
+//! decided by the caller (the gate on the host).
 
 use serde::{Deserialize, Serialize};
 

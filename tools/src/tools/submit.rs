@@ -24,7 +24,7 @@ use crate::tool::{Answer, Context, Route, Tool, ToolError};
 use crate::tools::submission::{
     Change, ChangedFile, ContributedTest, Problem, ProblemKind, Submission,
 };
-use crate::workspace::Changed;
+use crate::workspace::FileChange;
 use split_patch::Parts;
 
 pub struct Submit;
@@ -78,7 +78,7 @@ fn gather(context: &mut Context<'_>) -> Result<Submission, ToolError> {
 }
 
 /// What is wrong with the contributed tests as far as reading them tells.
-fn static_problems(kept: &[Changed], contributed: &[ContributedTest]) -> Vec<Problem> {
+fn static_problems(kept: &[FileChange], contributed: &[ContributedTest]) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut add = |kind, text: String| problems.push(Problem { kind, text });
     if contribution::ids(contributed).is_empty() {
@@ -132,7 +132,7 @@ fn static_problems(kept: &[Changed], contributed: &[ContributedTest]) -> Vec<Pro
 }
 
 /// A name of what records the run, which the change brings in.
-fn named_part_of_ours(change: &Changed) -> Option<&'static str> {
+fn named_part_of_ours(change: &FileChange) -> Option<&'static str> {
     const NAMES: &[&str] = &[
         "testwright_record",
         "testwright_pytest",
@@ -195,7 +195,7 @@ fn fails(report: &Report, id: &str) -> bool {
     failing(report).any(|test| test.id == id)
 }
 
-fn changed_file(change: &Changed, reason: Option<String>) -> ChangedFile {
+fn changed_file(change: &FileChange, reason: Option<String>) -> ChangedFile {
     ChangedFile {
         path: change.path.clone(),
         change: change.change,
@@ -204,6 +204,6 @@ fn changed_file(change: &Changed, reason: Option<String>) -> ChangedFile {
     }
 }
 
-fn path(change: &Changed) -> &Path {
+fn path(change: &FileChange) -> &Path {
     Path::new(&change.path)
 }

@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use super::archive::{Archive, Entry, git_mode};
 use super::files::walker;
 use super::regular::{self, Unread};
+use crate::hex::hex;
 use crate::tool::ToolError;
 use crate::tools::submission::Change;
 
@@ -25,7 +26,7 @@ const MOST_OF_ALL: u64 = 128 << 20;
 
 /// One file that differs from the base commit.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Changed {
+pub struct FileChange {
     /// Relative, with forward slashes.
     pub path: String,
     pub change: Change,
@@ -81,7 +82,7 @@ pub struct Tracker {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct SavedBaseline {
     /// As seen from the folder in which this is kept: a copy of a sandbox may have both in another place.
     workspace: PathBuf,
     files: BTreeMap<String, State>,
@@ -107,7 +108,7 @@ impl Tracker {
         let kept = scratch.join(KEPT_IN);
         let workspace = seen_from(scratch, root);
         if let Ok(bytes) = fs::read(&kept)
-            && let Ok(known) = serde_json::from_slice::<Kept>(&bytes)
+            && let Ok(known) = serde_json::from_slice::<SavedBaseline>(&bytes)
             && known.workspace == workspace
         {
             tracker.baseline = known.files;
@@ -120,7 +121,7 @@ impl Tracker {
                 tracker.baseline.insert(differing.name, state);
             }
         }
-        let known = Kept {
+        let known = SavedBaseline {
             workspace,
             files: tracker.baseline.clone(),
         };
@@ -138,7 +139,7 @@ impl Tracker {
     }
 
     /// See [`super::Workspace::changes`].
-    pub fn changes(&mut self, root: &Path, base: &Archive) -> Result<Vec<Changed>, ToolError> {
+    pub fn changes(&mut self, root: &Path, base: &Archive) -> Result<Vec<FileChange>, ToolError> {
         let mut found = Vec::new();
         let mut room = MOST_OF_ALL;
         for differing in self.differing(root, base)? {
@@ -271,10 +272,7 @@ impl Differing<'_> {
     fn state(&self) -> Result<State, ToolError> {
         let digest = match self.now(MOST_OF_FILE)? {
             Now::Nothing => return Ok(None),
-            Now::Content(bytes) => Sha256::digest(bytes)
-                .iter()
-                .map(|b| format!("{b:02x}"))
-                .collect(),
+            Now::Content(bytes) => hex(&Sha256::digest(bytes)),
             Now::TooLarge(size) => format!("{size} bytes"),
         };
         Ok(Some((self.mode().unwrap_or_default(), digest)))
@@ -282,7 +280,7 @@ impl Differing<'_> {
 
     /// With the contents, if there is room for them; without, it is still told what happened to the file. `None` for a
     /// new file that is gone again, or cannot be read.
-    fn read(self, base: &Archive, room: &mut u64) -> Result<Option<Changed>, ToolError> {
+    fn read(self, base: &Archive, room: &mut u64) -> Result<Option<FileChange>, ToolError> {
         let before = self.entry.map_or(0, |entry| entry.size);
         let most = MOST_OF_FILE.min(*room);
         let now = match &self.data {
@@ -290,7 +288,7 @@ impl Differing<'_> {
             _ => self.now(MOST_OF_FILE.min(room.saturating_sub(before)))?,
         };
         let is_there = !matches!(now, Now::Nothing);
-        let mut changed = Changed {
+        let mut changed = FileChange {
             change: match (self.entry, is_there) {
                 (None, false) => return Ok(None),
                 (None, true) => Change::Added,

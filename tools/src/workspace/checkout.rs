@@ -1,4 +1,4 @@
-//! The code as it lies there and how it is run: all that a run of tests needs.
+//! The code as it is there and how it is run: all that a run of tests needs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ impl Checkout {
         &self.root
     }
 
-    /// Where tests lie, by the repository's own pytest configuration at the time of opening.
+    /// Where tests are, by the repository's own pytest configuration at the time of opening.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use ignore::WalkBuilder;
 
-use super::ignored::Ignored;
+use super::ignore_rules::IgnoreRules;
 
 /// A walk over everything below `start` that git would not ignore. The workspace need not be a git
 /// repository; ignore files above it and the user's own do not count.
 pub fn walker(start: &Path) -> WalkBuilder {
-    let ignored = Ignored::new(start);
+    let ignored = IgnoreRules::new(start);
     let mut walk = WalkBuilder::new(start);
     walk.standard_filters(false).filter_entry(move |entry| {
         if entry.depth() == 0 {

@@ -11,7 +11,7 @@ mod ini;
 /// The largest configuration file that is read, in bytes.
 const MOST: u64 = 4 << 20;
 
-/// Where tests lie and what they are called.
+/// Where tests are and what they are called.
 #[derive(Debug, Clone)]
 pub struct Layout {
     /// Globs for names of test files (`python_files`).
@@ -79,7 +79,7 @@ impl Layout {
     }
 
     /// pytest would collect tests from it: its name fits `python_files`, or pytest's defaults. Where `testpaths`
-    /// says where tests lie, modules elsewhere with such names (`pylint/testutils/unittest_linter.py`) are
+    /// says where tests are, modules elsewhere with such names (`pylint/testutils/unittest_linter.py`) are
     /// none, except in folders that are named for tests.
     pub fn is_test_file(&self, path: &str) -> bool {
         let name = name(path);

@@ -7,24 +7,25 @@ use std::fmt::Write;
 use sha1::{Digest, Sha1};
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 
-use super::changes::Changed;
+use super::changes::FileChange;
+use crate::hex::hex;
 
 const CONTEXT: usize = 3;
 
 /// See [`super::Workspace::patch`].
-pub fn patch(changes: &[Changed]) -> String {
+pub fn patch(changes: &[FileChange]) -> String {
     let mut out = String::new();
     for changed in changes.iter().filter(|c| c.oversized.is_none()) {
         let is_link = |mode: Option<u32>| mode == Some(0o120_000);
         let kinds_differ = is_link(changed.base_mode) != is_link(changed.mode);
         if changed.base.is_some() && changed.now.is_some() && kinds_differ {
             // git shows a file that becomes a link as two steps.
-            let gone = Changed {
+            let gone = FileChange {
                 now: None,
                 mode: None,
                 ..changed.clone()
             };
-            let new = Changed {
+            let new = FileChange {
                 base: None,
                 base_mode: None,
                 ..changed.clone()
@@ -38,7 +39,7 @@ pub fn patch(changes: &[Changed]) -> String {
     out
 }
 
-fn one(out: &mut String, changed: &Changed) {
+fn one(out: &mut String, changed: &FileChange) {
     let (old, new) = (quoted("a/", &changed.path), quoted("b/", &changed.path));
     let (base_mode, mode) = (
         changed.base_mode.unwrap_or(0o100_644),
@@ -166,7 +167,7 @@ fn blob(content: Option<&[u8]>) -> String {
     let mut hash = Sha1::new();
     hash.update(format!("blob {}\0", content.len()));
     hash.update(content);
-    hash.finalize().iter().map(|b| format!("{b:02x}")).collect()
+    hex(&hash.finalize())
 }
 
 /// A name as git writes it: quoted, in C style, where it holds something unusual.

@@ -10,17 +10,17 @@ use crate::project::{Project, answer, test};
 use crate::toolbox::Client;
 
 /// A project whose toolbox has a folder of its own, away from where programs write.
-struct Kept {
+struct PrivateProject {
     project: Project,
     private: tempfile::TempDir,
 }
 
-impl Kept {
+impl PrivateProject {
     fn new(files: &[(&str, &str)]) -> Self {
         let private = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let mut project = Project::new(files);
         project.config.private = Some(private.path().join("private"));
-        Kept { project, private }
+        PrivateProject { project, private }
     }
 
     fn folder(&self) -> PathBuf {
@@ -31,8 +31,8 @@ impl Kept {
 const PKG: &str = "def half(n):\n    return n // 2\n";
 const TESTS: &str = "import pkg\n\ndef test_old():\n    assert pkg.half(4) == 2\n";
 
-fn kept() -> Kept {
-    Kept::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", TESTS)])
+fn private_project() -> PrivateProject {
+    PrivateProject::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", TESTS)])
 }
 
 /// What a snippet tries, one after the other: a line of `name: what happened` each.
@@ -57,8 +57,8 @@ def own_signals():
     fcntl.fcntl(read, fcntl.F_SETOWN, toolbox)
 "#;
 
-fn attempts(kept: &Kept, tried: &[(&str, &str)]) -> String {
-    let mut client = Client::start(&kept.project);
+fn attempts(isolated: &PrivateProject, tried: &[(&str, &str)]) -> String {
+    let mut client = Client::start(&isolated.project);
     let mut code = ATTEMPTS.to_owned();
     for (name, work) in tried {
         code.push_str(&format!("attempt({name:?}, lambda: {work})\n"));
@@ -107,7 +107,7 @@ fn the_toolbox_is_out_of_reach() {
             "open('/proc/%d/oom_score_adj' % toolbox, 'w').write('0')",
         ),
     ];
-    let text = attempts(&kept(), &tried);
+    let text = attempts(&private_project(), &tried);
     let worked: Vec<&str> = text.lines().filter(|l| !l.ends_with("refused")).collect();
     assert_eq!(worked, Vec::<&str>::new());
     assert_eq!(text.lines().count(), tried.len());
@@ -115,8 +115,8 @@ fn the_toolbox_is_out_of_reach() {
 
 #[test]
 fn the_toolboxs_own_folder_is_not_written() {
-    let kept = kept();
-    let folder = kept.folder().display().to_string();
+    let isolated = private_project();
+    let folder = isolated.folder().display().to_string();
     let tried = [
         ("new file", format!("open({folder:?} + '/x', 'w')")),
         (
@@ -146,7 +146,7 @@ fn the_toolboxs_own_folder_is_not_written() {
         ),
     ];
     let tried: Vec<(&str, &str)> = tried.iter().map(|(n, w)| (*n, w.as_str())).collect();
-    let text = attempts(&kept, &tried);
+    let text = attempts(&isolated, &tried);
     let worked: Vec<&str> = text.lines().filter(|l| !l.ends_with("refused")).collect();
     assert_eq!(worked, Vec::<&str>::new());
 }
@@ -184,14 +184,14 @@ fn programs_write_where_they_always_could() {
             "__import__('resource').setrlimit(__import__('resource').RLIMIT_CORE, (0, 0))",
         ),
     ];
-    let text = attempts(&kept(), &tried);
+    let text = attempts(&private_project(), &tried);
     let refused: Vec<&str> = text.lines().filter(|l| !l.ends_with("worked")).collect();
     assert_eq!(refused, Vec::<&str>::new());
 }
 
 #[test]
 fn the_handshake_says_what_is_in_force() {
-    let (_, data) = Client::start(&kept().project).call("handshake", &json!({}));
+    let (_, data) = Client::start(&private_project().project).call("handshake", &json!({}));
     let all = json!({ "undumpable": true, "signals": true, "files": true, "filter": true });
     assert_eq!(data["layers"], all);
 }
@@ -199,9 +199,9 @@ fn the_handshake_says_what_is_in_force() {
 /// A service of the repository runs before the toolbox does, in the same sandbox.
 #[test]
 fn a_program_that_runs_before_the_toolbox_does_not_change_it() {
-    let kept = kept();
-    std::fs::create_dir_all(kept.folder()).unwrap();
-    let toolbox = kept.folder().join("toolbox");
+    let isolated = private_project();
+    std::fs::create_dir_all(isolated.folder()).unwrap();
+    let toolbox = isolated.folder().join("toolbox");
     std::fs::copy(env!("CARGO_BIN_EXE_toolbox"), &toolbox).unwrap();
     let tried = [
         ("write", "open(toolbox, 'r+b')"),
@@ -226,18 +226,18 @@ fn a_program_that_runs_before_the_toolbox_does_not_change_it() {
     for (name, work) in tried {
         code.push_str(&format!("attempt({name:?}, lambda: {work})\n"));
     }
-    let script = kept.project.config.workspace.join("service.py");
+    let script = isolated.project.config.workspace.join("service.py");
     std::fs::write(&script, code).unwrap();
-    let words = kept.project.config.confine(&toolbox).unwrap();
-    let said = std::process::Command::new(&words[0])
+    let words = isolated.project.config.confine(&toolbox).unwrap();
+    let output = std::process::Command::new(&words[0])
         .args(&words[1..])
         .arg("python3")
         .arg(&script)
         .output()
         .unwrap();
-    assert!(said.status.success(), "{said:?}");
-    let said = String::from_utf8(said.stdout).unwrap();
-    let lines: Vec<_> = said.lines().collect();
+    assert!(output.status.success(), "{output:?}");
+    let output = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<_> = output.lines().collect();
     assert_eq!(
         lines,
         [
@@ -255,12 +255,12 @@ fn a_program_that_runs_before_the_toolbox_does_not_change_it() {
 /// What earlier calls left in the folders of a run has no part in the next one.
 #[test]
 fn a_run_of_tests_loads_nothing_that_an_earlier_program_left() {
-    let kept = kept();
-    let mut client = Client::start(&kept.project);
+    let isolated = private_project();
+    let mut client = Client::start(&isolated.project);
     let tests = json!({ "tests": ["tests/test_a.py"] });
     client.call("run_pytest", &tests);
-    let scratch = kept.project.config.scratch.display().to_string();
-    let private = kept.folder().display().to_string();
+    let scratch = isolated.project.config.scratch.display().to_string();
+    let private = isolated.folder().display().to_string();
     let code = format!(
         "import os\n\
          for root in [{scratch:?}, {private:?}]:\n    \
@@ -282,9 +282,9 @@ fn a_run_of_tests_loads_nothing_that_an_earlier_program_left() {
 /// A folder of the toolbox that is now a link, a file or not to be entered.
 #[test]
 fn folders_that_programs_replaced_are_made_again() {
-    let kept = kept();
-    let mut client = Client::start(&kept.project);
-    let scratch = kept.project.config.scratch.display().to_string();
+    let isolated = private_project();
+    let mut client = Client::start(&isolated.project);
+    let scratch = isolated.project.config.scratch.display().to_string();
     let tests = json!({ "tests": ["tests/test_a.py"] });
     for replace in [
         format!("rm -rf {scratch}; ln -s /nowhere {scratch}"),
@@ -315,21 +315,21 @@ def test_forger():
 /// It can add to the record, in the same process as what writes it; not to what the process ends with by itself.
 #[test]
 fn a_record_that_a_test_wrote_contradicts_the_exit_status() {
-    let kept = Kept::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", FORGER)]);
-    let report = answer(&kept.project.request(&["tests/test_a.py"])).report;
+    let isolated = PrivateProject::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", FORGER)]);
+    let report = answer(&isolated.project.request(&["tests/test_a.py"])).report;
     assert!(report.contradicted, "{report:#?}");
-    let sound = kept_report(&kept_with(
+    let sound = isolated_report(&private_project_with(
         "def test_a():\n    assert 0\ndef test_b(): pass\n",
     ));
     assert!(!sound.contradicted && sound.tests.len() == 2, "{sound:#?}");
 }
 
-fn kept_with(tests: &str) -> Kept {
-    Kept::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", tests)])
+fn private_project_with(tests: &str) -> PrivateProject {
+    PrivateProject::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", tests)])
 }
 
-fn kept_report(kept: &Kept) -> testwright_tools::outcomes::report::Report {
-    answer(&kept.project.request(&["tests/test_a.py"])).report
+fn isolated_report(isolated: &PrivateProject) -> testwright_tools::outcomes::report::Report {
+    answer(&isolated.project.request(&["tests/test_a.py"])).report
 }
 
 /// What was recorded once cannot be taken back: not by truncating, not by removing the report.
@@ -350,7 +350,7 @@ def test_b():
         except OSError:
             pass
 "#;
-    let report = kept_report(&kept_with(tests));
+    let report = isolated_report(&private_project_with(tests));
     let a = test(&report, "tests/test_a.py::test_a");
     assert_eq!(a.outcome, Outcome::Failed, "{report:#?}");
     let b = test(&report, "tests/test_a.py::test_b");
@@ -371,8 +371,8 @@ def test_b():
     while True:
         report.write(b"x" * 65536)
 "#;
-    let kept = kept_with(tests);
-    let mut request = kept.project.request(&["tests/test_a.py"]);
+    let isolated = private_project_with(tests);
+    let mut request = isolated.project.request(&["tests/test_a.py"]);
     request.seconds = 8;
     let begun = Instant::now();
     let report = answer(&request).report;
@@ -383,8 +383,8 @@ def test_b():
 }
 
 /// What is said of the patch alone.
-fn dropped(kept: &Kept, prepare: &str) -> Vec<(String, String)> {
-    let mut client = Client::start(&kept.project);
+fn dropped(isolated: &PrivateProject, prepare: &str) -> Vec<(String, String)> {
+    let mut client = Client::start(&isolated.project);
     client.call("shell", &json!({ "command": prepare }));
     let (_, sorted) = client.call("test_patch", &json!({}));
     let files = sorted["files"].as_array().unwrap();
@@ -398,9 +398,9 @@ fn dropped(kept: &Kept, prepare: &str) -> Vec<(String, String)> {
 
 #[test]
 fn a_patch_holds_no_settings_of_the_runner_and_no_links() {
-    let kept = kept();
+    let isolated = private_project();
     let found = dropped(
-        &kept,
+        &isolated,
         "printf '[pytest]\\naddopts = -p planted\\n' | tee tests/pytest.ini tests/tox.ini tests/.pytest.ini > /dev/null; \
          printf 'x' | tee tests/sitecustomize.py tests/.coveragerc > /dev/null; ln -s /etc/passwd tests/link; \
          ln -s ../pkg/__init__.py tests/test_link.py; mkdir -p tests/data; echo '[x]' > tests/data/setup.cfg; \
@@ -424,8 +424,8 @@ fn a_patch_holds_no_settings_of_the_runner_and_no_links() {
 /// In records, in answers and in a message between toolbox and host there is room for so much.
 #[test]
 fn a_patch_holds_no_large_files_and_says_so() {
-    let kept = kept();
-    let mut client = Client::start(&kept.project);
+    let isolated = private_project();
+    let mut client = Client::start(&isolated.project);
     let made = "truncate -s 30M tests/data.bin; for n in 1 2 3; do truncate -s 1500K tests/part$n.bin; done; \
                 printf 'def test_x(): assert 0\\n' > tests/test_x.py";
     client.call("shell", &json!({ "command": made }));
@@ -445,22 +445,22 @@ fn a_patch_holds_no_large_files_and_says_so() {
         "tests/part3.bin: with its 1500 KiB the files of the test patch have more than 4096 KiB together.",
     ];
     assert_eq!(found, expected.map(|text| ("too_large", text)));
-    assert!(!kept.project.root().join("tests/data.bin").exists());
+    assert!(!isolated.project.root().join("tests/data.bin").exists());
     let (_, state) = client.call("changes", &json!({}));
     assert_eq!(state["files"].as_array().unwrap().len(), 3, "{state}");
     assert!(state.get("left_out").is_none());
 }
 
-/// Where tests lie is what the base commit says, whatever a model writes into the settings before a restart.
+/// Where tests are is what the base commit says, whatever a model writes into the settings before a restart.
 #[test]
 fn settings_that_make_tests_of_the_code_have_no_effect() {
-    let kept = Kept::new(&[("pkg/latest.py", PKG), ("tests/test_a.py", TESTS)]);
+    let isolated = PrivateProject::new(&[("pkg/latest.py", PKG), ("tests/test_a.py", TESTS)]);
     std::fs::write(
-        kept.project.root().join("pytest.ini"),
+        isolated.project.root().join("pytest.ini"),
         "[pytest]\npython_files = *.py\n",
     )
     .unwrap();
-    let changed = dropped(&kept, "echo 'def half(n): return 0' > pkg/latest.py");
+    let changed = dropped(&isolated, "echo 'def half(n): return 0' > pkg/latest.py");
     assert!(
         changed.iter().any(|(path, _)| path == "pkg/latest.py"),
         "{changed:?}"

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use testwright_tools::outcomes::report::Report;
 use testwright_tools::outcomes::{Classifier, Session, read};
-use testwright_tools::process::Ended;
+use testwright_tools::process::ExitReason;
 use testwright_tools::workspace::Layout;
 
 #[test]
@@ -28,7 +28,12 @@ fn times_without_end_leave_a_report_that_can_be_read() {
         root: Path::new("/testbed"),
     };
     let session = Session::new(read(&std::fs::read(&path).unwrap()));
-    let report = session.report(&[id.to_owned()], Ended::Exit(0), String::new(), &classifier);
+    let report = session.report(
+        &[id.to_owned()],
+        ExitReason::Exit(0),
+        String::new(),
+        &classifier,
+    );
     let record = serde_json::to_string(&report).unwrap();
     // It said `"seconds":null`, and grading ended as a failure of the machine.
     let again: Report = serde_json::from_str(&record).unwrap();

@@ -25,7 +25,7 @@ pub fn python() -> PathBuf {
 }
 
 fn make_environment() -> PathBuf {
-    let folder = made("python-pytest-8.3.5", |aside| {
+    let folder = shared_folder("python-pytest-8.3.5", |aside| {
         run(Command::new("python3").args(["-m", "venv"]).arg(aside));
         let python = aside.join("bin/python");
         run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "pytest==8.3.5"]));
@@ -34,7 +34,7 @@ fn make_environment() -> PathBuf {
 }
 
 /// A folder that is made once for all test runs: aside and renamed, since other test processes may be at it too.
-pub fn made(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
+pub fn shared_folder(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
     let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let done = tmp.join(name);
     if !done.exists() {
@@ -54,7 +54,7 @@ pub fn uv() -> Command {
     let found = FOUND.get_or_init(|| match is_installed() {
         true => "uv".into(),
         false => {
-            let folder = made("uv", |aside| {
+            let folder = shared_folder("uv", |aside| {
                 run(Command::new("python3").args(["-m", "venv"]).arg(aside));
                 let pip = ["-m", "pip", "install", "--quiet", "uv"];
                 run(Command::new(aside.join("bin/python")).args(pip));
@@ -67,7 +67,7 @@ pub fn uv() -> Command {
 
 /// The interpreter of an environment with these packages, for this version of Python (default: any).
 pub fn environment(name: &str, base: Option<&Path>, packages: &[&str]) -> PathBuf {
-    let folder = made(&format!("python-{name}"), |aside| {
+    let folder = shared_folder(&format!("python-{name}"), |aside| {
         let base = base.unwrap_or(Path::new("python3"));
         run(uv()
             .args(["venv", "--quiet", "--python"])
@@ -83,7 +83,7 @@ pub fn environment(name: &str, base: Option<&Path>, packages: &[&str]) -> PathBu
 pub fn coverage_for(python: &Path) -> PathBuf {
     let path = python.display().to_string().replace('/', "-");
     let mark = &path[path.len().saturating_sub(80)..];
-    made(&format!("coverage-{mark}"), |aside| {
+    shared_folder(&format!("coverage-{mark}"), |aside| {
         let only = ["--only-binary", ":all:", "coverage", "--python"];
         run(uv()
             .args(["pip", "install", "--quiet"])

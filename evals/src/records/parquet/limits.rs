@@ -131,11 +131,11 @@ fn too_much() -> String {
 }
 
 /// The one codec whose pages are unpacked to their end, whatever their header says.
-fn gzip(content: &[u8], said: u64) -> Result<()> {
-    let mut unpacked = flate2::read::MultiGzDecoder::new(content).take(said + 1);
+fn gzip(content: &[u8], declared: u64) -> Result<()> {
+    let mut unpacked = flate2::read::MultiGzDecoder::new(content).take(declared + 1);
     match std::io::copy(&mut unpacked, &mut std::io::sink()) {
-        Ok(bytes) if bytes > said => Err("a page of it is larger than it says".to_owned()),
-        // Damage is told of by the library; levels before the data of a page are not packed.
+        Ok(bytes) if bytes > declared => Err("a page of it is larger than it says".to_owned()),
+        // Damage is reported by the library; levels before the data of a page are not packed.
         _ => Ok(()),
     }
 }

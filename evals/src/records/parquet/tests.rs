@@ -26,7 +26,7 @@ const SCHEMA: &str = "message schema {
 }";
 
 /// Two instances; the second has nothing that may be missing.
-fn written(compression: Compression) -> Vec<u8> {
+fn parquet_bytes(compression: Compression) -> Vec<u8> {
     let schema = std::sync::Arc::new(parse_message_type(SCHEMA).unwrap());
     let properties = WriterProperties::builder()
         .set_compression(compression)
@@ -103,7 +103,7 @@ fn files_are_known_by_their_begin_and_read_with_each_codec() {
         Compression::GZIP(Default::default()),
         Compression::ZSTD(ZstdLevel::default()),
     ] {
-        let file = stored(&written(compression));
+        let file = stored(&parquet_bytes(compression));
         let dataset = Dataset::read(file.path()).unwrap();
         let read: Vec<serde_json::Value> = dataset
             .instances
@@ -116,7 +116,7 @@ fn files_are_known_by_their_begin_and_read_with_each_codec() {
 
 #[test]
 fn a_file_cut_short_or_spoilt_is_one_clear_line() {
-    let whole = written(Compression::SNAPPY);
+    let whole = parquet_bytes(Compression::SNAPPY);
     for length in 4..whole.len() {
         let error = super::rows(whole[..length].to_vec()).unwrap_err();
         assert!(error.starts_with("its end is missing"), "{length}: {error}");
@@ -167,8 +167,8 @@ fn what_is_wrong_with_a_record_is_told_by_its_row() {
 
 #[test]
 fn predictions_may_be_parquet_too() {
-    let dataset = Dataset::read(stored(&written(Compression::SNAPPY)).path()).unwrap();
-    let file = stored(&written(Compression::SNAPPY));
+    let dataset = Dataset::read(stored(&parquet_bytes(Compression::SNAPPY)).path()).unwrap();
+    let file = stored(&parquet_bytes(Compression::SNAPPY));
     let (sets, _) = predictions::read(&[file.path()], &dataset, &dataset).unwrap();
     assert_eq!(sets[0].by_instance.len(), 2);
 }
@@ -232,7 +232,7 @@ fn check(path: &Path) {
 /// The library panics on some of these.
 #[test]
 fn damaged_bytes_are_an_error_at_most() {
-    let whole = written(Compression::SNAPPY);
+    let whole = parquet_bytes(Compression::SNAPPY);
     let mut seed = 5u64;
     let mut errors = 0;
     for _ in 0..600 {

@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A value, or its begin.
+    /// A value, or its beginning.
     pub fn value(&mut self, kind: u8) -> Result<Value<'a>> {
         Ok(match kind {
             1 | 2 => Value::Other,

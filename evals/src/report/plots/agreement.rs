@@ -2,7 +2,7 @@
 
 use super::svg::{Anchor, Svg};
 use super::{Plot, WIDTH};
-use crate::report::{Agreement, Report};
+use crate::report::{Report, VerdictAgreement};
 
 const FIELD: (f64, f64) = (62.0, 34.0);
 
@@ -37,8 +37,8 @@ pub(super) fn plots(report: &Report, labels: &[String]) -> Vec<Plot> {
         .collect()
 }
 
-fn matrix(svg: &mut Svg, left: f64, name: &str, agreement: &Agreement) {
-    let Agreement {
+fn matrix(svg: &mut Svg, left: f64, name: &str, agreement: &VerdictAgreement) {
+    let VerdictAgreement {
         both,
         only_strict,
         only_official,

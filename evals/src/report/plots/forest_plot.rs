@@ -39,9 +39,9 @@ impl Dot {
     }
 }
 
-type Measured = (&'static str, fn(usize, &Summary) -> Dot);
+type Measure = (&'static str, fn(usize, &Summary) -> Dot);
 
-const RATES: [Measured; 10] = [
+const RATES: [Measure; 10] = [
     ("Applicability", |at, s| Dot::rate(at, &s.applicability)),
     ("F→×", |at, s| Dot::rate(at, &s.fail_to_any)),
     ("F→P, strict", |at, s| Dot::rate(at, &s.fail_to_pass)),

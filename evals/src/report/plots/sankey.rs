@@ -25,7 +25,7 @@ pub(super) fn plots(report: &Report, labels: &[String]) -> Vec<Plot> {
         .collect()
 }
 
-/// Where the outcomes of one side lie.
+/// Where the outcomes of one side are.
 struct Side {
     /// By outcome: top of its node, and how far it is used up by ribbons.
     nodes: BTreeMap<Outcome, (f64, f64)>,

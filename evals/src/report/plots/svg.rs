@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::super::page::LONGEST;
-use crate::foreign_text::shown;
+use crate::foreign_text::excerpt;
 
 /// Where a text stands about its point.
 #[derive(Clone, Copy)]
@@ -113,7 +113,7 @@ pub(super) fn cut(text: &str, most: usize) -> String {
 }
 
 fn escape(text: &str) -> String {
-    let text = shown(text, LONGEST);
+    let text = excerpt(text, LONGEST);
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use testwright_tools::outcomes::report::Outcome;
 
 use super::{Cell, Labels, Section, Table};
-use crate::report::details::{Agreement, Details, Group};
+use crate::report::details::{Details, Group, VerdictAgreement};
 use crate::report::format::{
     NONE, mean, old_class, outcome, p_value, percent, points, rate, seconds, short_rate,
 };
@@ -99,7 +99,7 @@ pub(super) fn agreement(report: &Report, labels: &Labels) -> Section {
             ("SWT-bench success", &details.strict_against_swt),
             ("TDD-Bench F→P", &details.strict_against_tdd),
         ] {
-            let Agreement {
+            let VerdictAgreement {
                 both,
                 only_strict,
                 only_official,

@@ -20,7 +20,7 @@ fn refused(content: &[u8]) -> String {
 }
 
 /// A column of one text.
-fn written(text: &[u8], compression: Compression) -> Vec<u8> {
+fn parquet_bytes(text: &[u8], compression: Compression) -> Vec<u8> {
     let schema = parse_message_type("message schema { REQUIRED BYTE_ARRAY a (UTF8); }");
     let properties = WriterProperties::builder()
         .set_compression(compression)
@@ -45,7 +45,7 @@ fn written(text: &[u8], compression: Compression) -> Vec<u8> {
 
 #[test]
 fn a_page_is_no_larger_than_it_says() {
-    let mut bytes = written(
+    let mut bytes = parquet_bytes(
         &vec![b'x'; 50 << 20],
         Compression::GZIP(GzipLevel::default()),
     );

@@ -56,7 +56,7 @@ fn what_grading_never_writes_is_no_result() {
         assert!(
             remarks
                 .iter()
-                .any(|r| r.starts_with("line 1 of results.jsonl is no result")),
+                .any(|r| r.starts_with("line 1 of results.jsonl is not a result")),
             "{path} {value}: {remarks:?}"
         );
         remarks.iter().for_each(|remark| is_fit_to_be_shown(remark));

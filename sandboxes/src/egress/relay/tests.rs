@@ -15,7 +15,7 @@ fn frame(kind: u8, number: u32, content: &[u8]) -> Vec<u8> {
 }
 
 /// What comes of these frames, with connections that nobody reads.
-async fn said(frames: Vec<u8>) -> (String, usize) {
+async fn relay_output(frames: Vec<u8>) -> (String, usize) {
     let (mut relay, stdout) = tokio::io::duplex(1 << 20);
     let (stdin, mut answers) = tokio::io::duplex(1 << 20);
     let streams = Mutex::new(Vec::new());
@@ -66,7 +66,7 @@ async fn frames_that_break_the_rules_end_the_relay() {
         (with(frame(77, 1, b"")), "a frame of an unknown kind", 1),
         (frame(READY, 80, b""), "a frame of an unknown kind", 0),
     ] {
-        let (text, count) = said(frames).await;
+        let (text, count) = relay_output(frames).await;
         assert_eq!((text.as_str(), count), (wanted, opened));
     }
     // For connections that are not there, or no more, nothing happens.
@@ -79,6 +79,6 @@ async fn frames_that_break_the_rules_end_the_relay() {
         frame(RESET, 5, b""),
         frame(DATA, 5, &vec![0; CHUNK]),
     ];
-    let (text, count) = said(stray.concat()).await;
+    let (text, count) = relay_output(stray.concat()).await;
     assert_eq!((text.contains("eof"), count), (true, 1), "{text}");
 }

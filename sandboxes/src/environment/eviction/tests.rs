@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 
-fn kept(name: &str, bytes: u64, used: u64, on: Option<&str>) -> CachedState {
+fn cached_state(name: &str, bytes: u64, used: u64, on: Option<&str>) -> CachedState {
     CachedState {
         name: name.to_owned(),
         bytes,
@@ -17,7 +17,7 @@ fn kept(name: &str, bytes: u64, used: u64, on: Option<&str>) -> CachedState {
 }
 
 /// Names of what goes, where those in `used` are in use.
-fn gone(kept: Vec<CachedState>, most: u64, used: &[&str]) -> Vec<String> {
+fn evicted(kept: Vec<CachedState>, most: u64, used: &[&str]) -> Vec<String> {
     let sole = |name: &str| Ok((!used.contains(&name)).then_some(()));
     let doomed = choose(kept, most, sole).unwrap();
     doomed.into_iter().map(|(one, ())| one.name).collect()
@@ -25,68 +25,68 @@ fn gone(kept: Vec<CachedState>, most: u64, used: &[&str]) -> Vec<String> {
 
 fn some() -> Vec<CachedState> {
     vec![
-        kept("env-3", 10, 3, Some("deps-b")),
-        kept("env-1", 10, 1, Some("deps-a")),
-        kept("env-2", 10, 2, Some("deps-a")),
-        kept("deps-b", 100, 1, None),
-        kept("deps-a", 100, 1, None),
+        cached_state("env-3", 10, 3, Some("deps-b")),
+        cached_state("env-1", 10, 1, Some("deps-a")),
+        cached_state("env-2", 10, 2, Some("deps-a")),
+        cached_state("deps-b", 100, 1, None),
+        cached_state("deps-a", 100, 1, None),
     ]
 }
 
 #[test]
 fn the_oldest_go_until_the_others_fit() {
-    assert_eq!(gone(some(), 230, &[]), [""; 0]);
-    assert_eq!(gone(some(), 229, &[]), ["env-1"]);
-    assert_eq!(gone(some(), 219, &[]), ["env-1", "env-2", "deps-a"]);
+    assert_eq!(evicted(some(), 230, &[]), [""; 0]);
+    assert_eq!(evicted(some(), 229, &[]), ["env-1"]);
+    assert_eq!(evicted(some(), 219, &[]), ["env-1", "env-2", "deps-a"]);
     assert_eq!(
-        gone(some(), 109, &[]),
+        evicted(some(), 109, &[]),
         ["env-1", "env-2", "deps-a", "env-3", "deps-b"]
     );
 }
 
 #[test]
 fn what_is_in_use_stays_with_its_layer() {
-    assert_eq!(gone(some(), 0, &["env-1"]), ["env-2", "env-3", "deps-b"]);
+    assert_eq!(evicted(some(), 0, &["env-1"]), ["env-2", "env-3", "deps-b"]);
     let used = ["env-1", "env-3"];
-    assert_eq!(gone(some(), 0, &used), ["env-2"]);
+    assert_eq!(evicted(some(), 0, &used), ["env-2"]);
     // Somebody builds on it.
     assert_eq!(
-        gone(some(), 0, &["deps-a"]),
+        evicted(some(), 0, &["deps-a"]),
         ["env-1", "env-2", "env-3", "deps-b"]
     );
 }
 
 #[test]
 fn layers_on_which_nothing_stands_go_first() {
-    let bare = kept("deps-c", 1, 9, None);
+    let bare = cached_state("deps-c", 1, 9, None);
     let mut all = some();
     all.push(bare);
-    assert_eq!(gone(all.clone(), 231, &[]), [""; 0]);
-    assert_eq!(gone(all, 230, &[]), ["deps-c"]);
+    assert_eq!(evicted(all.clone(), 231, &[]), [""; 0]);
+    assert_eq!(evicted(all, 230, &[]), ["deps-c"]);
 }
 
 /// Of an environment that does not tell, any layer may be the one.
 #[test]
 fn a_layer_stays_while_there_is_one_that_may_stand_on_it() {
     let mut all = some();
-    all.push(kept("env-4", 10, 4, None));
-    assert_eq!(gone(all.clone(), 210, &[]), ["env-1", "env-2", "env-3"]);
-    assert_eq!(gone(all, 0, &[]).len(), 6);
+    all.push(cached_state("env-4", 10, 4, None));
+    assert_eq!(evicted(all.clone(), 210, &[]), ["env-1", "env-2", "env-3"]);
+    assert_eq!(evicted(all, 0, &[]).len(), 6);
 }
 
 #[test]
 fn it_is_told_how_many_and_how_much() {
-    let layer = [kept("deps-a", 1 << 20, 1, None)];
+    let layer = [cached_state("deps-a", 1 << 20, 1, None)];
     assert_eq!(
-        told(layer.iter()),
+        summary(layer.iter()),
         "remove requirements that no environment stands on: 1.0 MiB"
     );
     let all = [
-        kept("env-1", 3 << 29, 1, None),
-        kept("deps-a", 1 << 30, 1, None),
+        cached_state("env-1", 3 << 29, 1, None),
+        cached_state("deps-a", 1 << 30, 1, None),
     ];
     assert_eq!(
-        told(all.iter()),
+        summary(all.iter()),
         "remove environments that were used longest ago: 1, 2.5 GiB"
     );
 }

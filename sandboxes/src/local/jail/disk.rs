@@ -11,7 +11,7 @@ use nix::sys::statvfs::statvfs;
 use nix::unistd::Pid;
 
 use super::super::protocol::Setup;
-use super::super::size::{Taken, taken};
+use super::super::size::{DiskUsage, disk_usage};
 use super::processes::{descendants, mappings};
 
 /// Folders that are built in may take more.
@@ -22,10 +22,10 @@ const AT_LEAST: Duration = Duration::from_secs(10);
 
 pub struct DiskWatch {
     folders: Vec<PathBuf>,
-    most: Taken,
+    most: DiskUsage,
     /// Of the whole file system and of the sandbox, when it was last measured.
-    everybody: Taken,
-    own: Taken,
+    everybody: DiskUsage,
+    own: DiskUsage,
     measured: Instant,
     cost: Duration,
 }
@@ -44,15 +44,15 @@ impl DiskWatch {
         let factor = if setup.building { WHILE_BUILDING } else { 1 };
         let everybody = folders
             .first()
-            .map_or(Taken::default(), |folder| of_everybody(folder));
+            .map_or(DiskUsage::default(), |folder| of_everybody(folder));
         DiskWatch {
             folders,
-            most: Taken {
+            most: DiskUsage {
                 bytes: setup.limits.disk.saturating_mul(factor),
                 files: setup.limits.files.saturating_mul(factor),
             },
             everybody,
-            own: Taken::default(),
+            own: DiskUsage::default(),
             measured: Instant::now(),
             cost: Duration::ZERO,
         }
@@ -87,10 +87,10 @@ impl DiskWatch {
         beyond(self.own, self.most)
     }
 
-    fn measure(&self) -> Taken {
+    fn measure(&self) -> DiskUsage {
         let mut sum = deleted();
         for folder in &self.folders {
-            let found = taken(folder);
+            let found = disk_usage(folder);
             sum.bytes += found.bytes;
             sum.files += found.files;
         }
@@ -99,7 +99,7 @@ impl DiskWatch {
 }
 
 /// Why a sandbox that took this much has to end.
-fn beyond(own: Taken, most: Taken) -> Option<String> {
+fn beyond(own: DiskUsage, most: DiskUsage) -> Option<String> {
     if own.bytes > most.bytes {
         return Some(format!(
             "its files took {} MiB on disk, beyond the limit of {} MiB (limits.disk)",
@@ -115,12 +115,12 @@ fn beyond(own: Taken, most: Taken) -> Option<String> {
     })
 }
 
-fn of_everybody(folder: &Path) -> Taken {
+fn of_everybody(folder: &Path) -> DiskUsage {
     let Ok(found) = statvfs(folder) else {
-        return Taken::default();
+        return DiskUsage::default();
     };
     let block = found.fragment_size();
-    Taken {
+    DiskUsage {
         bytes: found
             .blocks()
             .saturating_sub(found.blocks_free())
@@ -130,8 +130,8 @@ fn of_everybody(folder: &Path) -> Taken {
 }
 
 /// Files without a name that a process still has open or mapped.
-fn deleted() -> Taken {
-    let (mut sum, mut seen) = (Taken::default(), BTreeSet::new());
+fn deleted() -> DiskUsage {
+    let (mut sum, mut seen) = (DiskUsage::default(), BTreeSet::new());
     let mut add = |file: (u64, u64), bytes: u64| {
         if seen.insert(file) {
             sum.bytes += bytes;

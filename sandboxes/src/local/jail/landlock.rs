@@ -35,14 +35,14 @@ const WRITABLE: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
 pub const OWN_FILES_OUTSIDE: &str =
     "modes, times and extended attributes of the user's files outside are not protected";
 
-pub struct Applied {
+pub struct Enforcement {
     /// What the kernel cannot do, for people.
     pub lacking: Vec<String>,
     pub signals_stay_inside: bool,
 }
 
 /// Confines this process and all that it starts.
-pub fn apply(setup: &Setup) -> Result<Applied, String> {
+pub fn apply(setup: &Setup) -> Result<Enforcement, String> {
     let failed = |e: landlock::RulesetError| format!("apply Landlock: {e}");
     let abi = ABI::V9;
     let network: &[&str] = if setup.network { ETC_NETWORK } else { &[] };
@@ -97,7 +97,7 @@ pub fn apply(setup: &Setup) -> Result<Applied, String> {
             lacking.push("truncation of files outside is not refused".to_owned());
         }
     }
-    Ok(Applied {
+    Ok(Enforcement {
         lacking,
         signals_stay_inside,
     })

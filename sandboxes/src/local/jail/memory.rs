@@ -19,7 +19,7 @@ pub struct MemoryWatch {
 
 /// Bytes of a process.
 #[derive(Default, Clone, Copy)]
-struct Held {
+struct MemoryUse {
     resident: u64,
     address_space: u64,
 }
@@ -35,11 +35,11 @@ impl MemoryWatch {
 
     /// Says why the sandbox has to end, if it has to.
     pub fn look(&mut self) -> Option<String> {
-        let mut held: Vec<(Pid, Held)> = descendants(Pid::this())
+        let mut held: Vec<(Pid, MemoryUse)> = descendants(Pid::this())
             .into_iter()
-            .map(|pid| (pid, held(pid)))
+            .map(|pid| (pid, memory_use(pid)))
             .collect();
-        let sum = |of: fn(&Held) -> u64| held.iter().map(|(_, held)| of(held)).sum::<u64>();
+        let sum = |of: fn(&MemoryUse) -> u64| held.iter().map(|(_, held)| of(held)).sum::<u64>();
         // What is shared counts for each process here, so the true sum is no more than this.
         if sum(|held| held.resident.max(held.address_space)) <= self.limit {
             self.kills = 0;
@@ -83,10 +83,10 @@ fn kilobytes(text: &str, field: &str) -> Option<u64> {
 }
 
 /// By `status`, which anybody may read; files are left out, since the kernel can drop them.
-fn held(pid: Pid) -> Held {
+fn memory_use(pid: Pid) -> MemoryUse {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let field = |name| kilobytes(&status, name).unwrap_or(0);
-    Held {
+    MemoryUse {
         resident: field("RssAnon:") + field("RssShmem:") + field("VmSwap:"),
         address_space: field("VmSize:"),
     }
@@ -102,8 +102,8 @@ fn own_share(pid: Pid) -> Option<u64> {
     )
 }
 
-fn private_without_shared(held: &[(Pid, Held)]) -> u64 {
-    let of = |pid: Pid, held: &Held| {
+fn private_without_shared(held: &[(Pid, MemoryUse)]) -> u64 {
+    let of = |pid: Pid, held: &MemoryUse| {
         let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok();
         text.and_then(|text| kilobytes(&text, "Pss_Anon:"))
             .unwrap_or(held.resident)
@@ -113,7 +113,7 @@ fn private_without_shared(held: &[(Pid, Held)]) -> u64 {
 
 /// Memory that is shared without a name stays while somebody has it mapped, whether its pages are resident there or not:
 /// counted as large as it was mapped.
-fn shared(held: &[(Pid, Held)]) -> u64 {
+fn shared(held: &[(Pid, MemoryUse)]) -> u64 {
     let mut all: BTreeMap<u64, u64> = BTreeMap::new();
     for (pid, _) in held {
         for (inode, bytes) in unnamed(*pid) {

@@ -53,8 +53,8 @@ fn keep() -> Result<i32, String> {
         Isolation::None => None,
         Isolation::Namespaces | Isolation::Landlock => cgroup::Cgroup::new(&setup.limits),
     };
-    let told = prepare(&setup).and_then(|()| start_supervisor(&setup, &socket, cgroup.as_ref()));
-    let supervisor = match told {
+    let started = prepare(&setup).and_then(|()| start_supervisor(&setup, &socket, cgroup.as_ref()));
+    let supervisor = match started {
         Ok(pid) => pid,
         Err(message) => {
             let _ = protocol::write(
@@ -109,7 +109,7 @@ fn start_supervisor(
         Isolation::Landlock | Isolation::None => 0,
     };
     let (steps, mut step_done) = std::io::pipe().map_err(|e| format!("make a pipe: {e}"))?;
-    let known = supervisor::Known {
+    let known = supervisor::Accounting {
         present: limits::present_processes(setup),
         memory_is_counted: cgroup.is_some(),
     };
@@ -130,8 +130,8 @@ fn start_supervisor(
                 user_mapping::write_maps(pid, setup.owner)?;
             }
             let mut tell = |step: &[u8]| {
-                let told = step_done.write_all(step);
-                told.map_err(|e| format!("tell the supervisor: {e}"))
+                let sent = step_done.write_all(step);
+                sent.map_err(|e| format!("tell the supervisor: {e}"))
             };
             tell(b"m")?;
             // It takes many milliseconds, in which the supervisor sets the jail up. Nothing foreign runs before it is

@@ -35,7 +35,7 @@ pub fn apply(around: Surroundings) -> Result<(), String> {
             one_port(&mut rules)?;
         }
         Ok(vec![
-            program(known(), error(libc::ENOSYS), allow.clone())?,
+            program(known_calls(), error(libc::ENOSYS), allow.clone())?,
             // The filter that is added last says which error it is.
             program(rules, allow, refuse)?,
         ])
@@ -55,7 +55,7 @@ fn numbers(calls: impl Iterator<Item = SystemCall>) -> impl Iterator<Item = i64>
 }
 
 /// All that exists inside: the rest does not, `clone3` included.
-fn known() -> Rules {
+fn known_calls() -> Rules {
     let by_arguments = [libc::SYS_clone, libc::SYS_socket, libc::SYS_personality];
     numbers(system_calls::allowed().chain(system_calls::refused()))
         .chain(by_arguments)

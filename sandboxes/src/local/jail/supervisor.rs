@@ -21,7 +21,7 @@ use super::{files, landlock, limits, memory, namespaces, seccomp, user_mapping};
 
 /// What the keeper found out before it started the supervisor.
 #[derive(Debug, Clone, Copy)]
-pub struct Known {
+pub struct Accounting {
     /// Processes that count against the limit and are there already.
     pub present: u64,
     /// The kernel counts the memory of all processes together.
@@ -29,7 +29,7 @@ pub struct Known {
 }
 
 /// `steps` brings a byte once users are mapped, and one once memory is counted.
-pub fn main(setup: &Setup, socket: &UnixStream, mut steps: PipeReader, known: Known) -> ! {
+pub fn main(setup: &Setup, socket: &UnixStream, mut steps: PipeReader, known: Accounting) -> ! {
     // The keeper has the write end; without a byte it died.
     let mut step = || {
         let read = steps.read_exact(&mut [0]);
@@ -48,8 +48,8 @@ pub fn main(setup: &Setup, socket: &UnixStream, mut steps: PipeReader, known: Kn
             message: message.clone(),
         },
     };
-    let told = protocol::write(&mut &*socket, &reply);
-    let (Ok(confined), Ok(())) = (confined, told) else {
+    let sent = protocol::write(&mut &*socket, &reply);
+    let (Ok(confined), Ok(())) = (confined, sent) else {
         std::process::exit(125);
     };
     let result = serve(setup, socket, known, confined.reach);
@@ -57,7 +57,7 @@ pub fn main(setup: &Setup, socket: &UnixStream, mut steps: PipeReader, known: Kn
 }
 
 /// What came of the confinement.
-struct Confined {
+struct Confinement {
     /// What is not in force, for people.
     lacking: Vec<String>,
     reach: Reach,
@@ -72,7 +72,7 @@ enum Reach {
     Outside,
 }
 
-fn confine(setup: &Setup, known: Known) -> Result<Confined, String> {
+fn confine(setup: &Setup, known: Accounting) -> Result<Confinement, String> {
     let around = seccomp::Surroundings {
         isolation: setup.isolation,
         network: setup.network,
@@ -87,7 +87,7 @@ fn confine(setup: &Setup, known: Known) -> Result<Confined, String> {
                 user_mapping::Keep::Nothing,
             )?;
             seccomp::apply(around)?;
-            Confined {
+            Confinement {
                 lacking,
                 reach: Reach::Inside,
             }
@@ -96,7 +96,7 @@ fn confine(setup: &Setup, known: Known) -> Result<Confined, String> {
             // Orphans come here, so that what was killed can be waited for.
             prctl::set_child_subreaper(true).map_err(|e| format!("become the reaper: {e}"))?;
             user_mapping::drop_privileges(setup.owner, user_mapping::Keep::Search)?;
-            let landlock::Applied {
+            let landlock::Enforcement {
                 mut lacking,
                 signals_stay_inside,
             } = landlock::apply(setup)?;
@@ -104,7 +104,7 @@ fn confine(setup: &Setup, known: Known) -> Result<Confined, String> {
             if setup.owner.is_none() {
                 lacking.push(landlock::OWN_FILES_OUTSIDE.to_owned());
             }
-            Confined {
+            Confinement {
                 lacking,
                 // Nobody else has that user.
                 reach: match signals_stay_inside || setup.owner.is_some() {
@@ -113,7 +113,7 @@ fn confine(setup: &Setup, known: Known) -> Result<Confined, String> {
                 },
             }
         }
-        Isolation::None => Confined {
+        Isolation::None => Confinement {
             lacking: Vec::new(),
             reach: Reach::Outside,
         },
@@ -161,7 +161,12 @@ fn wait_for_all(running: &mut HashMap<Pid, u64>, socket: &UnixStream) -> std::io
     }
 }
 
-fn serve(setup: &Setup, socket: &UnixStream, known: Known, reach: Reach) -> std::io::Result<()> {
+fn serve(
+    setup: &Setup,
+    socket: &UnixStream,
+    known: Accounting,
+    reach: Reach,
+) -> std::io::Result<()> {
     // Nobody outside sees this namespace's segments.
     let watch_segments = setup.isolation == Isolation::Namespaces && !known.memory_is_counted;
     let timeout = match watch_segments {

@@ -1,4 +1,4 @@
-//! Who one is inside: user and group 1000, whoever runs the host's process.
+//! Who one is inside: user and group 1000, no matter who runs the host's process.
 
 use nix::sys::prctl;
 use nix::unistd::{Gid, Pid, Uid, getegid, geteuid, setgroups, setresgid, setresuid};

@@ -13,11 +13,11 @@ use super::cgroup::Cgroup;
 use super::disk::DiskWatch;
 use super::memory::{self, MemoryWatch};
 
-/// So often it is looked.
+/// How often limits are checked.
 const STEP: Duration = Duration::from_millis(200);
 
 /// How it ended: the supervisor's exit code, and why, if that was for a limit.
-pub struct Ended {
+pub struct SupervisorExit {
     pub code: i32,
     pub why: Option<String>,
 }
@@ -27,7 +27,7 @@ pub fn until_the_end(
     setup: &Setup,
     supervisor: Pid,
     cgroup: Option<&Cgroup>,
-) -> Result<Ended, String> {
+) -> Result<SupervisorExit, String> {
     let descriptor = open(supervisor);
     let mut disk = DiskWatch::new(setup);
     let watched = cgroup.is_none() && setup.isolation != Isolation::None;
@@ -36,13 +36,13 @@ pub fn until_the_end(
     loop {
         pause(descriptor.as_ref());
         match waitpid(supervisor, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::Exited(_, code)) => return Ok(Ended { code, why }),
+            Ok(WaitStatus::Exited(_, code)) => return Ok(SupervisorExit { code, why }),
             Ok(WaitStatus::Signaled(_, signal, _)) => {
                 let by_the_kernel = || {
                     let ran_out = signal == Signal::SIGKILL && cgroup?.ran_out();
                     ran_out.then(|| memory::beyond(setup.limits.memory))
                 };
-                return Ok(Ended {
+                return Ok(SupervisorExit {
                     code: 128 + signal as i32,
                     why: why.or_else(by_the_kernel),
                 });

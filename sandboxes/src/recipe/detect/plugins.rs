@@ -20,7 +20,7 @@ const KNOWN: [(&str, &str); 14] = [
     ("--isort", "pytest-isort"),
 ];
 
-pub(super) fn wanted(files: &Files) -> Vec<&'static str> {
+pub(super) fn required(files: &Files) -> Vec<&'static str> {
     let settings = files.pytest_settings();
     let lines = settings
         .iter()

@@ -51,14 +51,14 @@ impl Place {
     }
 
     fn git(&self, arguments: &[&str]) -> String {
-        let said = Command::new("git")
+        let output = Command::new("git")
             .current_dir(self.work())
             .args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
             .args(arguments)
             .output()
             .unwrap();
-        assert!(said.status.success(), "{said:?}");
-        String::from_utf8_lossy(&said.stdout).into_owned()
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
     /// What was changed since the commit, as git writes it; the work tree is as before then.
@@ -76,7 +76,7 @@ impl Place {
         repository.unwrap().source().unwrap()
     }
 
-    fn apply(&self, patch: &str) -> std::result::Result<Applied, String> {
+    fn apply(&self, patch: &str) -> std::result::Result<AppliedPatch, String> {
         let tree = self.source().tree().unwrap();
         apply(&tree, &Files::new(), patch).unwrap()
     }
@@ -325,7 +325,7 @@ fn paths_that_leave_the_tree_are_refused() {
     let made = format!("{link}{}", new(&format!("l/{name}")));
     assert!(place.apply(&made).is_err());
     assert!(!Path::new("/tmp").join(name).exists());
-    // A folder is no file, and an `ed` script is no patch.
+    // A folder is not a file, and an `ed` script is not a patch.
     assert!(place.apply(&new("dir")).is_err());
     let witness = place.folder.path().join("witness");
     let script = format!(

@@ -64,17 +64,17 @@ pub enum Fault {
 }
 
 /// From what a sandbox was started, and the sandbox.
-type Made = (SandboxSource, Arc<dyn Sandbox>);
+type StartedSandbox = (SandboxSource, Arc<dyn Sandbox>);
 
-pub struct Broken {
+pub struct FaultyBackend {
     pub inner: Arc<dyn Backend>,
     pub fault: Fault,
     /// A bare start.
     pub bare: SandboxSource,
-    made: Mutex<Vec<Made>>,
+    made: Mutex<Vec<StartedSandbox>>,
 }
 
-struct BrokenSandbox {
+struct FaultySandbox {
     inner: Arc<dyn Sandbox>,
     backend: Arc<dyn Backend>,
     fault: Fault,
@@ -82,10 +82,10 @@ struct BrokenSandbox {
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
-impl Broken {
-    pub fn new(inner: Arc<dyn Backend>, fault: Fault, bare: SandboxSource) -> Broken {
+impl FaultyBackend {
+    pub fn new(inner: Arc<dyn Backend>, fault: Fault, bare: SandboxSource) -> FaultyBackend {
         let made = Mutex::default();
-        Broken {
+        FaultyBackend {
             inner,
             fault,
             bare,
@@ -132,7 +132,7 @@ impl Broken {
 }
 
 #[async_trait]
-impl Backend for Broken {
+impl Backend for FaultyBackend {
     fn name(&self) -> &'static str {
         "broken"
     }
@@ -162,7 +162,7 @@ impl Backend for Broken {
         if self.fault == Fault::TouchWorkspace && saved {
             touch(inner.as_ref(), ".").await;
         }
-        Ok(Box::new(BrokenSandbox {
+        Ok(Box::new(FaultySandbox {
             inner,
             backend: self.inner.clone(),
             fault: self.fault,
@@ -225,7 +225,7 @@ async fn touch(sandbox: &dyn Sandbox, path: &str) {
 }
 
 #[async_trait]
-impl Sandbox for BrokenSandbox {
+impl Sandbox for FaultySandbox {
     fn info(&self) -> &SandboxInfo {
         self.inner.info()
     }
@@ -315,7 +315,7 @@ impl Sandbox for BrokenSandbox {
         if self.fault == Fault::TouchWorkspace {
             touch(inner.as_ref(), ".").await;
         }
-        Ok(Box::new(BrokenSandbox {
+        Ok(Box::new(FaultySandbox {
             inner,
             backend: self.backend.clone(),
             fault: self.fault,

@@ -6,53 +6,53 @@ use futures::FutureExt;
 use testwright_sandboxes::Sandbox;
 use testwright_sandboxes::error::ErrorKind;
 
-use super::{Check, Fault, Verdict, What, download, ensure, expect, noise, sh, upload};
+use super::{Check, CheckFn, Fault, Verdict, download, ensure, expect, noise, sh, upload};
 
 pub fn checks() -> Vec<Check> {
     vec![
         Check {
             name: "a file comes back byte for byte",
-            what: What::Running(|s| round_trip(s).boxed()),
+            what: CheckFn::Running(|s| round_trip(s).boxed()),
             fault: Fault::MangleFiles,
         },
         Check {
             name: "a big file comes back",
-            what: What::Running(|s| big(s).boxed()),
+            what: CheckFn::Running(|s| big(s).boxed()),
             fault: Fault::CutFiles,
         },
         Check {
             name: "a big file of the host is uploaded byte for byte",
-            what: What::Running(|s| from_host(s).boxed()),
+            what: CheckFn::Running(|s| from_host(s).boxed()),
             fault: Fault::CutFiles,
         },
         Check {
             name: "an uploaded file has its mode, and tools can read it",
-            what: What::Running(|s| mode(s).boxed()),
+            what: CheckFn::Running(|s| mode(s).boxed()),
             fault: Fault::ForgetModes,
         },
         Check {
             name: "the toolbox can be put into the store and run",
-            what: What::Running(|s| program(s).boxed()),
+            what: CheckFn::Running(|s| program(s).boxed()),
             fault: Fault::ForgetModes,
         },
         Check {
             name: "a file that is not there is told apart",
-            what: What::Running(|s| missing(s).boxed()),
+            what: CheckFn::Running(|s| missing(s).boxed()),
             fault: Fault::MissingIsEmpty,
         },
         Check {
             name: "an archive is unpacked with modes, times, links and spaces",
-            what: What::Running(|s| unpack(s).boxed()),
+            what: CheckFn::Running(|s| unpack(s).boxed()),
             fault: Fault::TouchUnpacked,
         },
         Check {
             name: "an archive is unpacked into the store, for tools to read",
-            what: What::Running(|s| unpack_into_the_store(s).boxed()),
+            what: CheckFn::Running(|s| unpack_into_the_store(s).boxed()),
             fault: Fault::SkipStore,
         },
         Check {
             name: "what is uploaded and unpacked can be changed by tools",
-            what: What::Running(|s| writable(s).boxed()),
+            what: CheckFn::Running(|s| writable(s).boxed()),
             fault: Fault::UploadReadOnly,
         },
     ]

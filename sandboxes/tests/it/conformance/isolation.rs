@@ -9,74 +9,74 @@ use testwright_sandboxes::Sandbox;
 use testwright_sandboxes::sandbox::output;
 
 use super::{
-    Check, Command, Fault, Ground, PATIENCE, Verdict, What, ensure, expect, python, sh, stop,
+    Check, CheckFn, Command, Fault, Fixture, PATIENCE, Verdict, ensure, expect, python, sh, stop,
 };
 
 pub fn checks() -> Vec<Check> {
     vec![
         Check {
             name: "no TCP to the host",
-            what: What::Making(|g| no_tcp(g).boxed()),
+            what: CheckFn::Making(|g| no_tcp(g).boxed()),
             fault: Fault::Network,
         },
         Check {
             name: "no datagrams to the host",
-            what: What::Making(|g| no_udp(g).boxed()),
+            what: CheckFn::Making(|g| no_udp(g).boxed()),
             fault: Fault::Network,
         },
         Check {
             name: "network when asked for",
-            what: What::Making(|g| network(g).boxed()),
+            what: CheckFn::Making(|g| network(g).boxed()),
             fault: Fault::NoNetwork,
         },
         Check {
             name: "loopback inside",
-            what: What::Running(|s| loopback(s).boxed()),
+            what: CheckFn::Running(|s| loopback(s).boxed()),
             fault: Fault::NoLoopback,
         },
         Check {
             name: "the host's files cannot be written",
-            what: What::Making(|g| no_host_writes(g).boxed()),
+            what: CheckFn::Making(|g| no_host_writes(g).boxed()),
             fault: Fault::ExposeHost,
         },
         Check {
             name: "system files cannot be written",
-            what: What::Running(|s| no_system_writes(s).boxed()),
+            what: CheckFn::Running(|s| no_system_writes(s).boxed()),
             fault: Fault::NoIsolation,
         },
         Check {
             name: "the host's secrets cannot be read",
-            what: What::Making(|g| no_secrets(g).boxed()),
+            what: CheckFn::Making(|g| no_secrets(g).boxed()),
             fault: Fault::ExposeHost,
         },
         Check {
             name: "the host's variables are not there",
-            what: What::Running(|s| no_variables(s).boxed()),
+            what: CheckFn::Running(|s| no_variables(s).boxed()),
             fault: Fault::LeakVariables,
         },
         Check {
             name: "the host's processes cannot be ended",
-            what: What::Running(|s| no_kills(s).boxed()),
+            what: CheckFn::Running(|s| no_kills(s).boxed()),
             fault: Fault::NoIsolation,
         },
         Check {
             name: "the store and the environment cannot be written by tools",
-            what: What::Running(|s| no_store_writes(s).boxed()),
+            what: CheckFn::Running(|s| no_store_writes(s).boxed()),
             fault: Fault::Root,
         },
         Check {
             name: "the store can be written while an environment is built",
-            what: What::Making(|g| store_writes_when_building(g).boxed()),
+            what: CheckFn::Making(|g| store_writes_when_building(g).boxed()),
             fault: Fault::NotRoot,
         },
         Check {
             name: "tools have no power of root",
-            what: What::Running(|s| no_power(s).boxed()),
+            what: CheckFn::Running(|s| no_power(s).boxed()),
             fault: Fault::NoIsolation,
         },
         Check {
             name: "dangerous system calls are refused",
-            what: What::Running(|s| no_dangerous_calls(s).boxed()),
+            what: CheckFn::Running(|s| no_dangerous_calls(s).boxed()),
             fault: Fault::NoIsolation,
         },
     ]
@@ -111,7 +111,7 @@ print('tried')",
     )
 }
 
-async fn no_tcp(ground: Ground<'_>) -> Verdict {
+async fn no_tcp(ground: Fixture<'_>) -> Verdict {
     let listener = TcpListener::bind("0.0.0.0:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let sandbox = ground.sandbox(&ground.spec()).await?;
@@ -122,7 +122,7 @@ async fn no_tcp(ground: Ground<'_>) -> Verdict {
     ensure(listener.accept().is_err(), "the host was reached")
 }
 
-async fn no_udp(ground: Ground<'_>) -> Verdict {
+async fn no_udp(ground: Fixture<'_>) -> Verdict {
     let receiver = UdpSocket::bind("0.0.0.0:0").unwrap();
     let port = receiver.local_addr().unwrap().port();
     let sandbox = ground.sandbox(&ground.spec()).await?;
@@ -147,7 +147,7 @@ print('tried')",
     ensure(receiver.recv(&mut [0; 8]).is_err(), "a datagram came out")
 }
 
-async fn network(ground: Ground<'_>) -> Verdict {
+async fn network(ground: Fixture<'_>) -> Verdict {
     let listener = TcpListener::bind("0.0.0.0:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let mut spec = ground.spec();
@@ -185,7 +185,7 @@ pub fn host_folder() -> std::path::PathBuf {
     folder
 }
 
-async fn no_host_writes(ground: Ground<'_>) -> Verdict {
+async fn no_host_writes(ground: Fixture<'_>) -> Verdict {
     let target = host_folder().join(format!("written-{}", super::states::mark()));
     let sandbox = ground.sandbox(&ground.spec()).await?;
     let (_, text) = sh(
@@ -211,7 +211,7 @@ print('tried')";
     expect("what the sandbox saw", text.as_str(), "tried")
 }
 
-async fn no_secrets(ground: Ground<'_>) -> Verdict {
+async fn no_secrets(ground: Fixture<'_>) -> Verdict {
     let sandbox = ground.sandbox(&ground.spec()).await?;
     let secret = host_folder().join("secret");
     let script = format!(
@@ -293,7 +293,7 @@ async fn no_store_writes(sandbox: &dyn Sandbox) -> Verdict {
     Ok(())
 }
 
-async fn store_writes_when_building(ground: Ground<'_>) -> Verdict {
+async fn store_writes_when_building(ground: Fixture<'_>) -> Verdict {
     let mut spec = ground.spec();
     spec.root = true;
     let sandbox = ground.sandbox(&spec).await?;

@@ -3,28 +3,28 @@
 use futures::FutureExt;
 use testwright_sandboxes::Sandbox;
 
-use super::{Check, Fault, Verdict, What, ensure, expect, python};
+use super::{Check, CheckFn, Fault, Verdict, ensure, expect, python};
 
 pub fn checks() -> Vec<Check> {
     vec![
         Check {
             name: "memory is limited",
-            what: What::Running(|s| memory(s).boxed()),
+            what: CheckFn::Running(|s| memory(s).boxed()),
             fault: Fault::NoLimits,
         },
         Check {
             name: "shared memory is limited",
-            what: What::Running(|s| shared_memory(s).boxed()),
+            what: CheckFn::Running(|s| shared_memory(s).boxed()),
             fault: Fault::NoLimits,
         },
         Check {
             name: "processes are limited",
-            what: What::Running(|s| processes(s).boxed()),
+            what: CheckFn::Running(|s| processes(s).boxed()),
             fault: Fault::NoLimits,
         },
         Check {
             name: "the size of a file is limited",
-            what: What::Running(|s| file_size(s).boxed()),
+            what: CheckFn::Running(|s| file_size(s).boxed()),
             fault: Fault::NoLimits,
         },
     ]

@@ -21,12 +21,12 @@ use futures::future::BoxFuture;
 use testwright_sandboxes::sandbox::output;
 use testwright_sandboxes::{Backend, Command, Limits, Sandbox, SandboxSource, Spec};
 
-pub use faults::{Broken, Fault};
+pub use faults::{Fault, FaultyBackend};
 pub use orphans::{host_to_be_killed, processes_end_with_a_killed_host};
 
 /// What the checks stand on.
 #[derive(Clone, Copy)]
-pub struct Ground<'a> {
+pub struct Fixture<'a> {
     pub backend: &'a dyn Backend,
     /// A bare start, for example `SandboxSource::Python("3.11")`.
     pub start: &'a SandboxSource,
@@ -38,17 +38,17 @@ pub struct Ground<'a> {
 
 pub struct Check {
     pub name: &'static str,
-    pub what: What,
+    pub what: CheckFn,
     /// A fault that this check finds.
     pub fault: Fault,
 }
 
 /// A check that needs a running sandbox shares it with others; what needs several makes them.
 #[derive(Clone, Copy)]
-pub enum What {
+pub enum CheckFn {
     /// In a sandbox as tools have it: no network, not root.
     Running(for<'a> fn(&'a dyn Sandbox) -> BoxFuture<'a, Verdict>),
-    Making(for<'a> fn(Ground<'a>) -> BoxFuture<'a, Verdict>),
+    Making(for<'a> fn(Fixture<'a>) -> BoxFuture<'a, Verdict>),
 }
 
 pub type Verdict = Result<(), String>;
@@ -65,7 +65,7 @@ pub fn checks() -> Vec<Check> {
     all
 }
 
-impl Ground<'_> {
+impl Fixture<'_> {
     pub fn spec(&self) -> Spec {
         Spec {
             start: self.start.clone(),
@@ -93,11 +93,11 @@ impl Ground<'_> {
 }
 
 /// Runs one check to its verdict, in sandboxes of its own.
-pub async fn run(check: &Check, ground: Ground<'_>) -> Verdict {
+pub async fn run(check: &Check, ground: Fixture<'_>) -> Verdict {
     let verdict = async {
         match check.what {
-            What::Making(check) => check(ground).await,
-            What::Running(check) => {
+            CheckFn::Making(check) => check(ground).await,
+            CheckFn::Running(check) => {
                 let sandbox = ground.sandbox(&ground.spec()).await?;
                 let verdict = check(sandbox.as_ref()).await;
                 sandbox.stop().await.map_err(|e| format!("stop: {e}"))?;
@@ -112,7 +112,7 @@ pub async fn run(check: &Check, ground: Ground<'_>) -> Verdict {
 }
 
 /// Runs every check and panics with all that fail.
-pub async fn hold(ground: Ground<'_>) {
+pub async fn hold(ground: Fixture<'_>) {
     let mut failures = Vec::new();
     let shared = ground.sandbox(&ground.spec()).await.unwrap();
     for check in checks()
@@ -120,12 +120,12 @@ pub async fn hold(ground: Ground<'_>) {
         .filter(|check| !ground.without.contains(&check.name))
     {
         let verdict = match check.what {
-            What::Running(check) => {
+            CheckFn::Running(check) => {
                 let limit = Duration::from_secs(120);
                 let verdict = tokio::time::timeout(limit, check(shared.as_ref())).await;
                 verdict.unwrap_or_else(|_| Err("it hangs".to_owned()))
             }
-            What::Making(_) => run(check, ground).await,
+            CheckFn::Making(_) => run(check, ground).await,
         };
         if let Err(why) = verdict {
             failures.push(format!("{}: {why}", check.name));

@@ -8,7 +8,7 @@ use futures::FutureExt;
 use testwright_sandboxes::Backend;
 
 use super::states::{daemon, mark, marked};
-use super::{Check, Fault, Ground, Verdict, What, ensure, sh};
+use super::{Check, CheckFn, Fault, Fixture, Verdict, ensure, sh};
 
 /// Names the mark for the host that is to be killed.
 const MARK: &str = "TESTWRIGHT_CHECK_MARK";
@@ -16,14 +16,14 @@ const MARK: &str = "TESTWRIGHT_CHECK_MARK";
 pub fn checks() -> Vec<Check> {
     vec![Check {
         name: "cleaning removes what a killed host left",
-        what: What::Making(|g| killed_host(g).boxed()),
+        what: CheckFn::Making(|g| killed_host(g).boxed()),
         fault: Fault::CleanNothing,
     }]
 }
 
 /// In a program of its own: starts a sandbox and a fork of it, with processes in them, tells their ids, waits
 /// to be killed. Does nothing in a program that is not that one.
-pub async fn host_to_be_killed(ground: Ground<'_>) {
+pub async fn host_to_be_killed(ground: Fixture<'_>) {
     let Ok(mark) = std::env::var(MARK) else {
         return;
     };
@@ -83,7 +83,7 @@ pub async fn processes_end_with_a_killed_host(command: Command) {
     }
 }
 
-async fn killed_host(ground: Ground<'_>) -> Verdict {
+async fn killed_host(ground: Fixture<'_>) -> Verdict {
     let Some(command) = ground.killed_host else {
         return Err("no program was given".to_owned());
     };
@@ -97,19 +97,19 @@ async fn killed_host(ground: Ground<'_>) -> Verdict {
     // SIGKILL, which leaves no chance to tidy up.
     host.0.kill().map_err(|e| e.to_string())?;
     host.0.wait().map_err(|e| e.to_string())?;
-    let mut said = Vec::new();
+    let mut removed = Vec::new();
     for _ in 0..50 {
-        said.extend(clean(ground).await?);
+        removed.extend(clean(ground).await?);
         let all = ids
             .iter()
-            .all(|id| said.iter().any(|line| mentions(line, id)));
+            .all(|id| removed.iter().any(|line| mentions(line, id)));
         if all && marked(&mark) == 0 {
             return Ok(());
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     Err(format!(
-        "of {ids:?}, it removed only {said:?}; {} processes are left",
+        "of {ids:?}, it removed only {removed:?}; {} processes are left",
         marked(&mark)
     ))
 }
@@ -119,7 +119,7 @@ fn mentions(line: &str, id: &str) -> bool {
     line.contains(id) || id.get(..12).is_some_and(|short| line.contains(short))
 }
 
-async fn clean(ground: Ground<'_>) -> Result<Vec<String>, String> {
+async fn clean(ground: Fixture<'_>) -> Result<Vec<String>, String> {
     let backend: &dyn Backend = ground.backend;
     backend.clean().await.map_err(|e| format!("clean: {e}"))
 }

@@ -7,68 +7,68 @@ use testwright_sandboxes::sandbox::{Process, output};
 use testwright_sandboxes::{Command, Sandbox};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{Check, Fault, PATIENCE, Verdict, What, ensure, expect, noise, python, sh};
+use super::{Check, CheckFn, Fault, PATIENCE, Verdict, ensure, expect, noise, python, sh};
 
 pub fn checks() -> Vec<Check> {
     vec![
         Check {
             name: "streams carry any bytes both ways",
-            what: What::Running(|s| binary(s).boxed()),
+            what: CheckFn::Running(|s| binary(s).boxed()),
             fault: Fault::TextStreams,
         },
         Check {
             name: "a conversation goes back and forth",
-            what: What::Running(|s| conversation(s).boxed()),
+            what: CheckFn::Running(|s| conversation(s).boxed()),
             fault: Fault::HoldOutput,
         },
         Check {
             name: "large outputs do not stall",
-            what: What::Running(|s| large(s).boxed()),
+            what: CheckFn::Running(|s| large(s).boxed()),
             fault: Fault::CutStreams,
         },
         Check {
             name: "standard output and standard error stay apart",
-            what: What::Running(|s| apart(s).boxed()),
+            what: CheckFn::Running(|s| apart(s).boxed()),
             fault: Fault::MixStreams,
         },
         Check {
             name: "the end of standard input arrives",
-            what: What::Running(|s| end_of_input(s).boxed()),
+            what: CheckFn::Running(|s| end_of_input(s).boxed()),
             fault: Fault::HoldInput,
         },
         Check {
             name: "exit codes and signals are told",
-            what: What::Running(|s| codes(s).boxed()),
+            what: CheckFn::Running(|s| codes(s).boxed()),
             fault: Fault::AlwaysZero,
         },
         Check {
             name: "a program that is not there does not run",
-            what: What::Running(|s| no_program(s).boxed()),
+            what: CheckFn::Running(|s| no_program(s).boxed()),
             fault: Fault::AlwaysZero,
         },
         Check {
             name: "variables of the sandbox and of the command are set",
-            what: What::Running(|s| variables(s).boxed()),
+            what: CheckFn::Running(|s| variables(s).boxed()),
             fault: Fault::DropVariables,
         },
         Check {
             name: "the working folder is as asked, else the workspace",
-            what: What::Running(|s| folder(s).boxed()),
+            what: CheckFn::Running(|s| folder(s).boxed()),
             fault: Fault::DropDirectory,
         },
         Check {
             name: "arguments arrive as they are",
-            what: What::Running(|s| arguments(s).boxed()),
+            what: CheckFn::Running(|s| arguments(s).boxed()),
             fault: Fault::JoinArguments,
         },
         Check {
             name: "processes run side by side",
-            what: What::Running(|s| together(s).boxed()),
+            what: CheckFn::Running(|s| together(s).boxed()),
             fault: Fault::OneAtATime,
         },
         Check {
             name: "temporary files and Python work",
-            what: What::Running(|s| everyday(s).boxed()),
+            what: CheckFn::Running(|s| everyday(s).boxed()),
             fault: Fault::DropVariables,
         },
     ]

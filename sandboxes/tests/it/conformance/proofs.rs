@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use testwright_sandboxes::{Backend, SandboxSource};
 
-use super::{Broken, Check, Fault, Ground, run};
+use super::{Check, Fault, FaultyBackend, Fixture, run};
 
 /// Backends that lack something by their settings.
 pub struct Lacking {
@@ -31,8 +31,8 @@ pub async fn prove(
             eprintln!("skipped: `{}` cannot be proven on this machine", check.name);
             continue;
         };
-        let broken = Broken::new(inner, check.fault, bare.clone());
-        let ground = Ground {
+        let broken = FaultyBackend::new(inner, check.fault, bare.clone());
+        let ground = Fixture {
             backend: &broken,
             start: bare,
             without: &[],

@@ -7,69 +7,69 @@ use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::{Command, Sandbox, SandboxSource};
 
 use super::{
-    Check, Fault, Ground, Verdict, What, download, ensure, expect, noise, sh, stop, upload,
+    Check, CheckFn, Fault, Fixture, Verdict, download, ensure, expect, noise, sh, stop, upload,
 };
 
 pub fn checks() -> Vec<Check> {
     vec![
         Check {
             name: "a fork starts with the present files",
-            what: What::Making(|g| fork_has_files(g).boxed()),
+            what: CheckFn::Making(|g| fork_has_files(g).boxed()),
             fault: Fault::ForkIsFresh,
         },
         Check {
             name: "a fork and its original do not see each other's changes",
-            what: What::Making(|g| fork_is_apart(g).boxed()),
+            what: CheckFn::Making(|g| fork_is_apart(g).boxed()),
             fault: Fault::ForkIsSame,
         },
         Check {
             name: "a fork and a second state have what was changed, removed and replaced",
-            what: What::Making(|g| fork_of_saved(g).boxed()),
+            what: CheckFn::Making(|g| fork_of_saved(g).boxed()),
             fault: Fault::ForkIsFresh,
         },
         Check {
             name: "a saved state comes back",
-            what: What::Making(|g| saved(g).boxed()),
+            what: CheckFn::Making(|g| saved(g).boxed()),
             fault: Fault::SavedIsFresh,
         },
         Check {
             name: "a saved state is not changed by what starts from it",
-            what: What::Making(|g| saved_stays(g).boxed()),
+            what: CheckFn::Making(|g| saved_stays(g).boxed()),
             fault: Fault::SavedIsShared,
         },
         Check {
             name: "times of files are kept",
-            what: What::Making(|g| times(g).boxed()),
+            what: CheckFn::Making(|g| times(g).boxed()),
             fault: Fault::TouchWorkspace,
         },
         Check {
             name: "a state that is not there is told apart",
-            what: What::Making(|g| no_state(g).boxed()),
+            what: CheckFn::Making(|g| no_state(g).boxed()),
             fault: Fault::SavedIsFresh,
         },
         Check {
             name: "a removed state is gone",
-            what: What::Making(|g| removed(g).boxed()),
+            what: CheckFn::Making(|g| removed(g).boxed()),
             fault: Fault::KeepSaved,
         },
         Check {
             name: "a saved state takes what it does not share with the one below",
-            what: What::Making(|g| saved_bytes(g).boxed()),
+            what: CheckFn::Making(|g| saved_bytes(g).boxed()),
             fault: Fault::CountShared,
         },
         Check {
             name: "stop ends every process, also one that has left its parents",
-            what: What::Making(|g| stop_ends_all(g).boxed()),
+            what: CheckFn::Making(|g| stop_ends_all(g).boxed()),
             fault: Fault::StopNothing,
         },
         Check {
             name: "a stopped sandbox is dead, and stopping twice is no error",
-            what: What::Making(|g| stopped_is_dead(g).boxed()),
+            what: CheckFn::Making(|g| stopped_is_dead(g).boxed()),
             fault: Fault::AlwaysHealthy,
         },
         Check {
             name: "cleaning leaves what lives",
-            what: What::Making(|g| clean_spares(g).boxed()),
+            what: CheckFn::Making(|g| clean_spares(g).boxed()),
             fault: Fault::CleanAll,
         },
     ]
@@ -79,7 +79,7 @@ async fn fork(sandbox: &dyn Sandbox) -> Result<Box<dyn Sandbox>, String> {
     sandbox.fork().await.map_err(|e| format!("fork: {e}"))
 }
 
-async fn fork_has_files(ground: Ground<'_>) -> Verdict {
+async fn fork_has_files(ground: Fixture<'_>) -> Verdict {
     let sandbox = ground.sandbox(&ground.spec()).await?;
     let paths = sandbox.info().paths.clone();
     upload(
@@ -114,7 +114,7 @@ async fn fork_has_files(ground: Ground<'_>) -> Verdict {
     expect("files of the fork", text.as_str(), wanted)
 }
 
-async fn fork_is_apart(ground: Ground<'_>) -> Verdict {
+async fn fork_is_apart(ground: Fixture<'_>) -> Verdict {
     let sandbox = ground.sandbox(&ground.spec()).await?;
     let script = |word: &str| {
         format!("echo {word} >> file; echo {word} >> \"$TMPDIR/file\"; cat file \"$TMPDIR/file\"")
@@ -154,7 +154,7 @@ fn name(what: &str) -> String {
     format!("conformance-{what}-{}-{now}", std::process::id())
 }
 
-async fn save_one(ground: Ground<'_>, name: &str) -> Verdict {
+async fn save_one(ground: Fixture<'_>, name: &str) -> Verdict {
     let mut spec = ground.spec();
     spec.root = true;
     let sandbox = ground.sandbox(&spec).await?;
@@ -172,18 +172,18 @@ async fn save_one(ground: Ground<'_>, name: &str) -> Verdict {
     done.map_err(|e| format!("save: {e}"))
 }
 
-async fn from_saved(ground: Ground<'_>, name: &str) -> Result<Box<dyn Sandbox>, String> {
+async fn from_saved(ground: Fixture<'_>, name: &str) -> Result<Box<dyn Sandbox>, String> {
     let mut spec = ground.spec();
     spec.start = SandboxSource::Saved(name.to_owned());
     ground.sandbox(&spec).await
 }
 
-async fn remove(ground: Ground<'_>, name: &str) -> Verdict {
+async fn remove(ground: Fixture<'_>, name: &str) -> Verdict {
     let done = ground.backend.remove_saved(name).await;
     done.map_err(|e| format!("remove: {e}"))
 }
 
-async fn saved(ground: Ground<'_>) -> Verdict {
+async fn saved(ground: Fixture<'_>) -> Verdict {
     let name = name("saved");
     save_one(ground, &name).await?;
     let known = ground
@@ -228,7 +228,7 @@ async fn saved(ground: Ground<'_>) -> Verdict {
     verdict
 }
 
-async fn fork_of_saved(ground: Ground<'_>) -> Verdict {
+async fn fork_of_saved(ground: Fixture<'_>) -> Verdict {
     let (name, second) = (name("layers"), name("second"));
     let mut spec = ground.spec();
     spec.root = true;
@@ -261,7 +261,7 @@ async fn fork_of_saved(ground: Ground<'_>) -> Verdict {
     expect("files of the second state", text.as_str(), wanted)
 }
 
-async fn saved_stays(ground: Ground<'_>) -> Verdict {
+async fn saved_stays(ground: Fixture<'_>) -> Verdict {
     let name = name("stays");
     save_one(ground, &name).await?;
     let first = from_saved(ground, &name).await?;
@@ -274,7 +274,7 @@ async fn saved_stays(ground: Ground<'_>) -> Verdict {
     expect("files", text.as_str(), "workspace\nfile\nsub\n")
 }
 
-async fn times(ground: Ground<'_>) -> Verdict {
+async fn times(ground: Fixture<'_>) -> Verdict {
     let name = name("times");
     save_one(ground, &name).await?;
     let sandbox = from_saved(ground, &name).await?;
@@ -289,7 +289,7 @@ async fn times(ground: Ground<'_>) -> Verdict {
     expect("times in a fork", &forked, &wanted)
 }
 
-async fn no_state(ground: Ground<'_>) -> Verdict {
+async fn no_state(ground: Fixture<'_>) -> Verdict {
     let mut spec = ground.spec();
     spec.start = SandboxSource::Saved("conformance-there-is-none".to_owned());
     match ground.backend.start(&spec).await {
@@ -301,7 +301,7 @@ async fn no_state(ground: Ground<'_>) -> Verdict {
     }
 }
 
-async fn removed(ground: Ground<'_>) -> Verdict {
+async fn removed(ground: Fixture<'_>) -> Verdict {
     let name = name("removed");
     save_one(ground, &name).await?;
     remove(ground, &name).await?;
@@ -314,12 +314,12 @@ async fn removed(ground: Ground<'_>) -> Verdict {
     ensure(!known, "it is still there")
 }
 
-async fn saved_bytes(ground: Ground<'_>) -> Verdict {
+async fn saved_bytes(ground: Fixture<'_>) -> Verdict {
     const MIB: u64 = 1 << 20;
     let (below, above) = (name("below"), name("above"));
     let bytes = async |name: &str| {
-        let told = ground.backend.saved_bytes(name).await;
-        told.map_err(|e| (e.kind, format!("bytes of {name}: {e}")))
+        let sizes = ground.backend.saved_bytes(name).await;
+        sizes.map_err(|e| (e.kind, format!("bytes of {name}: {e}")))
     };
     match bytes(&below).await {
         Err((kind, _)) => expect("kind of error", kind, ErrorKind::NotFound)?,
@@ -344,7 +344,7 @@ async fn saved_bytes(ground: Ground<'_>) -> Verdict {
     let done = sandbox.save(&above).await;
     stop(sandbox).await?;
     done.map_err(|e| format!("save: {e}"))?;
-    let told = (bytes(&below).await, bytes(&above).await);
+    let sizes = (bytes(&below).await, bytes(&above).await);
     let sandbox = from_saved(ground, &above).await?;
     let path = sandbox.info().paths.environment.join("noise");
     let content = download(sandbox.as_ref(), &path).await?;
@@ -352,7 +352,7 @@ async fn saved_bytes(ground: Ground<'_>) -> Verdict {
     remove(ground, &above).await?;
     remove(ground, &below).await?;
     ensure(content == noise(6 << 20), "what is shared is another")?;
-    let (a, b) = (told.0.map_err(|e| e.1)?, told.1.map_err(|e| e.1)?);
+    let (a, b) = (sizes.0.map_err(|e| e.1)?, sizes.1.map_err(|e| e.1)?);
     ensure(
         (8 * MIB..16 * MIB).contains(&a) && (MIB..a).contains(&b),
         format!("{a} bytes, and {b} on top of them"),
@@ -382,7 +382,7 @@ pub fn mark() -> String {
     format!("7{:07}{:09}", std::process::id() % 10_000_000, now)
 }
 
-async fn stop_ends_all(ground: Ground<'_>) -> Verdict {
+async fn stop_ends_all(ground: Fixture<'_>) -> Verdict {
     let mark = mark();
     let sandbox = ground.sandbox(&ground.spec()).await?;
     sh(sandbox.as_ref(), &daemon(&mark)).await?;
@@ -400,7 +400,7 @@ async fn stop_ends_all(ground: Ground<'_>) -> Verdict {
     expect("processes left", marked(&mark), 0)
 }
 
-async fn stopped_is_dead(ground: Ground<'_>) -> Verdict {
+async fn stopped_is_dead(ground: Fixture<'_>) -> Verdict {
     let sandbox = ground.sandbox(&ground.spec()).await?;
     sandbox.health().await.map_err(|e| format!("health: {e}"))?;
     for _ in 0..2 {
@@ -416,7 +416,7 @@ async fn stopped_is_dead(ground: Ground<'_>) -> Verdict {
     }
 }
 
-async fn clean_spares(ground: Ground<'_>) -> Verdict {
+async fn clean_spares(ground: Fixture<'_>) -> Verdict {
     let sandbox = ground.sandbox(&ground.spec()).await?;
     let copy = fork(sandbox.as_ref()).await?;
     upload(

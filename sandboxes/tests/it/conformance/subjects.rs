@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use testwright_sandboxes::local::Isolation;
 use testwright_sandboxes::{Backend, SandboxSource};
 
-use super::{Ground, hold, host_to_be_killed, processes_end_with_a_killed_host};
+use super::{Fixture, hold, host_to_be_killed, processes_end_with_a_killed_host};
 use crate::docker::EngineSubject;
 #[cfg(target_os = "linux")]
 use crate::local::LocalSubject;
@@ -66,7 +66,7 @@ async fn keeps_the_promises(subject: &dyn Subject, name: &str) {
     let Some(backend) = subject.backend(cache.path()).await else {
         return;
     };
-    let ground = Ground {
+    let ground = Fixture {
         backend: backend.as_ref(),
         start: &subject.start(),
         without: subject.without(),
@@ -101,7 +101,7 @@ async fn be_killed(subject: &dyn Subject) {
         return;
     };
     let backend = subject.backend(cache.as_ref()).await.unwrap();
-    let ground = Ground {
+    let ground = Fixture {
         backend: backend.as_ref(),
         start: &subject.start(),
         without: &[],

@@ -101,8 +101,8 @@ fn git_with(folder: &Path, arguments: &[&str], input: &str) -> String {
     stdin.write_all(input.as_bytes()).unwrap();
     drop(stdin);
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "git {arguments:?}: {said}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "git {arguments:?}: {stderr}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 

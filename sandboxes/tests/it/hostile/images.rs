@@ -15,8 +15,8 @@ pub fn on_host(script: &str) -> String {
         .args(["-c", script])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{script}: {said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script}: {stderr}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 

@@ -52,15 +52,15 @@ async fn refused(backend: &dyn Backend, root: bool) -> String {
         spec.start = testwright_sandboxes::SandboxSource::Python("3.11".to_owned());
     }
     let sandbox = backend.start(&spec).await.unwrap();
-    let said = run_python(&*sandbox, &script()).await;
+    let output = run_python(&*sandbox, &script()).await;
     sandbox.stop().await.unwrap();
-    said
+    output
 }
 
-fn all_refused(said: &str) {
+fn all_refused(output: &str) {
     assert!(
-        said.starts_with("tried ") && said.lines().count() == 1,
-        "{said}"
+        output.starts_with("tried ") && output.lines().count() == 1,
+        "{output}"
     );
 }
 
@@ -110,10 +110,10 @@ for name, attempt in [('device', lambda: os.mknod('/tmp/node', 0o20666, os.maked
 open('/tmp/given', 'w').close()
 os.chown('/tmp/given', 1000, 1000); os.chmod('/tmp/given', 0o600); open('/tmp/given').close()
 print('tried')";
-    let said = run_python(&*sandbox, script).await;
+    let output = run_python(&*sandbox, script).await;
     let capabilities = say(&*sandbox, "grep CapBnd /proc/self/status").await;
     sandbox.stop().await.unwrap();
-    assert_eq!(said, "tried");
+    assert_eq!(output, "tried");
     // CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL.
     assert_eq!(capabilities, "CapBnd:\t000000000000003b");
 }
@@ -165,14 +165,14 @@ print('tried')",
         neighbour.id(),
         if is_root() { "True" } else { "False" },
     );
-    let said = run_python(&*sandbox, &script).await;
+    let output = run_python(&*sandbox, &script).await;
     let lives = neighbour.try_wait().unwrap().is_none();
     neighbour.kill().unwrap();
     neighbour.wait().unwrap();
     let facts = sandbox.info().isolation.clone();
     sandbox.stop().await.unwrap();
     let after = std::fs::metadata(&file).unwrap();
-    assert_eq!(said, "tried");
+    assert_eq!(output, "tried");
     assert!(lives);
     assert_eq!(
         (before.mode(), before.mtime()),
@@ -195,7 +195,7 @@ async fn sandboxes_in_place_cannot_change_each_other() {
     let other = backend.start(&spec(python())).await.unwrap();
     say(&*one, "echo x > file && chmod 644 file").await;
     let path = one.info().paths.workspace.join("file");
-    let said = say(
+    let output = say(
         &*other,
         &format!("chmod 777 '{0}'; touch -d @1 '{0}'; id -u", path.display()),
     )
@@ -207,11 +207,11 @@ async fn sandboxes_in_place_cannot_change_each_other() {
     for sandbox in [one, other, fork] {
         sandbox.stop().await.unwrap();
     }
-    assert_eq!(mode, 0o644, "{said}");
+    assert_eq!(mode, 0o644, "{output}");
     assert!(user.starts_with("x\ny\n"), "{user}");
     assert!(
-        own != "0" && !said.ends_with(&own) && !user.ends_with(&own),
-        "{own}, {said}, {user}"
+        own != "0" && !output.ends_with(&own) && !user.ends_with(&own),
+        "{own}, {output}, {user}"
     );
 }
 
@@ -238,9 +238,9 @@ for kind in (socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_RDM):
 a, b = socket.socketpair(); a.sendall(b'x'); print(b.recv(1))",
         path.display().to_string()
     );
-    let said = run_python(&*sandbox, &script).await;
+    let output = run_python(&*sandbox, &script).await;
     sandbox.stop().await.unwrap();
     receiver.set_nonblocking(true).unwrap();
-    assert!(receiver.recv(&mut [0; 8]).is_err(), "{said}");
-    assert_eq!(said, "b'x'");
+    assert!(receiver.recv(&mut [0; 8]).is_err(), "{output}");
+    assert_eq!(output, "b'x'");
 }

@@ -99,10 +99,10 @@ async fn memory_is_bounded_for_all_processes_together_and_whatever_holds_it() {
         for (name, hoard) in HOARDS {
             let sandbox = backend.start(&bounded()).await.unwrap();
             let command = Command::new(["python3", "-c", hoard]);
-            let said =
+            let output =
                 testwright_sandboxes::sandbox::output(&*sandbox, &command, Duration::from_secs(60))
                     .await;
-            match said {
+            match output {
                 Ok(out) if String::from_utf8_lossy(&out.stdout).contains("had") => {
                     failures.push(format!("{force:?}: {name}"));
                 }
@@ -139,9 +139,9 @@ fn small_disk(start: SandboxSource) -> Spec {
 /// Runs until the sandbox ends, or the script does.
 async fn until_the_end(sandbox: &dyn Sandbox, script: &str) -> String {
     let command = Command::new(["python3", "-c", script]);
-    let said =
+    let output =
         testwright_sandboxes::sandbox::output(sandbox, &command, Duration::from_secs(100)).await;
-    let out = match said {
+    let out = match output {
         Ok(out) => format!(
             "{}: {}",
             out.code,
@@ -266,12 +266,12 @@ async fn holes_stay_holes_in_states() {
         sandbox.save("holes").await.unwrap();
         sandbox.stop().await.unwrap();
         let kept = cache.path().join("states/holes/workspace/sparse");
-        let found = std::fs::metadata(Path::new(&kept)).unwrap();
-        assert_eq!(found.len(), (1 << 30) + 4);
+        let metadata = std::fs::metadata(Path::new(&kept)).unwrap();
+        assert_eq!(metadata.len(), (1 << 30) + 4);
         assert!(
-            found.blocks() < 2048,
+            metadata.blocks() < 2048,
             "{force:?}: {} blocks",
-            found.blocks()
+            metadata.blocks()
         );
     }
 }
@@ -281,9 +281,9 @@ async fn print_without_end(sandbox: &dyn Sandbox) {
     for script in ["yes", "yes >&2"] {
         let begun = Instant::now();
         let hour = Duration::from_secs(3600);
-        let said =
+        let output =
             testwright_sandboxes::sandbox::output(sandbox, &Command::shell(script), hour).await;
-        let error = said.unwrap_err().to_string();
+        let error = output.unwrap_err().to_string();
         assert!(error.contains("printed 64 MiB and more"), "{error}");
         assert!(begun.elapsed() < hour / 10, "{:?}", begun.elapsed());
     }

@@ -212,11 +212,11 @@ async fn links_among_editable_installs_are_not_read_on_the_host() {
         .start(&spec(SandboxSource::Saved("editable".to_owned())))
         .await
         .unwrap();
-    let said = say(&*sandbox, "echo \"$PYTHONPATH\"").await;
+    let output = say(&*sandbox, "echo \"$PYTHONPATH\"").await;
     sandbox.stop().await.unwrap();
     assert!(
-        !said.contains("read-on-the-host") && !said.contains("by-a-folder"),
-        "{said}"
+        !output.contains("read-on-the-host") && !output.contains("by-a-folder"),
+        "{output}"
     );
 }
 
@@ -355,13 +355,13 @@ async fn the_deepest_folders_are_removed() {
         };
         let sandbox = backend.start(&spec(python())).await.unwrap();
         let command = Command::new(["python3", "-c", DEEP]);
-        let made = output(&*sandbox, &command, Duration::from_secs(60))
+        let result = output(&*sandbox, &command, Duration::from_secs(60))
             .await
             .unwrap();
         assert_eq!(
-            String::from_utf8_lossy(&made.stdout).trim(),
+            String::from_utf8_lossy(&result.stdout).trim(),
             "made",
-            "{made:?}"
+            "{result:?}"
         );
         // Not kept, with a word about it; and the sandbox goes on.
         let refused = sandbox.save("deep").await.unwrap_err().to_string();

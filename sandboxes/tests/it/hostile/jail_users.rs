@@ -120,8 +120,8 @@ fn all_of_this_holds_for_an_ordinary_user() {
         .current_dir(&home)
         .output()
         .unwrap();
-    let said =
+    let output =
         String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr);
-    assert!(out.status.success(), "{said}");
-    assert!(!said.contains("skipped: isolate"), "{said}");
+    assert!(out.status.success(), "{output}");
+    assert!(!output.contains("skipped: isolate"), "{output}");
 }

@@ -67,9 +67,9 @@ pub fn recipe_here() -> testwright_sandboxes::recipe::Recipe {
 
 pub async fn found(place: &Place, built: &Environment) -> serde_json::Value {
     let sandbox = place.sandbox(built).await;
-    let said = shell(sandbox.as_ref(), "cat found.json").await;
+    let output = shell(sandbox.as_ref(), "cat found.json").await;
     sandbox.stop().await.unwrap();
-    serde_json::from_str(&said).unwrap_or_else(|e| panic!("{e}: {said}"))
+    serde_json::from_str(&output).unwrap_or_else(|e| panic!("{e}: {output}"))
 }
 
 pub async fn tidy(place: &Place, built: &Environment) {
@@ -141,9 +141,9 @@ attempt("abstract socket", abstract)
     let _listener = std::os::unix::net::UnixListener::bind_addr(&address).unwrap();
     let built = place.build(&place.source(), &recipe_here()).await.unwrap();
     let found = found(&place, &built).await;
-    for (name, said) in found.as_object().unwrap() {
-        let said = said.as_str().unwrap();
-        assert!(said.starts_with("failed: "), "{name}: {said}");
+    for (name, output) in found.as_object().unwrap() {
+        let output = output.as_str().unwrap();
+        assert!(output.starts_with("failed: "), "{name}: {output}");
     }
     assert_eq!(found.as_object().unwrap().len(), 12, "{found}");
     assert_eq!(count.load(Ordering::SeqCst), 0, "{found}");
@@ -239,7 +239,7 @@ async fn finds_no_credentials(place: Place) {
     .await
     .unwrap();
     assert_eq!(found(&place, &built).await["credentials"], "failed: none");
-    let asked = place.index.asked();
+    let asked = place.index.requests();
     assert!(!asked.is_empty() && asked.iter().all(|asked| asked.authorization.is_some()));
     let log = std::fs::read_to_string(&built.log).unwrap();
     assert!(!log.contains("hunter2"), "{log}");
@@ -334,10 +334,10 @@ async fn leaves_nothing_for_others(place: Place) {
     // Beside the states themselves, which are the backend's, nothing on the host was written by a build.
     let kept = place.folder.path().join("cache");
     for path in everything_below(&kept) {
-        let found = std::fs::symlink_metadata(&path).unwrap();
+        let metadata = std::fs::symlink_metadata(&path).unwrap();
         let name = path.display();
-        assert_eq!(found.permissions().mode() & 0o6000, 0, "{name}");
-        assert!(found.is_dir() || found.is_file(), "{name}");
+        assert_eq!(metadata.permissions().mode() & 0o6000, 0, "{name}");
+        assert!(metadata.is_dir() || metadata.is_file(), "{name}");
         assert!(!name.to_string().contains("left-by-a-build"), "{name}");
     }
     tidy(&place, &first).await;
@@ -491,8 +491,8 @@ async fn docker_system_packages_are_installed_from_debian_alone() {
         Err(error) => panic!("{error}"),
     };
     let sandbox = place.sandbox(&built).await;
-    let said = shell(sandbox.as_ref(), "hello").await;
-    assert_eq!(said, "Hello, world!\n");
+    let output = shell(sandbox.as_ref(), "hello").await;
+    assert_eq!(output, "Hello, world!\n");
     sandbox.stop().await.unwrap();
     let found = found(&place, &built).await;
     assert!(found["debian"].as_str().unwrap().contains("403"), "{found}");

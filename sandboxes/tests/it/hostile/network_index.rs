@@ -30,7 +30,7 @@ async fn build_with(
     prepare(backend, &source, &recipe, "a test", &settings, &|_| ()).await
 }
 
-/// A file that the page of `extra` names lies elsewhere, or a redirect leads there.
+/// A file that the page of `extra` names is elsewhere, or a redirect leads there.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_cannot_make_the_host_ask_for_private_addresses() {
     let Some(place) = Place::new() else { return };
@@ -80,9 +80,9 @@ async fn an_index_cannot_make_the_host_ask_for_private_addresses() {
             )
         });
         let error = build(&place, &index).await.unwrap_err();
-        assert_eq!(secret.asked(), [], "{file} {redirect:?}");
+        assert_eq!(secret.requests(), [], "{file} {redirect:?}");
         let refused = error.message.contains("was refused")
-            || error.message.contains("is no address of a file");
+            || error.message.contains("is not the address of a file");
         assert!(refused, "{file} {redirect:?}: {error}");
     }
 }
@@ -119,7 +119,7 @@ async fn a_build_that_fails_leaves_no_more_downloads_than_others() {
     recipe.before_install.push("exit 3".to_owned());
     let error = place.build(&place.source(), &recipe).await.unwrap_err();
     assert!(error.message.contains("exit 3"), "{error}");
-    assert!(!place.index.asked().is_empty());
+    assert!(!place.index.requests().is_empty());
     let downloads = place.folder.path().join("cache/downloads");
     let folders = ["files", "pages", "aside"].map(|name| downloads.join(name));
     let files = folders.iter().flat_map(|f| std::fs::read_dir(f).unwrap());
@@ -134,7 +134,7 @@ async fn what_was_fetched_is_served_offline_and_checked() {
     let Some(place) = Place::new() else { return };
     let first = place.build(&place.source(), &recipe_here()).await.unwrap();
     assert!(first.packages.contains(&"extra==1.0".to_owned()));
-    let before = place.index.asked().len();
+    let before = place.index.requests().len();
     let offline = BuildSettings {
         offline: true,
         rebuild: true,
@@ -145,7 +145,7 @@ async fn what_was_fetched_is_served_offline_and_checked() {
     let backend = place.backend.as_ref();
     let again = prepare(backend, &source, &recipe, "a test", &offline, &|_| ()).await;
     assert!(!again.unwrap().cached);
-    assert_eq!(place.index.asked().len(), before);
+    assert_eq!(place.index.requests().len(), before);
 
     let files = place.folder.path().join("cache/downloads/files");
     for entry in std::fs::read_dir(files).unwrap() {
@@ -221,12 +221,12 @@ async fn an_index_of_html_works() {
     assert!(built.packages.contains(&"extra==1.0".to_owned()));
     let sandbox = place.sandbox(&built).await;
     let python = built.python_in(&sandbox.info().paths).display().to_string();
-    let said = shell(
+    let output = shell(
         sandbox.as_ref(),
         &format!("{python} -c 'import extra; print(1)'"),
     )
     .await;
-    assert_eq!(said, "1\n");
+    assert_eq!(output, "1\n");
     sandbox.stop().await.unwrap();
     assert!(!logins.lock().unwrap().is_empty());
 }

@@ -46,7 +46,7 @@ async fn flooded(stream: bool, kind: &'static str, piece: &[u8]) -> (ModelError,
     };
     let model = Retry::new(Box::new(client(&server, stream)), settings);
     let error = model.complete(&request()).await.unwrap_err();
-    assert_eq!(server.seen().len(), 1, "{error}");
+    assert_eq!(server.requests().len(), 1, "{error}");
     (error, server.flooded() >> 20)
 }
 
@@ -58,7 +58,7 @@ async fn a_hostile_reply_without_end_is_broken_off_and_not_asked_for_again() {
     let event = &format!("data: {{\"choices\": [], \"padding\": \"{padding}\"}}\n\n");
     let part = &format!("data: {padding}\n");
     let comment = &format!(": {padding}\r\n");
-    for (stream, kind, piece, told, most) in [
+    for (stream, kind, piece, expected, most) in [
         (false, json, "[", "a reply of more than 16 MiB", 32),
         (true, json, " ", "a reply of more than 16 MiB", 32),
         (true, events, "data: ", "an event of more than 16 MiB", 32),
@@ -77,7 +77,7 @@ async fn a_hostile_reply_without_end_is_broken_off_and_not_asked_for_again() {
         let ModelError::Fatal { message, hint } = error else {
             panic!("{piece:?}: {error}");
         };
-        assert!(message.contains(told), "{piece:?}: {message}");
+        assert!(message.contains(expected), "{piece:?}: {message}");
         assert!(
             hint.unwrap()
                 .contains("check the base URL http://127.0.0.1")

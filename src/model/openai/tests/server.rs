@@ -48,7 +48,7 @@ impl Act {
 
 /// What a client sent.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct ReceivedRequest {
     pub path: String,
     pub headers: String,
     pub body: Value,
@@ -56,7 +56,7 @@ pub struct Seen {
 
 pub struct Server {
     pub url: String,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<ReceivedRequest>>>,
     flooded: Arc<AtomicUsize>,
 }
 
@@ -85,7 +85,7 @@ impl Server {
         Server { url, seen, flooded }
     }
 
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
         self.seen.lock().unwrap().clone()
     }
 
@@ -97,7 +97,7 @@ impl Server {
 
 async fn serve(
     mut socket: TcpStream,
-    log: &Mutex<Vec<Seen>>,
+    log: &Mutex<Vec<ReceivedRequest>>,
     script: &Mutex<std::vec::IntoIter<Act>>,
     flooded: &AtomicUsize,
 ) -> std::io::Result<()> {
@@ -123,7 +123,7 @@ async fn serve(
         .next()
         .unwrap_or_default()
         .to_owned();
-    log.lock().unwrap().push(Seen {
+    log.lock().unwrap().push(ReceivedRequest {
         path: first.split(' ').nth(1).unwrap_or_default().to_owned(),
         headers: head,
         body: serde_json::from_slice(&input[head_end..]).unwrap_or(Value::Null),

@@ -6,15 +6,15 @@ use crate::rule_based::extract::claims;
 
 const LARGE: usize = 1 << 20;
 
-fn held(issue: &Issue) -> usize {
+fn heading_bytes(issue: &Issue) -> usize {
     issue.parts.iter().map(|part| part.heading.len()).sum()
 }
 
 #[test]
 fn marks_that_the_issue_brings_itself_do_not_stand_for_code() {
     let text = format!("`{}` gives `2` {}", "x".repeat(2_000), "⟦0⟧".repeat(2_000));
-    let said: usize = claims(&text).iter().map(|claim| claim.sentence.len()).sum();
-    assert!(said <= 2 * text.len(), "{said} bytes of {}", text.len());
+    let length: usize = claims(&text).iter().map(|claim| claim.sentence.len()).sum();
+    assert!(length <= 2 * text.len(), "{length} bytes of {}", text.len());
 }
 
 #[test]
@@ -26,7 +26,11 @@ fn a_heading_without_end_is_not_copied_into_every_part() {
     );
     let issue = extract(&text);
     assert!(issue.parts.len() > 10_000);
-    assert!(held(&issue) < 10 * LARGE, "{} bytes", held(&issue));
+    assert!(
+        heading_bytes(&issue) < 10 * LARGE,
+        "{} bytes",
+        heading_bytes(&issue)
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The Landlock domain: everything may be read as before, and written except the toolbox's own folder.
 //!
-//! Landlock allows below folders and forbids nothing below them. So what is allowed is what lies beside the way to the
+//! Landlock allows below folders and forbids nothing below them. So what is allowed is what is beside the way to the
 //! toolbox's folder: all of `/` but `/home`, all of `/home` but the toolbox's folder. `/proc` and `/sys` are left out:
 //! there is nothing in them for tests to write, and the settings of other processes are.
 
@@ -27,7 +27,7 @@ pub fn domain(config: &Config) -> (Option<OwnedFd>, bool, bool) {
     let signals = version >= 6;
     let private = config.private();
     let places = writable(config, &private);
-    let made = made(places.as_deref(), &private);
+    let made = create_ruleset(places.as_deref(), &private);
     match made {
         Ok(set) => {
             let domain: Option<OwnedFd> = set.into();
@@ -46,7 +46,10 @@ fn kernel_version() -> i64 {
     unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0, ASK_FOR_VERSION) }
 }
 
-fn made(places: Option<&[PathBuf]>, private: &Path) -> Result<RulesetCreated, RulesetError> {
+fn create_ruleset(
+    places: Option<&[PathBuf]>,
+    private: &Path,
+) -> Result<RulesetCreated, RulesetError> {
     // Without files and signals there is still no tracing out of the domain, and that takes one right at least.
     let writing: BitFlags<AccessFs> = match places {
         Some(_) => AccessFs::from_write(ABI::V3),
@@ -67,7 +70,7 @@ fn made(places: Option<&[PathBuf]>, private: &Path) -> Result<RulesetCreated, Ru
         ))
 }
 
-/// What programs may write below; `None` where the toolbox's folder lies in one of the folders that they need.
+/// What programs may write below; `None` where the toolbox's folder is in one of the folders that they need.
 fn writable(config: &Config, private: &Path) -> Option<Vec<PathBuf>> {
     let private = std::fs::canonicalize(private).ok()?;
     let temporary = std::env::temp_dir();

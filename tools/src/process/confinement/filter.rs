@@ -1,7 +1,7 @@
 //! The filter: system calls that are aimed at the toolbox fail with EPERM.
 //!
 //! It sees numbers, not what they stand for. So it knows the threads of the toolbox, and refuses as a whole the calls
-//! whose target lies in memory, out of a filter's sight.
+//! whose target is in memory, out of a filter's sight.
 
 use std::collections::BTreeMap;
 

@@ -31,7 +31,7 @@ impl<'s> Comparison<'s> {
         }
     }
 
-    /// Is the test, or anything that it rests on, different? Beyond [`STEPS`] all that is no test counts as something
+    /// Is the test, or anything that it rests on, different? Beyond [`STEPS`] all that is not a test counts as something
     /// that it rests on.
     pub fn differs(&mut self, before: &Test, after: &Test) -> bool {
         if let Some(then) = reach(self.before, before, &mut self.steps)

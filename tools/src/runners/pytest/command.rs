@@ -24,7 +24,7 @@ pub enum Addopts {
 }
 
 /// A process to start, and what it will record.
-pub struct Prepared {
+pub struct RecordedCommand {
     pub command: Command,
     pub recording: Recording,
 }
@@ -37,7 +37,7 @@ pub fn prepare(
     ids: &[String],
     options: &Options,
     addopts: Addopts,
-) -> Result<Prepared, ToolError> {
+) -> Result<RecordedCommand, ToolError> {
     let modules = [(MODULE, PLUGIN)];
     let mut recording = Recording::new(config, root, "pytest", &modules, ids, options)?;
     // Plugins put folders of their own there before pytest makes it.
@@ -84,5 +84,5 @@ pub fn prepare(
         merge: true,
         keep: PRINTED,
     };
-    Ok(Prepared { command, recording })
+    Ok(RecordedCommand { command, recording })
 }

@@ -1,7 +1,7 @@
 //! One run of tests, made of as many pytest processes as it takes to get every test its outcome.
 //!
 //! pytest runs nothing at all when one of the ids is unknown, one conftest file is broken or one option
-//! belongs to a plugin that is not there. So it is given files, and the plugin picks the ids; what lies under
+//! belongs to a plugin that is not there. So it is given files, and the plugin picks the ids; what is under
 //! a broken conftest is an error and the rest is run without it; and where the options are refused, the run
 //! is repeated once with `addopts` emptied, which the first line of [`Report::printed`] then says.
 
@@ -13,7 +13,7 @@ use crate::outcomes::report::{Outcome, Report, TestResult};
 use crate::outcomes::{Classifier, Session, USAGE, covers, file_of, join, normalize, seconds};
 use crate::tool::ToolError;
 
-/// Runs what lies below `ids`.
+/// Runs what is below `ids`.
 pub fn run(run: &mut Run<'_>, ids: &[String]) -> Result<Report, ToolError> {
     some(run, ids, Addopts::Kept)
 }

@@ -10,7 +10,7 @@ use crate::tool::{Context, ToolError};
 use crate::tools::contribution;
 use crate::tools::run_pytest::failing;
 use crate::tools::submission::{Change, ContributedTest, Rerun, SiblingTests};
-use crate::workspace::{Changed, Workspace};
+use crate::workspace::{FileChange, Workspace};
 
 use super::sibling_tests;
 
@@ -31,11 +31,11 @@ pub struct Runs {
 /// Makes the runs. Each may take a share of the time that is left, so that the later ones get theirs.
 pub fn run(
     context: &mut Context<'_>,
-    kept: &[Changed],
+    kept: &[FileChange],
     contributed: &[ContributedTest],
 ) -> Result<Runs, ToolError> {
     let ids = contribution::ids(contributed);
-    let is_test = |change: &&Changed| context.workspace.layout().is_test_file(&change.path);
+    let is_test = |change: &&FileChange| context.workspace.layout().is_test_file(&change.path);
     let of_kind = |wanted: &[Change]| -> Vec<String> {
         let files = kept
             .iter()
@@ -90,7 +90,7 @@ pub fn run(
 /// How existing tests do, where the patch has files that they may use.
 fn sibling_tests(
     context: &mut Context<'_>,
-    kept: &[Changed],
+    kept: &[FileChange],
 ) -> Result<Option<SiblingTests>, ToolError> {
     let shared = sibling_tests::shared(context.workspace, kept);
     let files = sibling_tests::of(context.workspace, &shared, kept);
@@ -112,7 +112,7 @@ fn sibling_tests(
 /// How the existing tests that do not pass now, the suspects, did at the base commit.
 fn before(
     context: &mut Context<'_>,
-    kept: &[Changed],
+    kept: &[FileChange],
     modified: &[String],
     suspects: &[String],
 ) -> Result<Option<Report>, ToolError> {
@@ -167,7 +167,7 @@ fn failing_existing(
 /// Existing tests in modified files that a run of all of them, which went to its end, did not see.
 fn unseen(
     workspace: &Workspace,
-    kept: &[Changed],
+    kept: &[FileChange],
     contributed: &[ContributedTest],
     modified: &[String],
     old: &Report,
@@ -214,7 +214,7 @@ fn without_the_rest(whole: Report, mut own: Report, contributed: &[ContributedTe
 /// Runs something with the kept changes taken back, and makes them again.
 fn with_base<T>(
     workspace: &mut Workspace,
-    kept: &[Changed],
+    kept: &[FileChange],
     work: impl FnOnce(&Workspace) -> Result<T, ToolError>,
 ) -> Result<T, ToolError> {
     let base = kept
@@ -230,7 +230,7 @@ fn with_base<T>(
 }
 
 /// What a run of the tests changed must not decide on the next one.
-fn put_right(workspace: &mut Workspace, kept: &[Changed]) -> Result<(), ToolError> {
+fn put_right(workspace: &mut Workspace, kept: &[FileChange]) -> Result<(), ToolError> {
     for change in workspace.changes()? {
         let path = super::path(&change);
         let wanted = kept.iter().find(|wanted| wanted.path == change.path);

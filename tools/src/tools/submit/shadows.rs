@@ -1,7 +1,7 @@
 //! New modules that would be imported in the place of others.
 //!
 //! pytest puts the folder of each test file, or the one above the package that the file is in, first into `sys.path`: what
-//! lies there goes before the code under test, the standard library and all that is installed. (unittest does the same with
+//! is there goes before the code under test, the standard library and all that is installed. (unittest does the same with
 //! the folder that it begins in.)
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use super::used_by_code::is_aside;
 use crate::process::{self, Command};
 use crate::tool::ToolError;
 use crate::tools::submission::Change;
-use crate::workspace::{Changed, Workspace, is_conftest};
+use crate::workspace::{FileChange, Workspace, is_conftest};
 
 /// How long Python may take to look for the names.
 const TIME: Duration = Duration::from_secs(30);
@@ -33,10 +33,10 @@ for name in sys.argv[1:]:
 /// The paths of those changes, and the names of the modules that they would take the place of.
 pub fn shadows(
     workspace: &Workspace,
-    changes: &[Changed],
+    changes: &[FileChange],
 ) -> Result<BTreeMap<String, String>, ToolError> {
     let layout = workspace.layout();
-    let new: Vec<(&Changed, String, String)> = (changes.iter())
+    let new: Vec<(&FileChange, String, String)> = (changes.iter())
         .filter(|change| change.change == Change::Added && layout.is_test_path(&change.path))
         .filter(|change| !is_named_as_a_test(&change.path))
         .filter_map(|change| {
@@ -103,7 +103,7 @@ fn is_new(workspace: &Workspace, root: &str, name: &str) -> bool {
     !there(root.join(name).join("__init__.py")) && !there(root.join(format!("{name}.py")))
 }
 
-/// First parts of the names of the repository's own modules that are no tests.
+/// First parts of the names of the repository's own modules that are not tests.
 fn of_repository(workspace: &Workspace, files: &[String]) -> BTreeSet<String> {
     let layout = workspace.layout();
     let code = files.iter().filter(|path| {
@@ -223,7 +223,7 @@ mod tests {
             "tests/conftest.py",
             "tests/slugs/data.json",
             "tests/test_b.py",
-            // No test lies in it, so that it is not looked into for modules.
+            // No test is in it, so that it is not looked into for modules.
             "tests/data/slugs.py",
         ] {
             assert!(found(&base, &[new]).is_empty(), "{new}");

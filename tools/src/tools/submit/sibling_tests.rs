@@ -4,13 +4,13 @@ use std::path::Path;
 
 use crate::outcomes::report::Report;
 use crate::tools::submission::{Change, SiblingTests};
-use crate::workspace::{Changed, Workspace};
+use crate::workspace::{FileChange, Workspace};
 
 /// Most test files that are run for them.
 const MOST: usize = 20;
 
 /// Files of the patch that other tests may use.
-pub fn shared(workspace: &Workspace, kept: &[Changed]) -> Vec<String> {
+pub fn shared(workspace: &Workspace, kept: &[FileChange]) -> Vec<String> {
     let layout = workspace.layout();
     kept.iter()
         .filter(|change| !layout.is_test_file(&change.path))
@@ -21,7 +21,7 @@ pub fn shared(workspace: &Workspace, kept: &[Changed]) -> Vec<String> {
 }
 
 /// Test files that the patch leaves as they are, in the folders of those files and below, the nearest first.
-pub fn of(workspace: &Workspace, shared: &[String], kept: &[Changed]) -> Vec<String> {
+pub fn of(workspace: &Workspace, shared: &[String], kept: &[FileChange]) -> Vec<String> {
     if shared.is_empty() {
         return Vec::new();
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::tool::ToolError;
 use crate::tools::changes::LINK;
 use crate::tools::submission::{Change, ChangedFile, Problem, ProblemKind};
-use crate::workspace::{Changed, Layout, Workspace, is_conftest};
+use crate::workspace::{FileChange, Layout, Workspace, is_conftest};
 
 use super::shadows::shadows;
 use super::used_by_code::used_by_code;
@@ -19,14 +19,14 @@ const MOST_OF_ALL: usize = 4 << 20;
 /// The changes, sorted.
 pub struct Parts {
     /// Part of the patch.
-    pub kept: Vec<Changed>,
+    pub kept: Vec<FileChange>,
     /// All of them.
     pub files: Vec<ChangedFile>,
     pub problems: Vec<Problem>,
 }
 
 /// Why a change is not kept, and what is wrong with it, if it is more than a leftover.
-type Dropped = (String, Option<ProblemKind>);
+type DropReason = (String, Option<ProblemKind>);
 
 /// Sorts the changes, and puts back those that are not kept.
 pub fn split_patch(workspace: &mut Workspace) -> Result<Parts, ToolError> {
@@ -69,11 +69,11 @@ pub fn split_patch(workspace: &mut Workspace) -> Result<Parts, ToolError> {
 }
 
 fn verdict(
-    change: &Changed,
-    all: &[Changed],
+    change: &FileChange,
+    all: &[FileChange],
     workspace: &Workspace,
     used: &BTreeSet<String>,
-) -> Option<Dropped> {
+) -> Option<DropReason> {
     let layout = workspace.layout();
     let path = change.path.as_str();
     if !layout.is_test_path(path) {
@@ -116,14 +116,14 @@ fn verdict(
     None
 }
 
-fn in_place_of(change: &Changed, shadows: &BTreeMap<String, String>) -> Option<Dropped> {
+fn in_place_of(change: &FileChange, shadows: &BTreeMap<String, String>) -> Option<DropReason> {
     let name = shadows.get(&change.path)?;
     let why = format!("tests would import it in the place of `{name}`; give it another name");
     Some((why, Some(ProblemKind::Shadows)))
 }
 
 /// A patch travels whole, and stays in every record of the run. `bytes` are those of the files before this one.
-fn too_large(change: &Changed, bytes: &mut usize) -> Option<Dropped> {
+fn too_large(change: &FileChange, bytes: &mut usize) -> Option<DropReason> {
     let length = |content: &Option<Vec<u8>>| content.as_ref().map_or(0, Vec::len);
     let own = match change.oversized {
         Some(size) => usize::try_from(size).unwrap_or(usize::MAX),
@@ -173,7 +173,7 @@ fn changes_the_run(path: &str, workspace: &Workspace) -> bool {
 }
 
 /// A new conftest.py in a folder in which no test file was at the base commit.
-fn reaches_new_tests_alone(change: &Changed, all: &[Changed], workspace: &Workspace) -> bool {
+fn reaches_new_tests_alone(change: &FileChange, all: &[FileChange], workspace: &Workspace) -> bool {
     if change.change != Change::Added {
         return false;
     }

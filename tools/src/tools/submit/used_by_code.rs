@@ -3,7 +3,7 @@
 //!
 //! A folder named for tests belongs to the code under test when a module outside of such folders, or one in a folder that
 //! belongs to it already, imports from it, or names it as imports by name do (`"pkg.testing"`, and `"testing"` in the package
-//! that it lies in). A test file belongs to it when it is imported itself. Names that are put together at run time are missed.
+//! that it is in). A test file belongs to it when it is imported itself. Names that are put together at run time are missed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,9 +11,9 @@ use std::path::Path;
 use crate::python::Module;
 use crate::tools::contribution::lossy;
 use crate::tools::submission::Change;
-use crate::workspace::{Changed, Layout, Workspace, is_conftest};
+use crate::workspace::{FileChange, Layout, Workspace, is_conftest};
 
-/// Folders of the root whose modules are no part of what is installed.
+/// Folders of the root whose modules are not part of what is installed.
 const ASIDE: &[&str] = &[
     "bench",
     "benchmarks",
@@ -37,15 +37,15 @@ struct Target {
 }
 
 /// The paths of those changes.
-pub fn used_by_code(workspace: &Workspace, changes: &[Changed]) -> BTreeSet<String> {
+pub fn used_by_code(workspace: &Workspace, changes: &[FileChange]) -> BTreeSet<String> {
     let layout = workspace.layout();
     let is_changed_test =
-        |c: &&Changed| c.change == Change::Modified && layout.is_test_file(&c.path);
-    let in_folder = |c: &&Changed| {
+        |c: &&FileChange| c.change == Change::Modified && layout.is_test_file(&c.path);
+    let in_folder = |c: &&FileChange| {
         !layout.is_test_file(&c.path) && !is_conftest(&c.path) && layout.in_test_folder(&c.path)
     };
-    let tests: Vec<&Changed> = changes.iter().filter(is_changed_test).collect();
-    let others: Vec<&Changed> = changes.iter().filter(in_folder).collect();
+    let tests: Vec<&FileChange> = changes.iter().filter(is_changed_test).collect();
+    let others: Vec<&FileChange> = changes.iter().filter(in_folder).collect();
     if tests.is_empty() && others.is_empty() {
         return BTreeSet::new();
     }
@@ -97,7 +97,7 @@ struct Text {
     relative: Vec<String>,
 }
 
-/// The Python modules that serve no tests alone or lie in a folder of tests without holding any, as far as they speak of
+/// The Python modules that serve no tests alone or are in a folder of tests without holding any, as far as they speak of
 /// one of the targets.
 fn texts(workspace: &Workspace, files: &[String], targets: &[Target]) -> Vec<Text> {
     let layout = workspace.layout();
@@ -153,7 +153,7 @@ fn reached<'a>(targets: &'a [Target], texts: &[Text], layout: &Layout) -> BTreeS
 
 impl Target {
     fn new(path: &str, is_folder: bool, workspace: &Workspace) -> Target {
-        // The nearest folder above that is no package is one that imports may begin in.
+        // The nearest folder above that is not a package is one that imports may begin in.
         let parts: Vec<&str> = path.split('/').collect();
         let is_package = |parts: &[&str]| {
             let init = workspace.root().join(parts.join("/")).join("__init__.py");

@@ -31,8 +31,8 @@ fn oversized(f: &mut Fixture) -> Vec<(String, Change, Option<u64>)> {
             .iter()
             .all(|c| c.oversized.is_none() || (c.now.is_none() && c.base.is_none()))
     );
-    let told = |c: Changed| (c.path, c.change, c.oversized);
-    changes.into_iter().map(told).collect()
+    let summary = |c: FileChange| (c.path, c.change, c.oversized);
+    changes.into_iter().map(summary).collect()
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn hostile_sizes_are_told_and_not_read() {
         ("gone", &large),
     ];
     let mut f = Fixture::with(files, |root| sparse(&root.join("built.so"), TERABYTE));
-    // Of a build; and what lies in the archive is compared, however large it is.
+    // Of a build; and what is in the archive is compared, however large it is.
     assert_eq!(f.changed(), []);
     let root = f.root();
     sparse(&root.join("a.py"), TERABYTE);

@@ -65,12 +65,12 @@ fn interpreter(version: &str) -> Option<PathBuf> {
         "--no-project",
         version,
     ];
-    let found = uv().args(find).output().unwrap();
-    if !found.status.success() {
+    let output = uv().args(find).output().unwrap();
+    if !output.status.success() {
         eprintln!("skipped: there is no Python {version} here");
         return None;
     }
-    let path = String::from_utf8(found.stdout).unwrap();
+    let path = String::from_utf8(output.stdout).unwrap();
     Some(PathBuf::from(path.trim()))
 }
 

@@ -199,8 +199,8 @@ fn closing_the_stream_ends_what_runs() {
     }
     client.close();
     let running = || {
-        let found = Command::new("pgrep").args(["-f", &mark]).output().unwrap();
-        String::from_utf8_lossy(&found.stdout).into_owned()
+        let output = Command::new("pgrep").args(["-f", &mark]).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
     };
     // A killed process is seen until the kernel comes round to it.
     for _ in 0..100 {

@@ -137,11 +137,11 @@ fn a_filter_of_the_user_is_not_run_by_attributes_of_a_repository() {
             .env("HOME", home.path())
             .output()
             .unwrap();
-        let said =
+        let text =
             String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
         assert!(
-            output.status.success() && said.contains("1 passed"),
-            "{said}"
+            output.status.success() && text.contains("1 passed"),
+            "{text}"
         );
         return;
     }
@@ -394,10 +394,10 @@ fn an_ordinary_user_is_as_safe() {
         .env("TMPDIR", &home)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.success() && said.contains("a_filter_does_not_see_changed_files ... ok"),
-        "{said}"
+        output.status.success() && text.contains("a_filter_does_not_see_changed_files ... ok"),
+        "{text}"
     );
 }
 
@@ -431,10 +431,10 @@ fn the_repository_around_the_current_folder_runs_nothing() {
         .current_dir(&work)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
+    let text = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
     assert!(
-        output.status.success() && said.contains("1 passed"),
-        "{said}"
+        output.status.success() && text.contains("1 passed"),
+        "{text}"
     );
     assert_eq!(scene.marks(), [""; 0]);
 }

@@ -306,7 +306,7 @@ fn what_users_really_have_is_still_read() {
     );
     let source = scene.open(&shallow, None).unwrap();
     assert_eq!(source.commit.as_deref(), Some(head.as_str()));
-    // A git folder that lies elsewhere, made by git itself; and a submodule.
+    // A git folder that is elsewhere, made by git itself; and a submodule.
     let apart = scene.path("apart");
     clone(
         &[

@@ -219,9 +219,9 @@ fn a_relative_part_of_the_path_names_no_program() {
         .output()
         .unwrap();
     assert_eq!(scene.marks(), [""; 0]);
-    let said = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
+    let text = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
     assert!(
-        output.status.success() && said.contains("1 passed"),
-        "{said}"
+        output.status.success() && text.contains("1 passed"),
+        "{text}"
     );
 }

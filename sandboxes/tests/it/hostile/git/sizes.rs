@@ -91,11 +91,11 @@ fn a_large_file_passes_in_pieces() {
             .env("TESTWRIGHT_TEST_WORK", &work)
             .output()
             .unwrap();
-        let said =
+        let text =
             String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
         assert!(
-            output.status.success() && said.contains("1 passed"),
-            "{said}"
+            output.status.success() && text.contains("1 passed"),
+            "{text}"
         );
     }
 }

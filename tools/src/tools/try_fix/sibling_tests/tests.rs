@@ -1,21 +1,10 @@
-//! How siblings are told.
+//! How results of sibling tests are reported.
 
 use super::*;
 use crate::outcomes::report::{Failure, FailureClass, Phase};
 
 fn ids(of: &[&str]) -> Vec<String> {
     of.iter().map(|id| (*id).to_owned()).collect()
-}
-
-fn test(id: &str, outcome: Outcome) -> TestResult {
-    TestResult {
-        id: id.to_owned(),
-        outcome,
-        failure: None,
-        captured: String::new(),
-        seconds: 0.0,
-        executed: Vec::new(),
-    }
 }
 
 fn died() -> Failure {
@@ -41,9 +30,9 @@ fn whole_files_are_run_and_all_that_was_asked_for_comes_first() {
     );
     let report = Report {
         tests: vec![
-            test("t/test_a.py::test_new", Outcome::Passed),
-            test("t/b/test_b.py::test_old", Outcome::Failed),
-            test("t/test_a.py::test_old", Outcome::Passed),
+            TestResult::new("t/test_a.py::test_new", Outcome::Passed),
+            TestResult::new("t/b/test_b.py::test_old", Outcome::Failed),
+            TestResult::new("t/test_a.py::test_old", Outcome::Passed),
         ],
         ..Report::default()
     };
@@ -55,7 +44,7 @@ fn whole_files_are_run_and_all_that_was_asked_for_comes_first() {
 fn the_verdict_says_how_many_of_which_tests() {
     let of = |by_name: bool, outcomes: &[Outcome]| {
         let report = Report {
-            tests: outcomes.iter().map(|o| test("a", *o)).collect(),
+            tests: outcomes.iter().map(|o| TestResult::new("a", *o)).collect(),
             ..Report::default()
         };
         Scope::new(&[], by_name).verdict(&report)
@@ -81,12 +70,12 @@ fn siblings_are_told_by_what_they_did_without_the_others_and_without_the_fix() {
     let report = Report::default();
     let mut all = SiblingTests::new(
         vec![
-            test("a", Outcome::Passed),
-            test("b", Outcome::Failed),
-            test("c", Outcome::Error),
-            test("d", Outcome::Failed),
-            test("e", Outcome::Failed),
-            test("f", Outcome::Xfailed),
+            TestResult::new("a", Outcome::Passed),
+            TestResult::new("b", Outcome::Failed),
+            TestResult::new("c", Outcome::Error),
+            TestResult::new("d", Outcome::Failed),
+            TestResult::new("e", Outcome::Failed),
+            TestResult::new("f", Outcome::Xfailed),
         ],
         &report,
     );
@@ -114,7 +103,10 @@ fn siblings_are_told_by_what_they_did_without_the_others_and_without_the_fix() {
     e
     ");
     assert_eq!(SiblingTests::default().summary(), "");
-    let good = vec![test("a", Outcome::Passed), test("b", Outcome::Skipped)];
+    let good = vec![
+        TestResult::new("a", Outcome::Passed),
+        TestResult::new("b", Outcome::Skipped),
+    ];
     assert_eq!(
         SiblingTests::new(good, &report).summary(),
         "\nOf the 2 other tests of the same files none fails."
@@ -123,16 +115,16 @@ fn siblings_are_told_by_what_they_did_without_the_others_and_without_the_fix() {
 
 #[test]
 fn what_was_not_finished_in_time_does_not_count_as_failing() {
-    let told = |good: usize, report: &Report| {
-        let mut tests = vec![test("g", Outcome::Passed); good];
-        let mut long = test("long", Outcome::Absent);
+    let text = |good: usize, report: &Report| {
+        let mut tests = vec![TestResult::new("g", Outcome::Passed); good];
+        let mut long = TestResult::new("long", Outcome::Absent);
         if report.rest_timed_out {
             long.captured = "not finished in time".to_owned();
         }
         if report.timed_out {
             long.failure = Some(died());
         }
-        tests.extend([long, test("after", Outcome::Absent)]);
+        tests.extend([long, TestResult::new("after", Outcome::Absent)]);
         let all = SiblingTests::new(tests, report);
         assert!(all.failing.is_empty());
         all.summary()
@@ -141,22 +133,25 @@ fn what_was_not_finished_in_time_does_not_count_as_failing() {
         rest_timed_out: true,
         ..Report::default()
     };
-    insta::assert_snapshot!(told(7, &limit).trim_start(), @r"
+    insta::assert_snapshot!(text(7, &limit).trim_start(), @r"
     Of the other tests of the same files that ran none fails.
     Not all of the other tests of the same files ran within 30 s.
     long was not finished in time.
     ");
-    assert_eq!(told(7, &limit), told(8, &limit));
+    assert_eq!(text(7, &limit), text(8, &limit));
     let deadline = Report {
         timed_out: true,
         ..Report::default()
     };
     assert!(
-        told(1, &deadline).contains("ran before the time for the whole run was over.\nlong was")
+        text(1, &deadline).contains("ran before the time for the whole run was over.\nlong was")
     );
-    assert!(told(1, &Report::default()).ends_with("ran before pytest ended."));
+    assert!(text(1, &Report::default()).ends_with("ran before pytest ended."));
     let mut report = Report {
-        tests: vec![test("a", Outcome::Failed), test("b", Outcome::Absent)],
+        tests: vec![
+            TestResult::new("a", Outcome::Failed),
+            TestResult::new("b", Outcome::Absent),
+        ],
         ..Report::default()
     };
     report.tests[1].failure = Some(died());

@@ -10,14 +10,14 @@ use crate::setup::RepositoryLocation;
 use crate::trajectory::{Event, RunFolder, Started};
 
 /// What there is of it: its folder and all that was recorded.
-pub struct Recorded {
+pub struct RecordedRun {
     pub started: Started,
     pub settings: RecordedSettings,
     pub(super) folder: RunFolder,
     pub(super) events: Vec<Event>,
 }
 
-impl Recorded {
+impl RecordedRun {
     /// Of the run in this folder; refused where it had not begun or has ended.
     pub fn open(path: &Path) -> Result<Self> {
         let (folder, events) = RunFolder::reopen(path).map_err(|error| {
@@ -37,7 +37,7 @@ impl Recorded {
             Error::usage(format!("read the settings recorded in {}", path.display()))
                 .cause(error.to_string())
         })?;
-        Ok(Recorded {
+        Ok(RecordedRun {
             started: started.as_ref().clone(),
             settings,
             folder,

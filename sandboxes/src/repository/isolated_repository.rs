@@ -21,14 +21,14 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
 #[derive(Debug)]
-pub(super) struct Isolated {
+pub(super) struct IsolatedRepository {
     pub git: Git,
     pub config: Config,
     /// Goes when this does.
     pub folder: TempDir,
 }
 
-/// Heads that are no refs, and may be named as a revision.
+/// Heads that are not refs, and may be named as a revision.
 const OTHER_HEADS: [&str; 5] = [
     "ORIG_HEAD",
     "FETCH_HEAD",
@@ -38,7 +38,7 @@ const OTHER_HEADS: [&str; 5] = [
 ];
 
 /// `reflogs`: with what revisions such as `HEAD@{1}` are looked up in.
-pub(super) fn isolate(from: &GitFolder, cache: &Path, reflogs: bool) -> Result<Isolated> {
+pub(super) fn isolate(from: &GitFolder, cache: &Path, reflogs: bool) -> Result<IsolatedRepository> {
     let config = Config::read(&from.common)?;
     let tables = config.get("extensions.refstorage") == Some("reftable");
     let sha256 = config.get("extensions.objectformat") == Some("sha256");
@@ -83,7 +83,7 @@ pub(super) fn isolate(from: &GitFolder, cache: &Path, reflogs: bool) -> Result<I
         let lines: Vec<_> = text.lines().filter(|l| is_hash(l)).collect();
         std::fs::write(own.join("shallow"), lines.join("\n") + "\n")?;
     }
-    Ok(Isolated {
+    Ok(IsolatedRepository {
         git,
         config,
         folder,
@@ -233,7 +233,7 @@ fn copy_refs(from: &GitFolder, own: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Paths of what is below a folder and is no folder; links to folders are not entered.
+/// Paths of what is below a folder and is not a folder; links to folders are not entered.
 fn files_below(git_folder: &Path, start: &str) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let mut folders = vec![start.to_owned()];
@@ -293,7 +293,7 @@ fn copy_tables(from: &Path, own: &Path) -> Result<()> {
         if !name.ends_with(".ref") || !name.chars().all(plain) {
             return Err(odd(
                 &from.join("tables.list"),
-                "names files that are no tables",
+                "names files that are not tables",
             ));
         }
         git_files::copy(&from.join(name), &to.join(name), limits::REFS)?;

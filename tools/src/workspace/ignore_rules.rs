@@ -15,7 +15,7 @@ use super::regular;
 const MOST: u64 = 256 << 10;
 
 /// The rules below a folder; ignore files above it do not count.
-pub struct Ignored {
+pub struct IgnoreRules {
     start: PathBuf,
     /// By folder.
     known: RwLock<HashMap<PathBuf, Option<Arc<Rules>>>>,
@@ -27,9 +27,9 @@ struct Rules {
     around: Option<Arc<Rules>>,
 }
 
-impl Ignored {
+impl IgnoreRules {
     pub fn new(start: &Path) -> Self {
-        Ignored {
+        IgnoreRules {
             start: start.to_path_buf(),
             known: RwLock::default(),
         }

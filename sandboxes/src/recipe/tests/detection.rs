@@ -1,0 +1,221 @@
+//! Recipes that are read from a repository's own files.
+
+use super::*;
+
+#[test]
+fn pyproject_with_extras_and_a_floor() {
+    let text = "[project]\nname = 'x'\nrequires-python = '>=3.7'\n\
+                [project.optional-dependencies]\ntest = ['pytest']\ndocs = ['sphinx']\n\
+                [tool.pytest.ini_options]\naddopts = '-ra --cov=x'\n";
+    let (recipe, origin) = detected(DAY, &[("pyproject.toml", text)]);
+    assert_eq!(recipe.install.unwrap(), ["-e", ".[test]"]);
+    assert_eq!(recipe.requirements, ["pytest-cov", "pytest"]);
+    assert_eq!(recipe.python.as_deref(), Some("3.10"));
+    assert_eq!(origin, "detected from pyproject.toml");
+}
+
+#[test]
+fn dependency_groups_are_followed() {
+    let text = "[project]\nname = 'x'\n[dependency-groups]\n\
+                base = ['pytest>=7', 'Trio']\ntests = [{include-group = 'base'}, 'attrs']\ndev = ['ruff']\n";
+    let (recipe, _) = detected(DAY, &[("pyproject.toml", text)]);
+    assert_eq!(recipe.requirements, ["pytest>=7", "Trio", "attrs"]);
+}
+
+#[test]
+fn an_old_setup_py_is_read_not_run() {
+    let code = r#"
+import os
+raise SystemExit("never run")
+tests_require = ['pytest==3.2',  # a comment with ' in it
+    "mock" + '>=1', 'x' if os else 'y', ] + other
+setup(
+    name="x", version=get(),
+    python_requires=">=2.7, !=3.0.*",
+    tests_require=tests_require,
+    classifiers=["Programming Language :: Python :: 3.4"],
+    use_2to3=True,
+)
+"#;
+    let (recipe, origin) = detected("2015-03-01T00:00:00Z", &[("setup.py", code)]);
+    assert_eq!(recipe.python.as_deref(), Some("3.6"));
+    assert_eq!(
+        recipe.requirements,
+        ["pytest==3.2", "mock", "x", "setuptools<58"]
+    );
+    assert_eq!(recipe.build_constraints, ["setuptools<58"]);
+    assert_eq!(recipe.install.unwrap(), ["-e", "."]);
+    assert_eq!(origin, "detected from setup.py");
+}
+
+#[test]
+fn setup_cfg_tox_and_ci() {
+    let cfg =
+        "[metadata]\nname = x\n[options]\npython_requires = >=3.6\n[tool:pytest]\naddopts = -n 4\n";
+    let tox = "[tox]\nenvlist = py36,py38\n[testenv]\ndeps =\n    pytest\n    py36: dataclasses\n    -rreq/t.txt\n    {env:X}\n    -e .\n";
+    let ci = "jobs:\n  strategy:\n    matrix:\n      python-version: ['3.7', '3.9']\n";
+    let (recipe, origin) = detected(
+        DAY,
+        &[
+            ("setup.py", "from setuptools import setup\nsetup()\n"),
+            ("setup.cfg", cfg),
+            ("tox.ini", tox),
+            ("req/t.txt", "mock\n"),
+            (".github/workflows/ci.yml", ci),
+        ],
+    );
+    assert_eq!(
+        recipe.python.as_deref(),
+        Some("3.9"),
+        "CI names nothing newer"
+    );
+    assert_eq!(recipe.requirements, ["pytest", "pytest-xdist"]);
+    assert_eq!(recipe.requirements_files, ["req/t.txt"]);
+    assert_eq!(
+        origin,
+        "detected from setup.cfg, tox.ini, .github/workflows/ci.yml"
+    );
+}
+
+#[test]
+fn requirements_files_and_nothing_to_install() {
+    let (recipe, _) = detected(
+        DAY,
+        &[
+            ("requirements.txt", "flask\n"),
+            ("requirements-dev.txt", "black\n"),
+            ("requirements/tests.txt", "pytest\n"),
+            ("docs/requirements/test.txt", ""),
+            ("app.py", ""),
+        ],
+    );
+    assert_eq!(
+        recipe.requirements_files,
+        ["requirements.txt", "requirements/tests.txt"]
+    );
+    assert_eq!(recipe.install.unwrap(), Vec::<String>::new());
+    assert_eq!(recipe.requirements, ["pytest"]);
+}
+
+#[test]
+fn a_requirements_file_with_pytest_is_for_tests_and_names_extras() {
+    let (recipe, origin) = detected(
+        DAY,
+        &[
+            (
+                "pyproject.toml",
+                "[project]\nname = 'x'\n[project.optional-dependencies]\nfull = []",
+            ),
+            (
+                "requirements.txt",
+                "-e .[full, http2]  # all of it\nPyTest==8.3.2\ntrio\n",
+            ),
+            ("requirements/docs.txt", "sphinx\n"),
+            ("requirements/dev.txt", "black\n"),
+        ],
+    );
+    assert_eq!(recipe.requirements_files, ["requirements.txt"]);
+    assert_eq!(recipe.install.unwrap(), ["-e", ".[full,http2]"]);
+    assert_eq!(origin, "detected from requirements.txt");
+}
+
+#[test]
+fn tables_of_hatch_pdm_uv_and_pipenv() {
+    for (file, text) in [
+        ("pyproject.toml", "[tool.uv]\ndev-dependencies = ['trio']"),
+        (
+            "pyproject.toml",
+            "[tool.pdm.dev-dependencies]\ntest = ['trio']\ndoc = ['sphinx']",
+        ),
+        (
+            "pyproject.toml",
+            "[tool.hatch.envs.hatch-test]\nextra-dependencies = ['trio']",
+        ),
+        (
+            "Pipfile",
+            "[packages]\nflask = '*'\n[dev-packages]\ntrio = '*'\nx = {path = '.'}",
+        ),
+    ] {
+        let (recipe, origin) = detected(DAY, &[("setup.py", "setup()"), (file, text)]);
+        assert_eq!(recipe.requirements, ["trio", "pytest"], "{text}");
+        assert_eq!(origin, format!("detected from {file}"));
+    }
+}
+
+#[test]
+fn tox_lists_may_name_other_lists() {
+    let tox = "[base]\ndeps =\n    trio>=1  # why\n    {[base]deps}\n[testenv]\ndeps =\n    {[base]deps}\n    mock\n    {env:X}\n";
+    let (recipe, _) = detected(DAY, &[("setup.py", "setup()"), ("tox.ini", tox)]);
+    let mut requirements = recipe.requirements;
+    requirements.dedup();
+    assert_eq!(requirements, ["trio>=1", "mock", "pytest"]);
+}
+
+#[test]
+fn tests_get_the_files_that_have_templates() {
+    let (recipe, _) = detected(
+        DAY,
+        &[
+            ("setup.py", "setup()"),
+            ("x/test/secrets.py-dist", ""),
+            ("tests/there.cfg.example", ""),
+            ("tests/there.cfg", ""),
+            ("tests/data/shot.png.sample", ""),
+            ("tests/a b.py-dist", ""),
+            ("settings.py.example", ""),
+        ],
+    );
+    assert_eq!(
+        recipe.before_install,
+        ["cp x/test/secrets.py-dist x/test/secrets.py"]
+    );
+}
+
+#[test]
+fn extensions_are_left_out_by_the_variable_that_setup_py_reads() {
+    for (text, expected) in [
+        (
+            "x = bool(os.environ.get(\"AIOHTTP_NO_EXTENSIONS\"))",
+            Some("AIOHTTP_NO_EXTENSIONS"),
+        ),
+        (
+            "if 'x' in os.environ['DISABLE_SQLALCHEMY_CEXT']:",
+            Some("DISABLE_SQLALCHEMY_CEXT"),
+        ),
+        (
+            "os.getenv('MSGPACK_PUREPYTHON')",
+            Some("MSGPACK_PUREPYTHON"),
+        ),
+        ("os.environ.get('HOME')", None),
+    ] {
+        let (_folder, source) = source("some/thing", DAY, &[("setup.py", text)]);
+        let found = build_without_extensions(&source.tree().unwrap()).unwrap();
+        assert_eq!(found.as_deref(), expected, "{text}");
+    }
+}
+
+#[test]
+fn poetry_speaks_its_own_language() {
+    let text = "[tool.poetry]\nname = 'x'\n[tool.poetry.dependencies]\npython = '^3.8'\n\
+                [tool.poetry.group.dev.dependencies]\npytest = '^7.1'\nhere = {path = '..'}\nmore = {version = '~1.2', extras = ['z']}\n";
+    let (recipe, _) = detected("2021-06-01T00:00:00Z", &[("pyproject.toml", text)]);
+    assert_eq!(recipe.requirements, ["more>=1.2,<1.3", "pytest>=7.1,<8"]);
+    assert_eq!(recipe.python.as_deref(), Some("3.9"));
+}
+
+#[test]
+fn a_python_that_the_backend_lacks_is_not_chosen() {
+    let (_folder, source) = source(
+        "some/thing",
+        DAY,
+        &[("setup.py", "setup(python_requires='>=3.7')")],
+    );
+    let overrides = Overrides {
+        pythons: vec!["3.6".to_owned(), "3.8".to_owned(), "3.13".to_owned()],
+        ..Overrides::default()
+    };
+    assert_eq!(
+        find(&source, &overrides).unwrap().0.python.as_deref(),
+        Some("3.8")
+    );
+}

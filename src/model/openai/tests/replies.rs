@@ -1,0 +1,122 @@
+//! Replies that come as a whole, with calls or text.
+
+use super::*;
+
+#[tokio::test]
+async fn a_plain_reply_with_cached_tokens() {
+    let server = Server::new(vec![Act::json(
+        200,
+        &whole(json!({"role": "assistant", "content": "hello"}), "stop"),
+    )])
+    .await;
+    let mut settings = settings(&server, false);
+    settings.api_key = Some(SecretString::from("sk-secret-1\n"));
+    let reply = OpenAi::new(settings)
+        .unwrap()
+        .complete(&request())
+        .await
+        .unwrap();
+    assert_eq!(reply.content, "hello");
+    assert_eq!(reply.finish, Finish::Stop);
+    assert_eq!(reply.usage.prompt_tokens, 100);
+    assert_eq!(reply.usage.cached_tokens, 64);
+    assert_eq!(reply.usage.completion_tokens, 7);
+    assert!(!reply.usage.estimated);
+    let seen = &server.requests()[0];
+    assert_eq!(seen.path, "/v1/chat/completions");
+    assert!(
+        seen.headers
+            .contains("authorization: bearer sk-secret-1\r\n")
+    );
+    assert_eq!(seen.body["stream"], json!(false));
+    assert_eq!(seen.body["tools"][1]["function"]["name"], "open_file");
+    for absent in [
+        "temperature",
+        "max_tokens",
+        "parallel_tool_calls",
+        "stream_options",
+    ] {
+        assert!(seen.body.get(absent).is_none(), "{absent}");
+    }
+}
+
+#[tokio::test]
+async fn without_tools_none_are_sent_and_text_is_left_alone() {
+    let text = "<tool_call>{\"name\": \"search\", \"arguments\": {}}</tool_call>";
+    let server = Server::new(vec![Act::json(
+        200,
+        &whole(json!({"content": text}), "stop"),
+    )])
+    .await;
+    let mut request = request();
+    request.tools.clear();
+    let reply = client(&server, false).complete(&request).await.unwrap();
+    assert_eq!(reply.content, text);
+    assert!(reply.calls.is_empty());
+    assert!(server.requests()[0].body.get("tools").is_none());
+}
+
+#[tokio::test]
+async fn tool_calls_good_and_bad() {
+    let call = |id: &str, name: &str, arguments: Value| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
+    let message = json!({"role": "assistant", "content": null, "tool_calls": [
+        call("a", "search", json!("{\"pattern\": \"x\"}")),
+        call("a", "functions.open_file", json!({"pattern": "y"})),
+        call("", "search", json!("{'pattern': 'z',}")),
+        call("d", "serach", json!("{}")),
+        call("e", "search", json!("{\"pattern\": \"say \"hi\"\"}")),
+        call("f", "search", json!("[1]")),
+        call("g", "", json!("{}")),
+    ]});
+    let reply = answer_to(Act::json(200, &whole(message, "stop")))
+        .await
+        .unwrap();
+    assert_eq!(reply.finish, Finish::ToolCalls);
+    assert_eq!(
+        names(&reply),
+        [
+            ("a", "search", r#"{"pattern":"x"}"#.to_owned()),
+            ("tw0002000", "open_file", r#"{"pattern":"y"}"#.to_owned()),
+            ("tw0002001", "search", r#"{"pattern":"z"}"#.to_owned()),
+        ]
+    );
+    let problems: Vec<&str> = reply.malformed.iter().map(|m| m.problem.as_str()).collect();
+    assert!(
+        problems[0].contains("nearest name is \"search\""),
+        "{problems:?}"
+    );
+    assert!(problems[1].contains("column 19"), "{problems:?}");
+    assert!(problems[2].contains("a list"), "{problems:?}");
+    assert!(problems[3].contains("names no tool"), "{problems:?}");
+    assert_eq!(reply.malformed[3].id, None);
+    assert!(reply.content.contains("without a name"));
+}
+
+#[tokio::test]
+async fn a_reply_cut_at_its_limit_says_so() {
+    let message = json!({"tool_calls": [{"id": "a", "function": {"name": "search", "arguments": "{\"pattern\": \"abc\""}}]});
+    let reply = answer_to(Act::json(200, &whole(message, "length")))
+        .await
+        .unwrap();
+    assert_eq!(reply.finish, Finish::Length);
+    assert!(reply.calls.is_empty());
+    assert!(
+        reply.malformed[0].problem.contains("token limit"),
+        "{:?}",
+        reply.malformed
+    );
+}
+
+#[tokio::test]
+async fn calls_written_as_text_are_calls() {
+    let message = json!({"content": "Looking.\n<tool_call>\n{\"name\": \"search\", \"arguments\": {\"pattern\": \"x\"}}\n</tool_call>"});
+    let reply = answer_to(Act::json(200, &whole(message, "stop")))
+        .await
+        .unwrap();
+    assert_eq!(reply.content, "Looking.");
+    assert_eq!(reply.finish, Finish::ToolCalls);
+    assert_eq!(
+        names(&reply),
+        [("tw0002000", "search", r#"{"pattern":"x"}"#.to_owned())]
+    );
+}
