@@ -398,7 +398,7 @@ async fn the_token_goes_to_the_server_and_nowhere_else() {
         let (error, _) = refused(&server, &with_token(&server)).await;
         let cause = error.cause.unwrap_or_default();
         assert!(
-            cause.contains("no issue of https://github.com"),
+            cause.contains("not an issue of https://github.com"),
             "{page}: {cause}"
         );
     }
