@@ -109,6 +109,14 @@ impl Error {
         }
     }
 
+    /// Says what was being done in place of what it said until now.
+    pub fn doing(self, message: impl Into<String>) -> Self {
+        Error {
+            message: message.into(),
+            ..self
+        }
+    }
+
     pub fn exit_code(&self) -> u8 {
         self.kind.exit_code()
     }

@@ -171,7 +171,7 @@ impl<'a> Setup<'a> {
         .await
         .map_err(|error| Error::infrastructure("read the repository").cause(error))?;
         let source = opened.map_err(|error| {
-            Error::from(error).while_doing(format!("read the repository {}", place.location))
+            Error::from(error).doing(format!("read the repository {}", place.location))
         })?;
         for note in &source.notes {
             self.progress.note(note);

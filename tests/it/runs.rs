@@ -356,3 +356,26 @@ fn a_replay_says_where_a_tool_answers_otherwise() {
         "{shown}"
     );
 }
+
+#[test]
+fn a_repository_that_is_not_there_is_named_with_a_hint() {
+    let place = Place::new();
+    let missing = place.path("missing");
+    let mut command = place.testwright();
+    command.args(["run", &example("issue.md"), "--repo"]);
+    let output = command.arg(&missing).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    let missing = missing.display();
+    let lines = [
+        format!("error: failed to read the repository {missing}"),
+        format!("  cause: there is no repository at {missing} (No such file or directory"),
+        "  hint: give a folder".to_owned(),
+    ];
+    for line in lines {
+        assert!(
+            stderr.lines().any(|printed| printed.starts_with(&line)),
+            "{line}\nnot in:\n{stderr}"
+        );
+    }
+}
