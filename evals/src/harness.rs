@@ -22,6 +22,7 @@ mod outcome_pairs;
 mod results;
 mod schedule;
 mod test_run_cache;
+mod timeline;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -147,32 +147,47 @@ pub struct Infrastructure {
     pub log: Option<String>,
 }
 
-/// Wall time of the parts; 0 for what came from a cache.
+/// Wall time. The parts add up to the total: where several things were done at a time, each has an equal part of it. 0 for
+/// what came from a cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Seconds {
-    /// Building the environment.
+    /// Fetching the code and building the environment.
     pub build: f64,
+    /// The golden tests alone, to see which lines they run.
+    pub golden: f64,
     /// With the prediction, on the old code.
     pub old: f64,
     /// With the prediction, on the new code.
     pub new: f64,
     /// The suite without the prediction, on both sides.
     pub base: f64,
-    /// From the start of this prediction's grading to its end.
+    /// For runs of other instances to end.
+    pub waiting: f64,
+    /// Everything else.
+    pub other: f64,
+    /// From the start of this prediction's grading to its end, what it shares with others of the instance included where
+    /// it was the first.
     pub total: f64,
 }
 
 impl Seconds {
+    /// The names of [`Seconds::parts`].
+    pub const PARTS: [&str; 7] = ["build", "golden", "base", "old", "new", "waiting", "other"];
+
     /// All but the total.
-    pub fn parts(self) -> [f64; 4] {
+    pub fn parts(self) -> [f64; 7] {
         let Seconds {
             build,
+            golden,
             old,
             new,
             base,
+            waiting,
+            other,
             total: _,
         } = self;
-        [build, old, new, base]
+        [build, golden, base, old, new, waiting, other]
     }
 }
 

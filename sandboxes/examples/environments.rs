@@ -20,7 +20,7 @@ use testwright_sandboxes::local::{Local, LocalSettings, jail_main};
 use testwright_sandboxes::recipe::{Overrides, available_pythons, find};
 use testwright_sandboxes::repository::{Files, OpenOptions, apply as apply_patch, open};
 use testwright_sandboxes::sandbox::output;
-use testwright_sandboxes::{Backend, Command, Limits, Sandbox, SandboxSource, Spec};
+use testwright_sandboxes::{Backend, Command, Limits, Sandbox};
 
 #[derive(Default)]
 struct Arguments {
@@ -161,7 +161,9 @@ async fn one(
             more.collect::<Vec<_>>()
         ));
     } else if let Some(script) = &arguments.script {
-        let sandbox = backend.start(&tools(&environment)).await?;
+        let sandbox = backend
+            .start(&environment.tool_spec(Limits::default(), "golden"))
+            .await?;
         environment.start_services(sandbox.as_ref(), &[]).await?;
         apply(sandbox.as_ref(), &text("test_patch")).await?;
         let printed = output(
@@ -198,20 +200,6 @@ async fn one(
     Ok(Some(report))
 }
 
-/// As tools run: no network, not root.
-fn tools(environment: &Environment) -> Spec {
-    Spec {
-        start: SandboxSource::Saved(environment.saved.clone()),
-        network: false,
-        host_port: None,
-        root: false,
-        limits: Limits::default(),
-        env: environment.env.clone(),
-        mounts: Vec::new(),
-        purpose: "golden".to_owned(),
-    }
-}
-
 /// Runs the files of the golden test on the old code, then with the code patch.
 async fn golden(
     backend: &dyn Backend,
@@ -221,7 +209,9 @@ async fn golden(
     (fail_to_pass, pass_to_pass): &(BTreeSet<String>, BTreeSet<String>),
 ) -> Result<String, Failure> {
     let begun = Instant::now();
-    let sandbox = backend.start(&tools(environment)).await?;
+    let sandbox = backend
+        .start(&environment.tool_spec(Limits::default(), "golden"))
+        .await?;
     environment.start_services(sandbox.as_ref(), &[]).await?;
     let started = begun.elapsed();
     let files: Vec<String> = test_patch

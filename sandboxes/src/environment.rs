@@ -43,7 +43,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{ErrorKind, SandboxError};
 use crate::recipe::{Recipe, resolution_date};
 use crate::repository::{self, Source};
-use crate::sandbox::{Backend, Limits, Paths, Result};
+use crate::sandbox::{Backend, Limits, Paths, Result, SandboxSource, Spec};
 use lease::Lease;
 
 /// A prepared environment: a saved state of a backend, and what one needs to know to run tests in it.
@@ -89,6 +89,20 @@ pub struct Environment {
 }
 
 impl Environment {
+    /// A sandbox of it as tools have one: without network, not as root.
+    pub fn tool_spec(&self, limits: Limits, purpose: &str) -> Spec {
+        Spec {
+            start: SandboxSource::Saved(self.saved.clone()),
+            network: false,
+            host_port: None,
+            root: false,
+            limits,
+            env: self.env.clone(),
+            mounts: Vec::new(),
+            purpose: purpose.to_owned(),
+        }
+    }
+
     /// The interpreter in a sandbox started from this environment: without an own root file system, every sandbox has
     /// its own paths.
     pub fn python_in(&self, paths: &Paths) -> PathBuf {

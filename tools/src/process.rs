@@ -5,6 +5,7 @@
 //! it started is killed and reaped too (see [`tree`]). It cannot reach the toolbox (see [`confinement`]). What else it
 //! does to files is not looked at here.
 
+mod background;
 pub mod confinement;
 mod output;
 mod report;
@@ -15,12 +16,13 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::sync::{Mutex, PoisonError};
+use std::process::{Child, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use crate::config::Config;
@@ -28,6 +30,7 @@ use crate::tool::ToolError;
 use confinement::ChildConfinement;
 use streams::{Feed, Streams};
 
+pub use background::BackgroundProcess;
 pub use output::CapturedStream;
 pub use report::Report;
 pub use tree::{adopt_orphans, end_everything};
@@ -173,49 +176,22 @@ pub fn run_recorded(
     deadline: Instant,
     report: Option<&mut Report>,
 ) -> Result<ProcessOutput, ToolError> {
-    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let _turn = take_turn();
     let started = Instant::now();
-    let confined = confinement::child_confinement();
-    let mut spawn = std::process::Command::new(&command.program);
-    spawn
-        .args(&command.args)
-        .current_dir(&command.directory)
-        .env_clear()
-        .envs(&command.env)
-        .stdin(if command.stdin.is_empty() {
-            Stdio::null()
-        } else {
-            Stdio::piped()
-        });
     let (stdout, writer) = std::io::pipe()?;
-    let stderr = if command.merge {
-        spawn.stderr(writer.try_clone()?);
-        None
+    let (stderr, error_writer) = if command.merge {
+        (None, writer.try_clone()?)
     } else {
         let (stderr, writer) = std::io::pipe()?;
-        spawn.stderr(writer);
-        Some(stderr)
+        (Some(stderr), writer)
     };
-    spawn.stdout(writer);
-    // SAFETY: all are plain system calls, and touch no memory of this process.
-    unsafe {
-        spawn.pre_exec(move || {
-            nix::unistd::setsid()?;
-            // If the toolbox itself is killed, nobody is left to look after its program.
-            nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
-            confined.as_ref().map_or(Ok(()), ChildConfinement::enter)
-        });
-    }
-    let mut child = spawn.spawn().map_err(|e| {
-        ToolError::Broken(format!(
-            "could not start {}: {e}",
-            command.program.display()
-        ))
-    })?;
-    drop(spawn); // closes our copies of the pipes' writing ends
-    let pid = Pid::from_raw(child.id().cast_signed());
-
-    let mut streams = Streams {
+    let stdin = if command.stdin.is_empty() {
+        Stdio::null()
+    } else {
+        Stdio::piped()
+    };
+    let mut child = launch(command, [stdin, writer.into(), error_writer.into()])?;
+    let streams = Streams {
         stdin: child
             .stdin
             .take()
@@ -227,14 +203,84 @@ pub fn run_recorded(
         err: CapturedStream::new(command.keep),
         report,
     };
+    let pid = Pid::from_raw(child.id().cast_signed());
+    watch(pid, streams, started, deadline)
+}
+
+/// Waits for the end of a child of this process that leads a session, as [`run_recorded`] does. `output` is what it
+/// prints into, `keep` how much of that is kept.
+pub fn run_forked(
+    fork: impl FnOnce() -> Result<i32, ToolError>,
+    output: OwnedFd,
+    keep: usize,
+    deadline: Instant,
+    report: &mut Report,
+) -> Result<ProcessOutput, ToolError> {
+    let _turn = take_turn();
+    let started = Instant::now();
+    let streams = Streams {
+        stdin: None,
+        stdout: Some(output),
+        stderr: None,
+        out: CapturedStream::new(keep),
+        err: CapturedStream::default(),
+        report: Some(report),
+    };
+    watch(Pid::from_raw(fork()?), streams, started, deadline)
+}
+
+/// Nothing else runs until this is dropped.
+pub fn take_turn() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts a program, with its standard streams.
+fn launch(command: &Command, streams: [Stdio; 3]) -> Result<Child, ToolError> {
+    let confined = confinement::child_confinement();
+    let [stdin, stdout, stderr] = streams;
+    let mut spawn = std::process::Command::new(&command.program);
+    spawn
+        .args(&command.args)
+        .current_dir(&command.directory)
+        .env_clear()
+        .envs(&command.env)
+        .stdin(stdin)
+        .stdout(stdout)
+        .stderr(stderr);
+    // SAFETY: all are plain system calls, and touch no memory of this process.
+    unsafe {
+        spawn.pre_exec(move || {
+            nix::unistd::setsid()?;
+            // If the toolbox itself is killed, nobody is left to look after its program.
+            nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
+            confined.as_ref().map_or(Ok(()), ChildConfinement::enter)
+        });
+    }
+    // With `spawn` go our copies of the pipes' writing ends.
+    spawn.spawn().map_err(|e| {
+        ToolError::Broken(format!(
+            "could not start {}: {e}",
+            command.program.display()
+        ))
+    })
+}
+
+/// Reads what a process prints and reports until it ends or the deadline comes, and ends what it started.
+fn watch(
+    pid: Pid,
+    mut streams: Streams<'_>,
+    started: Instant,
+    deadline: Instant,
+) -> Result<ProcessOutput, ToolError> {
     let in_time = streams.until_ended(pid, deadline)?;
     tree::end(pid);
-    let status = child.wait()?;
+    let status = waitpid(pid, None).map_err(std::io::Error::from)?;
     streams.drain()?;
-    let ended = match (in_time, status.code(), status.signal()) {
-        (false, ..) => ExitReason::Deadline,
-        (true, Some(code), _) => ExitReason::Exit(code),
-        (true, None, signal) => ExitReason::Signal(signal.unwrap_or_default()),
+    let ended = match (in_time, status) {
+        (false, _) => ExitReason::Deadline,
+        (true, WaitStatus::Exited(_, code)) => ExitReason::Exit(code),
+        (true, WaitStatus::Signaled(_, signal, _)) => ExitReason::Signal(signal as i32),
+        (true, _) => ExitReason::Signal(0),
     };
     Ok(ProcessOutput {
         ended,

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use crate::config::Config;
 use crate::process::confinement;
+use crate::runners::side_by_side;
 use crate::test_run::make_folders;
 use crate::tool::ToolError;
 use crate::workspace::Workspace;
@@ -81,6 +82,7 @@ fn run(mut args: Vec<String>) -> Result<(), Failure> {
     match words.as_slice() {
         ["--version" | "-V"] => print(&format!("toolbox {}", env!("CARGO_PKG_VERSION"))),
         ["serve"] => {
+            side_by_side::enable(NAME);
             let workspace = open(config)?;
             server::serve(workspace).map_err(|e| ToolError::Broken(e).into())
         }
@@ -114,6 +116,7 @@ fn run(mut args: Vec<String>) -> Result<(), Failure> {
             let arguments = serde_json::from_str(arguments)
                 .map_err(|e| Failure::Usage(format!("the arguments are not JSON: {e}")))?;
             let tool = server::find(name)?;
+            side_by_side::enable(NAME);
             let mut workspace = open(config)?;
             let time = Duration::from_secs(tool.seconds());
             let answer =

@@ -24,6 +24,7 @@ use tokio::sync::oneshot;
 use crate::process;
 use crate::python::STACK;
 use crate::registry;
+use crate::runners;
 use crate::tool::{Answer, AnyTool, Context, ToolError};
 use crate::workspace::Workspace;
 pub use visible::visible;
@@ -35,6 +36,7 @@ pub const DEADLINE_KEY: &str = "testwright/deadline_ms";
 
 /// Serves until the client closes the stream, then ends what is still running.
 pub fn serve(workspace: Workspace) -> Result<(), String> {
+    runners::enable_warm_runs();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()

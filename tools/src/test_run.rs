@@ -29,6 +29,12 @@ pub struct Request {
     /// The last test first.
     #[serde(default)]
     pub reversed: bool,
+    /// Tests of which [`crate::outcomes::report::TestResult::executed`] is filled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trace: Vec<String>,
+    /// Runs at the same time in the same folders have different numbers.
+    #[serde(default)]
+    pub lane: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<Measure>,
 }
@@ -56,6 +62,8 @@ pub fn perform(request: Request) -> Result<Answer, ToolError> {
     let mut options = Options::until(begun + Duration::from_secs(seconds));
     options.hash_seed = request.hash_seed;
     options.reversed = request.reversed;
+    options.trace.clone_from(&request.trace);
+    options.lane = request.lane;
     make_folders(&request.config)?;
     process::adopt_orphans()?;
     let checkout = Checkout::open(request.config)?;

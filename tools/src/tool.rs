@@ -121,6 +121,12 @@ impl Context<'_> {
     pub fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
+
+    /// When a run of tests has to be over that may take such a part of the time left.
+    pub fn share(&self, parts: u32) -> Instant {
+        let most = Duration::from_secs(self.workspace.config().test_seconds);
+        Instant::now() + most.min(self.left() / parts)
+    }
 }
 
 /// One tool. The doc comments of `Args` and of its fields are what the model reads in the schema.

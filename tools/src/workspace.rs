@@ -14,6 +14,7 @@ mod layout;
 mod patch;
 mod paths;
 mod regular;
+mod stamps;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,7 @@ pub use files::{nearest, walker};
 pub use layout::{Layout, is_conftest};
 pub use patch::unified;
 pub(crate) use regular::{read_itself, read_text};
+pub use stamps::Stamps;
 #[cfg(fuzzing)]
 pub use {archive::Archive, patch::patch};
 

@@ -1,8 +1,8 @@
 //! One prediction for one instance, graded.
 
 use std::path::Path;
-use std::time::Instant;
 
+use futures::future::{join, join_all, join5};
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::repository::{self, AppliedPatch, Files};
 use testwright_tools::outcomes::text::text;
@@ -13,11 +13,12 @@ use super::instance::{PreparedInstance, State};
 use super::logs::{LONGEST, Owner, build_log, log};
 use super::notes::{NOTE, bound};
 use super::test_run_cache::{RunRecord, TestRun};
+use super::timeline::{Part, Timeline};
 use super::{GradingFailure, Harness, TESTS, at_stage, outcome_pairs};
 use crate::dataset::Instance;
 use crate::foreign_text::excerpt;
 use crate::predictions::Prediction;
-use crate::result::{Infrastructure, InstanceResult, Leakage, Seconds, TestPair};
+use crate::result::{Infrastructure, InstanceResult, Leakage, TestPair};
 use crate::verdict::{Observations, Pairs};
 
 /// Bytes of a patch, files that it changes, and bytes that they may take: what is more is not a patch for review, and takes
@@ -55,7 +56,7 @@ impl Runs {
 
 /// What all predictions of an instance share.
 pub struct BaselineRuns {
-    /// The golden tests on the old and on the new code.
+    /// The golden tests on the old and on the new code: which lines they run.
     pub golden: Option<[RunRecord; 2]>,
     /// The golden tests' files without them.
     pub base: Option<[RunRecord; 2]>,
@@ -70,25 +71,39 @@ impl Harness {
         &self,
         instance: &Instance,
         prepared: &PreparedInstance,
+        timeline: &Timeline<'_>,
     ) -> Result<BaselineRuns, GradingFailure> {
         let mut baseline = BaselineRuns {
             golden: None,
             base: None,
-            leakage: Some(self.find_leakage(prepared).await.map_err(at_stage("old"))?),
+            leakage: None,
             build_log: self.keep_build_log(instance, &prepared.old.environment.log),
         };
-        let Some((applied, tests)) = &prepared.golden else {
-            return Ok(baseline);
-        };
-        let nothing = Files::new();
-        let mut golden = Vec::new();
-        let mut base = Vec::new();
-        for (state, stage) in [(&prepared.old, "old"), (&prepared.new, "new")] {
+        let sides = [(&prepared.old, "old"), (&prepared.new, "new")];
+        let runs = sides.map(async |(state, stage)| {
+            let Some((applied, tests)) = &prepared.golden else {
+                return Ok(None);
+            };
             let measure = prepared.changed.files();
-            let with = self.files(false, state, &tests.files, &applied.files, &measure);
-            golden.push(with.await.map_err(at_stage(stage))?);
-            let without = self.files(false, state, &tests.modified, &nothing, &measure);
-            base.push(without.await.map_err(at_stage("base"))?);
+            // What the tests beside them run is known from the base suite.
+            let golden = TestRun {
+                measure: measure.clone(),
+                ..own_run(state, &applied.files, tests)
+            };
+            let nothing = Files::new();
+            let base = base_run(state, &nothing, &tests.modified, &measure);
+            let (golden, base) = join(self.run(&golden, timeline), self.run(&base, timeline)).await;
+            let golden = golden.map_err(at_stage(stage))?;
+            Ok(Some((golden, base.map_err(at_stage("base"))?)))
+        });
+        let leakage = self.find_leakage(prepared, timeline);
+        let (leakage, runs) = join(leakage, join_all(runs)).await;
+        baseline.leakage = Some(leakage.map_err(at_stage("old"))?);
+        let runs: Vec<_> = runs.into_iter().collect::<Result<_, GradingFailure>>()?;
+        let (mut golden, mut base) = (Vec::new(), Vec::new());
+        for (of_golden, of_base) in runs.into_iter().flatten() {
+            golden.push(of_golden);
+            base.push(of_base);
         }
         let name = |part: &str| format!("golden-{part}");
         for (runs, part) in [(&golden, ["old", "new"]), (&base, ["base-old", "base-new"])] {
@@ -100,26 +115,6 @@ impl Harness {
         baseline.golden = golden.try_into().ok();
         baseline.base = base.try_into().ok();
         Ok(baseline)
-    }
-
-    async fn files(
-        &self,
-        of_prediction: bool,
-        state: &State,
-        ids: &[String],
-        files: &Files,
-        measure: &[String],
-    ) -> Result<RunRecord, SandboxError> {
-        self.run(&TestRun {
-            state,
-            files,
-            ids: ids.to_vec(),
-            measure: measure.to_vec(),
-            counted: false,
-            of_prediction,
-            hash_seed: SEEDS[0],
-        })
-        .await
     }
 
     /// Puts the log of a build beside the others. What is lost of it is no reason not to grade.
@@ -142,20 +137,26 @@ impl Harness {
         prediction: &Prediction,
         prepared: &PreparedInstance,
         baseline: &BaselineRuns,
+        timeline: &Timeline<'_>,
     ) -> InstanceResult {
-        let begun = Instant::now();
         let mut graded = empty_result(self, instance, prediction);
         graded.peeking.clone_from(&baseline.leakage);
         if let Some(log) = &baseline.build_log {
             graded.logs.insert("build".to_owned(), log.clone());
         }
         if let Err(stopped) = self
-            .fill(&mut graded, instance, prediction, prepared, baseline)
+            .fill(
+                &mut graded,
+                instance,
+                prediction,
+                prepared,
+                baseline,
+                timeline,
+            )
             .await
         {
             graded.could_not(*stopped);
         }
-        graded.seconds.total = begun.elapsed().as_secs_f64();
         graded.strict.reason = excerpt(&graded.strict.reason, NOTE);
         for notes in [&mut graded.notes, &mut graded.differs] {
             bound(notes);
@@ -170,6 +171,7 @@ impl Harness {
         prediction: &Prediction,
         prepared: &PreparedInstance,
         baseline: &BaselineRuns,
+        timeline: &Timeline<'_>,
     ) -> Result<(), GradingFailure> {
         let Some(patch) = &prediction.model_patch else {
             graded.strict.reason = "there is no prediction".to_owned();
@@ -201,15 +203,17 @@ impl Harness {
             graded.notes.push(format!("deletes {id}"));
         }
         graded.contributed.clone_from(&tests.tests);
-        let old = self
-            .side(&tests, &applied, prepared, &prepared.old, "old")
-            .await?;
         let new_files = prepared
             .over_the_fix(patch, &applied)
             .map_err(at_stage("source"))?;
-        let new = self
-            .side(&tests, &new_files, prepared, &prepared.new, "new")
-            .await?;
+        let side =
+            |applied, state, part| self.side(&tests, applied, prepared, state, part, timeline);
+        let (old, new) = join(
+            side(&applied, &prepared.old, Part::Old),
+            side(&new_files, &prepared.new, Part::New),
+        )
+        .await;
+        let (old, new) = (old?, new?);
 
         let seen = observed(instance, prepared, &tests, &applied, &old, &new);
         let verdict = seen.verdict();
@@ -238,7 +242,6 @@ impl Harness {
         let path = log(&self.out, &graded.instance_id, owner, TESTS, &all);
         let path = path.map_err(at_stage("new"))?;
         graded.logs.insert(TESTS.to_owned(), path);
-        graded.seconds = seconds(&old, &new);
         graded.cached = cached(&old, &new);
         Ok(())
     }
@@ -250,65 +253,67 @@ impl Harness {
         applied: &AppliedPatch,
         prepared: &PreparedInstance,
         state: &State,
-        stage: &str,
+        part: Part,
+        timeline: &Timeline<'_>,
     ) -> Result<Runs, GradingFailure> {
+        let stage = if part == Part::Old { "old" } else { "new" };
         let measure = prepared.changed.files();
-        let none = Files::new();
-        // A patch that contributes no test is judged without a run.
-        let ids: &[String] = if tests.tests.is_empty() {
-            &[]
-        } else {
-            &tests.files
-        };
-        // Where the contributed tests are run on their own too, that run is measured: measuring takes half as long again,
-        // and what the others run is known from the base suite. The golden tests' run is there already.
         let is_golden = prepared
             .golden
             .as_ref()
             .is_some_and(|(golden, _)| golden.files == applied.files);
-        let of_with: &[String] = if tests.has_company() && !is_golden {
-            &[]
-        } else {
-            &measure
-        };
-        let with = self
-            .files(!is_golden, state, ids, &applied.files, of_with)
-            .await
-            .map_err(at_stage(stage))?;
-        let own = |files, ids: &[String], counted| TestRun {
-            state,
-            files,
-            ids: ids.to_vec(),
+        let own = TestRun {
             measure: measure.clone(),
-            counted,
             of_prediction: !is_golden,
-            hash_seed: SEEDS[1],
+            part,
+            ..own_run(state, &applied.files, tests)
         };
-        let alone = if tests.has_company() && !tests.tests.is_empty() {
-            let run = own(&applied.files, &tests.tests, false);
-            Some(self.run(&run).await.map_err(at_stage(stage))?)
-        } else {
-            None
+        // Where the contributed tests are run on their own too, that run is measured.
+        let with = TestRun {
+            ids: tests.files.clone(),
+            measure: if tests.has_company() {
+                Vec::new()
+            } else {
+                measure.clone()
+            },
+            hash_seed: SEEDS[0],
+            ..own.clone()
         };
-        let changed = if tests.changed.is_empty() {
-            None
-        } else {
-            let before = self.run(&own(&none, &tests.changed, true)).await;
-            let after = self.run(&own(&applied.files, &tests.tests, true)).await;
-            Some([
-                before.map_err(at_stage("base"))?,
-                after.map_err(at_stage(stage))?,
-            ])
+        let nothing = Files::new();
+        let base = base_run(state, &nothing, &tests.modified, &measure);
+        let before = TestRun {
+            files: &nothing,
+            ids: tests.changed.clone(),
+            counted: true,
+            ..own.clone()
         };
-        let modified: &[String] = if tests.tests.is_empty() {
-            &[]
-        } else {
-            &tests.modified
+        let after = TestRun {
+            counted: true,
+            ..own.clone()
         };
-        let base = self
-            .files(false, state, modified, &none, &measure)
-            .await
-            .map_err(at_stage("base"))?;
+        // A patch that contributes no test is judged without a run.
+        let has_tests = !tests.tests.is_empty();
+        let run =
+            async |run: &TestRun<'_>, is_needed: bool, stage: &str| match has_tests && is_needed {
+                true => self
+                    .run(run, timeline)
+                    .await
+                    .map(Some)
+                    .map_err(at_stage(stage)),
+                false => Ok(None),
+            };
+        let is_changed = !tests.changed.is_empty();
+        let (with, alone, base, before, after) = join5(
+            run(&with, true, stage),
+            run(&own, tests.has_company(), stage),
+            run(&base, true, "base"),
+            run(&before, is_changed, "base"),
+            run(&after, is_changed, stage),
+        )
+        .await;
+        let with = with?.unwrap_or_else(RunRecord::of_nothing);
+        let (alone, base) = (alone?, base?.unwrap_or_else(RunRecord::of_nothing));
+        let changed = before?.zip(after?).map(|(before, after)| [before, after]);
         // Where the tests that were there before take half the time, a prediction is not to blame for the rest.
         let is_slow = base.seconds > self.test_time.as_secs_f64() / 2.0;
         if base.answer.report.timed_out || (with.answer.report.timed_out && is_slow) {
@@ -352,6 +357,40 @@ impl Harness {
             graded.logs.insert(name, path);
         }
         Ok(())
+    }
+}
+
+/// The contributed tests on their own; where there are none or nothing else, the files.
+fn own_run<'a>(state: &'a State, files: &'a Files, tests: &Contribution) -> TestRun<'a> {
+    let is_known = tests.has_company() && !tests.tests.is_empty();
+    TestRun {
+        state,
+        files,
+        ids: if is_known { &tests.tests } else { &tests.files }.clone(),
+        measure: Vec::new(),
+        counted: false,
+        of_prediction: false,
+        hash_seed: SEEDS[usize::from(is_known)],
+        part: Part::Golden,
+    }
+}
+
+/// Files as they are without a prediction.
+fn base_run<'a>(
+    state: &'a State,
+    nothing: &'a Files,
+    modified: &[String],
+    measure: &[String],
+) -> TestRun<'a> {
+    TestRun {
+        state,
+        files: nothing,
+        ids: modified.to_vec(),
+        measure: measure.to_vec(),
+        counted: false,
+        of_prediction: false,
+        hash_seed: SEEDS[0],
+        part: Part::Base,
     }
 }
 
@@ -458,17 +497,6 @@ fn contributed_pairs(seen: &Observations) -> Vec<TestPair> {
             pair: *pair,
         })
         .collect()
-}
-
-fn seconds(old: &Runs, new: &Runs) -> Seconds {
-    let fresh = |ran: &RunRecord| if ran.cached { 0.0 } else { ran.seconds };
-    let side = |runs: &Runs| fresh(&runs.with) + runs.alone.as_ref().map_or(0.0, fresh);
-    Seconds {
-        old: side(old),
-        new: side(new),
-        base: fresh(&old.base) + fresh(&new.base),
-        ..Seconds::default()
-    }
 }
 
 fn cached(old: &Runs, new: &Runs) -> Vec<String> {

@@ -36,18 +36,6 @@ pub struct PreparedInstance {
 }
 
 impl PreparedInstance {
-    /// What is taken for running and not for judging: seconds spent on building environments now.
-    pub fn build_seconds(&self) -> f64 {
-        let of = |e: &Environment| if e.cached { 0.0 } else { e.seconds };
-        let again = self.new.environment.saved != self.old.environment.saved;
-        of(&self.old.environment)
-            + if again {
-                of(&self.new.environment)
-            } else {
-                0.0
-            }
-    }
-
     pub fn is_cached(&self) -> bool {
         self.old.environment.cached && self.new.environment.cached
     }

@@ -11,6 +11,7 @@ use testwright_tools::leakage::{Findings, NewFile, Request};
 use super::Harness;
 use super::instance::PreparedInstance;
 use super::test_run_cache::{self, AbnormalExit, encode};
+use super::timeline::{Part, Timeline};
 use crate::hex::hex;
 use crate::result::Leakage;
 
@@ -23,12 +24,29 @@ impl Harness {
     pub(super) async fn find_leakage(
         &self,
         prepared: &PreparedInstance,
+        timeline: &Timeline<'_>,
     ) -> Result<Leakage, SandboxError> {
         let wanted = fix_files(prepared)?;
         let record = self.leakage_record(prepared, &wanted)?;
         if let Some(known) = test_run_cache::read(&record).await {
             return Ok(known);
         }
+        let findings = timeline
+            .run(Part::Build, self.look(prepared, wanted))
+            .await?;
+        let leakage = Leakage {
+            searched: findings.searched,
+            found: findings.places,
+        };
+        test_run_cache::write(&record, &leakage).await?;
+        Ok(leakage)
+    }
+
+    async fn look(
+        &self,
+        prepared: &PreparedInstance,
+        wanted: Vec<NewFile>,
+    ) -> Result<Findings, SandboxError> {
         let sandbox = self.start(&prepared.old.environment.saved).await?;
         let looked = async {
             super::files::put(sandbox.as_ref(), &prepared.old.files).await?;
@@ -44,13 +62,7 @@ impl Harness {
                 format!("read what the toolbox found: {error}"),
             )
         })?;
-        stopped?;
-        let leakage = Leakage {
-            searched: findings.searched,
-            found: findings.places,
-        };
-        test_run_cache::write(&record, &leakage).await?;
-        Ok(leakage)
+        stopped.map(|()| findings)
     }
 
     fn leakage_record(

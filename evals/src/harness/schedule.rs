@@ -4,12 +4,12 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::time::Instant;
 
 use futures::future::join_all;
 
 use super::grading_key::{empty_result, key};
 use super::results::{Results, ResultsError};
+use super::timeline::{Part, RunSlots, Timeline};
 use super::{GradingFailure, Harness};
 use crate::dataset::Instance;
 use crate::predictions::Prediction;
@@ -120,13 +120,14 @@ pub async fn grade_all(
         }
     }
     let waiting = Mutex::new(waiting);
+    let slots = RunSlots::new(workers);
     let results = Mutex::new(results);
     let work = || async {
         loop {
             let Some(job) = locked(&waiting).pop_front() else {
                 return Ok(());
             };
-            work_on(harness, &job, progress, &|result| {
+            work_on(harness, &job, &slots, progress, &|result| {
                 locked(&results).add(result)
             })
             .await?;
@@ -139,21 +140,20 @@ pub async fn grade_all(
 async fn work_on(
     harness: &Harness,
     job: &Job<'_>,
+    slots: &RunSlots,
     progress: Progress<'_>,
     add: &(dyn Fn(InstanceResult) -> Result<(), ResultsError> + Sync),
 ) -> Result<(), ResultsError> {
-    let begun = Instant::now();
+    let mut timeline = Timeline::new(slots);
     let prepared = async {
-        let prepared = harness.prepare(job.instance, progress).await?;
-        let baseline = harness.baseline_runs(job.instance, &prepared).await?;
+        let prepare = harness.prepare(job.instance, progress);
+        let prepared = timeline.spend(Part::Build, prepare).await?;
+        let baseline = harness
+            .baseline_runs(job.instance, &prepared, &timeline)
+            .await?;
         Ok::<_, GradingFailure>((prepared, baseline))
     }
     .await;
-    // Counted with the first prediction.
-    let mut shared_seconds = begun.elapsed().as_secs_f64();
-    let mut build_seconds = prepared
-        .as_ref()
-        .map_or(0.0, |(prepared, _)| prepared.build_seconds());
     let stopped = |infrastructure: &Infrastructure| {
         let mut infrastructure = infrastructure.clone();
         let given = infrastructure.log.take().map(PathBuf::from);
@@ -165,15 +165,14 @@ async fn work_on(
             instance: job.instance.instance_id.clone(),
             prediction: prediction.model_name_or_path.clone(),
         });
-        let result = match &prepared {
+        let mut result = match &prepared {
             Ok((prepared, baseline)) => {
                 let mut graded = harness
-                    .grade(job.instance, prediction, prepared, baseline)
+                    .grade(job.instance, prediction, prepared, baseline, &timeline)
                     .await;
                 if prepared.is_cached() {
                     graded.cached.insert(0, "build".to_owned());
                 }
-                graded.seconds.build = std::mem::take(&mut build_seconds);
                 graded
             }
             Err(why) => {
@@ -182,8 +181,9 @@ async fn work_on(
                 graded
             }
         };
-        let mut result = result;
-        result.seconds.total += std::mem::take(&mut shared_seconds);
+        // What all predictions share is counted with the first.
+        result.seconds = timeline.seconds();
+        timeline = Timeline::new(slots);
         add(result.clone())?;
         progress(Step::Graded {
             result: Box::new(result),

@@ -22,6 +22,7 @@ use testwright_tools::test_run::{Answer, Request};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::instance::State;
+use super::timeline::{Part, Timeline};
 use super::{Harness, files};
 use crate::folder;
 use crate::hex::hex;
@@ -37,6 +38,7 @@ const ANSWER: u64 = 128 << 20;
 const CONTROL: &str = "test_testwright_control.py";
 
 /// What is to be run.
+#[derive(Clone)]
 pub struct TestRun<'a> {
     pub state: &'a State,
     /// Put over the state's own files.
@@ -50,6 +52,8 @@ pub struct TestRun<'a> {
     /// The files are not ours.
     pub of_prediction: bool,
     pub hash_seed: u32,
+    /// What its time is spent on.
+    pub part: Part,
 }
 
 /// The toolbox was ended, or stopped, before it could say anything.
@@ -80,6 +84,21 @@ pub struct RunRecord {
     pub seconds: f64,
     #[serde(skip)]
     pub cached: bool,
+}
+
+impl RunRecord {
+    /// Where there is nothing to run.
+    pub fn of_nothing() -> RunRecord {
+        RunRecord {
+            answer: Answer {
+                report: Default::default(),
+                coverage: Some(Default::default()),
+            },
+            ended: None,
+            seconds: 0.0,
+            cached: true,
+        }
+    }
 }
 
 /// The key of a record, from all that it depends on.
@@ -127,17 +146,13 @@ impl RecordKey {
 }
 
 impl Harness {
-    pub(super) async fn run(&self, run: &TestRun<'_>) -> Result<RunRecord, SandboxError> {
+    pub(super) async fn run(
+        &self,
+        run: &TestRun<'_>,
+        timeline: &Timeline<'_>,
+    ) -> Result<RunRecord, SandboxError> {
         if run.ids.is_empty() {
-            return Ok(RunRecord {
-                answer: Answer {
-                    report: Default::default(),
-                    coverage: Some(Default::default()),
-                },
-                ended: None,
-                seconds: 0.0,
-                cached: true,
-            });
+            return Ok(RunRecord::of_nothing());
         }
         let record = self.record(run);
         if let Some(ran) = read::<RunRecord>(&record).await
@@ -149,7 +164,8 @@ impl Harness {
             });
         }
         let begun = Instant::now();
-        let (answer, ended) = match self.execute(run).await? {
+        let executed = timeline.run(run.part, self.execute(run)).await?;
+        let (answer, ended) = match executed {
             End::Answer(answer) => (answer, None),
             End::Ended(why) => {
                 let report = Report {
@@ -224,6 +240,7 @@ impl Harness {
             counted: false,
             of_prediction: false,
             hash_seed: run.hash_seed,
+            part: run.part,
         };
         match self.once(&control).await {
             Ok(Ok(_)) => Ok(End::Ended(again.to_string())),
@@ -310,6 +327,8 @@ impl Harness {
             seconds: self.test_time.as_secs(),
             hash_seed: run.hash_seed,
             reversed: false,
+            trace: Vec::new(),
+            lane: 0,
             coverage: measure,
         };
         let request = encode(&request)?;

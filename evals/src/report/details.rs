@@ -92,7 +92,6 @@ pub struct Time {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Slow {
     pub instance_id: String,
-    /// Parts of the total alone: no build that another prediction of the instance paid for.
     pub seconds: Seconds,
 }
 
@@ -267,7 +266,7 @@ fn time(set: &PredictionSet) -> Time {
             .take(SLOWEST)
             .map(|g| Slow {
                 instance_id: g.instance_id.clone(),
-                seconds: without_shared_build(g.seconds),
+                seconds: g.seconds,
             })
             .collect(),
     }
@@ -281,18 +280,6 @@ fn median(sorted: &[f64]) -> Option<f64> {
         0 => (sorted[half - 1] + upper) / 2.0,
         _ => upper,
     })
-}
-
-/// Results name the time of a build with each prediction for the instance, and it was part of only one's total. The parts
-/// come one after the other: where they are longer than the whole, the build was part of another's.
-fn without_shared_build(seconds: Seconds) -> Seconds {
-    if seconds.parts().into_iter().sum::<f64>() > seconds.total {
-        return Seconds {
-            build: 0.0,
-            ..seconds
-        };
-    }
-    seconds
 }
 
 fn infrastructure(set: &PredictionSet) -> Vec<InfrastructureFailure> {

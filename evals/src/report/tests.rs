@@ -322,27 +322,6 @@ fn folders_are_compared_on_the_instances_that_both_have() {
 }
 
 #[test]
-fn a_build_is_part_of_the_time_of_one_prediction() {
-    let timed = |set: &str, build: f64, total: f64| {
-        let mut graded = solved("x");
-        graded.prediction = set.to_owned();
-        graded.seconds = crate::result::Seconds {
-            build,
-            old: 2.0,
-            new: 1.0,
-            base: 1.0,
-            total,
-        };
-        graded
-    };
-    let folder = folder(&[timed("a", 600.0, 610.0), timed("b", 600.0, 5.0)]);
-    let report = write(folder.path(), &RunMetadata::default()).unwrap();
-    let build = |set: &str| report.details[set].time.slowest[0].seconds.build;
-    assert_eq!((build("a"), build("b")), (600.0, 0.0));
-    assert_eq!(report.details["b"].time.slowest[0].seconds.old, 2.0);
-}
-
-#[test]
 fn the_median_of_an_even_number_lies_between_the_two_in_the_middle() {
     let of = |totals: &[f64]| {
         let timed = totals.iter().enumerate().map(|(at, total)| {

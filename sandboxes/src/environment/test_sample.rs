@@ -11,7 +11,7 @@ use super::steps::Steps;
 use super::{BuildSettings, Environment, Progress};
 use crate::recipe;
 use crate::repository::Source;
-use crate::sandbox::{Backend, Limits, Result, SandboxSource, Spec};
+use crate::sandbox::{Backend, Limits, Result};
 
 const STEP: &str = "run a sample of the tests";
 
@@ -66,16 +66,7 @@ pub async fn sample_tests(
     }
     let name = format!("{}-tests.log", environment.saved);
     let log = Log::create(build.cache.join("logs").join(name), Vec::new())?;
-    let spec = Spec {
-        start: SandboxSource::Saved(environment.saved.clone()),
-        network: false,
-        host_port: None,
-        root: false,
-        limits: settings.limits.clone(),
-        env: environment.env.clone(),
-        mounts: Vec::new(),
-        purpose: "sample".to_owned(),
-    };
+    let spec = environment.tool_spec(settings.limits.clone(), "sample");
     let sandbox = backend.start(&spec).await?;
     let steps = Steps {
         sandbox: sandbox.as_ref(),

@@ -14,7 +14,7 @@ use super::steps::{self, Steps};
 use crate::error::{ErrorKind, SandboxError};
 use crate::recipe;
 use crate::repository::Tree;
-use crate::sandbox::{Command, Limits, Result, Sandbox, SandboxSource, Spec, output};
+use crate::sandbox::{Command, Limits, Result, Sandbox, output};
 
 /// Files that are tried at first, and so many more if none of those can be collected.
 const FILES: usize = 8;
@@ -34,7 +34,10 @@ impl Build<'_> {
         let mut bytes = self.backend.saved_bytes(&environment.saved).await?;
         let mut tried = BTreeSet::new();
         for round in 0..=ROUNDS {
-            let sandbox = self.backend.start(&spec(environment)).await?;
+            let sandbox = self
+                .backend
+                .start(&environment.tool_spec(Limits::default(), "verify"))
+                .await?;
             let looked = self
                 .look(sandbox.as_ref(), environment, &tree, round == 0)
                 .await;
@@ -179,20 +182,6 @@ fn spread(all: &[String], count: usize, shift: usize) -> Vec<String> {
     let step = (all.len() / count).max(1);
     let chosen = all.iter().skip(shift).step_by(step).take(count);
     chosen.cloned().collect()
-}
-
-/// What tools have too.
-fn spec(environment: &Environment) -> Spec {
-    Spec {
-        start: SandboxSource::Saved(environment.saved.clone()),
-        network: false,
-        host_port: None,
-        root: false,
-        limits: Limits::default(),
-        env: environment.env.clone(),
-        mounts: Vec::new(),
-        purpose: "verify".to_owned(),
-    }
 }
 
 /// The files that cannot be collected, with what the first says.

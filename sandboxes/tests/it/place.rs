@@ -12,7 +12,7 @@ use testwright_sandboxes::local::{Isolation, Local, LocalSettings};
 use testwright_sandboxes::recipe::Recipe;
 use testwright_sandboxes::repository::{OpenOptions, Source, open};
 use testwright_sandboxes::sandbox::output;
-use testwright_sandboxes::{Backend, Command, Limits, Sandbox, SandboxError, SandboxSource, Spec};
+use testwright_sandboxes::{Backend, Command, Limits, Sandbox, SandboxError};
 
 /// A backend that finds editable installs without any package: it is in the repository itself.
 pub const BUILD_BACKEND: &str = r#"
@@ -249,16 +249,7 @@ impl Place {
     }
 
     pub async fn sandbox(&self, environment: &Environment) -> Box<dyn Sandbox> {
-        let spec = Spec {
-            start: SandboxSource::Saved(environment.saved.clone()),
-            network: false,
-            host_port: None,
-            root: false,
-            limits: Limits::default(),
-            env: environment.env.clone(),
-            mounts: Vec::new(),
-            purpose: "test".to_owned(),
-        };
+        let spec = environment.tool_spec(Limits::default(), "test");
         self.backend.start(&spec).await.unwrap()
     }
 }

@@ -69,6 +69,14 @@ class _Measure(object):
             self.is_idle = False
             _open(self.settings["result"], "w").close()
 
+    def is_started(self):
+        """Whether there is anything to be found; notes what came in between."""
+        if self.tracer is None:
+            return False
+        if sys.gettrace() is not self.tracer:
+            self.note("the trace function was not there any more at the end")
+        return True
+
     def watch(self, own):
         """Notices that the program puts another trace function in the place of ours."""
         original, tracer, note = sys.settrace, self.tracer, self.note
@@ -89,9 +97,7 @@ class _Measure(object):
         if self.leave_children is not None:
             self.leave_children()
         found = {}
-        if self.tracer is not None:
-            if sys.gettrace() is not self.tracer:
-                self.note("the trace function was not there any more at the end")
+        if self.is_started():
             try:
                 found = self.found()
             except Exception as error:
@@ -124,28 +130,14 @@ class _Ran(_Measure):
                 include=[_literally(path) for path in self.settings["files"].values()],
                 branch=False,
             )
-            original, runs = self.coverage._should_trace, self.runs
-
-            def should_trace(filename, frame):
-                disposition = original(filename, frame)
-                if disposition.trace:
-                    runs()
-                return disposition
-
-            # Asked once for each file.
-            self.coverage._should_trace = should_trace
             # Its warnings go through the filters that the program sets, which may make errors of them.
             self.coverage._warn = self._warned
             # What is marked as not to be counted can run all the same.
             self.coverage.clear_exclude()
-            self.coverage.start()
-            if context is not None:
-                self.coverage.switch_context(context)
-            else:
+            self.begin(context)
+            if context is None:
                 # For a plugin of ours: what runs from then on is kept apart. It takes it away before there are tests.
                 sys._testwright_first_test = self.first_test
-            self.tracer = sys.gettrace()
-            self.watch(os.path.join(package, ""))
         except Exception as error:
             self.problems.append("coverage.py could not be started: %s: %s" % (type(error).__name__, error))
         finally:
@@ -156,21 +148,44 @@ class _Ran(_Measure):
             for name in [name for name in sys.modules if name.partition(".")[0] == "coverage"]:
                 self.modules[name] = sys.modules.pop(name)
 
+    def begin(self, context):
+        original, runs = self.coverage._should_trace, self.runs
+
+        def should_trace(filename, frame):
+            disposition = original(filename, frame)
+            if disposition.trace:
+                runs()
+            return disposition
+
+        # Asked once for each file.
+        self.coverage._should_trace = should_trace
+        self.coverage.start()
+        if context is not None:
+            self.coverage.switch_context(context)
+        self.tracer = sys.gettrace()
+        self.watch(os.path.join(self.settings["package"], ""))
+
     def _warned(self, text, slug=None, **more):
         # That nothing was run of the files is an answer, and the tracer that is not in C is only slow.
         if slug not in ("no-data-collected", "already-imported", "module-not-measured", "no-ctracer"):
             self.note("coverage.py warns: %s" % text)
 
     def first_test(self):
-        self.coverage.switch_context(_TESTS)
+        self.tests_begin()
         _Measure.first_test(self)
+
+    def tests_begin(self):
+        self.coverage.switch_context(_TESTS)
+
+    def end(self):
+        self.coverage.stop()
 
     def found(self):
         for name in [name for name in sys.modules if name.partition(".")[0] == "coverage"]:
             del sys.modules[name]
         sys.modules.update(self.modules)
         _chdir(_CWD)
-        self.coverage.stop()
+        self.end()
         return dict((name, self._lines(name, path)) for name, path in self.settings["files"].items())
 
     def _lines(self, name, path):
@@ -184,6 +199,78 @@ class _Ran(_Measure):
         lines = [line for line, found in contexts.items() if _TESTS in found]
         called = executed & set(self.coverage._get_file_reporter(path).translate_lines(lines))
         return {"statements": sorted(statements), "executed": sorted(executed), "called": sorted(called)}
+
+
+class _Monitored(_Ran):
+    """The same by sys.monitoring (Python 3.12), where only what runs for the first time costs anything. coverage.py knows
+    which lines are statements."""
+
+    TOOL = 3
+
+    def __init__(self, settings):
+        _Ran.__init__(self, settings)
+        self.paths = frozenset(settings["files"].values())
+        # By path: lines that ran, all of them and since the first test.
+        self.all = dict((path, set()) for path in self.paths)
+        self.of_tests = dict((path, set()) for path in self.paths)
+        self.now = self.all
+        # By the name that the code has for its file: a path of these, or None.
+        self.known = {}
+        self.has_begun = False
+
+    def begin(self, context):
+        monitoring = self.monitoring = sys.monitoring
+        events = monitoring.events
+        known, of_file, runs, disable = self.known, self._of_file, self.runs, monitoring.DISABLE
+        set_local_events, tool, line_event = monitoring.set_local_events, self.TOOL, events.LINE
+
+        def started(code, offset):
+            name = code.co_filename
+            try:
+                path = known[name]
+            except KeyError:
+                path = known[name] = of_file(name)
+            if path is not None:
+                runs()
+                set_local_events(tool, code, line_event)
+            return disable
+
+        def line(code, number):
+            self.now[known[code.co_filename]].add(number)
+            return disable
+
+        monitoring.use_tool_id(tool, "testwright-coverage")
+        monitoring.register_callback(tool, events.PY_START, started)
+        monitoring.register_callback(tool, line_event, line)
+        if context is not None:
+            self.now = self.of_tests
+        monitoring.set_events(tool, events.PY_START)
+        self.has_begun = True
+
+    def _of_file(self, filename):
+        real = _realpath(filename)
+        return real if real in self.paths else None
+
+    def tests_begin(self):
+        self.now = self.of_tests
+        self.monitoring.restart_events()
+
+    def is_started(self):
+        if not self.has_begun:
+            return False
+        if self.monitoring.get_tool(self.TOOL) != "testwright-coverage":
+            self.note("the monitoring was ended")
+        return True
+
+    def end(self):
+        try:
+            self.monitoring.free_tool_id(self.TOOL)
+        except ValueError:
+            pass
+        data = self.coverage.get_data()
+        for context, lines in (("", self.all), (_TESTS, self.of_tests)):
+            data.set_context(context)
+            data.add_lines(lines)
 
 
 class _Counts(_Measure):
@@ -244,7 +331,9 @@ class _Counts(_Measure):
 
 
 def _kind(settings):
-    return (_Counts if settings["counted"] else _Ran)(settings)
+    if settings["counted"]:
+        return _Counts(settings)
+    return (_Monitored if hasattr(sys, "monitoring") else _Ran)(settings)
 
 
 def _literally(path):

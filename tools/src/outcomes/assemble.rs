@@ -103,6 +103,18 @@ impl Session {
         }
     }
 
+    /// From its first line to its last, and no line after that.
+    pub fn is_whole(&self) -> bool {
+        self.started && self.collected && self.finished && !self.after_end
+    }
+
+    /// What the tests took of the session's time.
+    pub fn test_time(&self) -> Duration {
+        let phases = self.courses.values().flat_map(|course| &course.phases);
+        let seconds: f64 = phases.map(|phase| phase.seconds).sum();
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    }
+
     /// conftest files that kept pytest from starting (paths relative to the workspace).
     pub fn broken_conftests(&self) -> Vec<&str> {
         let failed = self.collection_errors.iter().map(|(id, _)| id.as_str());

@@ -19,6 +19,8 @@ with open(os.environ.pop("TESTWRIGHT_RECORD")) as _settings:
     SETTINGS = json.load(_settings)
 WORKSPACE = SETTINGS["workspace"]
 _PID = _getpid()
+# Lines that are not sent yet: see `hold`.
+_HELD = None
 # What the driver that measures coverage wants to be told, once.
 _FIRST_TEST = [sys.__dict__.pop("_testwright_first_test")] if hasattr(sys, "_testwright_first_test") else []
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -42,6 +44,22 @@ def is_child():
     return _getpid() != _PID
 
 
+def become(settings):
+    """Goes on with these settings, in a process that was forked for that: it is no child of a test."""
+    global _PID
+    _PID = _getpid()
+    SETTINGS.clear()
+    SETTINGS.update(settings)
+
+
+def hold(held=True):
+    """Keeps what happens until somebody asks for it, or lets it go."""
+    global _HELD
+    lines, _HELD = _HELD, [] if held else None
+    for line in lines or []:
+        _send(line)
+
+
 def emit(event, **facts):
     if is_child():
         return
@@ -49,6 +67,13 @@ def emit(event, **facts):
         _FIRST_TEST.pop()()
     facts["event"] = event
     line = (_dumps(facts) + "\n").encode("ascii", "replace")
+    if _HELD is None:
+        _send(line)
+    else:
+        _HELD.append(line)
+
+
+def _send(line):
     fd = _open(SETTINGS["report"], os.O_WRONLY)
     try:
         while line:

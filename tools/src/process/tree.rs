@@ -4,6 +4,7 @@
 //! because it adopts them. Where `/proc` is missing, the process group alone is ended.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill, killpg};
@@ -17,6 +18,21 @@ pub fn adopt_orphans() -> std::io::Result<()> {
     Ok(())
 }
 
+/// Children of this process that [`end`] leaves alone, with what they started.
+static SPARED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+
+pub fn spare(pid: i32) {
+    spared().push(pid);
+}
+
+pub fn spare_no_more(pid: i32) {
+    spared().retain(|one| *one != pid);
+}
+
+fn spared() -> MutexGuard<'static, Vec<i32>> {
+    SPARED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 struct Process {
     parent: i32,
     session: i32,
@@ -26,10 +42,11 @@ struct Process {
 /// Kills what `root` started, and `root` itself (which stays a zombie for the caller to wait for), and
 /// waits for the orphans. `root` leads a session of its own, and is the only child of this process that does.
 pub fn end(root: Pid) {
+    let spared = spared().clone();
     // Something that forks faster than we look is caught in a later round.
     for round in 0..200 {
         let all = processes();
-        let doomed = belonging(&all, root.as_raw());
+        let doomed = belonging(&all, root.as_raw(), &spared);
         let _ = killpg(root, Signal::SIGKILL);
         for (pid, process) in &doomed {
             if !process.zombie {
@@ -54,7 +71,7 @@ pub fn end_everything() {
     // What was killed takes a moment to be gone, on a busy machine a long one.
     for _ in 0..500 {
         let all = processes();
-        let doomed = belonging(&all, NOBODY);
+        let doomed = belonging(&all, NOBODY, &[]);
         for (pid, process) in &doomed {
             if !process.zombie {
                 let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
@@ -71,7 +88,12 @@ fn is_over(doomed: &[(i32, &Process)]) -> bool {
     doomed.iter().all(|(_, process)| process.zombie)
 }
 
-fn belonging(all: &HashMap<i32, Process>, root: i32) -> Vec<(i32, &Process)> {
+/// What `root` started, without what the `spared` are and started.
+fn belonging<'a>(
+    all: &'a HashMap<i32, Process>,
+    root: i32,
+    spared: &[i32],
+) -> Vec<(i32, &'a Process)> {
     let own = std::process::id().cast_signed();
     let own_session = all.get(&own).map(|p| p.session);
     let below_root = |pid: i32| {
@@ -80,6 +102,9 @@ fn belonging(all: &HashMap<i32, Process>, root: i32) -> Vec<(i32, &Process)> {
         for _ in 0..all.len() {
             if at == root {
                 return true;
+            }
+            if spared.contains(&at) {
+                return false;
             }
             match all.get(&at) {
                 // An adopted orphan. Nothing can join a session, so what is in ours came from elsewhere.

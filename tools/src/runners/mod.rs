@@ -3,6 +3,7 @@
 mod program;
 mod pytest;
 mod recording;
+pub mod side_by_side;
 
 use std::collections::HashSet;
 use std::time::Instant;
@@ -14,6 +15,8 @@ use crate::outcomes::{USAGE, file_of};
 use crate::process::{self, Command, ProcessOutput};
 use crate::tool::ToolError;
 use crate::workspace::Checkout;
+
+pub use pytest::enable_warm_runs;
 
 /// How tests are run.
 #[derive(Debug, Clone)]
@@ -33,6 +36,10 @@ pub struct Options {
     pub first: Vec<String>,
     /// Seconds for the tests that are not among `first`; those that did not begin by then are absent.
     pub rest_seconds: Option<u64>,
+    /// The process may be forked from one that has everything loaded, where runs like this are repeated.
+    pub may_be_warm: bool,
+    /// Runs at the same time in the same folders have different numbers.
+    pub lane: usize,
 }
 
 impl Options {
@@ -45,6 +52,8 @@ impl Options {
             keyword: None,
             first: Vec::new(),
             rest_seconds: None,
+            may_be_warm: false,
+            lane: 0,
         }
     }
 }

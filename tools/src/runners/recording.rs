@@ -44,10 +44,14 @@ impl Recording {
         options: &Options,
     ) -> Result<Self, ToolError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let runner = match options.lane {
+            0 => runner.to_owned(),
+            lane => format!("{runner}-{lane}"),
+        };
         process::make_home(&config.scratch)?;
-        let folder = config.scratch.join(runner);
+        let folder = config.scratch.join(&runner);
         process::make_anew(&folder)?;
-        let private = config.private().join(runner);
+        let private = config.private().join(&runner);
         let plugins = private.join("plugin");
         anew(&plugins)?;
         let shared = [("testwright_record", RECORD), ("testwright_trace", TRACE)];
@@ -93,6 +97,11 @@ impl Recording {
     /// A setting that only this runner has.
     pub fn set(&mut self, name: &str, value: impl Into<Value>) {
         self.settings[name] = value.into();
+    }
+
+    /// What the program is told.
+    pub fn settings(&self) -> &Value {
+        &self.settings
     }
 
     /// Writes out the settings, and gives the whole environment of the program.

@@ -43,6 +43,7 @@ impl Tool for RunPytest {
         let ids = named_or_contributed(context.workspace, &args.tests)?;
         let mut options = Options::until(deadline(context, args.timeout));
         options.keyword = args.keyword;
+        options.may_be_warm = true;
         let report = runners::run(context.workspace.checkout(), &ids, &options)?;
         let mut shown = text::text(&report);
         for id in &report.not_found {

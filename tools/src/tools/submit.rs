@@ -3,6 +3,8 @@
 //! What cannot be part of a test patch is put back to the base commit for good, and named. Then the tests
 //! run: the changed files as they were, the changed files as they are, and what fails three times more.
 
+mod failures;
+mod reruns;
 mod runs;
 mod shadows;
 mod sibling_tests;
@@ -164,7 +166,7 @@ fn summary(submission: &Submission) -> String {
             .iter()
             .map(|problem| problem.text.clone()),
     );
-    for test in runs::contributed_failures(&submission.old, &submission.contributed) {
+    for test in failures::contributed_failures(&submission.old, &submission.contributed) {
         let line = test.failure.as_ref().map(one_line).unwrap_or_default();
         let again = submission
             .reruns

@@ -25,7 +25,7 @@ pub fn walker(start: &Path) -> WalkBuilder {
 }
 
 /// What running and installing leaves behind, ignored whatever `.gitignore` says.
-fn is_product(name: &str) -> bool {
+pub(super) fn is_product(name: &str) -> bool {
     matches!(
         name,
         ".git"

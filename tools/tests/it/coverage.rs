@@ -12,10 +12,19 @@ use testwright_tools::coverage::{Coverage, Measure};
 use testwright_tools::outcomes::report::Outcome;
 use testwright_tools::test_run::{Answer, Request};
 
-use crate::project::{Project, answer, coverage_for, environment, python, test, toolbox_test, uv};
+use crate::project::{
+    Project, answer, coverage_for, environment, interpreter, python, test, toolbox_test, uv,
+};
 
 fn package() -> PathBuf {
     coverage_for(&python())
+}
+
+/// Does Python tell of lines that run for the first time alone (3.12)?
+fn is_monitored() -> bool {
+    let mut python = Command::new(python());
+    let asked = python.args(["-c", "import sys; sys.exit(not hasattr(sys, 'monitoring'))"]);
+    asked.status().unwrap().success()
 }
 
 fn request(project: &Project, ids: &[&str], files: &[&str]) -> Request {
@@ -178,4 +187,78 @@ fn what_runs_on_import_is_told_from_what_tests_run() {
     let lines = &coverage.files["pkg/__init__.py"];
     assert_eq!(lines.called, [5], "{lines:?}");
     assert!(lines.executed.starts_with(&[1, 2, 5]), "{lines:?}");
+}
+
+const LINES: &str = "\
+import threading
+
+def plain(n):
+    total = 0
+    for i in range(n):
+        if i == 2:
+            continue
+        total += (
+            i *
+            2
+        )
+    return total
+
+def made(n):
+    while n:
+        yield n
+        n -= 1
+
+class Cached(object):
+    value = plain(3)
+
+    @property
+    def later(self):
+        return [x for x in made(2) if x > 1]
+
+def in_thread():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(plain(4)))
+    thread.start()
+    thread.join()
+    return found
+
+def never():
+    return 1
+";
+
+#[test]
+fn lines_are_the_same_however_they_are_seen() {
+    let tests = "\
+import subprocess, sys
+import pkg
+from pkg import Cached
+
+def test_a():
+    assert Cached().later == [2] and pkg.in_thread() == [8]
+
+def test_b():
+    subprocess.check_call([sys.executable, '-c', 'import pkg; pkg.never()'])
+";
+    let mut project = Project::new(&[("pkg/__init__.py", LINES), ("tests/test_a.py", tests)]);
+    let mut seen = Vec::new();
+    for version in ["3.11", "3.12"] {
+        let Some(base) = interpreter(version) else {
+            return;
+        };
+        let name = format!("{version}-pytest-8.3.5");
+        project.config.python = environment(&name, Some(&base), &["pytest==8.3.5"]);
+        for id in ["tests/test_a.py::test_a", "tests/test_a.py"] {
+            let mut request = request(&project, &[id], &["pkg/__init__.py"]);
+            request.coverage.as_mut().unwrap().package = coverage_for(&project.config.python);
+            let coverage = answer(&request).coverage.unwrap();
+            assert_eq!((&coverage.problem, coverage.lost), (&None, 0));
+            seen.push(coverage);
+        }
+    }
+    assert_eq!(seen[0], seen[2]);
+    assert_eq!(seen[1], seen[3]);
+    let lines = &seen[0].files["pkg/__init__.py"];
+    assert!(lines.executed.contains(&3) && !lines.called.contains(&3));
+    assert!(lines.called.contains(&12) && !lines.executed.contains(&34));
+    assert!(seen[1].files["pkg/__init__.py"].called.contains(&34));
 }

@@ -65,6 +65,36 @@ pub fn uv() -> Command {
     Command::new(found)
 }
 
+/// An interpreter of this version, if there is one on this machine: pyenv's, or one that uv finds.
+pub fn interpreter(version: &str) -> Option<PathBuf> {
+    let pyenv = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
+    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".pyenv"));
+    let versions = pyenv.or_else(home).unwrap_or_default().join("versions");
+    let prefix = format!("{version}.");
+    let of_pyenv = std::fs::read_dir(versions).into_iter().flatten();
+    let mut of_pyenv = of_pyenv
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
+        .map(|entry| entry.path().join("bin/python"));
+    if let Some(path) = of_pyenv.find(|path| path.exists()) {
+        return Some(path);
+    }
+    let find = [
+        "python",
+        "find",
+        "--no-python-downloads",
+        "--no-project",
+        version,
+    ];
+    let output = uv().args(find).output().unwrap();
+    if !output.status.success() {
+        eprintln!("skipped: there is no Python {version} here");
+        return None;
+    }
+    let path = String::from_utf8(output.stdout).unwrap();
+    Some(PathBuf::from(path.trim()))
+}
+
 /// The interpreter of an environment with these packages, for this version of Python (default: any).
 pub fn environment(name: &str, base: Option<&Path>, packages: &[&str]) -> PathBuf {
     let folder = shared_folder(&format!("python-{name}"), |aside| {
@@ -183,6 +213,8 @@ impl Project {
             seconds: 100,
             hash_seed: 0,
             reversed: false,
+            trace: Vec::new(),
+            lane: 0,
             coverage: None,
         }
     }

@@ -21,13 +21,13 @@ pub(super) fn plots(report: &Report) -> Vec<Plot> {
     slow.sort_by(|a, b| b.2.total.total_cmp(&a.2.total));
     slow.truncate(BARS);
     // Whatever results say of the parts, nothing leaves the picture.
-    let length = |s: &Seconds| s.total.max(s.build + s.old + s.new + s.base);
+    let length = |s: &Seconds| s.total.max(s.parts().iter().sum());
     let Some(longest) = slow.iter().map(|(_, _, s)| length(s)).reduce(f64::max) else {
         return Vec::new();
     };
     let scale = (WIDTH - 84.0) / longest.max(f64::MIN_POSITIVE);
     let mut svg = Svg::new(WIDTH);
-    let names = ["build", "old", "new", "base", "rest"];
+    let names = Seconds::PARTS;
     for (at, name) in names.into_iter().enumerate() {
         let x = 64.0 * at as f64;
         svg.bar(&format!("part p{at}"), (x, 3.0), (11.0, 11.0), name);
@@ -38,10 +38,8 @@ pub(super) fn plots(report: &Report) -> Vec<Plot> {
         let top = 28.0 + 34.0 * row as f64;
         let label = format!("{} {}", letter(*set), cut(id, 46));
         svg.text("axis", Anchor::Start, (0.0, top + 9.0), &label);
-        let parts = [took.build, took.old, took.new, took.base];
-        let rest = (took.total - parts.iter().sum::<f64>()).max(0.0);
         let mut x = 0.0;
-        for (at, part) in parts.into_iter().chain([rest]).enumerate() {
+        for (at, part) in took.parts().into_iter().enumerate() {
             let width = part * scale;
             let about = format!("{}: {}", names[at], seconds(part));
             svg.bar(

@@ -4,7 +4,8 @@
 //! takes back what would run tests in other processes, stop early or write into the tree.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use super::super::Options;
 use super::super::recording::{PRINTED, Recording};
@@ -13,7 +14,10 @@ use crate::process::Command;
 use crate::tool::ToolError;
 
 const PLUGIN: &str = include_str!("plugin.py");
+const FOLDER: &str = "pytest";
 const MODULE: &str = "testwright_pytest";
+const FORK_SERVER: &str = include_str!("fork_server.py");
+const FORK_SERVER_MODULE: &str = "testwright_fork_server";
 
 /// How far the repository's own options are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,26 +27,72 @@ pub enum Addopts {
     Dropped,
 }
 
+/// What pytest is told, whichever tests of the files are to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arguments {
+    pub files: Vec<String>,
+    pub addopts: Addopts,
+    /// Its `-k` expression.
+    pub keyword: Option<String>,
+}
+
 /// A process to start, and what it will record.
 pub struct RecordedCommand {
     pub command: Command,
     pub recording: Recording,
 }
 
-/// Writes the plugin and its settings. `files` are what pytest is told to collect; `ids` what of it is run.
+/// pytest's cache, below the folder of a run.
+fn cache(folder: &Path) -> PathBuf {
+    folder.join("cache")
+}
+
+/// Writes the plugin and its settings. `ids` are what of their files is run.
 pub fn prepare(
     config: &Config,
     root: &Path,
-    files: &[String],
+    arguments: &Arguments,
     ids: &[String],
     options: &Options,
-    addopts: Addopts,
 ) -> Result<RecordedCommand, ToolError> {
     let modules = [(MODULE, PLUGIN)];
-    let mut recording = Recording::new(config, root, "pytest", &modules, ids, options)?;
+    let recording = Recording::new(config, root, FOLDER, &modules, ids, options)?;
     // Plugins put folders of their own there before pytest makes it.
-    let cache = recording.folder.join("cache");
+    let cache = cache(&recording.folder);
     std::fs::create_dir(&cache)?;
+    with_command(config, root, arguments, recording, &cache, &[])
+}
+
+/// The same for a process that runs nothing itself: see [`super::warm`].
+pub fn prepare_server(
+    config: &Config,
+    root: &Path,
+    arguments: &Arguments,
+    ids: &[String],
+) -> Result<RecordedCommand, ToolError> {
+    let modules = [(MODULE, PLUGIN), (FORK_SERVER_MODULE, FORK_SERVER)];
+    let options = Options::until(Instant::now());
+    let recording = Recording::new(config, root, "pytest-server", &modules, ids, &options)?;
+    // That of the run which one of its forks makes.
+    let cache = cache(&config.scratch.join(FOLDER));
+    with_command(
+        config,
+        root,
+        arguments,
+        recording,
+        &cache,
+        &[FORK_SERVER_MODULE],
+    )
+}
+
+fn with_command(
+    config: &Config,
+    root: &Path,
+    arguments: &Arguments,
+    mut recording: Recording,
+    cache: &Path,
+    plugins: &[&str],
+) -> Result<RecordedCommand, ToolError> {
     recording.set("cache", cache.display().to_string());
     let modules = recording.modules.display();
     let path = match recording.env.get("PYTHONPATH") {
@@ -51,12 +101,14 @@ pub fn prepare(
     };
     recording.env.insert("PYTHONPATH".to_owned(), path);
 
-    let mut args: Vec<OsString> = ["-m", "pytest", "-p", MODULE, "-p", "no:randomly"]
-        .map(OsString::from)
-        .to_vec();
+    let mut args: Vec<OsString> = ["-m", "pytest"].map(OsString::from).to_vec();
+    // Ours that keeps the folder of these out of sight comes last.
+    for plugin in plugins.iter().chain(&[MODULE, "no:randomly"]) {
+        args.extend(["-p".into(), plugin.into()]);
+    }
     // Each -o is followed by another option: before pytest 3.3 it took every word up to the next one.
     let mut settings = vec![format!("cache_dir={}", cache.display())];
-    if addopts == Addopts::Dropped {
+    if arguments.addopts == Addopts::Dropped {
         settings.extend(["addopts=".to_owned(), "required_plugins=".to_owned()]);
     }
     for setting in settings {
@@ -71,10 +123,10 @@ pub fn prepare(
         .map(OsString::from),
     );
     args.extend(config.runner.options.iter().map(OsString::from));
-    if let Some(keyword) = &options.keyword {
+    if let Some(keyword) = &arguments.keyword {
         args.extend(["-k".into(), keyword.into()]);
     }
-    args.extend(files.iter().map(OsString::from));
+    args.extend(arguments.files.iter().map(OsString::from));
     let command = Command {
         program: config.python.clone(),
         args,

@@ -2,5 +2,7 @@
 
 mod command;
 mod run;
+mod warm;
 
 pub use run::run;
+pub use warm::enable as enable_warm_runs;

@@ -8,9 +8,11 @@
 use std::time::Instant;
 
 use super::super::Run;
-use super::command::{Addopts, prepare};
+use super::command::{Addopts, Arguments, prepare};
+use super::warm;
 use crate::outcomes::report::{Outcome, Report, TestResult};
 use crate::outcomes::{Classifier, Session, USAGE, covers, file_of, join, normalize, seconds};
+use crate::process::ProcessOutput;
 use crate::tool::ToolError;
 
 /// Runs what is below `ids`.
@@ -28,9 +30,12 @@ fn some(run: &mut Run<'_>, ids: &[String], addopts: Addopts) -> Result<Report, T
         }
     }
     let config = checkout.config();
-    let mut prepared = prepare(config, root, &files, ids, options, addopts)?;
-    let finished = run.process(prepared.command, &mut prepared.recording.report)?;
-    let session = Session::new(prepared.recording.read());
+    let arguments = Arguments {
+        files: files.clone(),
+        addopts,
+        keyword: options.keyword.clone(),
+    };
+    let (session, finished) = one_process(run, &arguments, ids)?;
     let printed = normalize(&finished.stdout.text(), root);
 
     let conftests: Vec<String> = session
@@ -85,6 +90,31 @@ fn some(run: &mut Run<'_>, ids: &[String], addopts: Addopts) -> Result<Report, T
         report = join(report, some(run, &rest, addopts)?);
     }
     Ok(report)
+}
+
+/// What is recorded of a session, and how its process ended.
+fn one_process(
+    run: &mut Run<'_>,
+    arguments: &Arguments,
+    ids: &[String],
+) -> Result<(Session, ProcessOutput), ToolError> {
+    let (config, root) = (run.checkout.config(), run.checkout.root());
+    let mut prepared = prepare(config, root, arguments, ids, run.options)?;
+    let is_warm = warm::is_possible(run);
+    if is_warm && let Some(finished) = warm::run(run, arguments, ids, &mut prepared.recording) {
+        let session = Session::new(prepared.recording.read());
+        if session.is_whole() {
+            return Ok((session, finished));
+        }
+        warm::stop();
+        prepared = prepare(config, root, arguments, ids, run.options)?;
+    }
+    let finished = run.process(prepared.command, &mut prepared.recording.report)?;
+    let session = Session::new(prepared.recording.read());
+    if is_warm && session.is_whole() && !finished.timed_out() {
+        warm::start(run, arguments, ids, finished.took, session.test_time());
+    }
+    Ok((session, finished))
 }
 
 fn has_failures(report: &Report) -> bool {

@@ -1,9 +1,7 @@
 //! The runs that a submission takes.
 
-use std::time::{Duration, Instant};
-
 use crate::outcomes;
-use crate::outcomes::report::{Outcome, Report, TestResult, is_of};
+use crate::outcomes::report::{Outcome, Report, TestResult};
 use crate::python;
 use crate::runners::{self, Options};
 use crate::tool::{Context, ToolError};
@@ -12,10 +10,8 @@ use crate::tools::run_pytest::failing;
 use crate::tools::submission::{Change, ContributedTest, Rerun, SiblingTests};
 use crate::workspace::{FileChange, Workspace};
 
-use super::sibling_tests;
-
-/// Tests that are run alone, each in a process of its own; further ones run together.
-const ALONE: usize = 8;
+use super::failures::is_contributed;
+use super::{reruns, sibling_tests};
 
 /// Where the run of whole files took too long.
 const NOTE: &str =
@@ -54,30 +50,44 @@ pub fn run(
         });
     }
 
-    let mut options = Options::until(share(context, 3));
+    if let Some((old, reruns)) = reruns::with_others(context, &changed, &ids, contributed)? {
+        put_right(context.workspace, kept)?;
+        let suspects = suspects(context.workspace, kept, contributed, &modified, &old);
+        let before = before(context, kept, &modified, &suspects)?;
+        // One that fails at the same time as others ran may pass without them.
+        if !before.as_ref().is_some_and(any_passes) {
+            put_right(context.workspace, kept)?;
+            return finish(context, kept, before, old, reruns);
+        }
+    }
+    let mut options = Options::until(context.share(3));
     options.trace.clone_from(&ids);
     let mut old = runners::run(context.workspace.checkout(), &changed, &options)?;
     let is_whole = !old.timed_out;
     if !is_whole {
-        options.deadline = share(context, 3);
+        options.deadline = context.share(3);
         let of_contributed = runners::run(context.workspace.checkout(), &ids, &options)?;
         old = without_the_rest(old, of_contributed, contributed);
     }
     put_right(context.workspace, kept)?;
-    let mut suspects = failing_existing(&old, contributed, &modified);
-    if is_whole {
-        suspects.extend(unseen(
-            context.workspace,
-            kept,
-            contributed,
-            &modified,
-            &old,
-        ));
-    }
+    let suspects = if is_whole {
+        suspects(context.workspace, kept, contributed, &modified, &old)
+    } else {
+        failing_existing(&old, contributed, &modified)
+    };
     let before = before(context, kept, &modified, &suspects)?;
     put_right(context.workspace, kept)?;
-    let failing = failing_ids(&old, contributed);
-    let reruns = rerun(context, &failing)?;
+    let reruns = reruns::one_by_one(context, &old, contributed)?;
+    finish(context, kept, before, old, reruns)
+}
+
+fn finish(
+    context: &mut Context<'_>,
+    kept: &[FileChange],
+    before: Option<Report>,
+    old: Report,
+    reruns: Vec<Rerun>,
+) -> Result<Runs, ToolError> {
     let neighbours = sibling_tests(context, kept)?;
     Ok(Runs {
         before,
@@ -98,10 +108,10 @@ fn sibling_tests(
         return Ok(None);
     }
     put_right(context.workspace, kept)?;
-    let options = Options::until(share(context, 3));
+    let options = Options::until(context.share(3));
     let now = runners::run(context.workspace.checkout(), &files, &options)?;
     put_right(context.workspace, kept)?;
-    let options = Options::until(share(context, 2));
+    let options = Options::until(context.share(2));
     let before = with_base(context.workspace, kept, |workspace| {
         runners::run(workspace.checkout(), &files, &options)
     })?;
@@ -119,21 +129,15 @@ fn before(
     if suspects.is_empty() {
         return Ok(None);
     }
-    let options = Options::until(share(context, 4));
+    let options = Options::until(context.share(4));
     let few = with_base(context.workspace, kept, |workspace| {
         runners::run(workspace.checkout(), suspects, &options)
     })?;
-    let passes = |report: &Report| {
-        report
-            .tests
-            .iter()
-            .any(|test| test.outcome == Outcome::Passed)
-    };
-    if !passes(&few) {
+    if !any_passes(&few) {
         return Ok(Some(few));
     }
     // On its own a test may pass that fails among the others, patch or not: only like runs can be compared.
-    let options = Options::until(share(context, 3));
+    let options = Options::until(context.share(3));
     let mut whole = with_base(context.workspace, kept, |workspace| {
         runners::run(workspace.checkout(), modified, &options)
     })?;
@@ -144,6 +148,24 @@ fn before(
         .tests
         .retain(|test| suspects.iter().any(|id| outcomes::covers(id, &test.id)));
     Ok(Some(whole))
+}
+
+fn any_passes(report: &Report) -> bool {
+    let mut tests = report.tests.iter();
+    tests.any(|test| test.outcome == Outcome::Passed)
+}
+
+/// Existing tests in modified files that failed, or that a run of all of them, which went to its end, did not see.
+fn suspects(
+    workspace: &Workspace,
+    kept: &[FileChange],
+    contributed: &[ContributedTest],
+    modified: &[String],
+    old: &Report,
+) -> Vec<String> {
+    let mut found = failing_existing(old, contributed, modified);
+    found.extend(unseen(workspace, kept, contributed, modified, old));
+    found
 }
 
 /// Is it a test of a modified file that the patch did not contribute?
@@ -190,11 +212,6 @@ fn unseen(
         found.extend(unseen);
     }
     found
-}
-
-fn share(context: &Context<'_>, parts: u32) -> Instant {
-    let most = Duration::from_secs(context.workspace.config().test_seconds);
-    Instant::now() + most.min(context.left() / parts)
 }
 
 /// The files ran too long as a whole: what they showed until then, and the contributed tests on their own.
@@ -254,77 +271,4 @@ fn put_right(workspace: &mut Workspace, kept: &[FileChange]) -> Result<(), ToolE
         }
     }
     Ok(())
-}
-
-fn rerun(context: &Context<'_>, ids: &[String]) -> Result<Vec<Rerun>, ToolError> {
-    let mut reruns = Vec::new();
-    if ids.is_empty() {
-        return Ok(reruns);
-    }
-    for (hash_seed, order, parts) in [(1, "given", 4), (2, "reversed", 3), (3, "alone", 1)] {
-        let mut options = Options::until(share(context, parts));
-        options.hash_seed = hash_seed;
-        options.reversed = order == "reversed";
-        let report = if order == "alone" {
-            alone(context.workspace, ids, &options)?
-        } else {
-            runners::run(context.workspace.checkout(), ids, &options)?
-        };
-        reruns.push(Rerun {
-            hash_seed,
-            order: order.to_owned(),
-            report,
-        });
-    }
-    Ok(reruns)
-}
-
-fn alone(workspace: &Workspace, ids: &[String], options: &Options) -> Result<Report, ToolError> {
-    let (single, together) = ids.split_at(ids.len().min(ALONE));
-    let mut all: Option<Report> = None;
-    let groups = single
-        .chunks(1)
-        .chain(Some(together).filter(|rest| !rest.is_empty()));
-    for group in groups {
-        let report = runners::run(workspace.checkout(), group, options)?;
-        all = Some(match all {
-            Some(first) => outcomes::join(first, report),
-            None => report,
-        });
-    }
-    Ok(all.unwrap_or_default())
-}
-
-fn is_contributed(id: &str, contributed: &[ContributedTest]) -> bool {
-    let mut present = contributed
-        .iter()
-        .filter(|test| test.change != Change::Deleted);
-    present.any(|test| is_of(id, &test.id))
-}
-
-/// The contributed tests that failed.
-pub fn contributed_failures<'a>(
-    old: &'a Report,
-    contributed: &'a [ContributedTest],
-) -> impl Iterator<Item = &'a TestResult> {
-    failing(old).filter(|test| is_contributed(&test.id, contributed))
-}
-
-/// What is to fail again: the failing contributed tests, and those in modules that could not be collected.
-fn failing_ids(old: &Report, contributed: &[ContributedTest]) -> Vec<String> {
-    let mut ids: Vec<String> = contributed_failures(old, contributed)
-        .map(|test| test.id.clone())
-        .collect();
-    for error in &old.collection_errors {
-        let inside = |id: &String| {
-            id.strip_prefix(&error.id)
-                .is_some_and(|rest| rest.starts_with("::"))
-        };
-        for id in contribution::ids(contributed).into_iter().filter(inside) {
-            if !ids.contains(&id) {
-                ids.push(id);
-            }
-        }
-    }
-    ids
 }

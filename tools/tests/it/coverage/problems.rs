@@ -37,7 +37,9 @@ fn what_makes_the_figures_too_small_is_told() {
         let answer = measured(&project, &["tests"], &["pkg/__init__.py"]);
         assert_eq!(answer.report.tests[0].outcome, outcome, "{body}");
         let coverage = answer.coverage.unwrap();
-        assert_eq!(coverage.problem.as_deref(), Some(problem), "{body}");
+        // From 3.12 on nothing depends on the trace function.
+        let problem = Some(problem).filter(|_| !(is_monitored() && body.contains("settrace")));
+        assert_eq!(coverage.problem.as_deref(), problem, "{body}");
         assert!(coverage.files.contains_key("pkg/__init__.py"));
     }
 }

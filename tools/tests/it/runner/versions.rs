@@ -1,11 +1,11 @@
 //! The oldest and the newest Python and pytest that the plugin is for, with xdist asked for by the repository.
 
-use std::path::PathBuf;
-
-use testwright_tools::outcomes::report::Outcome;
+use serde_json::json;
+use testwright_tools::outcomes::report::{Outcome, Report};
 
 use super::PKG;
-use crate::project::{Project, answer, environment, outcomes, uv};
+use crate::project::{Project, answer, environment, interpreter, outcomes};
+use crate::toolbox::Client;
 
 const TESTS: &str = "\
 import unittest, pytest
@@ -37,42 +37,16 @@ class TestCase(unittest.TestCase):
     def test_b(self): self.assertEqual(1, 2)
 ";
 
+/// Loading it takes time, and is noted in a file beside the workspace.
 const CONFTEST: &str = "\
-import pytest
+import os, pytest, time
+time.sleep(0.35)
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../loads'), 'a') as f:
+    f.write('x')
 def pytest_addoption(parser): parser.addoption('--own', default='x')
 @pytest.fixture
 def own(request): return request.config.getoption('--own')
 ";
-
-/// An interpreter of this version, if there is one on this machine: pyenv's, or one that uv finds.
-fn interpreter(version: &str) -> Option<PathBuf> {
-    let pyenv = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
-    let home = || std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".pyenv"));
-    let versions = pyenv.or_else(home).unwrap_or_default().join("versions");
-    let prefix = format!("{version}.");
-    let of_pyenv = std::fs::read_dir(versions).into_iter().flatten();
-    let mut of_pyenv = of_pyenv
-        .map(|entry| entry.unwrap())
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix))
-        .map(|entry| entry.path().join("bin/python"));
-    if let Some(path) = of_pyenv.find(|path| path.exists()) {
-        return Some(path);
-    }
-    let find = [
-        "python",
-        "find",
-        "--no-python-downloads",
-        "--no-project",
-        version,
-    ];
-    let output = uv().args(find).output().unwrap();
-    if !output.status.success() {
-        eprintln!("skipped: there is no Python {version} here");
-        return None;
-    }
-    let path = String::from_utf8(output.stdout).unwrap();
-    Some(PathBuf::from(path.trim()))
-}
 
 fn check(name: &str, python: &str, packages: &[&str]) {
     let Some(base) = interpreter(python) else {
@@ -109,6 +83,22 @@ fn check(name: &str, python: &str, packages: &[&str]) {
     assert_eq!(report.collection_errors[0].id, "tests/test_bad.py");
     // xdist is there, and its option was no reason to start again without it.
     assert!(report.printed.contains("xdist"), "{}", report.printed);
+
+    let loads = || {
+        std::fs::read(project.root().join("../loads"))
+            .unwrap()
+            .len()
+    };
+    let before = loads();
+    let mut client = Client::start(&project);
+    for _ in 0..3 {
+        let (_, data) = client.call("run_pytest", &json!({ "tests": ["tests"] }));
+        let report: Report = serde_json::from_value(data).unwrap();
+        assert_eq!(outcomes(&report), expected, "{}", report.printed);
+        assert_eq!(report.collection_errors.len(), 1);
+    }
+    // By a new process, and by the one from which the others were forked.
+    assert_eq!(loads() - before, 2);
 }
 
 #[test]

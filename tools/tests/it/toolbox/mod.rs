@@ -2,6 +2,7 @@
 
 mod submit;
 mod try_fix;
+mod warm;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};

@@ -176,3 +176,47 @@ fn a_flaky_test_shows_in_the_reruns() {
     assert_eq!(data["before"], Value::Null);
     assert!(text.contains("(again in 2 of 3 reruns)"), "{text}");
 }
+
+/// Fails with another exception where it runs twice at the same time, and so does a test beside it.
+const ALONE: &str = "
+import os, time
+
+def hold():
+    os.mkdir('held')
+    time.sleep(0.4)
+    os.rmdir('held')
+
+def test_zero():
+    hold()
+    assert pkg.half(0) == 0
+";
+
+#[test]
+fn tests_that_disturb_each_other_run_one_after_the_other() {
+    let project = project();
+    let mut client = Client::start(&project);
+    write(&project, "tests/test_a.py", &format!("{TESTS}{ALONE}"));
+    let (text, data) = client.call("submit", &json!({}));
+    assert!(
+        text.contains("test_zero fails: AssertionError: assert 1 == 0 (again in 3 of 3 reruns)"),
+        "{text}"
+    );
+    assert_eq!(data["before"], Value::Null);
+    assert!(!project.root().join("held").exists());
+}
+
+#[test]
+fn existing_tests_that_a_new_one_disturbs_are_not_said_to_break() {
+    let existing = format!(
+        "{TESTS}\ndef test_folder():\n    import os\n    os.mkdir('held')\n    os.rmdir('held')\n"
+    );
+    let project = Project::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", &existing)]);
+    let mut client = Client::start(&project);
+    let new = "\ndef test_zero():\n    import os, time\n    os.makedirs('held', exist_ok=True)\n    time.sleep(0.5)\n    if os.path.exists('held'): os.rmdir('held')\n    assert pkg.half(0) == 0\n";
+    write(&project, "tests/test_a.py", &format!("{existing}{new}"));
+    let (text, data) = client.call("submit", &json!({}));
+    assert!(text.contains("again in 3 of 3 reruns"), "{text}");
+    assert_eq!(data["before"], Value::Null);
+    let old = data["old"]["tests"].as_array().unwrap();
+    assert_eq!(old[1]["outcome"], "passed", "{}", old[1]);
+}

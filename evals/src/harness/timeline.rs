@@ -1,0 +1,158 @@
+//! What the seconds of a grading were spent on, and how many runs are made at a time.
+
+use std::future::Future;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+
+use crate::result::Seconds;
+
+/// As many runs at a time as there are workers, whichever instance they are of.
+pub struct RunSlots(Semaphore);
+
+impl RunSlots {
+    pub fn new(number: usize) -> RunSlots {
+        RunSlots(Semaphore::new(number.max(1)))
+    }
+}
+
+/// What a span of time was spent on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The environment, and the code from git.
+    Build,
+    /// The golden tests, measured.
+    Golden,
+    /// The suite without the prediction.
+    Base,
+    /// With the prediction, on the old code.
+    Old,
+    /// With the prediction, on the new code.
+    New,
+    /// For others to end that run.
+    Waiting,
+}
+
+/// From the start of one grading to its end.
+pub struct Timeline<'a> {
+    slots: &'a RunSlots,
+    begun: Instant,
+    spans: Mutex<Vec<Span>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    part: Part,
+    from: Duration,
+    to: Duration,
+}
+
+impl<'a> Timeline<'a> {
+    pub fn new(slots: &'a RunSlots) -> Timeline<'a> {
+        Timeline {
+            slots,
+            begun: Instant::now(),
+            spans: Mutex::default(),
+        }
+    }
+
+    /// Does something, and notes how long it took.
+    pub async fn spend<T>(&self, part: Part, work: impl Future<Output = T>) -> T {
+        let from = self.begun.elapsed();
+        let done = work.await;
+        let to = self.begun.elapsed();
+        let mut spans = self.spans.lock().unwrap_or_else(|e| e.into_inner());
+        spans.push(Span { part, from, to });
+        done
+    }
+
+    /// The same, when it is its turn.
+    pub async fn run<T>(&self, part: Part, work: impl Future<Output = T>) -> T {
+        let slot = self.spend(Part::Waiting, self.slots.0.acquire()).await;
+        let done = self.spend(part, work).await;
+        drop(slot);
+        done
+    }
+
+    /// What the time until now was spent on.
+    pub fn seconds(&self) -> Seconds {
+        let spans = self.spans.lock().unwrap_or_else(|e| e.into_inner());
+        attributed(&spans, self.begun.elapsed())
+    }
+}
+
+/// Each moment belongs to what was done then, in equal parts where that was several things; to waiting only where
+/// nothing was done. So the parts add up to the whole.
+fn attributed(spans: &[Span], total: Duration) -> Seconds {
+    let ends = spans.iter().flat_map(|span| [span.from, span.to]);
+    let mut moments: Vec<Duration> = ends.chain([Duration::ZERO, total]).collect();
+    moments.sort_unstable();
+    let mut seconds = Seconds {
+        total: total.as_secs_f64(),
+        ..Seconds::default()
+    };
+    for pair in moments.windows(2) {
+        let &[from, to] = pair else { continue };
+        let now: Vec<Part> = (spans.iter())
+            .filter(|span| span.from <= from && to <= span.to)
+            .map(|span| span.part)
+            .collect();
+        let length = (to - from).as_secs_f64();
+        let busy = now.iter().filter(|part| **part != Part::Waiting).count();
+        if busy == 0 {
+            *match now.first() {
+                Some(_) => &mut seconds.waiting,
+                None => &mut seconds.other,
+            } += length;
+            continue;
+        }
+        for part in now {
+            *match part {
+                Part::Build => &mut seconds.build,
+                Part::Golden => &mut seconds.golden,
+                Part::Base => &mut seconds.base,
+                Part::Old => &mut seconds.old,
+                Part::New => &mut seconds.new,
+                Part::Waiting => continue,
+            } += length / busy as f64;
+        }
+    }
+    seconds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(part: Part, from: u64, to: u64) -> Span {
+        Span {
+            part,
+            from: Duration::from_secs(from),
+            to: Duration::from_secs(to),
+        }
+    }
+
+    #[test]
+    fn the_parts_add_up_to_the_whole() {
+        let spans = [
+            span(Part::Build, 1, 3),
+            span(Part::Old, 4, 8),
+            span(Part::New, 6, 10),
+            span(Part::Waiting, 3, 9),
+        ];
+        let seconds = attributed(&spans, Duration::from_secs(12));
+        let expected = Seconds {
+            build: 2.0,
+            golden: 0.0,
+            base: 0.0,
+            old: 3.0,
+            new: 3.0,
+            waiting: 1.0,
+            other: 3.0,
+            total: 12.0,
+        };
+        assert_eq!(seconds, expected);
+        assert_eq!(seconds.parts().iter().sum::<f64>(), 12.0);
+    }
+}

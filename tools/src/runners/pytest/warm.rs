@@ -1,0 +1,249 @@
+//! Runs in processes that are forked from one in which pytest and the code under test are loaded already (see
+//! `fork_server.py`), instead of in a new interpreter that loads everything again.
+//!
+//! What such a run gives is what a new process would give, or nothing: where the files are not as they were when they
+//! were loaded, where a process cannot be forked, or where the run does not come to an orderly end, the caller starts a
+//! new process. One server is kept, for what was run last; it is started once a run in a new process was orderly, and
+//! gets ready while nobody waits. What is trusted (`submit`, the grader) does not run like this.
+
+mod control;
+
+use std::io::PipeWriter;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::super::Run;
+use super::super::recording::{PRINTED, Recording};
+use super::command::{Arguments, RecordedCommand, prepare_server};
+use crate::process::{self, BackgroundProcess, ProcessOutput};
+use crate::tool::ToolError;
+use crate::workspace::{Layout, Stamps};
+use control::{Control, anonymous_file};
+
+/// A run takes at most so much longer than one in a new process, which loads everything, before one of those is
+/// started instead: a lock that was held when the process was forked would never be given back.
+const PATIENCE: u32 = 3;
+const LEAST_PATIENCE: Duration = Duration::from_secs(10);
+/// What starting takes must be worth it.
+const LEAST_START: Duration = Duration::from_millis(300);
+
+static IS_ENABLED: AtomicBool = AtomicBool::new(false);
+static SERVER: Mutex<Option<Server>> = Mutex::new(None);
+
+/// From now on runs that allow for it are warm. For a process that stays, such as the toolbox while it serves.
+pub fn enable() {
+    IS_ENABLED.store(true, Ordering::Relaxed);
+}
+
+/// May this run be made by a server?
+pub fn is_possible(run: &Run<'_>) -> bool {
+    let options = run.options;
+    let is_plain = options.hash_seed == 0 && !options.reversed;
+    let is_whole = options.first.is_empty() && options.rest_seconds.is_none();
+    let is_bare = options.trace.is_empty() && run.measurement.is_none();
+    options.may_be_warm && IS_ENABLED.load(Ordering::Relaxed) && is_plain && is_whole && is_bare
+}
+
+/// The run in a forked process; `None` where there is none that would do. It is up to the caller to look whether the
+/// run is whole.
+pub fn run(
+    run: &Run<'_>,
+    arguments: &Arguments,
+    ids: &[String],
+    recording: &mut Recording,
+) -> Option<ProcessOutput> {
+    let mut kept = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
+    // What cannot be used is ended.
+    let mut server = kept
+        .take()
+        .filter(|server| server.arguments == *arguments)?;
+    let output = server.run(run, ids, recording)?;
+    if !output.timed_out() {
+        *kept = Some(server);
+    }
+    Some(output)
+}
+
+/// Ends the server: what it gave was of no use.
+pub fn stop() {
+    *SERVER.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
+/// Starts a server for more runs like this one, which took so long in a new process, of which its tests took a part.
+/// Where that fails, runs are made in new processes as ever.
+pub fn start(
+    run: &Run<'_>,
+    arguments: &Arguments,
+    ids: &[String],
+    took: Duration,
+    of_tests: Duration,
+) {
+    if took.saturating_sub(of_tests) < LEAST_START {
+        return;
+    }
+    let server = Server::start(run, arguments, ids, took);
+    *SERVER.lock().unwrap_or_else(PoisonError::into_inner) = server.ok().flatten();
+}
+
+struct Server {
+    arguments: Arguments,
+    /// Declared before what it started with: sockets are closed first.
+    importer: Control,
+    /// That of the process that has collected the tests.
+    collector: Option<Collector>,
+    /// Of the files as they were when the importer began to load them.
+    loaded: Stamps,
+    took: Duration,
+    _process: BackgroundProcess,
+    /// Holds what is read while Python starts.
+    _recording: Recording,
+}
+
+struct Collector {
+    control: Control,
+    ids: Vec<String>,
+    files: Stamps,
+    /// It has said that it waits for runs.
+    is_ready: bool,
+}
+
+#[derive(Deserialize)]
+struct Importer {
+    stale: bool,
+}
+
+#[derive(Deserialize)]
+struct Forked {
+    pid: i32,
+}
+
+impl Server {
+    fn start(
+        run: &Run<'_>,
+        arguments: &Arguments,
+        ids: &[String],
+        took: Duration,
+    ) -> Result<Option<Server>, ToolError> {
+        let checkout = run.checkout;
+        let Some(loaded) = Stamps::take(checkout.root()) else {
+            return Ok(None);
+        };
+        let RecordedCommand { command, recording } =
+            prepare_server(checkout.config(), checkout.root(), arguments, ids)?;
+        let (importer, stdin) = Control::pair()?;
+        let process = BackgroundProcess::start(&command, stdin, &anonymous_file()?)?;
+        let mut server = Server {
+            arguments: arguments.clone(),
+            importer,
+            collector: None,
+            loaded: loaded.clone(),
+            took,
+            _process: process,
+            _recording: recording,
+        };
+        let settings = server._recording.settings().clone();
+        server.ask_to_collect(&settings, ids, loaded, &[])?;
+        Ok(Some(server))
+    }
+
+    /// The answer is not waited for.
+    fn ask_to_collect(
+        &mut self,
+        settings: &Value,
+        ids: &[String],
+        files: Stamps,
+        changed: &[String],
+    ) -> Result<(), ToolError> {
+        self.collector = None;
+        let (control, given) = Control::pair()?;
+        let request = json!({ "settings": settings, "changed": changed });
+        self.importer
+            .send(&request, &[anonymous_file()?.into(), given])?;
+        self.collector = Some(Collector {
+            control,
+            ids: ids.to_vec(),
+            files,
+            is_ready: false,
+        });
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        run: &Run<'_>,
+        ids: &[String],
+        recording: &mut Recording,
+    ) -> Option<ProcessOutput> {
+        let patience = (self.took * PATIENCE).max(LEAST_PATIENCE);
+        let deadline = run.options.deadline.min(Instant::now() + patience);
+        let now = Stamps::take(run.checkout.root())?;
+        let settings = recording.settings().clone();
+        let is_current = (self.collector.as_ref())
+            .is_some_and(|collector| collector.ids == ids && collector.files == now);
+        if !is_current {
+            self.collect_again(run.checkout.layout(), &settings, ids, now, deadline)?;
+        }
+        let collector = self.collector.as_mut()?;
+        if !collector.is_ready {
+            collector.control.receive::<Value>(deadline)?;
+            collector.is_ready = true;
+        }
+        let (output, writer) = std::io::pipe().ok()?;
+        let fork = || collector.fork(&settings, writer, deadline);
+        process::run_forked(
+            fork,
+            output.into(),
+            PRINTED,
+            deadline,
+            &mut recording.report,
+        )
+        .ok()
+    }
+
+    fn collect_again(
+        &mut self,
+        layout: &Layout,
+        settings: &Value,
+        ids: &[String],
+        now: Stamps,
+        deadline: Instant,
+    ) -> Option<()> {
+        let changes = self.loaded.until(&now);
+        if changes.is_other_set
+            || !changes
+                .modified
+                .iter()
+                .all(|path| layout.is_test_file(path))
+        {
+            return None;
+        }
+        // That of the first request, which nobody waited for.
+        while self.importer.unanswered() > 0 {
+            self.importer.receive::<Importer>(deadline)?;
+        }
+        self.ask_to_collect(settings, ids, now, &changes.modified)
+            .ok()?;
+        let answer: Importer = self.importer.receive(deadline)?;
+        (!answer.stale).then_some(())
+    }
+}
+
+impl Collector {
+    fn fork(
+        &mut self,
+        settings: &Value,
+        output: PipeWriter,
+        deadline: Instant,
+    ) -> Result<i32, ToolError> {
+        self.control
+            .send(&json!({ "settings": settings }), &[output.into()])?;
+        let forked: Option<Forked> = self.control.receive(deadline);
+        forked
+            .map(|forked| forked.pid)
+            .ok_or_else(|| ToolError::Broken("no process was forked".to_owned()))
+    }
+}

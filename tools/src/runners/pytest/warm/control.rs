@@ -1,0 +1,89 @@
+//! Requests with descriptors, and their answers.
+
+use std::fs::File;
+use std::io::{IoSlice, Seek, SeekFrom};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{
+    AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, recv, sendmsg, socketpair,
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::tool::ToolError;
+
+/// Bytes of an answer.
+const ANSWER: usize = 4096;
+
+pub struct Control {
+    socket: OwnedFd,
+    unanswered: usize,
+}
+
+impl Control {
+    /// One end, and the other for a new process.
+    pub fn pair() -> Result<(Control, OwnedFd), ToolError> {
+        let (socket, other) = socketpair(
+            AddressFamily::Unix,
+            SockType::SeqPacket,
+            None,
+            SockFlag::SOCK_CLOEXEC,
+        )
+        .map_err(std::io::Error::from)?;
+        let control = Control {
+            socket,
+            unanswered: 0,
+        };
+        Ok((control, other))
+    }
+
+    /// Requests whose answers were not received yet.
+    pub fn unanswered(&self) -> usize {
+        self.unanswered
+    }
+
+    /// Does not wait: a request that does not fit fails.
+    pub fn send(&mut self, request: &Value, fds: &[OwnedFd]) -> Result<(), ToolError> {
+        let bytes = request.to_string();
+        let fds: Vec<RawFd> = fds.iter().map(AsRawFd::as_raw_fd).collect();
+        let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
+        let text = [IoSlice::new(bytes.as_bytes())];
+        let rights = [ControlMessage::ScmRights(&fds)];
+        sendmsg::<()>(self.socket.as_raw_fd(), &text, &rights, flags, None)
+            .map_err(std::io::Error::from)?;
+        self.unanswered += 1;
+        Ok(())
+    }
+
+    /// The next answer; `None` where there is none until the deadline, or none any more.
+    pub fn receive<T: DeserializeOwned>(&mut self, deadline: Instant) -> Option<T> {
+        let mut buffer = [0; ANSWER];
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            let wait =
+                PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
+            let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut fds, wait) {
+                Ok(0) | Err(Errno::EINTR) => continue,
+                Ok(_) => {}
+                Err(_) => return None,
+            }
+            let length = recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::MSG_DONTWAIT).ok()?;
+            self.unanswered = self.unanswered.saturating_sub(1);
+            return serde_json::from_slice(buffer.get(..length)?).ok();
+        }
+    }
+}
+
+/// A file that has no name.
+pub fn anonymous_file() -> Result<File, ToolError> {
+    let mut file = tempfile::tempfile()?;
+    file.seek(SeekFrom::End(0))?;
+    Ok(file)
+}

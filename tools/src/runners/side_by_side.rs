@@ -1,0 +1,186 @@
+//! Several runs of tests at the same time, as many as there are processors. Each is made by a toolbox of its own, so
+//! that what it starts and leaves behind is ended with it. They share the checkout: one may disturb another, and what
+//! comes of that is for the caller to see.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::Options;
+use crate::outcomes::report::Report;
+use crate::process;
+use crate::test_run::{Answer, Request};
+use crate::tool::ToolError;
+use crate::workspace::Checkout;
+
+/// For what a toolbox does beside its run.
+const GRACE: Duration = Duration::from_secs(20);
+/// Bytes of an answer.
+const MOST: u64 = 256 << 20;
+
+/// By what name this program is a toolbox.
+static TOOLBOX: OnceLock<&str> = OnceLock::new();
+
+/// From now on runs can be made side by side: this program is a toolbox where it is started by that name.
+pub fn enable(toolbox: &'static str) {
+    TOOLBOX.get_or_init(|| toolbox);
+}
+
+/// How many runs are made at a time.
+pub fn width() -> usize {
+    match TOOLBOX.get() {
+        Some(_) => std::thread::available_parallelism().map_or(1, usize::from),
+        None => 1,
+    }
+}
+
+/// Tests to run, and how.
+pub struct Job {
+    pub ids: Vec<String>,
+    pub options: Options,
+}
+
+/// The reports of the jobs, in their order; `None` of those that could not be made.
+pub fn run(checkout: &Checkout, jobs: &[Job]) -> Result<Vec<Option<Report>>, ToolError> {
+    let _turn = process::take_turn();
+    let mut waiting = jobs.iter().enumerate();
+    let mut running: Vec<Running> = Vec::new();
+    let mut reports: Vec<Option<Report>> = jobs.iter().map(|_| None).collect();
+    loop {
+        while running.len() < width() {
+            let Some((index, job)) = waiting.next() else {
+                break;
+            };
+            running.push(Running::start(checkout, index, job)?);
+        }
+        if running.is_empty() {
+            return Ok(reports);
+        }
+        wait(&running)?;
+        let mut at = 0;
+        while let Some(one) = running.get_mut(at) {
+            if one.has_ended()? {
+                let mut one = running.swap_remove(at);
+                reports[one.index] = one.report();
+            } else {
+                at += 1;
+            }
+        }
+    }
+}
+
+struct Running {
+    index: usize,
+    child: Child,
+    output: File,
+    written: Vec<u8>,
+    /// When it is ended, whatever it does.
+    end: Instant,
+}
+
+impl Running {
+    fn start(checkout: &Checkout, index: usize, job: &Job) -> Result<Running, ToolError> {
+        let left = job
+            .options
+            .deadline
+            .saturating_duration_since(Instant::now());
+        let request = Request {
+            config: checkout.config().clone(),
+            ids: job.ids.clone(),
+            seconds: left.as_secs().max(1),
+            hash_seed: job.options.hash_seed,
+            reversed: job.options.reversed,
+            trace: job.options.trace.clone(),
+            lane: index + 1,
+            coverage: None,
+        };
+        let request = serde_json::to_vec(&request)
+            .map_err(|e| ToolError::Broken(format!("a request could not be encoded: {e}")))?;
+        let (output, writer) = std::io::pipe()?;
+        let mut command = Command::new("/proc/self/exe");
+        command
+            .arg0(TOOLBOX.get().unwrap_or(&""))
+            .arg("test")
+            .stdin(Stdio::piped())
+            .stdout(writer)
+            .stderr(Stdio::null());
+        // SAFETY: plain system calls on numbers; no memory is involved.
+        unsafe {
+            command.pre_exec(|| {
+                nix::unistd::setsid()?;
+                nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
+                Ok(())
+            });
+        }
+        let mut child = command.spawn()?;
+        drop(command); // closes our copy of the pipe's writing end
+        if let Some(mut stdin) = child.stdin.take() {
+            // One that ends early has no report.
+            let _ = stdin.write_all(&request);
+        }
+        Ok(Running {
+            index,
+            child,
+            output: std::os::fd::OwnedFd::from(output).into(),
+            written: Vec::new(),
+            end: job.options.deadline + GRACE,
+        })
+    }
+
+    /// Reads once; `true` at the end of what it writes.
+    fn has_ended(&mut self) -> std::io::Result<bool> {
+        if Instant::now() > self.end {
+            self.child.kill()?;
+        }
+        let mut ready = [PollFd::new(self.output.as_fd(), PollFlags::POLLIN)];
+        if !matches!(poll(&mut ready, PollTimeout::ZERO), Ok(1..)) {
+            return Ok(false);
+        }
+        let mut buffer = vec![0; 1 << 16];
+        match self.output.read(&mut buffer) {
+            Ok(0) => Ok(true),
+            Ok(n) => {
+                if self.written.len() as u64 <= MOST {
+                    self.written.extend_from_slice(&buffer[..n]);
+                }
+                Ok(false)
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn report(&mut self) -> Option<Report> {
+        let is_done = self.child.wait().is_ok_and(|status| status.success());
+        let answer: Answer = serde_json::from_slice(&self.written).ok()?;
+        is_done.then_some(answer.report)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Until one of them has written something, or has to be ended.
+fn wait(running: &[Running]) -> Result<(), ToolError> {
+    let first_end = running.iter().map(|one| one.end).min();
+    let left = first_end.map_or(GRACE, |end| end.saturating_duration_since(Instant::now()));
+    let most = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
+    let mut fds: Vec<PollFd<'_>> = (running.iter())
+        .map(|one| PollFd::new(one.output.as_fd(), PollFlags::POLLIN))
+        .collect();
+    match poll(&mut fds, most) {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(e) => Err(std::io::Error::from(e).into()),
+    }
+}

@@ -1,0 +1,40 @@
+//! Which contributed tests failed.
+
+use crate::outcomes::report::{Report, TestResult, is_of};
+use crate::tools::contribution;
+use crate::tools::run_pytest::failing;
+use crate::tools::submission::{Change, ContributedTest};
+
+pub fn is_contributed(id: &str, contributed: &[ContributedTest]) -> bool {
+    let mut present = contributed
+        .iter()
+        .filter(|test| test.change != Change::Deleted);
+    present.any(|test| is_of(id, &test.id))
+}
+
+/// The contributed tests that failed.
+pub fn contributed_failures<'a>(
+    old: &'a Report,
+    contributed: &'a [ContributedTest],
+) -> impl Iterator<Item = &'a TestResult> {
+    failing(old).filter(|test| is_contributed(&test.id, contributed))
+}
+
+/// What is to fail again: the failing contributed tests, and those in modules that could not be collected.
+pub fn failing_ids(old: &Report, contributed: &[ContributedTest]) -> Vec<String> {
+    let mut ids: Vec<String> = contributed_failures(old, contributed)
+        .map(|test| test.id.clone())
+        .collect();
+    for error in &old.collection_errors {
+        let inside = |id: &String| {
+            id.strip_prefix(&error.id)
+                .is_some_and(|rest| rest.starts_with("::"))
+        };
+        for id in contribution::ids(contributed).into_iter().filter(inside) {
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
+    }
+    ids
+}

@@ -1,0 +1,168 @@
+//! The failing contributed tests again, each time under other conditions.
+//!
+//! Where there are processors for it, they run at the same time as the changed files do, before anybody knows which of
+//! them fail. They may disturb each other then, by what they write or by taking time: unless all runs agree, nothing of
+//! that counts, and all are made again one after the other.
+
+use crate::outcomes;
+use crate::outcomes::report::{FailureClass, Report, TestResult};
+use crate::runners::side_by_side::{self, Job};
+use crate::runners::{self, Options};
+use crate::tool::{Context, ToolError};
+use crate::tools::submission::{ContributedTest, Rerun};
+
+use super::failures::failing_ids;
+
+/// Tests that are run alone, each in a process of its own; further ones run together.
+const ALONE: usize = 8;
+
+/// Hash seed, order, and the part of the time left that the run may take.
+const CONDITIONS: [(u32, Order, u32); 3] = [
+    (1, Order::Given, 4),
+    (2, Order::Reversed, 3),
+    (3, Order::Alone, 1),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    Given,
+    Reversed,
+    /// Each test in a process of its own.
+    Alone,
+}
+
+impl Order {
+    fn name(self) -> &'static str {
+        match self {
+            Order::Given => "given",
+            Order::Reversed => "reversed",
+            Order::Alone => "alone",
+        }
+    }
+
+    /// The tests of each process.
+    fn groups(self, ids: &[String]) -> Vec<&[String]> {
+        if self != Order::Alone {
+            return vec![ids];
+        }
+        let (single, together) = ids.split_at(ids.len().min(ALONE));
+        let rest = Some(together).filter(|rest| !rest.is_empty());
+        single.chunks(1).chain(rest).collect()
+    }
+}
+
+/// The run of the changed files, and the reruns; `None` where they have to be made one after the other.
+pub fn with_others(
+    context: &Context<'_>,
+    changed: &[String],
+    ids: &[String],
+    contributed: &[ContributedTest],
+) -> Result<Option<(Report, Vec<Rerun>)>, ToolError> {
+    if side_by_side::width() < 2 {
+        return Ok(None);
+    }
+    let job = |ids: &[String], options: Options| Job {
+        ids: ids.to_vec(),
+        options,
+    };
+    let mut options = Options::until(context.share(3));
+    options.trace = ids.to_vec();
+    let mut jobs = vec![job(changed, options)];
+    let mut of_conditions = Vec::new();
+    for (hash_seed, order, _) in CONDITIONS {
+        let groups = order.groups(ids);
+        of_conditions.push(groups.len());
+        for group in groups {
+            let mut options = Options::until(context.share(3));
+            options.hash_seed = hash_seed;
+            options.reversed = order == Order::Reversed;
+            jobs.push(job(group, options));
+        }
+    }
+    let reports = side_by_side::run(context.workspace.checkout(), &jobs)?;
+    let Some(reports) = reports.into_iter().collect::<Option<Vec<Report>>>() else {
+        return Ok(None);
+    };
+    let mut reports = reports.into_iter();
+    let Some(old) = reports.next().filter(|old| !old.timed_out) else {
+        return Ok(None);
+    };
+    let mut reruns = Vec::new();
+    for ((hash_seed, order, _), count) in CONDITIONS.into_iter().zip(of_conditions) {
+        let Some(report) = reports.by_ref().take(count).reduce(outcomes::join) else {
+            return Ok(None);
+        };
+        if !agree(&old, &report, contributed) {
+            return Ok(None);
+        }
+        reruns.push(rerun(hash_seed, order, report));
+    }
+    let failing = failing_ids(&old, contributed);
+    if failing.is_empty() {
+        reruns.clear();
+    }
+    for rerun in &mut reruns {
+        let is_failing = |id: &String| failing.iter().any(|failing| outcomes::covers(failing, id));
+        rerun.report.tests.retain(|test| is_failing(&test.id));
+        rerun.report.not_found.retain(is_failing);
+    }
+    Ok(Some((old, reruns)))
+}
+
+/// Do the contributed tests end in one as they do in the other?
+fn agree(old: &Report, rerun: &Report, contributed: &[ContributedTest]) -> bool {
+    let sorted = |report| {
+        let mut ids = failing_ids(report, contributed);
+        ids.sort_unstable();
+        ids
+    };
+    let same = |test: &TestResult| {
+        let mut others = rerun.tests.iter();
+        others
+            .find(|other| other.id == test.id)
+            .is_none_or(|other| other.outcome == test.outcome && kind(other) == kind(test))
+    };
+    let mut of_old = old.tests.iter();
+    !rerun.timed_out && sorted(old) == sorted(rerun) && of_old.all(same)
+}
+
+fn kind(test: &TestResult) -> Option<(FailureClass, &str)> {
+    let failure = test.failure.as_ref()?;
+    Some((failure.class, &failure.exception))
+}
+
+/// The same, each when the one before is over.
+pub fn one_by_one(
+    context: &Context<'_>,
+    old: &Report,
+    contributed: &[ContributedTest],
+) -> Result<Vec<Rerun>, ToolError> {
+    let ids = failing_ids(old, contributed);
+    let mut reruns = Vec::new();
+    if ids.is_empty() {
+        return Ok(reruns);
+    }
+    for (hash_seed, order, parts) in CONDITIONS {
+        let mut options = Options::until(context.share(parts));
+        options.hash_seed = hash_seed;
+        options.reversed = order == Order::Reversed;
+        let mut all: Option<Report> = None;
+        for group in order.groups(&ids) {
+            let report = runners::run(context.workspace.checkout(), group, &options)?;
+            all = Some(match all {
+                Some(first) => outcomes::join(first, report),
+                None => report,
+            });
+        }
+        reruns.push(rerun(hash_seed, order, all.unwrap_or_default()));
+    }
+    Ok(reruns)
+}
+
+fn rerun(hash_seed: u32, order: Order, report: Report) -> Rerun {
+    Rerun {
+        hash_seed,
+        order: order.name().to_owned(),
+        report,
+    }
+}

@@ -1,0 +1,99 @@
+//! When and how every file of a folder was last written, as far as the kernel tells: whether something was changed in
+//! between, without reading it.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::files::is_product;
+
+/// Of one file: number, bytes, and the moment in which it or its name was last changed.
+type Stamp = (u64, u64, i64, i64);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stamps(BTreeMap<String, Stamp>);
+
+/// What differs between two moments.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Relative to the folder.
+    pub modified: Vec<String>,
+    /// There are other files than before.
+    pub is_other_set: bool,
+}
+
+impl Stamps {
+    /// Ignored files too, but nothing that running leaves behind. `None` where something cannot be read.
+    pub fn take(root: &Path) -> Option<Stamps> {
+        let mut stamps = BTreeMap::new();
+        add(root, "", &mut stamps).ok()?;
+        Some(Stamps(stamps))
+    }
+
+    /// What became different since.
+    pub fn until(&self, now: &Stamps) -> Changes {
+        Changes {
+            is_other_set: !self.0.keys().eq(now.0.keys()),
+            modified: (now.0.iter())
+                .filter(|(path, stamp)| self.0.get(*path).is_some_and(|then| then != *stamp))
+                .map(|(path, _)| path.clone())
+                .collect(),
+        }
+    }
+}
+
+fn add(folder: &Path, name: &str, stamps: &mut BTreeMap<String, Stamp>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let own = entry.file_name().to_string_lossy().into_owned();
+        if is_product(&own) {
+            continue;
+        }
+        let path = format!("{name}{own}");
+        let found = entry.metadata()?;
+        if found.is_dir() {
+            if !entry.path().join("pyvenv.cfg").exists() {
+                add(&entry.path(), &format!("{path}/"), stamps)?;
+            }
+            continue;
+        }
+        let stamp = (found.ino(), found.size(), found.ctime(), found.ctime_nsec());
+        stamps.insert(path, stamp);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn what_was_written_anew_added_or_removed_is_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        std::fs::create_dir(root.join("sub")).unwrap();
+        std::fs::write(root.join("sub/a.py"), "1").unwrap();
+        std::fs::write(root.join("b.py"), "1").unwrap();
+        let first = Stamps::take(root).unwrap();
+        assert_eq!(
+            first.until(&Stamps::take(root).unwrap()),
+            Changes::default()
+        );
+
+        // As long as before; the kernel's clock has ticks.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::fs::write(root.join("sub/a.py"), "2").unwrap();
+        std::fs::create_dir(root.join("__pycache__")).unwrap();
+        std::fs::write(root.join("__pycache__/a.pyc"), "").unwrap();
+        let second = Stamps::take(root).unwrap();
+        let changes = first.until(&second);
+        assert_eq!(changes.modified, ["sub/a.py"]);
+        assert!(!changes.is_other_set);
+
+        std::fs::remove_file(root.join("b.py")).unwrap();
+        std::fs::write(root.join("c.py"), "1").unwrap();
+        assert!(second.until(&Stamps::take(root).unwrap()).is_other_set);
+    }
+}
