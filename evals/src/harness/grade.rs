@@ -4,7 +4,7 @@ use std::path::Path;
 
 use futures::future::{join, join_all, join5};
 use testwright_sandboxes::SandboxError;
-use testwright_sandboxes::repository::{self, AppliedPatch, Files};
+use testwright_sandboxes::repository::{AppliedPatch, Files};
 use testwright_tools::outcomes::text::text;
 
 use super::contribution::Contribution;
@@ -20,12 +20,6 @@ use crate::foreign_text::excerpt;
 use crate::predictions::Prediction;
 use crate::result::{Infrastructure, InstanceResult, Leakage, TestPair};
 use crate::verdict::{Observations, Pairs};
-
-/// Bytes of a patch, files that it changes, and bytes that they may take: what is more is not a patch for review, and takes
-/// time and room from all others.
-const PATCH: usize = 32 << 20;
-const FILES: usize = 5_000;
-const BYTES: usize = 256 << 20;
 
 /// `PYTHONHASHSEED` of the runs in company and alone.
 const SEEDS: [u32; 2] = [0, 1];
@@ -391,36 +385,6 @@ fn base_run<'a>(
         of_prediction: false,
         hash_seed: SEEDS[0],
         part: Part::Base,
-    }
-}
-
-impl PreparedInstance {
-    /// A prediction on the old code.
-    fn apply(&self, patch: &str) -> Result<Result<AppliedPatch, String>, SandboxError> {
-        if patch.len() > PATCH {
-            return Ok(Err(format!("it is larger than {} MiB", PATCH >> 20)));
-        }
-        let applied = repository::apply(&self.tree, &Files::new(), patch)?;
-        Ok(applied.and_then(|applied| {
-            let files = applied.files.values().flatten();
-            let bytes: usize = files.map(|file| file.content.len()).sum();
-            if applied.files.len() > FILES {
-                return Err(format!("it changes more than {FILES} files"));
-            }
-            if bytes > BYTES {
-                return Err(format!("its files take more than {} MiB", BYTES >> 20));
-            }
-            Ok(applied)
-        }))
-    }
-
-    /// A prediction on the new code. Where it changes what the fix changes too, and no longer applies, its own files win.
-    fn over_the_fix(&self, patch: &str, old: &AppliedPatch) -> Result<AppliedPatch, SandboxError> {
-        if !old.files.keys().any(|path| self.fix.contains_key(path)) {
-            return Ok(old.clone());
-        }
-        let again = repository::apply(&self.tree, &self.fix, patch)?;
-        Ok(again.unwrap_or_else(|_| old.clone()))
     }
 }
 

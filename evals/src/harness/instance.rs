@@ -14,6 +14,12 @@ use super::{GradingFailure, Harness, at_stage};
 use crate::dataset::Instance;
 use crate::result::Infrastructure;
 
+/// Bytes of a patch, files that it changes, and bytes that they may take: what is more is not a patch for review, and takes
+/// time and room from all others.
+const PATCH: usize = 32 << 20;
+const FILES: usize = 5_000;
+const BYTES: usize = 256 << 20;
+
 /// A saved state and what is put over it. The files of the fix are put there on both sides, as they were and as they are:
 /// no test can tell the sides by times of files.
 pub struct State {
@@ -38,6 +44,38 @@ pub struct PreparedInstance {
 impl PreparedInstance {
     pub fn is_cached(&self) -> bool {
         self.old.environment.cached && self.new.environment.cached
+    }
+
+    /// A prediction on the old code.
+    pub(super) fn apply(&self, patch: &str) -> Result<Result<AppliedPatch, String>, SandboxError> {
+        if patch.len() > PATCH {
+            return Ok(Err(format!("it is larger than {} MiB", PATCH >> 20)));
+        }
+        let applied = repository::apply(&self.tree, &Files::new(), patch)?;
+        Ok(applied.and_then(|applied| {
+            let files = applied.files.values().flatten();
+            let bytes: usize = files.map(|file| file.content.len()).sum();
+            if applied.files.len() > FILES {
+                return Err(format!("it changes more than {FILES} files"));
+            }
+            if bytes > BYTES {
+                return Err(format!("its files take more than {} MiB", BYTES >> 20));
+            }
+            Ok(applied)
+        }))
+    }
+
+    /// A prediction on the new code. Where it changes what the fix changes too, and no longer applies, its own files win.
+    pub(super) fn over_the_fix(
+        &self,
+        patch: &str,
+        old: &AppliedPatch,
+    ) -> Result<AppliedPatch, SandboxError> {
+        if !old.files.keys().any(|path| self.fix.contains_key(path)) {
+            return Ok(old.clone());
+        }
+        let again = repository::apply(&self.tree, &self.fix, patch)?;
+        Ok(again.unwrap_or_else(|_| old.clone()))
     }
 }
 
