@@ -6,6 +6,7 @@
 //! What a test uses from other files (`conftest.py`) is not followed; doctests are left out.
 
 mod reach;
+mod referred_names;
 mod test_file;
 #[cfg(test)]
 mod tests;

@@ -19,7 +19,10 @@ pub use contributed::contributed;
 pub use definitions::{Definition, Kind, flatten, in_function, plain_name};
 pub use imports::{Binding, Import};
 pub use module::{Module, STACK, SyntaxError};
-pub use names::{OuterNames, UndefinedName, new_undefined_names, outer_names, undefined_names};
+pub use names::{
+    OuterNames, OuterUse, UndefinedName, new_undefined_names, outer_names, outer_uses,
+    undefined_names,
+};
 pub use resolve::{ImportSuggestion, module_name, suggest};
 pub use scopes::{Scope, scopes};
 pub use statements::Assignment;

@@ -64,6 +64,34 @@ pub fn outer_names(module: &Module, stretch: &Range<usize>) -> OuterNames {
     found
 }
 
+/// A use of a name that no function around it binds.
+pub struct OuterUse<'m> {
+    pub name: &'m str,
+    /// Where it stands, in bytes.
+    pub at: usize,
+    /// The body of a class binds it; else the module, or what cannot be seen, does.
+    pub is_member: bool,
+}
+
+/// All uses of names that are not local to a function, by their place; those in annotations too.
+pub fn outer_uses(module: &Module) -> Vec<OuterUse<'_>> {
+    let walk = Walk::over(module, true);
+    let uses = walk.uses.iter();
+    let mut found: Vec<OuterUse<'_>> = uses
+        .filter_map(|used| {
+            let binder = walk.binder(used.name, used.scope).unwrap_or(0);
+            let is_member = binder != 0;
+            (!is_member || walk.is_class(binder)).then_some(OuterUse {
+                name: used.name,
+                at: used.at,
+                is_member,
+            })
+        })
+        .collect();
+    found.sort_by_key(|used| used.at);
+    found
+}
+
 /// The undefined names that `before` did not have.
 pub fn new_undefined_names(before: Option<&Module>, after: &Module) -> Vec<UndefinedName> {
     let old: HashSet<String> = before

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::referred_names::Scope;
 use super::test_file::{Test, TestFile};
 
 /// Steps, from a name to what has it in the file, that are followed for all tests together. Those of 1,000 tests with
@@ -73,13 +74,16 @@ fn reach<'s>(file: &'s TestFile, test: &Test, steps: &mut usize) -> Option<Piece
         let own = key.rsplit('.').next();
         for name in unit.names.iter().flat_map(|names| names.iter()) {
             *steps = steps.checked_sub(1 + test.classes.len())?;
+            let (name, scope) = (name.name(), name.scope());
             if own == Some(name) {
                 continue;
             }
-            let mut members = test.classes.iter().map(|class| format!("{class}.{name}"));
-            open.extend(members.find(|member| file.units.contains_key(member)));
-            if file.units.contains_key(name) {
-                open.push(name.clone());
+            if scope != Scope::Module {
+                let mut members = test.classes.iter().map(|class| format!("{class}.{name}"));
+                open.extend(members.find(|member| file.units.contains_key(member)));
+            }
+            if scope != Scope::Class && file.units.contains_key(name) {
+                open.push(name.to_owned());
             }
         }
     }

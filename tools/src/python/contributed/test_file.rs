@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use tree_sitter::Node;
 
+use super::referred_names::{ReferredName, ReferredNames};
 use crate::python::Module;
 use crate::python::tokens::tokens;
 use crate::workspace::Layout;
@@ -51,7 +52,7 @@ pub struct Test {
 pub struct Unit {
     pub hashes: Vec<u64>,
     /// Names that it may refer to; shared by all that one statement binds.
-    pub names: Vec<Rc<BTreeSet<String>>>,
+    pub names: Vec<Rc<BTreeSet<ReferredName>>>,
     runs_unnamed: bool,
 }
 
@@ -77,6 +78,7 @@ impl TestFile {
     pub fn read(module: &Module, layout: &Layout) -> TestFile {
         let mut reader = Reader {
             module,
+            referred: ReferredNames::of(module, layout),
             units: HashMap::new(),
             classes: Vec::new(),
             by_path: HashMap::new(),
@@ -85,7 +87,7 @@ impl TestFile {
         reader.block(module.root(), "");
         let mut tests = Vec::new();
         for (name, node) in &reader.functions {
-            if layout.is_test_function(name) && !reader.is_fixture(*node) {
+            if layout.is_test_function(name) && !reader.referred.is_fixture(*node) {
                 tests.push(reader.test(name.clone(), name.clone(), *node, Vec::new()));
             }
         }
@@ -101,7 +103,7 @@ impl TestFile {
                 };
                 for (name, node) in &owner.functions {
                     let is_test = layout.is_test_function(name) || name.starts_with("test");
-                    if is_test && seen.insert(name.clone()) && !reader.is_fixture(*node) {
+                    if is_test && seen.insert(name.clone()) && !reader.referred.is_fixture(*node) {
                         let id = format!("{}::{name}", class.path.replace('.', "::"));
                         tests.push(reader.test(id, format!("{path}.{name}"), *node, order.clone()));
                     }
@@ -138,6 +140,7 @@ impl TestFile {
 
 struct Reader<'m> {
     module: &'m Module,
+    referred: ReferredNames<'m>,
     units: HashMap<String, Unit>,
     classes: Vec<Class<'m>>,
     /// Where a class is; of those of one path, the last.
@@ -218,10 +221,9 @@ impl<'m> Reader<'m> {
         // For those who name the class, it counts as a whole.
         self.add(owner, [name.as_str()], whole);
         let head = tokens(self.module, whole, &|n| n.id() == body.id());
-        let mut names = BTreeSet::new();
-        self.names(whole, &mut names, Some(body));
+        let mut names = self.referred.names(whole, Some(body));
         let bases = self.bases(inner);
-        names.retain(|n| !bases.contains(n) && *n != name);
+        names.retain(|n| !bases.iter().any(|base| base == n.name()));
         self.insert("", &format!("class {path}"), hash(&head), &Rc::new(names));
         self.by_path.insert(path.clone(), self.classes.len());
         self.classes.push(Class {
@@ -240,9 +242,7 @@ impl<'m> Reader<'m> {
         if bound.peek().is_none() {
             return;
         }
-        let mut names = BTreeSet::new();
-        self.names(node, &mut names, None);
-        let names = Rc::new(names);
+        let names = Rc::new(self.referred.names(node, None));
         let hash = hash(&tokens(self.module, node, &|_| false));
         let is_autouse = node.kind() == "decorated_definition" && {
             let mut cursor = node.walk();
@@ -260,7 +260,7 @@ impl<'m> Reader<'m> {
         owner: &str,
         name: &str,
         hash: u64,
-        names: &Rc<BTreeSet<String>>,
+        names: &Rc<BTreeSet<ReferredName>>,
     ) -> &mut Unit {
         if let Some(at) = self.by_path.get(owner) {
             self.classes[*at].members.insert(name.to_owned());
@@ -279,40 +279,21 @@ impl<'m> Reader<'m> {
         )
     }
 
-    /// Names that a node may refer to: identifiers, attributes, and strings that could name a fixture.
-    fn names(&self, node: Node<'m>, out: &mut BTreeSet<String>, skip: Option<Node<'m>>) {
-        if skip.is_some_and(|s| s.id() == node.id()) {
-            return;
-        }
+    /// Names in the target of an assignment, members of the class as such.
+    fn identifiers(&self, node: Node<'m>, out: &mut BTreeSet<String>) {
         match node.kind() {
             "identifier" => {
                 out.insert(self.module.source(node).to_owned());
             }
-            "string_content" => {
-                let text = self.module.source(node);
-                if text.len() < 80 && text.chars().all(|c| c.is_alphanumeric() || c == '_') {
-                    out.insert(text.to_owned());
-                }
-            }
-            "keyword_argument" => {
-                if let Some(value) = node.child_by_field_name("value") {
-                    self.names(value, out, skip);
-                }
-            }
             "attribute" => {
-                let object = node.child_by_field_name("object");
-                let own = object.is_some_and(|o| matches!(self.module.source(o), "self" | "cls"));
-                if let Some(object) = object {
-                    self.names(object, out, skip);
-                }
-                if let (true, Some(attribute)) = (own, node.child_by_field_name("attribute")) {
-                    out.insert(self.module.source(attribute).to_owned());
+                if let Some(object) = node.child_by_field_name("object") {
+                    self.identifiers(object, out);
                 }
             }
             _ => {
                 let mut cursor = node.walk();
                 for child in node.named_children(&mut cursor) {
-                    self.names(child, out, skip);
+                    self.identifiers(child, out);
                 }
             }
         }
@@ -332,7 +313,7 @@ impl<'m> Reader<'m> {
                 _ => None,
             };
             if let Some(left) = bound {
-                self.names(left, &mut found, None);
+                self.identifiers(left, &mut found);
             }
             let mut cursor = node.walk();
             open.extend(node.named_children(&mut cursor));
@@ -417,18 +398,6 @@ impl<'m> Reader<'m> {
             .is_some_and(|u| u.hashes.last() == Some(&no))
     }
 
-    fn is_fixture(&self, whole: Node<'m>) -> bool {
-        let mut cursor = whole.walk();
-        whole.named_children(&mut cursor).any(|c| {
-            let text = self.module.source(c);
-            c.kind() == "decorator"
-                && text
-                    .split('(')
-                    .next()
-                    .is_some_and(|name| name.trim_end().ends_with("fixture"))
-        })
-    }
-
     fn test(&self, id: String, unit: String, node: Node<'m>, classes: Vec<String>) -> Test {
         Test {
             id,
@@ -445,11 +414,11 @@ fn keep_known(units: &mut HashMap<String, Unit>) {
     let last = |key: &String| key.rsplit('.').next().unwrap_or_default().to_owned();
     let known: HashSet<String> = units.keys().map(last).collect();
     // What is shared stays shared. The old ones are held, so that each has its address to the end.
-    let mut kept: HashMap<_, (_, Rc<BTreeSet<String>>)> = HashMap::new();
+    let mut kept: HashMap<_, (_, Rc<BTreeSet<ReferredName>>)> = HashMap::new();
     for names in units.values_mut().flat_map(|unit| &mut unit.names) {
         let old = names.clone();
         let (_, new) = kept.entry(Rc::as_ptr(names)).or_insert_with(|| {
-            let new = old.iter().filter(|name| known.contains(*name));
+            let new = old.iter().filter(|name| known.contains(name.name()));
             (old.clone(), Rc::new(new.cloned().collect()))
         });
         *names = new.clone();

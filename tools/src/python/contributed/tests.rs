@@ -323,3 +323,140 @@ fn beyond_the_steps_that_are_followed_all_but_tests_counts() {
     let other = changed(&file, &file.replace("OTHER = 1", "OTHER = 2"));
     assert!(other.contains(&"~test_79".to_owned()) && !other.contains(&"~test_0".to_owned()));
 }
+
+/// Before, after, and the tests that the change contributes.
+const RESOLUTION: &[(&str, &str, &str, &[&str])] = &[
+    (
+        "a string that is also an import's name",
+        "def test_a():\n    assert f('minidom')\n",
+        "from xml.dom import minidom\n\ndef test_a():\n    assert f('minidom')\n\ndef test_b():\n    minidom.parse('x')\n",
+        &["+test_b"],
+    ),
+    (
+        "a test that imports the name itself",
+        "def test_a():\n    import sys\n    assert sys.path\n",
+        "import sys\n\ndef test_a():\n    import sys\n    assert sys.path\n\ndef test_b():\n    assert sys.argv\n",
+        &["+test_b"],
+    ),
+    (
+        "a test that used the import through another name",
+        "import os as sys\n\ndef test_a():\n    assert sys.path\n",
+        "import sys\n\ndef test_a():\n    assert sys.path\n",
+        &["~test_a"],
+    ),
+    (
+        "a variable of the test's own",
+        "def test_a():\n    data = [1]\n    assert data\n",
+        "data = [2]\n\ndef test_a():\n    data = [1]\n    assert data\n",
+        &[],
+    ),
+    (
+        "the variable of a loop, of a comprehension, of an except",
+        "def test_a():\n    for x in f():\n        [y for y in x]\n    try:\n        f()\n    except E as e:\n        e\n",
+        "x = y = e = 1\n\ndef test_a():\n    for x in f():\n        [y for y in x]\n    try:\n        f()\n    except E as e:\n        e\n",
+        &[],
+    ),
+    (
+        "an attribute of something else",
+        "def test_a(m):\n    assert m.helper()\n",
+        "def helper():\n    pass\n\ndef test_a(m):\n    assert m.helper()\n",
+        &[],
+    ),
+    (
+        "a keyword argument",
+        "def test_a():\n    f(helper=1)\n",
+        "helper = 2\n\ndef test_a():\n    f(helper=1)\n",
+        &[],
+    ),
+    (
+        "a parameter that parametrize gives",
+        "@pytest.mark.parametrize('a, size', [(1, 2)])\ndef test_a(a, size):\n    assert a\n",
+        "size = 2\n\n@pytest.mark.parametrize('a, size', [(1, 2)])\ndef test_a(a, size):\n    assert a\n",
+        &[],
+    ),
+    (
+        "a parameter that parametrize gives to a fixture",
+        "@pytest.fixture\ndef box(request):\n    return 1\n\n@pytest.mark.parametrize('box', [1], indirect=True)\ndef test_a(box):\n    assert box\n",
+        "@pytest.fixture\ndef box(request):\n    return 2\n\n@pytest.mark.parametrize('box', [1], indirect=True)\ndef test_a(box):\n    assert box\n",
+        &["~test_a"],
+    ),
+    (
+        "a helper's parameter",
+        "def helper(size):\n    return size\n\ndef test_a():\n    helper(1)\n",
+        "size = 2\n\ndef helper(size):\n    return size\n\ndef test_a():\n    helper(1)\n",
+        &[],
+    ),
+    (
+        "a fixture that is asked for by a string",
+        "@pytest.fixture\ndef box():\n    return 1\n\n@pytest.mark.parametrize('name', ['box'])\ndef test_a(name, request):\n    assert request.getfixturevalue(name)\n",
+        "@pytest.fixture\ndef box():\n    return 2\n\n@pytest.mark.parametrize('name', ['box'])\ndef test_a(name, request):\n    assert request.getfixturevalue(name)\n",
+        &["~test_a"],
+    ),
+    (
+        "a fixture of another name than its function",
+        "@pytest.fixture(name='box')\ndef box_fixture():\n    return 1\n\n@pytest.mark.usefixtures('box')\ndef test_a():\n    pass\n\ndef test_b(box):\n    pass\n",
+        "@pytest.fixture(name='box')\ndef box_fixture():\n    return 2\n\n@pytest.mark.usefixtures('box')\ndef test_a():\n    pass\n\ndef test_b(box):\n    pass\n",
+        &["~test_a", "~test_b"],
+    ),
+    (
+        "an imported fixture",
+        "from a import box\n\ndef test_a(box):\n    pass\n",
+        "from b import box\n\ndef test_a(box):\n    pass\n",
+        &["~test_a"],
+    ),
+    (
+        "a member of the class is not what a method's name means",
+        "def helper():\n    pass\n\nclass TestA:\n    def helper(self):\n        return 1\n\n    def test_a(self):\n        assert helper()\n",
+        "def helper():\n    pass\n\nclass TestA:\n    def helper(self):\n        return 2\n\n    def test_a(self):\n        assert helper()\n",
+        &[],
+    ),
+    (
+        "a function of the module is not what a member means",
+        "def helper():\n    return 1\n\nclass TestA:\n    def helper(self):\n        pass\n\n    def test_a(self):\n        assert self.helper()\n",
+        "def helper():\n    return 2\n\nclass TestA:\n    def helper(self):\n        pass\n\n    def test_a(self):\n        assert self.helper()\n",
+        &[],
+    ),
+    (
+        "a member by getattr",
+        "class TestA:\n    def helper(self):\n        return 1\n\n    def test_a(self):\n        assert getattr(self, 'helper')()\n",
+        "class TestA:\n    def helper(self):\n        return 2\n\n    def test_a(self):\n        assert getattr(self, 'helper')()\n",
+        &["~TestA::test_a"],
+    ),
+    (
+        "data of the class's body in a decorator",
+        "class TestA:\n    CASES = [1]\n\n    @pytest.mark.parametrize('n', CASES)\n    def test_a(self, n):\n        assert n\n",
+        "class TestA:\n    CASES = [2]\n\n    @pytest.mark.parametrize('n', CASES)\n    def test_a(self, n):\n        assert n\n",
+        &["~TestA::test_a"],
+    ),
+    (
+        "a global that the test sets",
+        "COUNT = 0\n\ndef test_a():\n    global COUNT\n    COUNT += 1\n",
+        "COUNT = 1\n\ndef test_a():\n    global COUNT\n    COUNT += 1\n",
+        &["~test_a"],
+    ),
+    (
+        "what a nested function uses",
+        "LIMIT = 1\n\ndef test_a():\n    def inner():\n        return LIMIT\n    assert inner()\n",
+        "LIMIT = 2\n\ndef test_a():\n    def inner():\n        return LIMIT\n    assert inner()\n",
+        &["~test_a"],
+    ),
+    (
+        "an import under another local name",
+        "from a import b as c\n\ndef test_a():\n    assert c()\n",
+        "from a import b as c\nfrom a import d as b\n\ndef test_a():\n    assert c()\n",
+        &[],
+    ),
+    (
+        "a try around imports",
+        "try:\n    import a\nexcept ImportError:\n    a = None\n\ndef test_a():\n    assert a\n",
+        "try:\n    import b as a\nexcept ImportError:\n    a = None\n\ndef test_a():\n    assert a\n",
+        &["~test_a"],
+    ),
+];
+
+#[test]
+fn names_are_resolved() {
+    for (what, before, after, expected) in RESOLUTION {
+        assert_eq!(changed(before, after), *expected, "{what}");
+    }
+}

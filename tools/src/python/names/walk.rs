@@ -84,6 +84,11 @@ impl<'m> Walk<'m> {
         }
     }
 
+    pub(super) fn is_class(&self, scope: usize) -> bool {
+        let scope = self.scopes.get(scope);
+        scope.is_some_and(|scope| scope.kind == ScopeKind::Class)
+    }
+
     fn text(&self, node: Node<'m>) -> &'m str {
         self.module.source(node)
     }

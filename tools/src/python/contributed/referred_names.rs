@@ -1,0 +1,251 @@
+//! The names of its file that a piece of code refers to: those that it uses and does not bind itself, members of its
+//! class, and fixtures, which parameters and strings name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tree_sitter::Node;
+
+use crate::python::{Module, OuterUse, outer_uses};
+use crate::workspace::Layout;
+
+/// Where a name is looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    Module,
+    /// In the class of the test and its bases.
+    Class,
+    /// A fixture: in the class, and in the module.
+    Both,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReferredName {
+    name: String,
+    scope: Scope,
+}
+
+impl ReferredName {
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+}
+
+/// Calls whose strings are names of fixtures or members.
+const NAMING_CALLS: [&str; 5] = [
+    "usefixtures",
+    "getfixturevalue",
+    "lazy_fixture",
+    "fixture_ref",
+    "getattr",
+];
+
+pub struct ReferredNames<'m> {
+    module: &'m Module,
+    layout: Layout,
+    /// By their place.
+    uses: Vec<OuterUse<'m>>,
+    /// Fixtures that the file defines: the functions, by the names that tests ask for.
+    fixtures: BTreeMap<&'m str, &'m str>,
+}
+
+impl<'m> ReferredNames<'m> {
+    pub fn of(module: &'m Module, layout: &Layout) -> Self {
+        let mut names = ReferredNames {
+            module,
+            layout: layout.clone(),
+            uses: outer_uses(module),
+            fixtures: BTreeMap::new(),
+        };
+        names.find_fixtures(module.root());
+        names
+    }
+
+    /// What the code of a node refers to, `skip` left out.
+    pub fn names(&self, node: Node<'m>, skip: Option<Node<'m>>) -> BTreeSet<ReferredName> {
+        let mut found = BTreeSet::new();
+        let range = node.byte_range();
+        let first = self.uses.partition_point(|used| used.at < range.start);
+        let skipped = skip.map(|node| node.byte_range()).unwrap_or_default();
+        for used in self.uses.iter().skip(first) {
+            if used.at >= range.end {
+                break;
+            }
+            if !skipped.contains(&used.at) {
+                let scope = match used.is_member {
+                    true => Scope::Class,
+                    false => Scope::Module,
+                };
+                add(&mut found, used.name, scope);
+            }
+        }
+        self.visit(node, skip, &mut found);
+        found
+    }
+
+    /// What is no use of a name by itself: members, and names of fixtures.
+    fn visit(&self, node: Node<'m>, skip: Option<Node<'m>>, out: &mut BTreeSet<ReferredName>) {
+        if skip.is_some_and(|skip| skip.id() == node.id()) {
+            return;
+        }
+        match node.kind() {
+            "attribute" => {
+                let object = node.child_by_field_name("object");
+                let is_own =
+                    object.is_some_and(|o| matches!(self.module.source(o), "self" | "cls"));
+                if let (true, Some(attribute)) = (is_own, node.child_by_field_name("attribute")) {
+                    add(out, self.module.source(attribute), Scope::Class);
+                }
+            }
+            "global_statement" => {
+                for name in children(node) {
+                    add(out, self.module.source(name), Scope::Module);
+                }
+            }
+            "function_definition" => self.parameters(node, out),
+            "call" if self.calls_by_name(node) => self.strings(node, out),
+            "string_content" => {
+                let text = self.module.source(node);
+                if let Some(function) = self.fixtures.get(text) {
+                    add(out, function, Scope::Both);
+                }
+            }
+            _ => {}
+        }
+        for child in children(node) {
+            self.visit(child, skip, out);
+        }
+    }
+
+    /// Parameters of tests and fixtures name fixtures, but for those that have a default or that `parametrize` gives.
+    fn parameters(&self, function: Node<'m>, out: &mut BTreeSet<ReferredName>) {
+        let name = function.child_by_field_name("name");
+        let name = name
+            .map(|name| self.module.source(name))
+            .unwrap_or_default();
+        let is_test = self.layout.is_test_function(name) || name.starts_with("test");
+        let decorated = function.parent();
+        let decorated = decorated.filter(|parent| parent.kind() == "decorated_definition");
+        if !is_test && !decorated.is_some_and(|whole| self.is_fixture(whole)) {
+            return;
+        }
+        let given = decorated.map(|whole| self.parametrized(whole));
+        let given = given.unwrap_or_default();
+        let parameters = function.child_by_field_name("parameters");
+        for parameter in parameters.map(children).unwrap_or_default() {
+            let name = match parameter.kind() {
+                "identifier" => Some(parameter),
+                "typed_parameter" => parameter.named_child(0),
+                _ => None,
+            };
+            let name = name.filter(|name| name.kind() == "identifier");
+            if let Some(name) = name.map(|name| self.module.source(name))
+                && !given.contains(name)
+            {
+                add(out, self.fixtures.get(name).unwrap_or(&name), Scope::Both);
+            }
+        }
+    }
+
+    /// Names to which `parametrize` gives values itself.
+    fn parametrized(&self, decorated: Node<'m>) -> BTreeSet<&'m str> {
+        let mut found = BTreeSet::new();
+        for decorator in children(decorated) {
+            let text = self.module.source(decorator);
+            let is_own = decorator.kind() == "decorator"
+                && text.contains("parametrize")
+                && !text.contains("indirect");
+            let call = decorator
+                .named_child(0)
+                .filter(|node| node.kind() == "call");
+            let names = call.and_then(|call| call.child_by_field_name("arguments"));
+            if let (true, Some(names)) = (is_own, names.and_then(|list| list.named_child(0))) {
+                let text = self.module.source(names);
+                let parts = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+                found.extend(parts.filter(|part| !part.is_empty()));
+            }
+        }
+        found
+    }
+
+    fn calls_by_name(&self, call: Node<'m>) -> bool {
+        let function = call.child_by_field_name("function");
+        function.is_some_and(|function| {
+            let text = self.module.source(function);
+            let last = text.rsplit('.').next().unwrap_or(text);
+            NAMING_CALLS.contains(&last)
+        })
+    }
+
+    fn strings(&self, node: Node<'m>, out: &mut BTreeSet<ReferredName>) {
+        for child in children(node) {
+            match child.kind() {
+                "string_content" => {
+                    let name = self.module.source(child);
+                    add(out, self.fixtures.get(name).unwrap_or(&name), Scope::Both);
+                }
+                // It comes here by itself.
+                "call" if self.calls_by_name(child) => {}
+                _ => self.strings(child, out),
+            }
+        }
+    }
+
+    fn find_fixtures(&mut self, node: Node<'m>) {
+        for child in children(node) {
+            match child.kind() {
+                "decorated_definition" if self.is_fixture(child) => {
+                    let definition = child.child_by_field_name("definition");
+                    let name = definition.and_then(|node| node.child_by_field_name("name"));
+                    if let Some(function) = name.map(|name| self.module.source(name)) {
+                        let name = self.fixture_name(child).unwrap_or(function);
+                        self.fixtures.insert(name, function);
+                    }
+                }
+                "expression_statement" => {}
+                _ => self.find_fixtures(child),
+            }
+        }
+    }
+
+    /// The `name` that the decorator gives.
+    fn fixture_name(&self, decorated: Node<'m>) -> Option<&'m str> {
+        let decorators = children(decorated).into_iter();
+        let mut calls = decorators
+            .filter_map(|decorator| decorator.named_child(0))
+            .filter(|node| node.kind() == "call");
+        let arguments = calls.find_map(|call| call.child_by_field_name("arguments"))?;
+        children(arguments).into_iter().find_map(|argument| {
+            let name = argument.child_by_field_name("name")?;
+            let value = argument.child_by_field_name("value")?;
+            let content = children(value)
+                .into_iter()
+                .find(|part| part.kind() == "string_content")?;
+            (self.module.source(name) == "name").then(|| self.module.source(content))
+        })
+    }
+
+    /// Is it decorated with `fixture`, in whatever form?
+    pub fn is_fixture(&self, decorated: Node<'m>) -> bool {
+        children(decorated).into_iter().any(|child| {
+            let text = self.module.source(child);
+            let name = text.split('(').next().unwrap_or_default();
+            child.kind() == "decorator" && name.trim_end().ends_with("fixture")
+        })
+    }
+}
+
+fn add(out: &mut BTreeSet<ReferredName>, name: &str, scope: Scope) {
+    out.insert(ReferredName {
+        name: name.to_owned(),
+        scope,
+    });
+}
+
+fn children(node: Node<'_>) -> Vec<Node<'_>> {
+    let mut cursor = node.walk();
+    node.named_children(&mut cursor).collect()
+}
