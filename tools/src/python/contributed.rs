@@ -10,12 +10,15 @@ mod referred_names;
 mod test_file;
 #[cfg(test)]
 mod tests;
+mod used_code;
 
 use std::collections::HashMap;
 
 use super::Module;
 use crate::tools::submission::{Change, ContributedTest};
 use crate::workspace::Layout;
+pub use used_code::{Excerpt, used_code};
+
 use reach::Comparison;
 use test_file::{Test, TestFile};
 

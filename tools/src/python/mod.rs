@@ -14,8 +14,9 @@ mod resolve;
 mod scopes;
 mod statements;
 mod tokens;
+mod unreached;
 
-pub use contributed::contributed;
+pub use contributed::{Excerpt, contributed, used_code};
 pub use definitions::{Definition, Kind, flatten, in_function, plain_name};
 pub use imports::{Binding, Import};
 pub use module::{Module, STACK, SyntaxError};
@@ -26,3 +27,4 @@ pub use names::{
 pub use resolve::{ImportSuggestion, module_name, suggest};
 pub use scopes::{Scope, scopes};
 pub use statements::Assignment;
+pub use unreached::unreached_assertions;

@@ -40,4 +40,5 @@ tools! {
     changes::Changes,
     restore::Restore,
     test_patch::TestPatch,
+    review_context::ReviewContext,
 }

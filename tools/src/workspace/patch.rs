@@ -2,6 +2,7 @@
 //!
 //! Files that are not UTF-8 become git binary patches, so that a patch is always a string.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use sha1::{Digest, Sha1};
@@ -11,6 +12,8 @@ use super::changes::FileChange;
 use crate::hex::hex;
 
 const CONTEXT: usize = 3;
+/// Characters of what a hunk is headed by.
+const HEADING: usize = 80;
 
 /// See [`super::Workspace::patch`].
 pub fn patch(changes: &[FileChange]) -> String {
@@ -95,7 +98,8 @@ fn one(out: &mut String, changed: &FileChange) {
         None => writeln!(out, "+++ /dev/null"),
     })
     .unwrap_or_default();
-    out.push_str(&unified(old_text, new_text, CONTEXT));
+    let is_python = changed.path.ends_with(".py");
+    out.push_str(&unified(old_text, new_text, is_python));
 }
 
 fn as_text(bytes: &[u8]) -> Option<&str> {
@@ -105,19 +109,33 @@ fn as_text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
 
-/// The hunks of a unified diff, without file names.
-pub fn unified(before: &str, after: &str, context: usize) -> String {
+/// The lines of `after`, counted from 1, that `before` does not have.
+pub fn added_lines(before: &str, after: &str) -> BTreeSet<usize> {
+    let ops = capture_diff_slices(Algorithm::Myers, &lines(before), &lines(after));
+    let added = ops.iter().filter(|op| op.tag() != DiffTag::Equal);
+    added
+        .flat_map(|op| op.new_range().map(|at| at + 1))
+        .collect()
+}
+
+/// The hunks of a unified diff, without file names; in Python code with the function or class that they are in.
+fn unified(before: &str, after: &str, is_python: bool) -> String {
     let (old, new) = (lines(before), lines(after));
     let ops = capture_diff_slices(Algorithm::Myers, &old, &new);
     let mut out = String::new();
-    for group in group_diff_ops(ops, context) {
+    for group in group_diff_ops(ops, CONTEXT) {
         let (Some(first), Some(last)) = (group.first(), group.last()) else {
             continue;
         };
+        let start = first.old_range().start;
+        let heading = match is_python {
+            true => heading(&old[..start]),
+            false => String::new(),
+        };
         let _ = writeln!(
             out,
-            "@@ -{} +{} @@",
-            span(first.old_range().start, last.old_range().end),
+            "@@ -{} +{} @@{heading}",
+            span(start, last.old_range().end),
             span(first.new_range().start, last.new_range().end)
         );
         for op in &group {
@@ -125,6 +143,22 @@ pub fn unified(before: &str, after: &str, context: usize) -> String {
         }
     }
     out
+}
+
+/// The last line before a hunk that begins a function or class, as git shows it for files of the type `python`.
+fn heading(before: &[&str]) -> String {
+    let is_head = |line: &&&str| {
+        let line = line.trim_start();
+        let line = line.strip_prefix("async ").map_or(line, str::trim_start);
+        line.starts_with("def ") || line.starts_with("class ")
+    };
+    let found = before.iter().rev().find(is_head);
+    let line = found.map(|line| line.trim()).unwrap_or_default();
+    let shown: String = line.chars().take(HEADING).collect();
+    match shown.is_empty() {
+        true => shown,
+        false => format!(" {shown}"),
+    }
 }
 
 fn write_op(out: &mut String, op: &DiffOp, old: &[&str], new: &[&str]) {

@@ -330,6 +330,25 @@ fn git_takes_the_patch() {
 }
 
 #[test]
+fn hunks_of_python_code_are_headed_by_their_function() {
+    let body: String = (1..9).map(|n| format!("        x = {n}\n")).collect();
+    let before = format!("class TestA:\n    async def test_a(self):\n{body}");
+    let mut f = Fixture::new(&[("a.py", before.as_bytes()), ("a.txt", before.as_bytes())]);
+    for name in ["a.py", "a.txt"] {
+        fs::write(f.root().join(name), before.replace("x = 8", "x = 9")).unwrap();
+    }
+    let patch = f.check_patch();
+    let heads: Vec<&str> = patch
+        .lines()
+        .filter(|line| line.starts_with("@@"))
+        .collect();
+    assert_eq!(
+        heads,
+        ["@@ -7,4 +7,4 @@ async def test_a(self):", "@@ -7,4 +7,4 @@"]
+    );
+}
+
+#[test]
 fn no_changes_no_patch() {
     let mut f = Fixture::new(&[("a.py", b"x = 1\n")]);
     let changes = f.workspace.changes().unwrap();

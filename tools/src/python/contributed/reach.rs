@@ -49,6 +49,12 @@ impl<'s> Comparison<'s> {
     }
 }
 
+/// The keys of all that a test rests on, itself included.
+pub fn used_by<'s>(file: &'s TestFile, test: &Test) -> Vec<&'s str> {
+    let found = reach(file, test, &mut { STEPS });
+    found.unwrap_or_default().into_keys().collect()
+}
+
 /// `None` where the steps do not suffice.
 fn reach<'s>(file: &'s TestFile, test: &Test, steps: &mut usize) -> Option<Pieces<'s>> {
     let mut found = BTreeMap::new();

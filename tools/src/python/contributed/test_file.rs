@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 use std::rc::Rc;
 
 use tree_sitter::Node;
@@ -54,6 +55,8 @@ pub struct Unit {
     /// Names that it may refer to; shared by all that one statement binds.
     pub names: Vec<Rc<BTreeSet<ReferredName>>>,
     runs_unnamed: bool,
+    /// Bytes of each definition; none for the head of a class.
+    pub spans: Vec<Range<usize>>,
 }
 
 struct Class<'m> {
@@ -179,7 +182,9 @@ impl<'m> Reader<'m> {
                 "import_statement" | "import_from_statement" => {
                     for binding in self.module.bindings(inner) {
                         let text = format!("{} {} {}", binding.module, binding.name, binding.local);
-                        self.insert(owner, &binding.local, hash(&[text]), &Rc::default());
+                        let unit =
+                            self.insert(owner, &binding.local, hash(&[text]), &Rc::default());
+                        unit.spans.push(inner.byte_range());
                     }
                 }
                 "if_statement" | "try_statement" | "else_clause" | "elif_clause"
@@ -252,6 +257,7 @@ impl<'m> Reader<'m> {
         for name in bound {
             let unit = self.insert(owner, name, hash, &names);
             unit.runs_unnamed |= is_autouse || UNNAMED.contains(&name);
+            unit.spans.push(node.byte_range());
         }
     }
 

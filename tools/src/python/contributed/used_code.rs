@@ -1,0 +1,124 @@
+//! The code of its file that a test uses: imports, helpers, fixtures, data, set-up.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::reach::used_by;
+use super::test_file::TestFile;
+use crate::python::Module;
+use crate::workspace::Layout;
+
+/// A stretch of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Excerpt {
+    pub path: String,
+    /// Of its beginning, counted from 1.
+    pub line: usize,
+    pub source: String,
+}
+
+/// What the tests of these ids (`Class::function`) use of their file, the tests themselves left out, in its order.
+pub fn used_code(path: &str, text: &str, tests: &[&str], layout: &Layout) -> Vec<Excerpt> {
+    let module = Module::parse(text);
+    let file = TestFile::read(&module, layout);
+    let mut spans: BTreeSet<(usize, usize)> = BTreeSet::new();
+    let own: BTreeSet<&str> = file.tests.iter().map(|test| test.unit.as_str()).collect();
+    for test in &file.tests {
+        if !tests.contains(&test.id.as_str()) {
+            continue;
+        }
+        let keys = used_by(&file, test);
+        let used = keys.into_iter().filter(|key| !own.contains(key));
+        for span in used
+            .filter_map(|key| file.units.get(key))
+            .flat_map(|unit| &unit.spans)
+        {
+            spans.insert((span.start, span.end));
+        }
+    }
+    let outermost = |span: &&(usize, usize)| {
+        let mut others = spans.iter();
+        !others.any(|other| other != *span && other.0 <= span.0 && span.1 <= other.1)
+    };
+    let kept = spans.iter().filter(outermost);
+    kept.map(|(start, end)| excerpt(path, text, *start..*end))
+        .collect()
+}
+
+/// From the beginning of the first line.
+fn excerpt(path: &str, text: &str, span: Range<usize>) -> Excerpt {
+    let before = text.get(..span.start).unwrap_or_default();
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    Excerpt {
+        path: path.to_owned(),
+        line: before.matches('\n').count() + 1,
+        source: text
+            .get(start..span.end)
+            .unwrap_or_default()
+            .trim_end()
+            .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "\
+import os
+from a import b, c
+
+SIZE = 3
+OTHER = 4
+
+def helper():
+    return SIZE
+
+@pytest.fixture
+def box():
+    return b()
+
+def test_other():
+    assert OTHER
+
+class TestA:
+    def setup_method(self):
+        self.x = helper()
+
+    def unused(self):
+        pass
+
+    def test_a(self, box):
+        assert self.x == box
+";
+
+    #[test]
+    fn what_a_test_uses_is_found_with_its_lines() {
+        let used = used_code("t.py", FILE, &["TestA::test_a"], &Layout::default());
+        let shown: Vec<(usize, &str)> = used
+            .iter()
+            .map(|excerpt| {
+                (
+                    excerpt.line,
+                    excerpt.source.lines().next().unwrap_or_default(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                (2, "from a import b, c"),
+                (4, "SIZE = 3"),
+                (7, "def helper():"),
+                (10, "@pytest.fixture"),
+                (18, "    def setup_method(self):"),
+            ]
+        );
+        assert_eq!(
+            used[3].source,
+            "@pytest.fixture\ndef box():\n    return b()"
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! Assertions of a test that did not run because one before them failed.
+
+use tree_sitter::Node;
+
+use super::Module;
+use super::definitions::last_line;
+
+/// First and last lines of the assertions of a function that stand behind the line that failed, on the way that ended
+/// there. `first` is the line of the file at which the source begins; lines are counted from 1. What a loop or a `try`
+/// may have run all the same is left out.
+pub fn unreached_assertions(source: &str, first: usize, failed: usize) -> Vec<(usize, usize)> {
+    let module = Module::parse(source);
+    let Some(row) = failed.checked_sub(first) else {
+        return Vec::new();
+    };
+    let mut skipped = Vec::new();
+    behind(module.root(), row, true, &mut skipped);
+    let mut lines = Vec::new();
+    for statement in skipped {
+        assertions(&module, statement, &mut lines);
+    }
+    lines.sort_unstable();
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    for (start, end) in lines {
+        let (start, end) = (start + first - 1, end + first - 1);
+        match found.last_mut() {
+            Some(last) if start <= last.1 + 1 => last.1 = last.1.max(end),
+            _ => found.push((start, end)),
+        }
+    }
+    found
+}
+
+/// The statements behind the one that holds the row, in each block around it but the module.
+fn behind<'m>(node: Node<'m>, row: usize, is_top: bool, out: &mut Vec<Node<'m>>) {
+    let holds =
+        |node: &Node<'_>| node.start_position().row <= row && row <= node.end_position().row;
+    let mut cursor = node.walk();
+    let children: Vec<Node<'m>> = node.named_children(&mut cursor).collect();
+    let Some(at) = children.iter().position(holds) else {
+        return;
+    };
+    if node.kind() == "block" && !is_top {
+        let is_again = node.parent().is_some_and(|parent| {
+            matches!(
+                parent.kind(),
+                "for_statement" | "while_statement" | "try_statement" | "finally_clause"
+            )
+        });
+        if !is_again {
+            out.extend(children[at + 1..].iter().copied());
+        }
+    }
+    behind(children[at], row, false, out);
+}
+
+fn assertions(module: &Module, node: Node<'_>, out: &mut Vec<(usize, usize)>) {
+    let is_assertion = match node.kind() {
+        "assert_statement" => true,
+        "call" => {
+            let function = node.child_by_field_name("function");
+            let name = function.map(|function| module.source(function));
+            let last = name.and_then(|name| name.rsplit('.').next());
+            last.is_some_and(|last| {
+                last.starts_with("assert") || matches!(last, "raises" | "warns" | "fail")
+            })
+        }
+        "function_definition" | "class_definition" | "lambda" => return,
+        _ => false,
+    };
+    if is_assertion {
+        let first = node.start_position().row + 1;
+        out.push((first, last_line(node)));
+        return;
+    }
+    let mut cursor = node.walk();
+    for child in node.named_children(&mut cursor) {
+        assertions(module, child, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEST: &str = "\
+def test_a(self):
+    x = f()
+    assert x == 1
+    assert x == 2
+    y = g()
+    self.assertEqual(
+        y,
+        3,
+    )
+    for i in y:
+        assert i
+        assert not i
+    with pytest.raises(E):
+        h()
+";
+
+    #[test]
+    fn assertions_behind_the_failed_line_are_named() {
+        let of = |line| unreached_assertions(TEST, 11, line);
+        assert_eq!(of(13), [(14, 14), (16, 19), (21, 23)]);
+        assert_eq!(of(14), [(16, 19), (21, 23)]);
+        // Those in the loop may have run before.
+        assert_eq!(of(21), [(23, 23)]);
+        assert_eq!(of(24), []);
+        assert_eq!(of(5), []);
+    }
+
+    #[test]
+    fn branches_that_do_not_follow_are_not_named() {
+        let test = "def test_a():\n    if x:\n        assert a\n        assert b\n    else:\n        assert c\n    assert d\n";
+        assert_eq!(unreached_assertions(test, 1, 3), [(4, 4), (7, 7)]);
+        let test = "def test_a():\n    try:\n        assert a\n        assert b\n    finally:\n        assert c\n    assert d\n";
+        assert_eq!(unreached_assertions(test, 1, 3), [(7, 7)]);
+    }
+}

@@ -1,0 +1,211 @@
+//! `review_context`: code that a reviewer of a submission should see beside the change. For the host.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::contribution;
+use crate::outcomes::file_of;
+use crate::python::{Definition, Excerpt, Kind, Module, in_function, used_code};
+use crate::tool::{Answer, Audience, Context, Effect, Tool, ToolError};
+use crate::workspace::{FileChange, Workspace, added_lines};
+
+/// Lines of one excerpt, and of all of a kind.
+const LINES: usize = 80;
+const ALL_LINES: usize = 240;
+/// Lines before a place in a function that is longer than [`LINES`], and of the head of a class.
+const BEFORE: usize = 50;
+
+pub struct ReviewContext;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// Node ids of tests, without parameters.
+    tests: Vec<String>,
+    /// Where to show the function around.
+    places: Vec<SourceLine>,
+}
+
+/// A line of a file, counted from 1.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SourceLine {
+    pub path: String,
+    pub line: usize,
+}
+
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Excerpts {
+    /// What the tests use of their files and the change does not show.
+    pub used: Vec<Excerpt>,
+    /// The functions around the places, each once.
+    pub functions: Vec<Excerpt>,
+}
+
+impl Tool for ReviewContext {
+    type Args = Args;
+    const NAME: &'static str = "review_context";
+    const DESCRIPTION: &'static str =
+        "The code of their files that tests use, and the functions around places.";
+    const AUDIENCE: Audience = Audience::Host;
+    const EFFECT: Effect = Effect::Reads;
+
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+        let changes = context.workspace.changes()?;
+        let excerpts = Excerpts {
+            used: used(context.workspace, &changes, &args.tests),
+            functions: functions(context.workspace, &args.places),
+        };
+        let text = format!(
+            "{} excerpts.",
+            excerpts.used.len() + excerpts.functions.len()
+        );
+        Answer::with_data(text, &excerpts)
+    }
+}
+
+fn used(workspace: &Workspace, changes: &[FileChange], tests: &[String]) -> Vec<Excerpt> {
+    let mut found = Vec::new();
+    let mut files: Vec<&str> = tests.iter().map(|id| file_of(id)).collect();
+    files.dedup();
+    for file in files {
+        let change = changes.iter().find(|change| change.path == file);
+        let Some(now) = change.and_then(|change| change.now.as_deref()) else {
+            continue;
+        };
+        let now = contribution::lossy(now);
+        let base = change.and_then(|change| change.base.as_deref());
+        let added = added_lines(&contribution::lossy(base.unwrap_or_default()), &now);
+        let prefix = format!("{file}::");
+        let ids: Vec<&str> = tests
+            .iter()
+            .filter_map(|id| id.strip_prefix(&prefix))
+            .collect();
+        let all = used_code(file, &now, &ids, workspace.layout());
+        found.extend(all.into_iter().filter(|excerpt| {
+            let mut lines = excerpt.line..excerpt.line + excerpt.source.lines().count();
+            !lines.all(|line| added.contains(&line))
+        }));
+    }
+    for excerpt in &mut found {
+        shorten(excerpt, 0);
+    }
+    bounded(found)
+}
+
+fn functions(workspace: &Workspace, places: &[SourceLine]) -> Vec<Excerpt> {
+    let mut found: Vec<Excerpt> = Vec::new();
+    for place in places {
+        let text = workspace.resolve_file(&place.path);
+        let Ok(text) = text.and_then(|path| workspace.read_text(&path)) else {
+            continue;
+        };
+        let module = Module::parse(text);
+        let outline = module.outline();
+        let Some(definition) = in_function(&outline, place.line) else {
+            continue;
+        };
+        let mut excerpt = around(&module, definition, place);
+        shorten(&mut excerpt, place.line.saturating_sub(definition.first));
+        if !found.contains(&excerpt) {
+            found.push(excerpt);
+        }
+    }
+    bounded(found)
+}
+
+/// The whole function; of a class what stands around the place.
+fn around(module: &Module, definition: &Definition, place: &SourceLine) -> Excerpt {
+    let (first, last) = match definition.kind {
+        Kind::Function => (definition.first, definition.last),
+        Kind::Class => (
+            definition.first.max(place.line.saturating_sub(BEFORE / 5)),
+            definition.last.min(place.line + BEFORE / 5),
+        ),
+    };
+    let lines = module.text().lines().skip(first - 1).take(last + 1 - first);
+    Excerpt {
+        path: place.path.clone(),
+        line: first,
+        source: lines.collect::<Vec<_>>().join("\n"),
+    }
+}
+
+/// Leaves at most [`LINES`], those around the one at `at` among them.
+fn shorten(excerpt: &mut Excerpt, at: usize) {
+    let lines: Vec<&str> = excerpt.source.lines().collect();
+    if lines.len() <= LINES {
+        return;
+    }
+    let start = at.saturating_sub(BEFORE).min(lines.len() - LINES);
+    let mut kept: Vec<&str> = lines[start..start + LINES].to_vec();
+    let mut line = excerpt.line + start;
+    if start > 0 {
+        // The head of the function stays.
+        kept[0] = lines[0];
+        kept[1] = "    …";
+        line = excerpt.line;
+    }
+    if start + LINES < lines.len() {
+        kept.push("    …");
+    }
+    excerpt.line = line;
+    excerpt.source = kept.join("\n");
+}
+
+fn bounded(mut excerpts: Vec<Excerpt>) -> Vec<Excerpt> {
+    let mut lines = 0;
+    excerpts.retain(|excerpt| {
+        lines += excerpt.source.lines().count();
+        lines <= ALL_LINES
+    });
+    excerpts
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::Fixture;
+
+    const TESTS: &str =
+        "import pkg\n\ndef helper():\n    return pkg.f()\n\ndef test_a():\n    assert helper()\n";
+
+    fn excerpts(f: &mut Fixture, arguments: serde_json::Value) -> Excerpts {
+        let answer = f.answer(ReviewContext::NAME, arguments).unwrap();
+        serde_json::from_value(answer.data).unwrap()
+    }
+
+    #[test]
+    fn what_the_change_shows_is_not_shown_again() {
+        let mut f = Fixture::new(&[("tests/test_a.py", TESTS.as_bytes())]);
+        let new = format!("{TESTS}\nSIZE = 3\n\ndef test_b():\n    assert helper() == SIZE\n");
+        std::fs::write(f.workspace.root().join("tests/test_a.py"), new).unwrap();
+        let found = excerpts(
+            &mut f,
+            json!({"tests": ["tests/test_a.py::test_b"], "places": []}),
+        );
+        let lines: Vec<usize> = found.used.iter().map(|excerpt| excerpt.line).collect();
+        assert_eq!(lines, [1, 3]);
+        assert_eq!(found.used[1].source, "def helper():\n    return pkg.f()");
+    }
+
+    #[test]
+    fn a_function_is_shown_around_a_place_and_a_long_one_in_part() {
+        let long: String = (0..200).map(|n| format!("    x = {n}\n")).collect();
+        let code = format!("@d\ndef f():\n    return 1\n\ndef long():\n{long}");
+        let mut f = Fixture::new(&[("pkg.py", code.as_bytes())]);
+        let place = |line| json!({"path": "pkg.py", "line": line});
+        let found = excerpts(
+            &mut f,
+            json!({"tests": [], "places": [place(3), place(2), place(4), place(150), {"path": "none.py", "line": 1}]}),
+        );
+        assert_eq!(found.functions.len(), 2, "{found:?}");
+        assert_eq!(found.functions[0].source, "@d\ndef f():\n    return 1");
+        let part = &found.functions[1].source;
+        assert!(part.starts_with("def long():\n    …\n"), "{part}");
+        assert!(part.contains("x = 144\n") && part.ends_with("…"), "{part}");
+    }
+}
