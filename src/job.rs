@@ -233,5 +233,8 @@ fn write_results(folder: &RunFolder, record: &Record) -> Result<()> {
     if let Outcome::Refused { patch, .. } = &record.outcome {
         folder.write("refused.patch", patch.as_bytes())?;
     }
+    if let Outcome::Abstained { .. } = &record.outcome {
+        folder.write_json("evidence.json", &record.outcome)?;
+    }
     Ok(folder.write_json("run.json", record)?)
 }

@@ -59,21 +59,41 @@ prompts! {
     /// Asks a reviewer whether the failure is the one that the issue speaks of.
     Review, "review" {
         issue: String,
-        /// Source of the failing contributed tests.
-        tests: String,
+        /// Version of the Python that ran the tests.
+        python: String,
+        /// The patch.
+        change: String,
+        /// Unchanged code of the same files that the tests use; may be empty.
+        used_code: String,
+        /// One line for each test: how it does now, and how it did before the change.
+        outcomes: String,
         /// Class, exception, message and frames of each failure.
         failure: String,
+        /// The functions that failed and that candidate fixes change; may be empty.
+        code_under_test: String,
         /// What candidate fixes did to the tests; empty if none was tried.
         fixes: String,
+        /// The author's own words on the tests; may be empty.
+        reason: String,
     }
 
     /// The reviewer doubts it: goes back to the author.
     ReviewDoubt, "review-doubt" {
+        /// What the reviewer thinks, as a clause that follows "A reviewer".
+        opinion: String,
         reason: String,
+        /// What the tests ask for beyond the issue, a line each; may be empty.
+        beyond: Vec<String>,
     }
 
     /// The gate is content, but no candidate fix was tried yet.
     TryAFix, "try-a-fix" {}
+
+    /// The model says that the issue cannot fail here, and not why.
+    ReasonMissing, "reason-missing" {}
+
+    /// The model says that the issue cannot fail here, and ran nothing.
+    NothingTried, "nothing-tried" {}
 
     /// The model answered without calling a tool.
     NoToolCall, "no-tool-call" {

@@ -27,9 +27,14 @@ fn every_prompt_renders() {
         "review",
         Review {
             issue: "the issue".into(),
-            tests: "def test_it(): ...".into(),
+            python: "3.11.7".into(),
+            change: "+def test_it(): ...".into(),
+            used_code: "# t.py:1\nimport pkg".into(),
+            outcomes: "- t.py::test_it fails (new)".into(),
             failure: "assertion: AssertionError".into(),
-            fixes: "1 fix tried: test_it passes".into(),
+            code_under_test: "# pkg.py:3\ndef f(): ...".into(),
+            fixes: "Candidate fix 1: with it all of them pass.".into(),
+            reason: "The issue says so.".into(),
         }
         .render()
         .unwrap()
@@ -37,12 +42,16 @@ fn every_prompt_renders() {
     insta::assert_snapshot!(
         "review-doubt",
         ReviewDoubt {
-            reason: "another function".into()
+            opinion: "is not sure of them".into(),
+            reason: "another function".into(),
+            beyond: vec!["`assert b`: only `a` is named".into()],
         }
         .render()
         .unwrap()
     );
     insta::assert_snapshot!("try-a-fix", TryAFix {}.render().unwrap());
+    insta::assert_snapshot!("reason-missing", ReasonMissing {}.render().unwrap());
+    insta::assert_snapshot!("nothing-tried", NothingTried {}.render().unwrap());
     insta::assert_snapshot!("no-tool-call", NoToolCall { left: 2 }.render().unwrap());
     insta::assert_snapshot!("run-before-submit", RunBeforeSubmit {}.render().unwrap());
     insta::assert_snapshot!(

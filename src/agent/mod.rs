@@ -9,12 +9,15 @@ mod agent_loop;
 pub mod budget;
 mod compaction;
 mod failures;
+mod fix_trials;
 pub mod outcome;
 mod progress;
 mod replay;
+mod review;
 mod run;
 mod submission_policy;
 mod submit;
+mod trial_runs;
 
 pub use agent_loop::{Hook, LoopConfig, NoHook, run_loop};
 pub use budget::{Budget, Limits, RunUsage};

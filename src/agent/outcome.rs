@@ -17,6 +17,14 @@ pub enum Outcome {
         patch: String,
         findings: Vec<String>,
     },
+    /// The model says that the issue cannot fail in this environment, and why.
+    Abstained {
+        reason: String,
+        /// Version of the Python there.
+        python: String,
+        /// What it ran, and the first line of each answer.
+        tried: Vec<String>,
+    },
     /// A budget was used up before a test was accepted.
     OutOfBudget { limit: Limit },
     /// The approach came to an end without a test.
@@ -69,7 +77,10 @@ impl Outcome {
     pub fn exit_code(&self) -> u8 {
         match self {
             Outcome::Accepted { .. } => 0,
-            Outcome::Refused { .. } | Outcome::OutOfBudget { .. } | Outcome::Nothing { .. } => 1,
+            Outcome::Refused { .. }
+            | Outcome::Abstained { .. }
+            | Outcome::OutOfBudget { .. }
+            | Outcome::Nothing { .. } => 1,
             Outcome::ModelFailed { .. } | Outcome::Infrastructure { .. } => 3,
             Outcome::Interrupted => 130,
         }
@@ -81,6 +92,9 @@ impl Outcome {
             Outcome::Accepted { evidence, .. } => format!("accepted: {}", evidence.headline()),
             Outcome::Refused { findings, .. } => {
                 format!("submitted, but not accepted: {}", findings.join("; "))
+            }
+            Outcome::Abstained { reason, python, .. } => {
+                format!("abstained: the issue is said not to fail here (Python {python}): {reason}")
             }
             Outcome::OutOfBudget { limit } => {
                 format!(

@@ -9,12 +9,13 @@ use testwright_tools::server::visible;
 use testwright_tools::tool::{AnyTool, Effect, Route, ToolSpec};
 
 use super::failures::{infrastructure, model_failed, trajectory_failed, unknown_tool};
+use super::fix_trials::RecordedTrial;
 use super::outcome::Outcome;
 use super::progress::{Progress, StepView};
 use super::replay::Replay;
 use super::submission_policy::SubmissionPolicy;
 use super::{Budget, compaction};
-use crate::gate::{Evidence, FixTrial};
+use crate::gate::Evidence;
 use crate::issues::Issue;
 use crate::model::cassette::digest;
 use crate::model::{Message, Model, ModelError, Reply, Request, ToolCall, ToolResult};
@@ -49,11 +50,11 @@ pub struct Run {
     max_tokens: Option<u64>,
     temperature: Option<f64>,
     /// Files that differ from the base commit, as last recorded.
-    state: Contents,
+    pub(super) state: Contents,
     /// The sandbox holds the state of the recorded part.
     caught_up: bool,
     pub(super) submission_policy: SubmissionPolicy,
-    pub(super) trials: Vec<FixTrial>,
+    pub(super) trials: Vec<RecordedTrial>,
     pub(super) fix_asked_for: bool,
     /// How often the reviewer's doubts were sent back.
     pub(super) doubts: u32,

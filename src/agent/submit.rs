@@ -1,28 +1,36 @@
-//! What the host does for tools that do not simply run in the sandbox ([`Route`]): trials run in a fork of it, and a
-//! submission goes through the gate, and, where the approach wants it, past a reviewer.
+//! What the host does with a submission: the gate decides on it, and, where the approach wants it, candidate fixes are tried
+//! on it and a reviewer reads it. A model may also say that the issue cannot fail here.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use testwright_agent_prompts::{Prompt, Review as ReviewPrompt, ReviewDoubt, TryAFix};
-use testwright_tools::outcomes::report::{Outcome as TestOutcome, Report};
+use testwright_agent_prompts::{NothingTried, Prompt, ReasonMissing, TryAFix};
+use testwright_tools::outcomes::report::Outcome as TestOutcome;
 use testwright_tools::registry;
-use testwright_tools::tool::Route;
+use testwright_tools::tool::{Route, Tool};
+use testwright_tools::tools::Submit;
 use testwright_tools::tools::submission::{Change, Submission};
 
 use super::failures::{infrastructure, prompt};
+use super::review::{Reviewed, doubt};
 use super::submission_policy::OnSubmit;
 use super::{Outcome, Run};
 use crate::gate::{self, Evidence, FixTrial, Review, ReviewVerdict, SubmissionCheck, Verdict};
 use crate::model::Message;
-use crate::trajectory::{Answer, Purpose};
+use crate::trajectory::Answer;
+
+/// Calls that are named when no test is handed in.
+const MOST_TRIED: usize = 20;
 
 /// What one submission led to, as kept in the trajectory.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct SubmissionRecord {
     submission: Submission,
     verdict: Verdict,
+    /// What the last forms of the candidate fixes did to these tests.
+    #[serde(default)]
+    fixes: Vec<FixTrial>,
     review: Option<Review>,
     /// A candidate fix was asked for instead of accepting.
     asked_for_fix: bool,
@@ -38,53 +46,25 @@ impl SubmissionRecord {
     }
 }
 
-/// What the toolbox tells of the trial of a fix.
-#[derive(Deserialize)]
-struct Trial {
-    patch: String,
-    report: Report,
+/// What a model said instead of handing in a test.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct AbstentionRecord {
+    abstained: String,
 }
 
 type Facts = (String, bool, Value);
 
 impl Run {
-    pub(super) async fn call_in_fork(
-        &mut self,
-        tool: &str,
-        arguments: Value,
-        deadline: Duration,
-    ) -> Result<Facts, Outcome> {
-        let answer = self
-            .session
-            .call_in_fork(tool, arguments, deadline)
-            .await
-            .map_err(infrastructure)?;
-        if !answer.refused {
-            self.book_trial(&answer.data);
-        }
-        Ok((answer.text, answer.refused, answer.data))
-    }
-
-    fn book_trial(&mut self, data: &Value) {
-        if let Ok(trial) = Trial::deserialize(data) {
-            let outcomes = trial
-                .report
-                .tests
-                .into_iter()
-                .map(|test| (test.id, test.outcome))
-                .collect();
-            self.trials.push(FixTrial {
-                patch: trial.patch,
-                outcomes,
-            });
-        }
-    }
-
     pub(super) async fn submit(
         &mut self,
         arguments: &Value,
         deadline: Duration,
     ) -> Result<Facts, Outcome> {
+        let reason = arguments.get("reason").and_then(Value::as_str);
+        let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
+        if arguments.get("reproducible").and_then(Value::as_bool) == Some(false) {
+            return self.abstain(reason);
+        }
         let check = gate::check_submission(
             &self.session,
             &self.source,
@@ -104,13 +84,11 @@ impl Run {
         let mut submitted = SubmissionRecord {
             submission,
             verdict,
+            fixes: Vec::new(),
             review: None,
             asked_for_fix: false,
             doubted: false,
-            reason: arguments
-                .get("reason")
-                .and_then(Value::as_str)
-                .map(str::to_owned),
+            reason: reason.map(str::to_owned),
         };
         let mut text = if self.submission_policy.feedback {
             submitted.verdict.text()
@@ -118,31 +96,77 @@ impl Run {
             "Submitted.".to_owned()
         };
         if submitted.verdict.accepted() {
-            if self.submission_policy.wants_fix
-                && !self.fix_asked_for
-                && self.trials_of(&submitted.verdict).is_empty()
-            {
+            let failing = &submitted.verdict.failing;
+            submitted.fixes = self.trials_on_submitted_tests(failing, deadline).await?;
+            let is_tried = submitted.fixes.iter().any(|fix| fix.crash.is_none());
+            if self.submission_policy.wants_fix && !self.fix_asked_for && !is_tried {
                 submitted.asked_for_fix = true;
                 text = prompt(TryAFix {}.render())?;
             } else if self.submission_policy.reviews > 0 {
-                submitted.review = self.review(&submitted).await?;
+                let reviewed = Reviewed {
+                    submission: &submitted.submission,
+                    verdict: &submitted.verdict,
+                    fixes: &submitted.fixes,
+                    reason,
+                };
+                submitted.review = self.review(&reviewed, deadline).await?;
                 if let Some(review) = &submitted.review
-                    && review.verdict == ReviewVerdict::No
-                    && self.doubts < self.submission_policy.reviews
+                    && self.may_doubt(review)
+                    && let Some(doubt) = doubt(review)
                 {
                     submitted.doubted = true;
-                    text = prompt(
-                        ReviewDoubt {
-                            reason: review.reason.clone(),
-                        }
-                        .render(),
-                    )?;
+                    text = prompt(doubt.render())?;
                 }
             }
         }
         self.book_submission(&submitted);
         let data = serde_json::to_value(&submitted).unwrap_or_default();
         Ok((text, false, data))
+    }
+
+    /// A NO goes back as often as the approach says; what is less than that goes back once.
+    fn may_doubt(&self, review: &Review) -> bool {
+        self.doubts
+            < match review.verdict {
+                ReviewVerdict::No => self.submission_policy.reviews,
+                _ => self.submission_policy.reviews.min(1),
+            }
+    }
+
+    /// The model says that the issue cannot fail here. It has to have tried, and to say why.
+    fn abstain(&mut self, reason: Option<&str>) -> Result<Facts, Outcome> {
+        let Some(reason) = reason else {
+            return Ok((prompt(ReasonMissing {}.render())?, true, Value::Null));
+        };
+        if self.tried().is_empty() {
+            return Ok((prompt(NothingTried {}.render())?, true, Value::Null));
+        }
+        let record = AbstentionRecord {
+            abstained: reason.to_owned(),
+        };
+        let data = serde_json::to_value(record).unwrap_or_default();
+        Ok(("No test was handed in.".to_owned(), false, data))
+    }
+
+    /// The latest calls that ran code, with the first line of each answer.
+    fn tried(&self) -> Vec<String> {
+        let runs_code = |name: &str| registry::find(name).is_some_and(|tool| tool.runs_code());
+        let calls = self.messages().iter().flat_map(|message| match message {
+            Message::Assistant { calls, .. } => calls.as_slice(),
+            _ => &[],
+        });
+        let mut tried: Vec<String> = calls
+            .filter(|call| runs_code(&call.name) && call.name != Submit::NAME)
+            .filter_map(|call| {
+                let answer = self.messages().iter().find_map(|message| match message {
+                    Message::Tool(result) if result.id == call.id => result.content.lines().next(),
+                    _ => None,
+                })?;
+                Some(format!("{}: {answer}", call.name))
+            })
+            .collect();
+        tried.drain(..tried.len().saturating_sub(MOST_TRIED));
+        tried
     }
 
     /// Facts of a recorded answer, for a run that goes on.
@@ -171,6 +195,13 @@ impl Run {
 
     /// After a submission was answered: has the run ended?
     pub(super) fn submitted(&mut self, when: OnSubmit, answer: &Answer) -> Option<Outcome> {
+        if let Ok(record) = AbstentionRecord::deserialize(&answer.data) {
+            return Some(Outcome::Abstained {
+                reason: record.abstained,
+                python: self.session.environment().python_version.clone(),
+                tried: self.tried(),
+            });
+        }
         if let Some((patch, evidence)) = self.submission.take() {
             return Some(Outcome::Accepted { patch, evidence });
         }
@@ -189,19 +220,6 @@ impl Run {
         })
     }
 
-    fn trials_of(&self, verdict: &Verdict) -> Vec<FixTrial> {
-        self.trials
-            .iter()
-            .filter(|trial| {
-                verdict
-                    .failing
-                    .iter()
-                    .any(|test| trial.outcomes.iter().any(|(id, _)| *id == test.id))
-            })
-            .cloned()
-            .collect()
-    }
-
     fn evidence(&self, submitted: &SubmissionRecord) -> Evidence {
         let verdict = &submitted.verdict;
         let spent = &self.budget.spent;
@@ -215,7 +233,9 @@ impl Run {
         Evidence {
             tests: verdict.failing.clone(),
             passing: verdict.passing.clone(),
-            issue_sentence: gate::best_sentence(&self.issue.text(), &words.join(" ")),
+            issue_sentence: (submitted.reason.as_deref())
+                .and_then(|reason| gate::quoted_sentence(&self.issue.text(), reason))
+                .or_else(|| gate::best_sentence(&self.issue.text(), &words.join(" "))),
             reason: submitted.reason.clone(),
             reruns: submitted
                 .submission
@@ -240,7 +260,8 @@ impl Run {
                     )
                 })
                 .collect(),
-            fixes: self.trials_of(verdict),
+            python: Some(self.session.environment().python_version.clone()),
+            fixes: submitted.fixes.clone(),
             review: submitted.review.clone(),
             dropped: verdict.dropped.clone(),
             steps: spent.steps,
@@ -251,50 +272,6 @@ impl Run {
             seconds: self.budget.elapsed().as_secs_f64(),
         }
     }
-
-    async fn review(&mut self, submitted: &SubmissionRecord) -> Result<Option<Review>, Outcome> {
-        let failures: Vec<String> = submitted
-            .verdict
-            .failing
-            .iter()
-            .map(|test| {
-                format!(
-                    "{}\n{} {}\n{}",
-                    test.id,
-                    test.origin(),
-                    test.exception,
-                    test.message
-                )
-            })
-            .collect();
-        let fixes: Vec<String> = self
-            .trials_of(&submitted.verdict)
-            .iter()
-            .map(|trial| {
-                let outcome = if trial.cures(&submitted.verdict.failing) {
-                    "pass"
-                } else {
-                    "still fail"
-                };
-                format!("With this edit the tests {outcome}:\n{}", trial.patch)
-            })
-            .collect();
-        let text = prompt(
-            ReviewPrompt {
-                issue: self.issue.text(),
-                tests: sources(&submitted.submission)
-                    .collect::<Vec<_>>()
-                    .join("\n\n"),
-                failure: failures.join("\n\n"),
-                fixes: fixes.join("\n\n"),
-            }
-            .render(),
-        )?;
-        let reply = self
-            .side_reply(Purpose::Review, vec![Message::User { content: text }])
-            .await?;
-        Ok(reply.map(|reply| read_review(&reply.content)))
-    }
 }
 
 fn sources(submission: &Submission) -> impl Iterator<Item = String> {
@@ -302,59 +279,5 @@ fn sources(submission: &Submission) -> impl Iterator<Item = String> {
         .contributed
         .iter()
         .filter(|test| test.change != Change::Deleted)
-        .map(|test| format!("# {}\n{}", test.id, test.source))
-}
-
-/// The verdict is the first of the three words that occurs; what cannot be read does not count as a doubt.
-fn read_review(text: &str) -> Review {
-    let verdict = text
-        .split(|c: char| !c.is_ascii_alphabetic())
-        .find_map(|word| match word.to_ascii_uppercase().as_str() {
-            "YES" => Some(ReviewVerdict::Yes),
-            "NO" => Some(ReviewVerdict::No),
-            "UNSURE" => Some(ReviewVerdict::Unsure),
-            _ => None,
-        })
-        .unwrap_or(ReviewVerdict::Unsure);
-    let reason = text
-        .trim()
-        .trim_start_matches(['*', '#'])
-        .trim_start_matches("YES")
-        .trim_start_matches("NO")
-        .trim_start_matches("UNSURE")
-        .trim_start_matches(['*', '.', ',', ':', ' ', '\n'])
-        .chars()
-        .take(1_500)
-        .collect();
-    Review { verdict, reason }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_review_is_read_in_the_forms_in_which_models_write_it() {
-        for (text, verdict, reason) in [
-            (
-                "YES\nIt is the same error.",
-                ReviewVerdict::Yes,
-                "It is the same error.",
-            ),
-            (
-                "**NO**. Another function.",
-                ReviewVerdict::No,
-                "Another function.",
-            ),
-            (
-                "Unsure: hard to say",
-                ReviewVerdict::Unsure,
-                "Unsure: hard to say",
-            ),
-            ("I cannot tell", ReviewVerdict::Unsure, "I cannot tell"),
-        ] {
-            let review = read_review(text);
-            assert_eq!((review.verdict, review.reason.as_str()), (verdict, reason));
-        }
-    }
+        .map(|test| test.source.clone())
 }

@@ -5,7 +5,7 @@ use testwright_tools::outcomes::report::Outcome as TestOutcome;
 
 use super::output::{Text, single_line};
 use crate::agent::Outcome;
-use crate::gate::{Evidence, ReviewVerdict};
+use crate::gate::{Evidence, FixTrial, Review, ReviewVerdict};
 
 const BOLD: Style = Style::new().bold();
 const GREEN: Style = AnsiColor::Green.on_default();
@@ -23,6 +23,15 @@ pub fn render(outcome: &Outcome) -> Text {
             text = of(evidence);
             text.push(PLAIN, "\n");
             coloured(patch, &mut text);
+        }
+        Outcome::Abstained { tried, .. } => {
+            text.push(RED, single_line(&outcome.summary()))
+                .push(PLAIN, "\n");
+            for line in tried {
+                text.push(DIM, "  tried ")
+                    .push(PLAIN, single_line(line))
+                    .push(PLAIN, "\n");
+            }
         }
         other => {
             text.push(RED, single_line(&other.summary()))
@@ -47,7 +56,10 @@ pub fn of(evidence: &Evidence) -> Text {
     };
     for test in &evidence.tests {
         row("test", &test.id);
-        row("fails", &test.line());
+        row("fails", &format!("{}{}", test.line(), test.limits()));
+        if let Some(stand_in) = &test.stand_in {
+            row("through", &format!("{stand_in}, the test's own stand-in"));
+        }
     }
     for id in &evidence.passing {
         row("passes", &format!("{id} (on the old code already)"));
@@ -60,28 +72,50 @@ pub fn of(evidence: &Evidence) -> Text {
     }
     row("reruns", &evidence.reruns.join("\n"));
     for fix in &evidence.fixes {
-        let passed = fix
-            .outcomes
-            .iter()
-            .filter(|(_, outcome)| *outcome == TestOutcome::Passed)
-            .count();
-        row(
-            "fix tried",
-            &format!("{passed} of {} tests pass with it", fix.outcomes.len()),
-        );
+        row("fix tried", &fix_tried(fix));
     }
     if let Some(review) = &evidence.review {
-        let verdict = match review.verdict {
-            ReviewVerdict::Yes => "fails for the issue's reason",
-            ReviewVerdict::No => "doubts it",
-            ReviewVerdict::Unsure => "unsure",
-        };
-        row("reviewer", verdict);
+        row("reviewer", &opinion(review));
     }
     for dropped in &evidence.dropped {
         row("left out", dropped);
     }
     row("spent", &spent(evidence));
+    text
+}
+
+fn fix_tried(fix: &FixTrial) -> String {
+    if let Some(crash) = &fix.crash {
+        return format!("the edit itself is wrong: {crash}");
+    }
+    let is_passed = |(_, outcome): &&(String, TestOutcome)| *outcome == TestOutcome::Passed;
+    let passed = fix.outcomes.iter().filter(is_passed).count();
+    let tests = match fix.on_submitted_tests {
+        true => "submitted tests",
+        false => "tests of an earlier form",
+    };
+    let breaks = match fix.breaks.len() {
+        0 => String::new(),
+        1 => "; it breaks 1 existing test".to_owned(),
+        many => format!("; it breaks {many} existing tests"),
+    };
+    format!(
+        "{passed} of {} {tests} pass with it{breaks}",
+        fix.outcomes.len()
+    )
+}
+
+/// What the reviewer thinks; the reasons where there are doubts.
+fn opinion(review: &Review) -> String {
+    let mut text = match review.verdict {
+        ReviewVerdict::Yes => "fails for the issue's reason".to_owned(),
+        ReviewVerdict::No => format!("doubts it: {}", review.reason),
+        ReviewVerdict::Unsure => format!("unsure: {}", review.reason),
+        ReviewVerdict::Unreadable => "gave an answer that cannot be read".to_owned(),
+    };
+    for beyond in &review.beyond {
+        text.push_str(&format!("\nbeyond the issue: {beyond}"));
+    }
     text
 }
 
@@ -124,7 +158,7 @@ fn coloured(patch: &str, text: &mut Text) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::{FixTrial, TestEvidence};
+    use crate::gate::TestEvidence;
     use testwright_tools::outcomes::report::{FailureClass, Phase};
 
     #[test]
@@ -142,13 +176,23 @@ mod tests {
                     frame: None,
                     missing_name: None,
                     executed: vec!["a.py".into()],
+                    unreached: vec![(7, 7), (9, 12)],
+                    stand_in: None,
                 }],
                 issue_sentence: Some("f(1) returns 1.".into()),
                 reruns: vec!["hash seed 1, order given: 1 failed again".into()],
                 fixes: vec![FixTrial {
-                    patch: String::new(),
                     outcomes: vec![("t.py::test_it".into(), TestOutcome::Passed)],
+                    on_submitted_tests: true,
+                    breaks: vec!["t.py::test_old".into()],
+                    ..FixTrial::default()
                 }],
+                review: Some(Review {
+                    verdict: ReviewVerdict::Unsure,
+                    reason: "Hard to say.".into(),
+                    beyond: vec!["the order of keys".into()],
+                }),
+                python: Some("3.11.7".into()),
                 steps: 7,
                 prompt_tokens: 900,
                 cached_tokens: 450,

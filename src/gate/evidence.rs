@@ -16,7 +16,10 @@ pub struct Evidence {
     pub reason: Option<String>,
     /// Outcomes of the reruns, one line each: hash seed, order, how many failed again.
     pub reruns: Vec<String>,
-    /// What candidate fixes did to the tests, each in a copy of the sandbox that was thrown away.
+    /// Version of the Python that ran the tests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub python: Option<String>,
+    /// What the last forms of the candidate fixes did to the tests, each in a copy of the sandbox that was thrown away.
     pub fixes: Vec<FixTrial>,
     /// The reviewer's reading of the failure.
     pub review: Option<Review>,
@@ -56,14 +59,33 @@ pub struct TestEvidence {
     pub missing_name: Option<String>,
     /// Files under test in which it ran code.
     pub executed: Vec<String>,
+    /// First and last lines of assertions that did not run, since one before them failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreached: Vec<(usize, usize)>,
+    /// Code of the test itself, called by the code under test, in which it failed: `FUNCTION (FILE:LINE)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// What a candidate fix did.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FixTrial {
     /// The edit as a diff.
     pub patch: String,
     /// Node id and outcome with the edit.
     pub outcomes: Vec<(String, Outcome)>,
+    /// The tests were those that were submitted; else an earlier form of them.
+    #[serde(default)]
+    pub on_submitted_tests: bool,
+    /// The edit itself raised this, so the trial says nothing of the tests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crash: Option<String>,
+    /// How tests still fail with it: `ID: FAILURE`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<String>,
+    /// Existing tests that pass without it and fail with it: `ID: FAILURE`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub breaks: Vec<String>,
 }
 
 impl FixTrial {
@@ -83,6 +105,9 @@ pub struct Review {
     pub verdict: ReviewVerdict,
     /// The reviewer's words.
     pub reason: String,
+    /// What the tests ask for beyond the issue, one assertion each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beyond: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +116,8 @@ pub enum ReviewVerdict {
     Yes,
     No,
     Unsure,
+    /// The answer holds none of these.
+    Unreadable,
 }
 
 impl TestEvidence {
@@ -131,6 +158,25 @@ impl TestEvidence {
             ));
         }
         line
+    }
+}
+
+impl TestEvidence {
+    /// What its failure does not show, as a sentence that follows it; empty where there is nothing.
+    pub fn limits(&self) -> String {
+        let lines: Vec<String> = (self.unreached.iter())
+            .map(|(first, last)| match last - first {
+                0 => format!("line {first}"),
+                _ => format!("lines {first}–{last}"),
+            })
+            .collect();
+        match lines.len() {
+            0 => String::new(),
+            _ => format!(
+                "; not reached, so not shown to be right: {}",
+                lines.join(", ")
+            ),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ mod sentence;
 
 pub use evidence::{Evidence, FixTrial, Review, ReviewVerdict, TestEvidence};
 pub use rules::{Finding, Rule};
-pub use sentence::best_sentence;
+pub use sentence::{best_sentence, quoted_sentence};
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ impl Verdict {
             lines.extend(
                 self.failing
                     .iter()
-                    .map(|test| format!("- {} fails: {}", test.id, test.line())),
+                    .map(|test| format!("- {} fails: {}{}", test.id, test.line(), test.limits())),
             );
         } else {
             lines.push("Not accepted:".to_owned());

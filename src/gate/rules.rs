@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{
-    Failure, FailureClass, Outcome, Place, Report, TestResult, is_named_in, is_of,
+    Failure, FailureClass, Frame, Outcome, Place, Report, TestResult, is_named_in, is_of,
 };
+use testwright_tools::python::unreached_assertions;
 use testwright_tools::tools::submission::{Change, ProblemKind, SiblingTests, Submission};
 
 use super::evidence::TestEvidence;
@@ -117,6 +118,37 @@ fn evidence(id: &str, outcome: Outcome, failure: &Failure, executed: &[String]) 
         frame: frame.cloned(),
         missing_name: failure.missing_name.clone(),
         executed: executed.to_vec(),
+        unreached: Vec::new(),
+        stand_in: stand_in(&failure.frames),
+    }
+}
+
+/// Where code of the test that the code under test called raised it.
+fn stand_in(frames: &[Frame]) -> Option<String> {
+    let repository = frames.iter().filter(|frame| frame.place != Place::External);
+    let [.., caller, last] = repository.collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    let is_stand_in = last.place == Place::Test && caller.place == Place::Source;
+    is_stand_in.then(|| format!("{} ({}:{})", last.function, last.file, last.line))
+}
+
+/// Assertions of the contributed test that did not run.
+fn unreached(submission: &Submission, id: &str, failure: &Failure) -> Vec<(usize, usize)> {
+    let mut tests = submission.contributed.iter();
+    let Some(test) = tests.find(|test| is_of(id, &test.id)) else {
+        return Vec::new();
+    };
+    let first = test.line as usize;
+    let last = first + test.source.lines().count();
+    let file = test.id.split("::").next().unwrap_or_default();
+    let own = failure.frames.iter().find(|frame| {
+        let line = frame.line as usize;
+        frame.file == file && (first..last).contains(&line)
+    });
+    match own {
+        Some(frame) => unreached_assertions(&test.source, first, frame.line as usize),
+        None => Vec::new(),
     }
 }
 
@@ -130,7 +162,10 @@ pub(super) fn failing(submission: &Submission) -> Vec<TestEvidence> {
         .filter(|test| failed(test) && is_contributed(submission, &test.id))
         .filter_map(|test| {
             let failure = test.failure.as_ref()?;
-            Some(evidence(&test.id, test.outcome, failure, &test.executed))
+            Some(TestEvidence {
+                unreached: unreached(submission, &test.id, failure),
+                ..evidence(&test.id, test.outcome, failure, &test.executed)
+            })
         })
         .collect();
     for error in &submission.old.collection_errors {
@@ -155,6 +190,17 @@ pub(super) fn passing(submission: &Submission) -> Vec<String> {
         .filter(|test| test.outcome == Outcome::Passed && is_contributed(submission, &test.id))
         .map(|test| test.id.clone())
         .collect()
+}
+
+/// A name that the test itself uses and nothing defines. No issue asks for that: what is missing in a module is missed by
+/// an import or as an attribute.
+fn is_own_name(test: &TestEvidence) -> bool {
+    let exception = test.exception.rsplit('.').next().unwrap_or_default();
+    let in_test = test
+        .frame
+        .as_ref()
+        .is_some_and(|frame| frame.place == Place::Test);
+    in_test && matches!(exception, "NameError" | "UnboundLocalError")
 }
 
 /// The failure is that a name is missing which the issue asks for.
@@ -245,6 +291,14 @@ fn sound(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
         );
     }
     for test in case.failing {
+        if is_own_name(test) {
+            wrong(format!(
+                "{} uses a name that is not defined, which is a mistake in the test: {}.",
+                test.id,
+                test.line()
+            ));
+            continue;
+        }
         if test.class != FailureClass::Error || asked_for(test, case.issue) {
             continue;
         }

@@ -36,6 +36,36 @@ pub fn best_sentence(issue: &str, failure: &str) -> Option<String> {
     })
 }
 
+/// Characters that a quotation has at least.
+const QUOTED: usize = 12;
+
+/// The longest words of the issue that the text quotes, in quotation marks of whatever kind, as the issue has them.
+pub fn quoted_sentence(issue: &str, text: &str) -> Option<String> {
+    const MARKS: [(char, char); 5] = [('"', '"'), ('“', '”'), ('`', '`'), ('«', '»'), ('\'', '\'')];
+    let plain = single_spaced(issue);
+    let mut best: Option<String> = None;
+    for (open, close) in MARKS {
+        for (start, mark) in text.match_indices(open) {
+            let rest = &text[start + mark.len()..];
+            let Some(end) = rest.find(close) else { break };
+            let quoted = single_spaced(&rest[..end]);
+            let quoted = quoted.trim_end_matches('…').trim_end_matches("...").trim();
+            let length = quoted.chars().count();
+            let is_longer = best
+                .as_ref()
+                .is_none_or(|best| best.chars().count() < length);
+            if (QUOTED..=LONGEST).contains(&length) && is_longer && plain.contains(quoted) {
+                best = Some(quoted.to_owned());
+            }
+        }
+    }
+    best
+}
+
+fn single_spaced(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Sentences of the prose and lines of the code. A full stop ends a sentence where white space and a capital follow: not
 /// inside a name, a number or a call.
 fn sentences(text: &str) -> Vec<&str> {
@@ -86,6 +116,20 @@ mod tests {
             sentence.unwrap(),
             "Calling slugify('Version 2') returns 'version'."
         );
+    }
+
+    #[test]
+    fn words_that_are_quoted_are_those_of_the_issue() {
+        let quoted = |reason| quoted_sentence(ISSUE, reason);
+        let expected = "I expected 'version-2' there.";
+        for reason in [
+            "The issue says \"I expected 'version-2' there.\" and “library daily”.",
+            "It says “I expected\n 'version-2' there.”, which fails.",
+        ] {
+            assert_eq!(quoted(reason).as_deref(), Some(expected), "{reason}");
+        }
+        assert_eq!(quoted("\"I expected nothing of the kind\""), None);
+        assert_eq!(quoted("it's \"daily\""), None);
     }
 
     #[test]

@@ -75,6 +75,7 @@ fn sound() -> Submission {
             "tests/test_slug.py::test_old",
             Outcome::Passed,
         )])),
+        changed_before: None,
         neighbours: None,
         old: report(vec![
             result("tests/test_slug.py::test_old", Outcome::Passed),

@@ -130,6 +130,11 @@ impl Session {
         &self.facts
     }
 
+    /// What it was started from.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
     /// How often the toolbox ended while code of the repository or of the model ran.
     pub fn ended_by_code(&self) -> u32 {
         self.ended.load(Ordering::Relaxed)

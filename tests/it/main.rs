@@ -14,6 +14,7 @@ mod issues;
 mod lists;
 mod manual;
 mod program;
+mod review;
 mod runs;
 mod samples;
 mod server;

@@ -18,6 +18,9 @@ pub struct Submission {
     /// Existing tests of the changed files that do not pass with the patch, as they were at the base commit;
     /// `None` if there are none. If one of them passed, this is the run of the whole files.
     pub before: Option<Report>,
+    /// The tests that the patch changes, as they were at the base commit; `None` if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_before: Option<Report>,
     /// Existing tests beside files of the patch that tests share; `None` if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbours: Option<SiblingTests>,

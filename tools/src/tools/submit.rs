@@ -34,10 +34,14 @@ pub struct Submit;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// The sentence of the issue that the failure answers to.
+    /// The sentence of the issue that the failure answers to, and why the test differs from the issue's example.
     #[serde(default)]
     #[expect(dead_code, reason = "read by the host from the call")]
     reason: Option<String>,
+    /// `false`: the issue cannot fail here, and no test is handed in; say in `reason` why, and what you tried.
+    #[serde(default)]
+    #[expect(dead_code, reason = "read by the host from the call")]
+    reproducible: Option<bool>,
 }
 
 impl Tool for Submit {
@@ -73,6 +77,7 @@ fn gather(context: &mut Context<'_>) -> Result<Submission, ToolError> {
         contributed,
         problems,
         before: runs.before,
+        changed_before: runs.changed_before,
         neighbours: runs.neighbours,
         old: runs.old,
         reruns: runs.reruns,

@@ -19,6 +19,7 @@ const NOTE: &str =
 
 pub struct Runs {
     pub before: Option<Report>,
+    pub changed_before: Option<Report>,
     pub neighbours: Option<SiblingTests>,
     pub old: Report,
     pub reruns: Vec<Rerun>,
@@ -44,6 +45,7 @@ pub fn run(
     if changed.is_empty() || ids.is_empty() {
         return Ok(Runs {
             before: None,
+            changed_before: None,
             neighbours: None,
             old: Report::default(),
             reruns: Vec::new(),
@@ -57,7 +59,7 @@ pub fn run(
         // One that fails at the same time as others ran may pass without them.
         if !before.as_ref().is_some_and(any_passes) {
             put_right(context.workspace, kept)?;
-            return finish(context, kept, before, old, reruns);
+            return finish(context, kept, contributed, before, old, reruns);
         }
     }
     let mut options = Options::until(context.share(3));
@@ -78,12 +80,13 @@ pub fn run(
     let before = before(context, kept, &modified, &suspects)?;
     put_right(context.workspace, kept)?;
     let reruns = reruns::one_by_one(context, &old, contributed)?;
-    finish(context, kept, before, old, reruns)
+    finish(context, kept, contributed, before, old, reruns)
 }
 
 fn finish(
     context: &mut Context<'_>,
     kept: &[FileChange],
+    contributed: &[ContributedTest],
     before: Option<Report>,
     old: Report,
     reruns: Vec<Rerun>,
@@ -91,6 +94,7 @@ fn finish(
     let neighbours = sibling_tests(context, kept)?;
     Ok(Runs {
         before,
+        changed_before: changed_before(context, kept, contributed)?,
         neighbours,
         old,
         reruns,
@@ -148,6 +152,26 @@ fn before(
         .tests
         .retain(|test| suspects.iter().any(|id| outcomes::covers(id, &test.id)));
     Ok(Some(whole))
+}
+
+/// How the tests that the patch changes did at the base commit.
+fn changed_before(
+    context: &mut Context<'_>,
+    kept: &[FileChange],
+    contributed: &[ContributedTest],
+) -> Result<Option<Report>, ToolError> {
+    let is_changed = |test: &&ContributedTest| test.change == Change::Modified;
+    let changed = contributed.iter().filter(is_changed);
+    let ids: Vec<String> = changed.map(|test| test.id.clone()).collect();
+    if ids.is_empty() {
+        return Ok(None);
+    }
+    let options = Options::until(context.share(2));
+    let report = with_base(context.workspace, kept, |workspace| {
+        runners::run(workspace.checkout(), &ids, &options)
+    })?;
+    put_right(context.workspace, kept)?;
+    Ok(Some(report))
 }
 
 fn any_passes(report: &Report) -> bool {

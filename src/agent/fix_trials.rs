@@ -1,0 +1,363 @@
+//! Candidate fixes: what each did, and which are forms of the same.
+
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use testwright_tools::outcomes::report::{
+    Failure, Outcome as TestOutcome, Place, Report, TestResult,
+};
+use testwright_tools::tools::review_context::SourceLine;
+
+use crate::gate::FixTrial;
+use crate::hex::hex;
+use crate::session::Contents;
+
+/// Lines between two edits that count as forms of the same.
+const NEAR: usize = 3;
+/// Exceptions of code that was written wrongly.
+const MISTAKES: [&str; 8] = [
+    "NameError",
+    "UnboundLocalError",
+    "AttributeError",
+    "TypeError",
+    "ImportError",
+    "ModuleNotFoundError",
+    "SyntaxError",
+    "IndentationError",
+];
+
+/// A trial, and what is needed to make it again.
+#[derive(Debug, Clone)]
+pub(super) struct RecordedTrial {
+    pub trial: FixTrial,
+    pub edits: Value,
+    /// Digest of the changed files when it was made.
+    pub state: String,
+    /// Which call of the tool made it.
+    pub call: usize,
+}
+
+/// What the toolbox says of a trial.
+#[derive(Deserialize)]
+struct TrialData {
+    patch: String,
+    report: Report,
+    #[serde(default)]
+    neighbours: Siblings,
+    #[serde(default)]
+    edits: Value,
+    #[serde(default)]
+    state: String,
+}
+
+#[derive(Default, Deserialize)]
+struct Siblings {
+    #[serde(default)]
+    failing: Vec<Sibling>,
+}
+
+#[derive(Deserialize)]
+struct Sibling {
+    with_fix: TestResult,
+    alone: Option<TestOutcome>,
+    without_fix: Option<TestOutcome>,
+}
+
+impl Sibling {
+    /// It passes without the fix, and fails with it whatever else runs.
+    fn is_broken(&self) -> bool {
+        let fails = |outcome| {
+            matches!(
+                outcome,
+                TestOutcome::Failed | TestOutcome::Error | TestOutcome::Absent
+            )
+        };
+        self.alone.is_some_and(fails) && self.without_fix.is_some_and(|outcome| !fails(outcome))
+    }
+}
+
+impl RecordedTrial {
+    /// `data` are those of the toolbox's answer, with what [`add_origin`] adds.
+    pub fn read(data: &Value, call: usize) -> Option<Self> {
+        let data = TrialData::deserialize(data).ok()?;
+        Some(RecordedTrial {
+            trial: trial(&data),
+            edits: data.edits,
+            state: data.state,
+            call,
+        })
+    }
+}
+
+/// Adds to the data of an answer what is needed to make the trial again.
+pub(super) fn add_origin(data: &mut Value, edits: Value, state: String) {
+    if let Some(data) = data.as_object_mut() {
+        data.insert("edits".to_owned(), edits);
+        data.insert("state".to_owned(), state.into());
+    }
+}
+
+fn trial(data: &TrialData) -> FixTrial {
+    let failures = data.report.tests.iter().filter_map(|test| {
+        let failure = test.failure.as_ref()?;
+        Some(format!("{}: {}", test.id, line(failure)))
+    });
+    let broken = data
+        .neighbours
+        .failing
+        .iter()
+        .filter(|sibling| sibling.is_broken());
+    FixTrial {
+        outcomes: (data.report.tests.iter())
+            .map(|test| (test.id.clone(), test.outcome))
+            .collect(),
+        on_submitted_tests: false,
+        crash: crash(&data.patch, &data.report),
+        failures: failures.collect(),
+        breaks: broken
+            .map(|sibling| match &sibling.with_fix.failure {
+                Some(failure) => format!("{}: {}", sibling.with_fix.id, line(failure)),
+                None => sibling.with_fix.id.clone(),
+            })
+            .collect(),
+        patch: data.patch.clone(),
+    }
+}
+
+/// `EXCEPTION: MESSAGE (FILE:LINE)`, of the innermost place in the repository.
+fn line(failure: &Failure) -> String {
+    let frames = failure.frames.iter().rev();
+    let frame = frames.clone().find(|frame| frame.place != Place::External);
+    let message = failure.message.lines().next().unwrap_or_default().trim();
+    let message: String = message.chars().take(160).collect();
+    match frame {
+        Some(frame) => format!(
+            "{}: {message} ({}:{}: {})",
+            failure.exception, frame.file, frame.line, frame.code
+        ),
+        None => format!("{}: {message}", failure.exception),
+    }
+}
+
+/// The mistake in the edit that all tests end with.
+fn crash(patch: &str, report: &Report) -> Option<String> {
+    let edited = edits(patch);
+    let in_edit = |failure: &Failure| {
+        let kind = failure.exception.rsplit('.').next().unwrap_or_default();
+        let mut frames = failure.frames.iter().rev();
+        let frame = frames.find(|frame| frame.place != Place::External);
+        MISTAKES.contains(&kind)
+            && frame.is_some_and(|frame| {
+                let line = frame.line as usize;
+                let mut edited = edited.iter();
+                edited.any(|edit| edit.path == frame.file && edit.added.contains(&line))
+            })
+    };
+    let failures: Vec<&Failure> = (report.collection_errors.iter())
+        .map(|error| &error.failure)
+        .chain(report.tests.iter().filter_map(|test| test.failure.as_ref()))
+        .collect();
+    let passes = report
+        .tests
+        .iter()
+        .any(|test| test.outcome == TestOutcome::Passed);
+    let first = failures.first()?;
+    (!passes && failures.iter().all(|failure| in_edit(failure))).then(|| line(first))
+}
+
+/// One change of a patch.
+#[derive(Debug, PartialEq)]
+struct PatchEdit {
+    path: String,
+    /// Line of the old file at which it begins.
+    at: usize,
+    /// Lines of the old file that it takes out.
+    removed: usize,
+    /// Lines of the new file that it adds.
+    added: std::ops::Range<usize>,
+}
+
+fn edits(patch: &str) -> Vec<PatchEdit> {
+    let mut found: Vec<PatchEdit> = Vec::new();
+    let (mut path, mut old, mut new) = (String::new(), 0, 0);
+    let mut is_open = false;
+    for line in patch.lines() {
+        if line.starts_with("diff --git ") {
+            (old, new, is_open) = (0, 0, false);
+        } else if old == 0 && line.starts_with("--- ") {
+            path = line.strip_prefix("--- a/").unwrap_or_default().to_owned();
+        } else if old == 0 && line.starts_with("+++ ") {
+            if path.is_empty() {
+                path = line.strip_prefix("+++ b/").unwrap_or_default().to_owned();
+            }
+        } else if let Some(head) = line.strip_prefix("@@ -") {
+            let number = |text: &str| -> usize {
+                let digits = text.split(|c: char| !c.is_ascii_digit()).next();
+                digits
+                    .and_then(|digits| digits.parse().ok())
+                    .unwrap_or(1)
+                    .max(1)
+            };
+            old = number(head);
+            new = head.split_once('+').map_or(1, |(_, text)| number(text));
+            is_open = false;
+        } else if old > 0 {
+            match line.as_bytes().first() {
+                Some(b'-' | b'+') => {
+                    if !is_open {
+                        found.push(PatchEdit {
+                            path: path.clone(),
+                            at: old,
+                            removed: 0,
+                            added: new..new,
+                        });
+                        is_open = true;
+                    }
+                    let Some(edit) = found.last_mut() else {
+                        continue;
+                    };
+                    if line.starts_with('-') {
+                        edit.removed += 1;
+                        old += 1;
+                    } else {
+                        edit.added.end += 1;
+                        new += 1;
+                    }
+                }
+                Some(b'\\') => {}
+                _ => {
+                    is_open = false;
+                    old += 1;
+                    new += 1;
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The lines of the code under test that a patch changes, as it is without the patch.
+pub(super) fn places(patch: &str) -> Vec<SourceLine> {
+    let edits = edits(patch).into_iter();
+    edits
+        .map(|edit| SourceLine {
+            path: edit.path,
+            line: edit.at,
+        })
+        .collect()
+}
+
+/// Without those that a later call changed: it edits the same place.
+pub(super) fn last_forms(trials: &[RecordedTrial]) -> Vec<&RecordedTrial> {
+    let is_near = |a: &PatchEdit, b: &PatchEdit| {
+        a.path == b.path && a.at <= b.at + b.removed + NEAR && b.at <= a.at + a.removed + NEAR
+    };
+    let is_form = |a: &RecordedTrial, b: &RecordedTrial| {
+        let (a, b) = (edits(&a.trial.patch), edits(&b.trial.patch));
+        a.iter().any(|a| b.iter().any(|b| is_near(a, b)))
+    };
+    let mut kept: Vec<&RecordedTrial> = Vec::new();
+    for trial in trials {
+        kept.retain(|earlier| earlier.call == trial.call || !is_form(earlier, trial));
+        kept.push(trial);
+    }
+    kept
+}
+
+pub(super) fn digest(state: &Contents) -> String {
+    hex(&Sha256::digest(
+        serde_json::to_vec(state).unwrap_or_default(),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATCH: &str = "diff --git a/pkg/a.py b/pkg/a.py\nindex 1..2 100644\n--- a/pkg/a.py\n+++ b/pkg/a.py\n\
+        @@ -10,5 +10,6 @@ def f():\n x\n-y\n+z\n+--- a/other.py\n x\n x\n x\n@@ -40,2 +41,3 @@\n x\n+w\n x\n";
+
+    fn recorded(patch: &str, call: usize) -> RecordedTrial {
+        RecordedTrial {
+            trial: FixTrial {
+                patch: patch.to_owned(),
+                ..FixTrial::default()
+            },
+            edits: Value::Null,
+            state: String::new(),
+            call,
+        }
+    }
+
+    #[test]
+    fn edits_of_a_patch_are_known_by_their_lines() {
+        let edits = edits(PATCH);
+        let shown: Vec<_> = (edits.iter())
+            .map(|edit| {
+                (
+                    edit.path.as_str(),
+                    edit.at,
+                    edit.removed,
+                    edit.added.clone(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [("pkg/a.py", 11, 1, 11..13), ("pkg/a.py", 41, 0, 42..43)]
+        );
+    }
+
+    #[test]
+    fn the_last_form_of_each_fix_counts() {
+        let at = |line: usize| {
+            format!(
+                "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -{line} +{line} @@\n-x\n+y\n"
+            )
+        };
+        let (first, second, other) = (at(10), at(12), at(90));
+        let trials = [
+            recorded(&first, 0),
+            recorded(&other, 1),
+            recorded(&second, 2),
+            // Variants of one call stand beside each other.
+            recorded(&first, 2),
+        ];
+        let kept: Vec<&str> = (last_forms(&trials).iter())
+            .map(|trial| trial.trial.patch.as_str())
+            .collect();
+        assert_eq!(kept, [&other, &second, &first]);
+    }
+
+    #[test]
+    fn a_mistake_in_the_edit_is_no_verdict_on_the_tests() {
+        use testwright_tools::outcomes::report::{FailureClass, Frame, Phase};
+        let report = |exception: &str, line| Report {
+            tests: vec![TestResult {
+                failure: Some(Failure {
+                    phase: Phase::Call,
+                    class: FailureClass::Exception,
+                    exception: exception.to_owned(),
+                    message: "name 'z' is not defined".to_owned(),
+                    frames: vec![Frame {
+                        file: "pkg/a.py".to_owned(),
+                        line,
+                        function: "f".to_owned(),
+                        code: "z".to_owned(),
+                        place: Place::Source,
+                    }],
+                    missing_name: None,
+                }),
+                ..TestResult::new("t.py::test_a", TestOutcome::Failed)
+            }],
+            ..Report::default()
+        };
+        let of = |exception, line| crash(PATCH, &report(exception, line));
+        assert_eq!(
+            of("NameError", 11).as_deref(),
+            Some("NameError: name 'z' is not defined (pkg/a.py:11: z)")
+        );
+        assert_eq!(of("NameError", 10), None);
+        assert_eq!(of("ValueError", 11), None);
+    }
+}

@@ -1,0 +1,107 @@
+use super::*;
+
+#[test]
+fn a_review_is_read_in_the_forms_in_which_models_write_it() {
+    for (text, verdict, reason) in [
+        (
+            "YES\nIt is the same error.",
+            ReviewVerdict::Yes,
+            "It is the same error.",
+        ),
+        (
+            "**NO**. Another function.",
+            ReviewVerdict::No,
+            "Another function.",
+        ),
+        (
+            "Unsure: hard to say",
+            ReviewVerdict::Unsure,
+            "Unsure: hard to say",
+        ),
+        ("I cannot tell", ReviewVerdict::Unreadable, "I cannot tell"),
+        ("", ReviewVerdict::Unreadable, ""),
+    ] {
+        let review = read_review(text);
+        assert_eq!((review.verdict, review.reason.as_str()), (verdict, reason));
+        assert!(review.beyond.is_empty());
+    }
+}
+
+#[test]
+fn what_goes_beyond_the_issue_is_read_line_by_line() {
+    let review = read_review(
+        "YES\nThe same call.\n\nBEYOND: `assert b == 2`: only `a` is named.\n- **BEYOND:** the order of keys\nBEYOND: none\n",
+    );
+    assert_eq!(review.reason, "The same call.");
+    assert_eq!(
+        review.beyond,
+        ["`assert b == 2`: only `a` is named.", "the order of keys"]
+    );
+    let back = doubt(&review).map(|doubt| doubt.beyond.len());
+    assert_eq!(back, Some(2));
+}
+
+#[test]
+fn only_what_can_be_acted_on_goes_back() {
+    for (text, goes_back) in [
+        ("YES fine", false),
+        ("NO", true),
+        ("UNSURE", true),
+        ("gibberish", false),
+    ] {
+        assert_eq!(doubt(&read_review(text)).is_some(), goes_back, "{text}");
+    }
+}
+
+#[test]
+fn a_candidate_fix_is_told_with_what_it_was_tried_on_and_what_it_breaks() {
+    let failing = [TestEvidence {
+        id: "t.py::test_a".to_owned(),
+        outcome: TestOutcome::Failed,
+        phase: testwright_tools::outcomes::report::Phase::Call,
+        class: testwright_tools::outcomes::report::FailureClass::Assertion,
+        exception: "AssertionError".to_owned(),
+        message: String::new(),
+        frame: None,
+        missing_name: None,
+        executed: Vec::new(),
+        unreached: Vec::new(),
+        stand_in: None,
+    }];
+    let fix = |outcome| FixTrial {
+        patch: "-a\n+b\n".to_owned(),
+        outcomes: vec![("t.py::test_a".to_owned(), outcome)],
+        on_submitted_tests: true,
+        failures: vec![
+            "t.py::test_a: AssertionError: assert 1 == 2 (t.py:9: assert f() == 2)".to_owned(),
+        ],
+        ..FixTrial::default()
+    };
+    let passes = FixTrial {
+        breaks: vec![
+            "t.py::test_old: AssertionError: assert 1 == 0 (t.py:3: assert f() == 0)".to_owned(),
+        ],
+        ..fix(TestOutcome::Passed)
+    };
+    assert_eq!(
+        candidate_fix(1, &passes, &failing),
+        "Candidate fix 1, tried on the tests as they are submitted: with it all of them pass.\nIt breaks existing tests of the \
+         same files:\n- t.py::test_old: AssertionError: assert 1 == 0 (t.py:3: assert f() == 0)\n-a\n+b"
+    );
+    let fails = candidate_fix(2, &fix(TestOutcome::Failed), &failing);
+    assert!(
+        fails.contains(
+            "with it these still fail:\n- t.py::test_a: AssertionError: assert 1 == 2 (t.py:9"
+        ),
+        "{fails}"
+    );
+    let crashed = FixTrial {
+        crash: Some("NameError: name 'x' is not defined (a.py:3: x)".to_owned()),
+        ..fix(TestOutcome::Failed)
+    };
+    let crashed = candidate_fix(3, &crashed, &failing);
+    assert!(
+        crashed.contains("the edit itself is wrong (NameError") && !crashed.contains("still fail"),
+        "{crashed}"
+    );
+}
