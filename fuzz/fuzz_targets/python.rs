@@ -4,11 +4,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use testwright_fuzz::texts;
-use testwright_tools::python::edit::{
-    Code, InsertionPoint, Lines, add_imports, insert, read_imports, replace,
-};
+use testwright_tools::python::edit::{Code, InsertionPoint, Lines, insert, replace};
+use testwright_tools::python::import_edit::{add_imports, read_imports};
 use testwright_tools::python::{
-    Module, contributed, flatten, outer_names, scopes, undefined_names,
+    Module, contributed, flatten, outer_names, scopes, undefined_names, unreached_assertions,
+    used_code,
 };
 use testwright_tools::workspace::{Layout, unified};
 
@@ -31,6 +31,13 @@ fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
     let layout = Layout::default();
     contributed("tests/test_a.py", Some(&code), &text, &layout);
     let same = contributed("tests/test_a.py", Some(&text), &text, &layout);
+    let ids: Vec<String> = contributed("tests/test_a.py", None, &text, &layout)
+        .into_iter()
+        .filter_map(|test| test.id.strip_prefix("tests/test_a.py::").map(str::to_owned))
+        .collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    used_code("tests/test_a.py", &text, &ids, &layout);
+    unreached_assertions(&text, 1, 1 + text.len() % 50);
     assert!(same.is_empty(), "the same file has contributed tests: {same:?}");
     for definition in definitions.iter().take(4) {
         assert!(definition.first <= definition.line && definition.line <= definition.last);
@@ -40,9 +47,10 @@ fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
     let Ok(code) = Code::read(&code) else {
         return;
     };
-    let Ok((text, _)) = add_imports(&module, &code.imports) else {
+    let Ok(imported) = add_imports(&module, &code.imports, &|top| top.len() % 2 == 0) else {
         return;
     };
+    let text = imported.text;
     let module = Module::parse(text);
     assert!(!is_whole || module.errors().is_empty(), "an import broke the file");
     let outline = module.outline();
@@ -56,6 +64,6 @@ fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
         assert!(edited.first <= edited.last, "{}-{}", edited.first, edited.last);
         assert!(edited.text.lines().count() >= edited.last);
         Module::parse(edited.text.as_str()).new_errors(Some(&module));
-        unified(module.text(), &edited.text, 3);
+        unified(module.text(), &edited.text, true);
     }
 });

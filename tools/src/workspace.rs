@@ -28,7 +28,7 @@ pub use changes::FileChange;
 pub use checkout::Checkout;
 pub use files::{nearest, walker};
 pub use layout::{Layout, is_conftest};
-pub use patch::added_lines;
+pub use patch::{added_lines, unified};
 pub(crate) use regular::{read_itself, read_text};
 pub use stamps::Stamps;
 #[cfg(fuzzing)]

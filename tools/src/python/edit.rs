@@ -2,7 +2,8 @@
 //!
 //! Texts here have `\n` for line ends; [`Lines`] keeps those of the file.
 
-use super::{Binding, Definition, Kind, Module};
+use super::tokens::is_docstring;
+use super::{Binding, Definition, Module};
 
 /// How a file ends its lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,11 +141,14 @@ fn wrapped(text: &str, indent: usize) -> String {
     }
 }
 
-/// Lines that begin inside of a string.
+/// Lines that begin inside of a string that is no docstring.
 fn lines_in_strings(module: &Module) -> std::collections::HashSet<usize> {
     let mut found = std::collections::HashSet::new();
     let mut open = vec![module.root()];
     while let Some(node) = open.pop() {
+        if is_docstring(node) {
+            continue;
+        }
         if node.kind() == "string" {
             found.extend(node.start_position().row + 2..=node.end_position().row + 1);
             continue;
@@ -258,152 +262,6 @@ fn main_guard(module: &Module) -> Option<usize> {
             .child_by_field_name("condition")
             .is_some_and(|c| module.source(c).contains("__name__"));
     is_guard.then(|| last.start_position().row)
-}
-
-/// Adds imports below the existing ones, those that are there already left out. Gives the text and the
-/// statements that were added; the error names an import that would take another's name.
-pub fn add_imports(module: &Module, wanted: &[Binding]) -> Result<(String, Vec<String>), String> {
-    let existing = module.imports();
-    let mut statements: Vec<String> = Vec::new();
-    let defined = module.outline();
-    for binding in wanted {
-        if existing
-            .iter()
-            .filter(|i| i.top_level || !is_inside(&defined, i.first))
-            .any(|i| i.bindings.contains(binding))
-        {
-            continue;
-        }
-        let other = existing
-            .iter()
-            .filter(|i| i.top_level)
-            .flat_map(|i| &i.bindings)
-            .find(|b| {
-                b.local == binding.local
-                    && b.local != "*"
-                    && !(b.module.is_empty() && binding.module.is_empty())
-            });
-        if let Some(other) = other {
-            return Err(format!(
-                "`{}` is bound already by `{}`; `{}` would take its place. Import it `as` another name",
-                binding.local,
-                other.statement(),
-                binding.statement()
-            ));
-        }
-        if let Some(own) = defined.iter().find(|d| d.name == binding.local) {
-            return Err(format!(
-                "`{}` is defined in the file already (line {}), so `{}` would take its place",
-                binding.local,
-                own.line,
-                binding.statement()
-            ));
-        }
-        let statement = binding.statement();
-        if !statements.contains(&statement) {
-            statements.push(statement);
-        }
-    }
-    if statements.is_empty() {
-        return Ok((module.text().to_owned(), statements));
-    }
-    let (future, plain): (Vec<String>, Vec<String>) = statements
-        .iter()
-        .cloned()
-        .partition(|s| s.starts_with("from __future__"));
-    let lines: Vec<&str> = module.text().lines().collect();
-    let first_definition = defined.first().map_or(usize::MAX, |d| d.first);
-    let is_future = |i: &super::Import| i.bindings.iter().any(|b| b.module == "__future__");
-    let header = header_end(module);
-    let after_future = existing
-        .iter()
-        .filter(|i| i.top_level && is_future(i))
-        .map(|i| i.last)
-        .max();
-    let after_imports = existing
-        .iter()
-        .filter(|i| i.top_level && i.last < first_definition)
-        .map(|i| i.last)
-        .max();
-    let future_at = after_future.unwrap_or(header);
-    let plain_at = after_imports.unwrap_or(future_at).max(future_at);
-    let mut out: Vec<String> = Vec::new();
-    let put =
-        |out: &mut Vec<String>, block: &[String], first_of_kind: bool, next: Option<&&str>| {
-            if block.is_empty() {
-                return;
-            }
-            if first_of_kind && out.last().is_some_and(|l| !l.trim().is_empty()) {
-                out.push(String::new());
-            }
-            out.extend(block.iter().cloned());
-            if first_of_kind && next.is_some_and(|l| !l.trim().is_empty()) {
-                out.push(String::new());
-            }
-        };
-    for at in 0..=lines.len() {
-        if at == future_at {
-            put(&mut out, &future, after_future.is_none(), lines.get(at));
-        }
-        if at == plain_at {
-            put(&mut out, &plain, after_imports.is_none(), lines.get(at));
-        }
-        if let Some(line) = lines.get(at) {
-            out.push((*line).to_owned());
-        }
-    }
-    let mut text = out.join("\n");
-    text.push('\n');
-    Ok((text, statements))
-}
-
-fn is_inside(outline: &[Definition], line: usize) -> bool {
-    super::in_function(outline, line)
-        .is_some_and(|d| matches!(d.kind, Kind::Function | Kind::Class))
-}
-
-/// Lines of the leading comments and the module's docstring.
-fn header_end(module: &Module) -> usize {
-    let root = module.root();
-    let mut cursor = root.walk();
-    let mut end = 0;
-    for child in root.named_children(&mut cursor) {
-        let is_header = child.kind() == "comment" && child.start_position().row <= end + 1;
-        if is_header || super::tokens::is_docstring(child) {
-            end = super::definitions::last_line(child);
-        } else {
-            break;
-        }
-    }
-    end
-}
-
-/// Import statements as given by a model, read into what they bind.
-pub fn read_imports(given: &[String]) -> Result<Vec<Binding>, String> {
-    let mut found = Vec::new();
-    for text in given {
-        let module = Module::parse(format!("{}\n", text.trim()));
-        let root = module.root();
-        let mut cursor = root.walk();
-        let only_imports = root.named_children(&mut cursor).all(|c| {
-            c.kind().starts_with("import_")
-                || c.kind() == "future_import_statement"
-                || c.kind() == "comment"
-        });
-        let bindings: Vec<Binding> = module
-            .imports()
-            .into_iter()
-            .flat_map(|i| i.bindings)
-            .collect();
-        if root.has_error() || !only_imports || bindings.is_empty() {
-            return Err(format!(
-                "`{}` is not an import statement; write e.g. `from package.module import name`",
-                text.trim()
-            ));
-        }
-        found.extend(bindings);
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

@@ -70,26 +70,23 @@ pub fn undefined(workspace: &Workspace, before: Option<&Module>, after: &Module)
     out
 }
 
-/// The lines of the code that was put in.
-pub fn result(edited: &EditedText) -> String {
-    const MOST: usize = 120;
-    let shown = edited.last.min(edited.first + MOST - 1);
-    let mut out = String::new();
-    if edited.kept > 0 {
-        out.push_str(&format!(
+/// What became of the code otherwise than it was given; empty where nothing did.
+pub fn kept_lines(edited: &EditedText) -> String {
+    match edited.kept {
+        0 => String::new(),
+        kept => format!(
             "{} inside of strings kept the indentation that you gave: it is part of the string.\n",
-            super::line_numbers::count(edited.kept, "line")
-        ));
+            super::line_numbers::count(kept, "line")
+        ),
     }
-    out.push_str(&super::line_numbers::numbered(
-        &edited.text,
-        edited.first,
-        shown,
-    ));
-    if shown < edited.last {
-        out.push_str(&format!("… {} more lines\n", edited.last - shown));
-    }
-    out
+}
+
+/// Does the repository hold a package or module of this name?
+pub fn is_own_package(workspace: &Workspace, top: &str) -> bool {
+    ["", "src", "lib"].iter().any(|folder| {
+        let place = workspace.root().join(folder).join(top);
+        place.is_dir() || place.with_extension("py").is_file()
+    })
 }
 
 /// The `__init__.py` that a new file in a new folder needs: only where neighbouring folders have one.

@@ -8,7 +8,8 @@ use serde::Deserialize;
 
 use super::editing;
 use super::read_function::unknown;
-use crate::python::edit::{Code, InsertionPoint, Lines, add_imports, insert, read_imports};
+use crate::python::edit::{Code, InsertionPoint, Lines, insert};
+use crate::python::import_edit::{ImportedText, add_imports, read_imports};
 use crate::python::{Binding, Kind, Module, plain_name};
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::forward;
@@ -63,11 +64,10 @@ impl Tool for InsertFunction {
         let code = Code::read(&args.code)
             .map_err(|what| ToolError::Refused(format!("Not written: {what}.")))?;
         let wanted = wanted_imports(&args.imports, &code)?;
-        let (text, added) = match add_imports(&Module::parse(text), &wanted) {
-            Ok(done) => done,
-            Err(what) => return Err(ToolError::Refused(format!("Not written: {what}."))),
-        };
-        let module = Module::parse(text);
+        let is_own = |top: &str| editing::is_own_package(workspace, top);
+        let imported = add_imports(&Module::parse(text), &wanted, &is_own)
+            .map_err(|what| ToolError::Refused(format!("Not written: {what}.")))?;
+        let module = Module::parse(imported.text.as_str());
         let place = find_place(&module, &shown, &args)?;
         let prefix = match &place {
             Place::After(d) => d
@@ -122,8 +122,8 @@ impl Tool for InsertFunction {
                 forward(package)
             ));
         }
-        report_imports(&mut out, &added);
-        out.push_str(&editing::result(&edited));
+        report_imports(&mut out, &imported);
+        out.push_str(&editing::kept_lines(&edited));
         Ok(Answer::text(out))
     }
 }
@@ -136,9 +136,12 @@ pub fn wanted_imports(given: &[String], code: &Code) -> Result<Vec<Binding>, Too
     Ok(wanted)
 }
 
-pub fn report_imports(out: &mut String, added: &[String]) {
-    if !added.is_empty() {
-        out.push_str(&format!("Imports added: {}\n", added.join("; ")));
+pub fn report_imports(out: &mut String, imported: &ImportedText) {
+    if !imported.added.is_empty() {
+        out.push_str(&format!("Imports added: {}\n", imported.added.join("; ")));
+    }
+    for line in &imported.existing {
+        out.push_str(&format!("Not imported again, {line} is there.\n"));
     }
 }
 

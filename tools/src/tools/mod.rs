@@ -3,6 +3,7 @@
 pub mod contribution;
 mod editing;
 mod line_numbers;
+mod replacement;
 pub mod submission;
 
 /// Declares the modules, and a list of the tools in them in the same order.
@@ -26,6 +27,7 @@ tools! {
     read_function::ReadFunction,
     insert_function::InsertFunction,
     rewrite_function::RewriteFunction,
+    edit::Edit,
     create_file::CreateFile,
     edit_lines::EditLines,
     revert::Revert,

@@ -6,7 +6,8 @@ use serde::Deserialize;
 use super::editing;
 use super::insert_function::{report_imports, wanted_imports};
 use super::read_function::unknown;
-use crate::python::edit::{Code, Lines, add_imports, replace};
+use crate::python::edit::{Code, Lines, replace};
+use crate::python::import_edit::add_imports;
 use crate::python::{Module, plain_name};
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::forward;
@@ -59,9 +60,10 @@ impl Tool for RewriteFunction {
         let code = Code::read(&args.code)
             .map_err(|what| ToolError::Refused(format!("Not written: {what}.")))?;
         let wanted = wanted_imports(&args.imports, &code)?;
-        let (text, added) = add_imports(&before, &wanted)
+        let is_own = |top: &str| editing::is_own_package(workspace, top);
+        let imported = add_imports(&before, &wanted, &is_own)
             .map_err(|what| ToolError::Refused(format!("Not written: {what}.")))?;
-        let module = Module::parse(text);
+        let module = Module::parse(imported.text.as_str());
         let found = module.find(&name);
         let Some(definition) = found.first() else {
             return Err(unknown(&module, &shown, &name));
@@ -79,7 +81,7 @@ impl Tool for RewriteFunction {
             "Rewritten in {shown}, lines {}-{}.\n",
             edited.first, edited.last
         );
-        report_imports(&mut out, &added);
+        report_imports(&mut out, &imported);
         let kept = after.find(&name);
         match kept.first() {
             None => out.push_str(&format!(
@@ -101,7 +103,7 @@ impl Tool for RewriteFunction {
                 }
             }
         }
-        out.push_str(&editing::result(&edited));
+        out.push_str(&editing::kept_lines(&edited));
         Ok(Answer::text(out))
     }
 }
@@ -125,8 +127,7 @@ mod tests {
         );
         assert_eq!(
             text,
-            "Rewritten in t.py, lines 5-6.\nImports added: import b\nDecorators that it had and has no more: @a.mark\n\
-             5      def f(self):\n6          b.x()\n"
+            "Rewritten in t.py, lines 5-6.\nImports added: import b\nDecorators that it had and has no more: @a.mark\n"
         );
         assert_eq!(
             f.read("t.py"),
@@ -148,7 +149,6 @@ mod tests {
             text.contains("\n2 lines inside of strings kept the indentation that you gave"),
             "{text}"
         );
-        assert!(text.contains("5          return '''\n6      a\n"), "{text}");
         let as_given = rewrite("    def f(self):\n        return '''\n    a'''\n");
         assert!(!as_given.contains("kept"), "{as_given}");
     }

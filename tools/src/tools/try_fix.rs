@@ -12,12 +12,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::contribution;
+use super::replacement::replace_text;
 use super::run_pytest::deadline;
 use crate::outcomes;
 use crate::outcomes::report::Report;
 use crate::python::{Module, flatten};
 use crate::runners;
-use crate::server::visible;
 use crate::tool::{Answer, Context, Effect, Route, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
 use sibling_tests::{Scope, SiblingTests};
@@ -40,9 +40,12 @@ pub struct Args {
 pub struct Edit {
     /// A file of the code under test.
     path: String,
-    /// The text to replace, as it stands in the file; it must occur exactly once. Give this or `function`.
+    /// The text to replace, as it stands in the file. Give this or `function`.
     #[serde(default)]
     old: Option<String>,
+    /// The line at which `old` begins, where it occurs more than once.
+    #[serde(default)]
+    line: Option<usize>,
     /// The function or class to replace as a whole, e.g. `Session.get`.
     #[serde(default)]
     function: Option<String>,
@@ -148,7 +151,9 @@ fn apply(
         None => workspace.read_text(&path)?,
     };
     let after = match (&edit.old, &edit.function) {
-        (Some(old), None) if !old.is_empty() => replace_text(&shown, &now, old, &edit.new)?,
+        (Some(old), None) if !old.is_empty() => {
+            replace_text(&shown, &now, old, &edit.new, edit.line)?
+        }
         (None, Some(name)) => replace_definition(&shown, &now, name, &edit.new)?,
         (None | Some(_), None) if is_new => edit.new.clone(),
         (Some(_), Some(_)) => {
@@ -164,79 +169,6 @@ fn apply(
     };
     files.insert(path, after);
     Ok(())
-}
-
-fn replace_text(path: &str, now: &str, old: &str, new: &str) -> Result<String, ToolError> {
-    let at: Vec<usize> = now.match_indices(old).map(|(at, _)| at).collect();
-    match at.as_slice() {
-        [_] => Ok(now.replacen(old, new, 1)),
-        [] if visible(now).contains(old) => Err(ToolError::Refused(format!(
-            "`{path}` holds characters there that are only shown as escapes such as `\\u{{1b}}`. Take the text beside \
-             them, or give `function`."
-        ))),
-        [] => Err(ToolError::Refused(format!(
-            "`old` does not occur in `{path}`. It has to be the text as it stands there, indentation included.{}",
-            nearest_lines(now, old)
-        ))),
-        many => {
-            let lines: Vec<String> = many
-                .iter()
-                .take(10)
-                .map(|at| line_of(now, *at).to_string())
-                .collect();
-            Err(ToolError::Refused(format!(
-                "`old` occurs {} times in `{path}` (lines {}). Take more of the text around it.",
-                many.len(),
-                lines.join(", ")
-            )))
-        }
-    }
-}
-
-fn line_of(text: &str, at: usize) -> usize {
-    text[..at].matches('\n').count() + 1
-}
-
-/// The stretch of the file that is most like the text, with line numbers.
-fn nearest_lines(now: &str, old: &str) -> String {
-    let wanted: Vec<&str> = old.lines().filter(|line| !line.trim().is_empty()).collect();
-    let lines: Vec<&str> = now.lines().collect();
-    let Some(first) = wanted.first() else {
-        return String::new();
-    };
-    let best = lines
-        .iter()
-        .enumerate()
-        .map(|(at, line)| (likeness(line.trim(), first.trim()), at))
-        .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
-    match best {
-        Some((likeness, at)) if likeness > 0.5 => {
-            let shown: Vec<String> = lines
-                .iter()
-                .enumerate()
-                .skip(at)
-                .take(wanted.len().clamp(1, 8))
-                .map(|(at, line)| format!("{:>5} {line}", at + 1))
-                .collect();
-            format!(" The nearest is:\n{}", shown.join("\n"))
-        }
-        _ => String::new(),
-    }
-}
-
-/// By spelling as a whole, or by the words that a part of a line would share with it.
-fn likeness(line: &str, wanted: &str) -> f64 {
-    let words = |text: &str| -> Vec<String> {
-        let parts = text.split(|c: char| !c.is_alphanumeric() && c != '_');
-        parts
-            .filter(|word| !word.is_empty())
-            .map(str::to_owned)
-            .collect()
-    };
-    let (there, asked) = (words(line), words(wanted));
-    let shared = asked.iter().filter(|word| there.contains(word)).count();
-    let part = shared as f64 / asked.len().max(1) as f64;
-    strsim::normalized_levenshtein(line, wanted).max(part)
 }
 
 fn replace_definition(path: &str, now: &str, name: &str, new: &str) -> Result<String, ToolError> {
@@ -329,32 +261,6 @@ mod tests {
             ToolError::Refused(text) => text,
             ToolError::Broken(text) => panic!("{text}"),
         }
-    }
-
-    #[test]
-    fn a_text_is_replaced_only_where_it_occurs_once() {
-        assert!(
-            replace_text("a.py", CODE, "def g(self)", "def h(self)")
-                .unwrap()
-                .contains("def h")
-        );
-        let twice = refusal(replace_text("a.py", CODE, "return 1", "return 2"));
-        assert!(
-            twice.contains("2 times") && twice.contains("lines 4, 7"),
-            "{twice}"
-        );
-        let shown = refusal(replace_text(
-            "a.py",
-            "red = '\x1b[31m'\n",
-            "'\\u{1b}[31m'",
-            "''",
-        ));
-        assert!(
-            shown.contains("only shown as escapes such as `\\u{1b}`"),
-            "{shown}"
-        );
-        let none = refusal(replace_text("a.py", CODE, "def gg(self):", "x"));
-        assert!(none.contains("    6     def g(self):"), "{none}");
     }
 
     #[test]

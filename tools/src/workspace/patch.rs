@@ -118,8 +118,8 @@ pub fn added_lines(before: &str, after: &str) -> BTreeSet<usize> {
         .collect()
 }
 
-/// The hunks of a unified diff, without file names; in Python code with the function or class that they are in.
-fn unified(before: &str, after: &str, is_python: bool) -> String {
+/// The hunks of a unified diff, without file names; for Python code with the function or class that they are in.
+pub fn unified(before: &str, after: &str, is_python: bool) -> String {
     let (old, new) = (lines(before), lines(after));
     let ops = capture_diff_slices(Algorithm::Myers, &old, &new);
     let mut out = String::new();

@@ -62,6 +62,14 @@ fn strings_over_several_lines_are_not_indented() {
 }
 
 #[test]
+fn docstrings_are_indented_with_their_function() {
+    let code = "def new(self):\n    \"\"\"Docs.\n\n    More.\n    \"\"\"\n    return 1\n";
+    let text = put("class A:\n    y = 1\n", code, |o| InsertionPoint::In(&o[0]));
+    let expected = "    def new(self):\n        \"\"\"Docs.\n\n        More.\n        \"\"\"\n        return 1\n";
+    assert!(text.ends_with(expected), "{text}");
+}
+
+#[test]
 fn a_definition_is_replaced_with_its_decorators() {
     let file = "class A:\n    @old\n    def f(self):\n        pass\n    y = 1\n";
     let module = Module::parse(file);
@@ -92,63 +100,6 @@ fn code_that_is_no_function_is_refused() {
     .unwrap();
     assert_eq!(code.imports.len(), 3);
     assert_eq!(code.indented(0), "def f():\n    import z\n");
-}
-
-fn imported(file: &str, imports: &[&str]) -> String {
-    let wanted: Vec<String> = imports.iter().map(|&s| s.to_owned()).collect();
-    add_imports(&Module::parse(file), &read_imports(&wanted).unwrap())
-        .unwrap()
-        .0
-}
-
-#[test]
-fn imports_go_below_existing_ones_once() {
-    let file = "#!/usr/bin/env python\n\"\"\"Docs.\"\"\"\nfrom __future__ import division\n\nimport a\nfrom b import (\n    c,\n)\n\ndef f():\n    import late\n";
-    assert_eq!(imported(file, &["import a", "from b import c"]), file);
-    assert_eq!(
-        imported(file, &["from b import d, c", "import a.x"]),
-        file.replace("    c,\n)\n", "    c,\n)\nfrom b import d\nimport a.x\n")
-    );
-    assert_eq!(
-        imported(file, &["from __future__ import annotations"]),
-        file.replace(
-            "division\n",
-            "division\nfrom __future__ import annotations\n"
-        )
-    );
-    assert_eq!(
-        imported("\"\"\"Docs.\"\"\"\nx = 1\n", &["import a"]),
-        "\"\"\"Docs.\"\"\"\n\nimport a\n\nx = 1\n"
-    );
-    assert_eq!(
-        imported("x = 1\n", &["import a", "import a"]),
-        "import a\n\nx = 1\n"
-    );
-    assert_eq!(
-        imported(
-            "\"\"\"D.\"\"\"\nx = 1\n",
-            &["import a", "from __future__ import b"]
-        ),
-        "\"\"\"D.\"\"\"\n\nfrom __future__ import b\n\nimport a\n\nx = 1\n"
-    );
-}
-
-#[test]
-fn imports_that_take_a_name_are_refused() {
-    let module = Module::parse("from a import x\ndef y(): pass\n");
-    let add = |text: &str| add_imports(&module, &read_imports(&[text.to_owned()]).unwrap());
-    assert!(
-        add("from b import x")
-            .unwrap_err()
-            .contains("bound already")
-    );
-    assert!(
-        add("from b import y")
-            .unwrap_err()
-            .contains("defined in the file")
-    );
-    assert!(add("from b import x as z").is_ok());
-    assert!(read_imports(&["x = 1".to_owned()]).is_err());
 }
 
 #[test]

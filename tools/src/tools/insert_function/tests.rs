@@ -28,8 +28,7 @@ fn after_a_method_in_a_class_and_at_the_end() {
     );
     assert_eq!(
         text,
-        "Written to tests/test_a.py, lines 11-13.\nImports added: import pytest; from pkg import Thing\n\
-         11      def test_two(self):\n12          with pytest.raises(ValueError):\n13              Thing()\n"
+        "Written to tests/test_a.py, lines 13-15.\nImports added: import pytest; from pkg import Thing\n"
     );
     f.text(
         "insert_function",
@@ -41,7 +40,7 @@ fn after_a_method_in_a_class_and_at_the_end() {
     );
     assert_eq!(
         f.read("tests/test_a.py"),
-        "\"\"\"Docs.\"\"\"\nimport os\nimport pytest\nfrom pkg import Thing\n\n\nclass TestA:\n    def test_one(self):\n        assert os\n\n    \
+        "\"\"\"Docs.\"\"\"\nimport os\n\nimport pytest\n\nfrom pkg import Thing\n\n\nclass TestA:\n    def test_one(self):\n        assert os\n\n    \
          def test_two(self):\n        with pytest.raises(ValueError):\n            Thing()\n\n    def test_three(self): pass\n\n\n\
          def helper():\n    pass\n\n\ndef test_four():\n    helper()\n"
     );

@@ -1,0 +1,346 @@
+//! Imports put into a file where its own order has them: into a statement that imports from the same module, else into its
+//! group (standard library, other packages, the repository's own, relative ones), as isort names them.
+
+use tree_sitter::Node;
+
+use super::standard_library::is_standard_library;
+use super::{Binding, Definition, Import, Kind, Module, in_function};
+
+/// Most columns of a line that grows by a name, where the file has none that are longer.
+const COLUMNS: usize = 79;
+
+/// A text with imports, and what was done.
+#[derive(Debug, Default)]
+pub struct ImportedText {
+    pub text: String,
+    /// Statements for what was added, one a name.
+    pub added: Vec<String>,
+    /// `WANTED: EXISTING` where the name is there already, by another way to the same thing.
+    pub existing: Vec<String>,
+}
+
+/// Adds imports, those that are there already left out; `is_own` knows the repository's own packages. The error names an
+/// import that would take another's name.
+pub fn add_imports(
+    module: &Module,
+    wanted: &[Binding],
+    is_own: &dyn Fn(&str) -> bool,
+) -> Result<ImportedText, String> {
+    let mut done = ImportedText {
+        text: module.text().to_owned(),
+        ..ImportedText::default()
+    };
+    for binding in wanted {
+        let module = Module::parse(done.text.as_str());
+        match state(&module, binding)? {
+            State::There => {}
+            State::ThereFrom(other) => {
+                let line = format!("`{}`: {}", binding.statement(), other.statement());
+                if !done.existing.contains(&line) {
+                    done.existing.push(line);
+                }
+            }
+            State::Missing => {
+                done.text = match merged(&module, binding) {
+                    Some(text) => text,
+                    None => with_statement(&module, binding, is_own),
+                };
+                done.added.push(binding.statement());
+            }
+        }
+    }
+    Ok(done)
+}
+
+enum State {
+    There,
+    /// Bound by an import from a package around, or inside, the wanted one.
+    ThereFrom(Binding),
+    Missing,
+}
+
+fn state(module: &Module, wanted: &Binding) -> Result<State, String> {
+    let existing = module.imports();
+    let defined = module.outline();
+    let at_module_level = |import: &&Import| import.top_level || !is_inside(&defined, import.first);
+    let mut known = existing.iter().filter(at_module_level);
+    if known.any(|import| import.bindings.contains(wanted)) {
+        return Ok(State::There);
+    }
+    let top_level = existing.iter().filter(|import| import.top_level);
+    let other = top_level.flat_map(|import| &import.bindings).find(|other| {
+        let are_packages = other.module.is_empty() && wanted.module.is_empty();
+        other.local == wanted.local && other.local != "*" && !are_packages
+    });
+    if let Some(other) = other {
+        if other.name == wanted.name && are_nested(&other.module, &wanted.module) {
+            return Ok(State::ThereFrom(other.clone()));
+        }
+        return Err(format!(
+            "`{}` is bound already by `{}`; `{}` would take its place. Import it `as` another name",
+            wanted.local,
+            other.statement(),
+            wanted.statement()
+        ));
+    }
+    if let Some(own) = defined
+        .iter()
+        .find(|definition| definition.name == wanted.local)
+    {
+        return Err(format!(
+            "`{}` is defined in the file already (line {}), so `{}` would take its place",
+            wanted.local,
+            own.line,
+            wanted.statement()
+        ));
+    }
+    Ok(State::Missing)
+}
+
+/// Is one the other, or a package around it? A package hands on what its modules define.
+fn are_nested(a: &str, b: &str) -> bool {
+    let is_in = |inner: &str, outer: &str| {
+        !outer.is_empty()
+            && inner
+                .strip_prefix(outer)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    is_in(a, b) || is_in(b, a)
+}
+
+fn is_inside(outline: &[Definition], line: usize) -> bool {
+    in_function(outline, line).is_some_and(|d| matches!(d.kind, Kind::Function | Kind::Class))
+}
+
+/// The text with the name in a statement that imports from the same module; `None` where there is none, or no room.
+fn merged(module: &Module, wanted: &Binding) -> Option<String> {
+    if wanted.module.is_empty() || wanted.name == "*" {
+        return None;
+    }
+    let root = module.root();
+    let mut cursor = root.walk();
+    let is_same = |node: &Node<'_>| {
+        let bindings = match node.kind() {
+            "import_from_statement" | "future_import_statement" => module.bindings(*node),
+            _ => return false,
+        };
+        let mut bindings = bindings.iter();
+        bindings.all(|binding| binding.module == wanted.module && binding.name != "*")
+    };
+    let statement = root.named_children(&mut cursor).filter(is_same).last()?;
+    let mut cursor = statement.walk();
+    let names: Vec<Node<'_>> = statement
+        .children_by_field_name("name", &mut cursor)
+        .collect();
+    let (first, last) = (names.first()?, names.last()?);
+    let text = match wanted.name == wanted.local {
+        true => wanted.name.clone(),
+        false => format!("{} as {}", wanted.name, wanted.local),
+    };
+    let rows: Vec<usize> = names.iter().map(|node| node.start_position().row).collect();
+    let has_a_line_each =
+        rows.is_sorted_by(|a, b| a < b) && rows[0] > statement.start_position().row;
+    let separator = match has_a_line_each {
+        true => format!(",\n{}", " ".repeat(first.start_position().column)),
+        false => ", ".to_owned(),
+    };
+    let shown: Vec<&str> = names.iter().map(|node| module.source(*node)).collect();
+    let at = place_among(&shown, &text);
+    let mut out = module.text().to_owned();
+    match at.checked_sub(1).and_then(|before| names.get(before)) {
+        Some(before) => out.insert_str(before.end_byte(), &format!("{separator}{text}")),
+        None => out.insert_str(first.start_byte(), &format!("{text}{separator}")),
+    }
+    let longest = module.text().lines().map(|line| line.chars().count()).max();
+    let most = longest.unwrap_or_default().clamp(COLUMNS, 120);
+    let rows = statement.start_position().row..=last.end_position().row + 1;
+    let fits = (out.lines().enumerate())
+        .filter(|(row, _)| rows.contains(row))
+        .all(|(_, line)| line.chars().count() <= most);
+    fits.then_some(out)
+}
+
+/// Where a name goes in the order that the others have; behind them where they have none.
+fn place_among(names: &[&str], new: &str) -> usize {
+    type Key = fn(&str) -> (usize, String);
+    // isort's default: constants, classes, the rest.
+    let by_type: Key = |name| {
+        let is_constant = name.len() > 1 && !name.contains(char::is_lowercase);
+        let is_class = name.starts_with(char::is_uppercase);
+        let kind = if is_constant {
+            0
+        } else if is_class {
+            1
+        } else {
+            2
+        };
+        (kind, name.to_lowercase())
+    };
+    let by_letters: Key = |name| (0, name.to_lowercase());
+    let by_code: Key = |name| (0, name.to_owned());
+    for key in [by_type, by_letters, by_code] {
+        if names.is_sorted_by_key(|name| key(name)) {
+            return names.partition_point(|name| key(name) < key(new));
+        }
+    }
+    names.len()
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Group {
+    Future,
+    StandardLibrary,
+    Package,
+    Own,
+    Relative,
+}
+
+fn group(binding: &Binding, is_own: &dyn Fn(&str) -> bool) -> Group {
+    let name = match binding.module.as_str() {
+        "" => &binding.name,
+        module => module,
+    };
+    let top = name.split('.').next().unwrap_or_default();
+    match top {
+        "" => Group::Relative,
+        "__future__" => Group::Future,
+        _ if is_own(top) => Group::Own,
+        _ if is_standard_library(top) => Group::StandardLibrary,
+        _ => Group::Package,
+    }
+}
+
+/// The text with a statement of its own for the binding.
+fn with_statement(module: &Module, wanted: &Binding, is_own: &dyn Fn(&str) -> bool) -> String {
+    let outline = module.outline();
+    let first_definition = outline.first().map_or(usize::MAX, |d| d.first);
+    let group_of = |import: &Import| {
+        let binding = import.bindings.first();
+        binding.map_or(Group::Package, |binding| group(binding, is_own))
+    };
+    let imports: Vec<(Import, Group)> = (module.imports().into_iter())
+        .filter(|import| import.top_level && import.last < first_definition)
+        .map(|import| {
+            let group = group_of(&import);
+            (import, group)
+        })
+        .collect();
+    let new = group(wanted, is_own);
+    let lines: Vec<&str> = module.text().lines().collect();
+    let is_blank = |at: usize| lines.get(at).is_none_or(|line| line.trim().is_empty());
+    let statement = wanted.statement();
+    let same: Vec<&Import> = (imports.iter())
+        .filter(|(_, group)| *group == new)
+        .map(|(import, _)| import)
+        .collect();
+    // Those of a group with a blank line beside it.
+    let is_separated = imports
+        .windows(2)
+        .all(|pair| pair[0].1 == pair[1].1 || (pair[0].0.last..pair[1].0.first - 1).any(is_blank));
+    let later = imports.iter().find(|(_, group)| *group > new);
+    let (at, block) = if !same.is_empty() {
+        (place_in_group(&same, wanted), vec![statement])
+    } else if new == Group::Future || imports.is_empty() {
+        let at = header_end(module);
+        let mut block = Vec::new();
+        if at > 0 && !is_blank(at - 1) {
+            block.push(String::new());
+        }
+        block.push(statement);
+        if at < lines.len() && !is_blank(at) {
+            block.push(String::new());
+        }
+        (at, block)
+    } else if let Some((later, _)) = later {
+        let mut at = later.first - 1;
+        while at > 0 && lines[at - 1].starts_with('#') {
+            at -= 1;
+        }
+        match is_separated && at > header_end(module) {
+            true => (at, vec![statement, String::new()]),
+            false => (later.first - 1, vec![statement, String::new()]),
+        }
+    } else {
+        let at = imports.last().map_or(0, |(import, _)| import.last);
+        match is_separated {
+            true => (at, vec![String::new(), statement]),
+            false => (at, vec![statement]),
+        }
+    };
+    let mut out: Vec<&str> = lines[..at.min(lines.len())].to_vec();
+    out.extend(block.iter().map(String::as_str));
+    out.extend(&lines[at.min(lines.len())..]);
+    out.join("\n") + "\n"
+}
+
+/// The line behind which a statement goes among those of its group.
+fn place_in_group(same: &[&Import], wanted: &Binding) -> usize {
+    let name = |binding: &Binding| match binding.module.as_str() {
+        "" => binding.name.to_lowercase(),
+        module => module.to_lowercase(),
+    };
+    let key =
+        |binding: &Binding, mixes: bool| (!mixes && !binding.module.is_empty(), name(binding));
+    // `import x` first, as isort has it; or by the modules alone.
+    for mixes in [false, true] {
+        let keys: Vec<(bool, String)> = (same.iter())
+            .filter_map(|import| import.bindings.first())
+            .map(|binding| key(binding, mixes))
+            .collect();
+        if keys.is_sorted() && keys.len() == same.len() {
+            let at = keys.partition_point(|known| *known <= key(wanted, mixes));
+            return match at.checked_sub(1).and_then(|before| same.get(before)) {
+                Some(before) => before.last,
+                None => same.first().map_or(0, |first| first.first - 1),
+            };
+        }
+    }
+    same.last().map_or(0, |last| last.last)
+}
+
+/// Lines of the leading comments and the module's docstring.
+fn header_end(module: &Module) -> usize {
+    let root = module.root();
+    let mut cursor = root.walk();
+    let mut end = 0;
+    for child in root.named_children(&mut cursor) {
+        let is_header = child.kind() == "comment" && child.start_position().row <= end + 1;
+        if is_header || super::tokens::is_docstring(child) {
+            end = super::definitions::last_line(child);
+        } else {
+            break;
+        }
+    }
+    end
+}
+
+/// Import statements as given by a model, read into what they bind.
+pub fn read_imports(given: &[String]) -> Result<Vec<Binding>, String> {
+    let mut found = Vec::new();
+    for text in given {
+        let module = Module::parse(format!("{}\n", text.trim()));
+        let root = module.root();
+        let mut cursor = root.walk();
+        let only_imports = root.named_children(&mut cursor).all(|c| {
+            c.kind().starts_with("import_")
+                || c.kind() == "future_import_statement"
+                || c.kind() == "comment"
+        });
+        let bindings: Vec<Binding> = module
+            .imports()
+            .into_iter()
+            .flat_map(|i| i.bindings)
+            .collect();
+        if root.has_error() || !only_imports || bindings.is_empty() {
+            return Err(format!(
+                "`{}` is not an import statement; write e.g. `from package.module import name`",
+                text.trim()
+            ));
+        }
+        found.extend(bindings);
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests;

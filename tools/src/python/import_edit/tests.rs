@@ -1,0 +1,171 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use super::*;
+
+fn imported(file: &str, imports: &[&str]) -> String {
+    let wanted: Vec<String> = imports.iter().map(|&s| s.to_owned()).collect();
+    let wanted = read_imports(&wanted).unwrap();
+    add_imports(&Module::parse(file), &wanted, &|top| top == "own")
+        .unwrap()
+        .text
+}
+
+#[test]
+fn imports_go_below_existing_ones_once() {
+    let file = "#!/usr/bin/env python\n\"\"\"Docs.\"\"\"\nfrom __future__ import division\n\nimport a\nfrom b import (\n    c,\n)\n\ndef f():\n    import late\n";
+    assert_eq!(imported(file, &["import a", "from b import c"]), file);
+    assert_eq!(
+        imported(file, &["from b import d, c", "import a.x"]),
+        file.replace("    c,\n", "    c,\n    d,\n")
+            .replace("import a\n", "import a\nimport a.x\n")
+    );
+    assert_eq!(
+        imported(file, &["from __future__ import annotations"]),
+        file.replace("import division\n", "import annotations, division\n")
+    );
+    assert_eq!(
+        imported("\"\"\"Docs.\"\"\"\nx = 1\n", &["import a"]),
+        "\"\"\"Docs.\"\"\"\n\nimport a\n\nx = 1\n"
+    );
+    assert_eq!(
+        imported("x = 1\n", &["import a", "import a"]),
+        "import a\n\nx = 1\n"
+    );
+    assert_eq!(
+        imported(
+            "\"\"\"D.\"\"\"\nx = 1\n",
+            &["import a", "from __future__ import b"]
+        ),
+        "\"\"\"D.\"\"\"\n\nfrom __future__ import b\n\nimport a\n\nx = 1\n"
+    );
+}
+
+#[test]
+fn imports_that_take_a_name_are_refused() {
+    let module = Module::parse("from a import x\ndef y(): pass\n");
+    let add = |text: &str| {
+        let wanted = read_imports(&[text.to_owned()]).unwrap();
+        add_imports(&module, &wanted, &|_| false)
+    };
+    assert!(
+        add("from b import x")
+            .unwrap_err()
+            .contains("bound already")
+    );
+    assert!(
+        add("from b import y")
+            .unwrap_err()
+            .contains("defined in the file")
+    );
+    assert!(add("from b import x as z").is_ok());
+    assert!(read_imports(&["x = 1".to_owned()]).is_err());
+}
+
+#[test]
+fn names_join_a_statement_in_its_order_and_form() {
+    for (file, import, expected) in [
+        (
+            "from a import b, d\n",
+            "from a import c",
+            "from a import b, c, d\n",
+        ),
+        (
+            "from a import b, d  # noqa\n",
+            "from a import e",
+            "from a import b, d, e  # noqa\n",
+        ),
+        (
+            "from a import (b, d)\n",
+            "from a import A",
+            "from a import (A, b, d)\n",
+        ),
+        (
+            "from a import d, b\n",
+            "from a import c",
+            "from a import d, b, c\n",
+        ),
+        (
+            "from a import (\n    b,\n    d\n)\n",
+            "from a import e as f",
+            "from a import (\n    b,\n    d,\n    e as f\n)\n",
+        ),
+        (
+            "from a import MAX, Class, func\n",
+            "from a import Base",
+            "from a import MAX, Base, Class, func\n",
+        ),
+        (
+            "from a import *\n",
+            "from a import b",
+            "from a import *\nfrom a import b\n",
+        ),
+    ] {
+        assert_eq!(imported(file, &[import]), expected);
+    }
+    let long = format!("from a import {}\n", "b".repeat(60));
+    assert_eq!(
+        imported(&long, &["from a import ccccc"]),
+        format!("{long}from a import ccccc\n")
+    );
+}
+
+#[test]
+fn statements_go_to_their_group() {
+    let file = "\"\"\"D.\"\"\"\nimport os\nfrom re import match\n\nimport numpy as np\nimport pytest\n\nfrom own import thing\n\n\ndef f():\n    pass\n";
+    for (import, before, after) in [
+        ("import sys", "import os\n", "import os\nimport sys\n"),
+        (
+            "import pandas",
+            "import pytest\n",
+            "import pandas\nimport pytest\n",
+        ),
+        (
+            "from own.core import x",
+            "import thing\n",
+            "import thing\nfrom own.core import x\n",
+        ),
+        (
+            "from . import y",
+            "import thing\n",
+            "import thing\n\nfrom . import y\n",
+        ),
+        (
+            "from __future__ import annotations",
+            "\"\"\"D.\"\"\"\n",
+            "\"\"\"D.\"\"\"\n\nfrom __future__ import annotations\n\n",
+        ),
+    ] {
+        assert_eq!(
+            imported(file, &[import]),
+            file.replace(before, after),
+            "{import}"
+        );
+    }
+    let none = "import pytest\nfrom own import thing\n";
+    assert_eq!(
+        imported(none, &["import os"]),
+        format!("import os\n\n{none}")
+    );
+    // Without an order, behind the last of the group.
+    let file = "from re import match\nimport os\nfrom abc import x\n\nimport pytest\n";
+    assert_eq!(
+        imported(file, &["import sys"]),
+        file.replace("import x\n", "import x\nimport sys\n")
+    );
+}
+
+#[test]
+fn a_name_that_comes_from_a_package_around_is_there() {
+    let module = Module::parse("from own import Thing\n");
+    let add = |text: &str| {
+        let wanted = read_imports(&[text.to_owned()]).unwrap();
+        add_imports(&module, &wanted, &|top| top == "own")
+    };
+    let done = add("from own.core import Thing").unwrap();
+    assert_eq!(done.text, module.text());
+    assert_eq!(
+        done.existing,
+        ["`from own.core import Thing`: from own import Thing"]
+    );
+    assert!(add("from other import Thing").is_err());
+}

@@ -1,0 +1,167 @@
+//! A text of a file replaced by another: where it occurs, and what to say where it does not, or more than once.
+
+use super::line_numbers::cut;
+use crate::server::visible;
+use crate::tool::ToolError;
+
+/// Places of a text that are shown.
+const PLACES: usize = 10;
+/// Columns of a line that is shown.
+const COLUMNS: usize = 120;
+
+/// `now` with `old` replaced by `new`. `old` must occur once, or at the line that is named.
+pub fn replace_text(
+    path: &str,
+    now: &str,
+    old: &str,
+    new: &str,
+    line: Option<usize>,
+) -> Result<String, ToolError> {
+    let places: Vec<usize> = now.match_indices(old).map(|(at, _)| at).collect();
+    let at_line = |wanted: usize| {
+        let mut places = places.iter().copied();
+        places.find(|at| line_of(now, *at) == wanted)
+    };
+    let at = match (places.as_slice(), line) {
+        ([at], _) => *at,
+        ([], _) if visible(now).contains(old) => {
+            return Err(ToolError::Refused(format!(
+                "`{path}` holds characters there that are only shown as escapes such as `\\u{{1b}}`. Take the text beside \
+                 them."
+            )));
+        }
+        ([], _) => {
+            return Err(ToolError::Refused(format!(
+                "`old` does not occur in `{path}`. It has to be the text as it stands there, indentation included.{}",
+                nearest_lines(now, old)
+            )));
+        }
+        (many, line) => match line.and_then(at_line) {
+            Some(at) => at,
+            None => {
+                return Err(ToolError::Refused(format!(
+                    "`old` occurs {} times in `{path}`; say which by `line`, or take more of the text around it:\n{}",
+                    many.len(),
+                    shown_places(now, many)
+                )));
+            }
+        },
+    };
+    Ok(format!("{}{new}{}", &now[..at], &now[at + old.len()..]))
+}
+
+/// The line at which each place begins, with the function or class around it.
+fn shown_places(now: &str, places: &[usize]) -> String {
+    let lines: Vec<&str> = now.lines().collect();
+    let mut shown: Vec<String> = Vec::new();
+    for at in places.iter().take(PLACES) {
+        let line = line_of(now, *at);
+        let text = lines.get(line - 1).copied().unwrap_or_default();
+        let is_head = |line: &&&str| {
+            let line = line.trim_start();
+            ["def ", "class ", "async def "]
+                .iter()
+                .any(|head| line.starts_with(head))
+        };
+        let around = lines[..line - 1].iter().rev().find(is_head);
+        let around = around.map(|head| format!("   in `{}`", cut(head.trim(), 60)));
+        shown.push(format!(
+            "{line:>5} {}{}",
+            cut(text, COLUMNS),
+            around.unwrap_or_default()
+        ));
+    }
+    if places.len() > PLACES {
+        shown.push(format!("      … and {} more", places.len() - PLACES));
+    }
+    shown.join("\n")
+}
+
+pub fn line_of(text: &str, at: usize) -> usize {
+    text[..at].matches('\n').count() + 1
+}
+
+/// The stretch of the file that is most like the text, with line numbers.
+fn nearest_lines(now: &str, old: &str) -> String {
+    let wanted: Vec<&str> = old.lines().filter(|line| !line.trim().is_empty()).collect();
+    let lines: Vec<&str> = now.lines().collect();
+    let Some(first) = wanted.first() else {
+        return String::new();
+    };
+    let best = lines
+        .iter()
+        .enumerate()
+        .map(|(at, line)| (likeness(line.trim(), first.trim()), at))
+        .max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
+    match best {
+        Some((likeness, at)) if likeness > 0.5 => {
+            let shown: Vec<String> = lines
+                .iter()
+                .enumerate()
+                .skip(at)
+                .take(wanted.len().clamp(1, 8))
+                .map(|(at, line)| format!("{:>5} {line}", at + 1))
+                .collect();
+            format!(" The nearest is:\n{}", shown.join("\n"))
+        }
+        _ => String::new(),
+    }
+}
+
+/// By spelling as a whole, or by the words that a part of a line would share with it.
+fn likeness(line: &str, wanted: &str) -> f64 {
+    let words = |text: &str| -> Vec<String> {
+        let parts = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+        parts
+            .filter(|word| !word.is_empty())
+            .map(str::to_owned)
+            .collect()
+    };
+    let (there, asked) = (words(line), words(wanted));
+    let shared = asked.iter().filter(|word| there.contains(word)).count();
+    let part = shared as f64 / asked.len().max(1) as f64;
+    strsim::normalized_levenshtein(line, wanted).max(part)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const CODE: &str =
+        "class A:\n    def f(self):\n        return 1\n\n    def g(self):\n        return 1\n";
+
+    fn replaced(text: &str, old: &str, new: &str, line: Option<usize>) -> Result<String, String> {
+        replace_text("a.py", text, old, new, line).map_err(|error| match error {
+            ToolError::Refused(text) | ToolError::Broken(text) => text,
+        })
+    }
+
+    #[test]
+    fn a_text_is_replaced_where_it_occurs_once_or_at_the_line_that_is_named() {
+        let once = replaced(CODE, "def g(self)", "def h(self)", None).unwrap();
+        assert_eq!(once, CODE.replace("def g", "def h"));
+        let twice = replaced(CODE, "return 1", "return 2", None).unwrap_err();
+        assert_eq!(
+            twice,
+            "`old` occurs 2 times in `a.py`; say which by `line`, or take more of the text around it:\n\
+             \x20   3         return 1   in `def f(self):`\n\x20   6         return 1   in `def g(self):`"
+        );
+        let second = replaced(CODE, "return 1", "return 2", Some(6)).unwrap();
+        assert!(
+            second.ends_with("def g(self):\n        return 2\n") && second.contains("return 1")
+        );
+        assert!(replaced(CODE, "return 1", "return 2", Some(5)).is_err());
+    }
+
+    #[test]
+    fn what_does_not_occur_is_answered_with_the_nearest() {
+        let none = replaced(CODE, "def gg(self):", "x", None).unwrap_err();
+        assert!(none.contains("    5     def g(self):"), "{none}");
+        let escaped = replaced("red = '\x1b[31m'\n", "'\\u{1b}[31m'", "''", None).unwrap_err();
+        assert!(
+            escaped.contains("only shown as escapes such as `\\u{1b}`"),
+            "{escaped}"
+        );
+    }
+}
