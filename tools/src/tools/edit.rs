@@ -21,20 +21,20 @@ pub struct Args {
     #[schemars(example = "tests/test_module.py")]
     /// The file.
     path: String,
-    /// The text to replace, as it stands there.
+    /// Text that occurs once.
     old: String,
-    /// What stands there instead; empty to delete it.
+    /// The text instead.
     new: String,
-    /// The line at which `old` begins, where it occurs more than once.
+    /// Where `old` begins, if it occurs more than once.
     #[serde(default)]
+    #[schemars(extend("unlisted" = true))]
     line: Option<usize>,
 }
 
 impl Tool for Edit {
     type Args = Args;
     const NAME: &'static str = "edit";
-    const DESCRIPTION: &'static str = "Replace a piece of a file's text, of Python or not. For small changes: `rewrite_function` \
-        replaces a whole function. Refused when Python would no longer parse or uses names that are defined nowhere.";
+    const DESCRIPTION: &'static str = "Make a small change in any text file.";
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let workspace = &mut *context.workspace;

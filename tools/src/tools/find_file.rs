@@ -15,18 +15,19 @@ pub struct FindFile;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// A glob (`test_*.py` by name, `tests/**/conftest.py` by path), or a part of a name or path (`models`).
+    /// A glob, or a part of the path.
     #[schemars(example = "test_*.py")]
     name: String,
-    /// Only below this folder, relative to the repository's root.
+    /// Only below this folder.
     #[serde(default)]
+    #[schemars(extend("unlisted" = true))]
     path: Option<String>,
 }
 
 impl Tool for FindFile {
     type Args = Args;
     const NAME: &'static str = "find_file";
-    const DESCRIPTION: &'static str = "Find files by a glob or by a part of their name, without looking inside. Answers with their paths, sorted.";
+    const DESCRIPTION: &'static str = "Find files by name.";
     const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {

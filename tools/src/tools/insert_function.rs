@@ -19,22 +19,21 @@ pub struct InsertFunction;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// The Python file, relative to the repository's root; made if it does not exist.
+    /// Made if it does not exist.
     #[schemars(example = "tests/test_module.py")]
     path: String,
-    /// One or more complete functions or classes, decorators included. Any indentation: it is put right.
-    /// Import statements above them go to the top of the file.
+    /// Complete functions or classes, with the imports that they need above them, at any indentation (strings but docstrings stay
+    /// as they are).
     #[schemars(example = "def test_empty():\n    assert parse('') == []\n")]
     code: String,
-    /// Import statements that the code needs, one each, e.g. `from package.module import name`. Those that
-    /// the file has already are left out.
+    /// Import statements that the code needs.
     #[serde(default)]
+    #[schemars(extend("unlisted" = true))]
     imports: Vec<String>,
-    /// Put the code right after this function, method or class (qualified name, e.g. `TestParse.test_one`), at
-    /// its level.
+    /// The function or class to put it behind.
     #[serde(default)]
     after: Option<String>,
-    /// Put the code at the end of this class. Default without `after`: the end of the file.
+    /// The class to put it in.
     #[serde(default)]
     class: Option<String>,
 }
@@ -42,9 +41,7 @@ pub struct Args {
 impl Tool for InsertFunction {
     type Args = Args;
     const NAME: &'static str = "insert_function";
-    const DESCRIPTION: &'static str = "Add complete functions or classes to a Python file: after a named function, at the end of a \
-        class, or at the end of the file; a new file is made. Imports are added once at the top. Refused, with the file \
-        untouched, when the result does not parse or uses names that are defined nowhere. Answers with the new lines.";
+    const DESCRIPTION: &'static str = "Add functions or classes to a Python file, at its end by default.";
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let workspace = &mut *context.workspace;

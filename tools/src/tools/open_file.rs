@@ -15,16 +15,17 @@ pub struct OpenFile;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// The file, relative to the repository's root.
     #[schemars(example = "src/package/module.py")]
+    /// The file.
     path: String,
-    /// First line to show, counted from 1. Default: 1.
+    /// First line.
     #[serde(default)]
     first: Option<usize>,
-    /// Instead of `first`: a line that the window is centred on.
+    /// Instead of `first`: a line to centre on.
     #[serde(default)]
+    #[schemars(extend("unlisted" = true))]
     line: Option<usize>,
-    /// Number of lines to show, at most 400. Default: 100.
+    /// How many (100).
     #[serde(default)]
     lines: Option<usize>,
 }
@@ -32,8 +33,7 @@ pub struct Args {
 impl Tool for OpenFile {
     type Args = Args;
     const NAME: &'static str = "open_file";
-    const DESCRIPTION: &'static str = "Show a window of a text file with line numbers (100 lines unless told otherwise), and say how \
-        many lines lie above and below it.";
+    const DESCRIPTION: &'static str = "Show lines of a file.";
     const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {

@@ -16,14 +16,14 @@ pub struct Outline;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// A Python file, relative to the repository's root.
+    /// The file.
     #[schemars(example = "src/package/module.py")]
     path: String,
-    /// Only this class or function and what is inside, by qualified name (`Class` or `Class.method`).
+    /// Only this class or function.
     #[serde(default)]
+    #[schemars(extend("unlisted" = true))]
     within: Option<String>,
-    /// Only classes and functions whose qualified name contains this, upper and lower case alike; also those inside
-    /// functions.
+    /// Only names that contain this.
     #[serde(default)]
     name: Option<String>,
 }
@@ -31,8 +31,7 @@ pub struct Args {
 impl Tool for Outline {
     type Args = Args;
     const NAME: &'static str = "outline";
-    const DESCRIPTION: &'static str = "List the classes and functions of a Python file with their line ranges, decorators and \
-        signatures, nested as they are. Use it before `read_function` on a long file.";
+    const DESCRIPTION: &'static str = "List the classes and functions of a Python file; of a test file also the fixtures that it may use.";
     const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {

@@ -30,10 +30,10 @@ pub struct ReadFunction;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Qualified name of a function, method or class: `Class.method`, `function`, `Outer.Inner.method`.
+    /// `function`, `Class.method` or `Class`.
     #[schemars(example = "PreparedRequest.prepare_url")]
     name: String,
-    /// The file, relative to the repository's root. Default: wherever it is defined.
+    /// Default: wherever it is.
     #[serde(default)]
     path: Option<String>,
 }
@@ -41,9 +41,7 @@ pub struct Args {
 impl Tool for ReadFunction {
     type Args = Args;
     const NAME: &'static str = "read_function";
-    const DESCRIPTION: &'static str = "Show the whole source of a function, method or class by its qualified name, with decorators and \
-        line numbers, and the imports and constants of its file that it uses. Without `path` the whole repository is searched. A class \
-        of more than 150 lines is shown as its outline.";
+    const DESCRIPTION: &'static str = "Show a function or class, and what of its file it uses.";
     const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {

@@ -14,7 +14,7 @@ pub struct Revert;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// The file to put back, relative to the repository's root. Default: every file that differs.
+    /// Default: all that you changed.
     #[serde(default)]
     #[schemars(example = "tests/test_module.py")]
     path: Option<String>,
@@ -23,8 +23,7 @@ pub struct Args {
 impl Tool for Revert {
     type Args = Args;
     const NAME: &'static str = "revert";
-    const DESCRIPTION: &'static str = "Put one file, or all files, back as they were at the start: changed files are restored, new ones \
-        removed, deleted ones written again.";
+    const DESCRIPTION: &'static str = "Put files back as they were.";
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let workspace = &mut *context.workspace;

@@ -17,27 +17,25 @@ pub struct RewriteFunction;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// The Python file, relative to the repository's root.
+    /// The file.
     #[schemars(example = "tests/test_module.py")]
     path: String,
-    /// Qualified name of the function, method or class to replace: `function` or `Class.method`.
+    /// `function` or `Class.method`.
     #[schemars(example = "TestParse.test_empty")]
     name: String,
-    /// The complete new function or class, decorators included (those it had are replaced too). Any
-    /// indentation: it is put right. Import statements above it go to the top of the file.
+    /// As in `insert_function`, with decorators.
     #[schemars(example = "def test_empty(self):\n    assert parse('') == []\n")]
     code: String,
-    /// Import statements that the code needs, one each. Those that the file has already are left out.
+    /// Import statements that the code needs.
     #[serde(default)]
+    #[schemars(extend("unlisted" = true))]
     imports: Vec<String>,
 }
 
 impl Tool for RewriteFunction {
     type Args = Args;
     const NAME: &'static str = "rewrite_function";
-    const DESCRIPTION: &'static str = "Replace a whole function, method or class of a Python file by new code, decorators included. \
-        Imports are added once at the top. Refused, with the file untouched, when the result does not parse or uses names \
-        that are defined nowhere. Answers with the new lines.";
+    const DESCRIPTION: &'static str = "Replace a whole function or class.";
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let workspace = &mut *context.workspace;

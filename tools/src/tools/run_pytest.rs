@@ -18,24 +18,23 @@ pub struct RunPytest;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Node ids (`tests/test_x.py::TestA::test_b`, parameters optional), test files or folders.
-    /// Default: the tests that you added or changed so far.
+    /// Node ids or files. Default: what you added or changed.
     #[serde(default)]
     tests: Vec<String>,
-    /// Run only the tests whose names match this expression (pytest's -k).
+    /// pytest's -k.
     #[serde(default)]
+    #[schemars(extend("unlisted" = true))]
     keyword: Option<String>,
     /// Seconds after which the run is ended.
     #[serde(default)]
+    #[schemars(extend("unlisted" = true))]
     timeout: Option<u64>,
 }
 
 impl Tool for RunPytest {
     type Args = Args;
     const NAME: &'static str = "run_pytest";
-    const DESCRIPTION: &'static str = "Runs tests with pytest and tells for each how it ended; for a failure: \
-        the exception, its message, the frames in test code and in code under test, and what was printed. \
-        Without arguments it runs the tests that you added or changed.";
+    const DESCRIPTION: &'static str = "Run tests.";
     const SECONDS: u64 = 300;
     const RUNS_CODE: bool = true;
 

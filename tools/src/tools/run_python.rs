@@ -19,10 +19,11 @@ pub struct RunPython;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Python code; print what you want to see.
+    /// It prints what you want to see.
     code: String,
     /// Seconds after which it is ended. Default: 60.
     #[serde(default)]
+    #[schemars(extend("unlisted" = true))]
     timeout: Option<u64>,
 }
 
@@ -39,9 +40,7 @@ pub struct Ran {
 impl Tool for RunPython {
     type Args = Args;
     const NAME: &'static str = "run_python";
-    const DESCRIPTION: &'static str = "Runs a Python snippet in the repository, with its environment, and shows what it \
-        prints. To try things out: nothing of it becomes part of the patch. Of many warnings the last are shown, \
-        or all if the snippet speaks of warnings.";
+    const DESCRIPTION: &'static str = "Run Python code in the repository.";
     const SECONDS: u64 = 60;
     const RUNS_CODE: bool = true;
 

@@ -31,22 +31,22 @@ pub struct Search;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Regular expression in Rust's syntax, matched line by line (no look-around, no back-references).
-    /// Escape `( ) [ ] { } . * + ? | ^ $ \` to match them literally, or set `literal`.
+    /// Regular expression.
     #[schemars(example = r"def prepare_\w+\(")]
     pattern: String,
-    /// Folder or file to search in, relative to the repository's root. Default: everything.
+    /// A folder or file.
     #[serde(default)]
     path: Option<String>,
-    /// Only files that fit this glob: by name without a slash (`test_*.py`), by path with one
-    /// (`src/**/*.py`).
+    /// Only files like `test_*.py`, `src/**/*.py`.
     #[serde(default)]
     glob: Option<String>,
     /// Take upper and lower case for the same.
     #[serde(default)]
+    #[schemars(extend("unlisted" = true))]
     ignore_case: bool,
     /// Take `pattern` as plain text, not as a regular expression.
     #[serde(default)]
+    #[schemars(extend("unlisted" = true))]
     literal: bool,
 }
 
@@ -68,9 +68,7 @@ struct HitView<'a> {
 impl Tool for Search {
     type Args = Args;
     const NAME: &'static str = "search";
-    const DESCRIPTION: &'static str = "Search the repository's files with a regular expression. Answers by file \
-        and by enclosing class or function (`in NAME`): line number and line. Files that .gitignore excludes are left out. \
-        Long results are cut, saying what was left out.";
+    const DESCRIPTION: &'static str = "Search in files, by line. Hits come with the function or class around them.";
     const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {

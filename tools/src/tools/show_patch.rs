@@ -18,7 +18,7 @@ pub struct ShowPatch;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Only this file or folder, relative to the repository's root. Default: everything.
+    /// A file or folder.
     #[serde(default)]
     #[schemars(example = "tests/test_module.py")]
     path: Option<String>,
@@ -27,7 +27,7 @@ pub struct Args {
 impl Tool for ShowPatch {
     type Args = Args;
     const NAME: &'static str = "show_patch";
-    const DESCRIPTION: &'static str = "Show everything that you changed since the start as a git diff. Files that .gitignore excludes are left out.";
+    const DESCRIPTION: &'static str = "Show what you changed as a diff.";
     const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {

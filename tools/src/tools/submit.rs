@@ -34,11 +34,11 @@ pub struct Submit;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// The sentence of the issue that the failure answers to, and why the test differs from the issue's example.
+    /// The issue's words for it, quoted, and why the test differs from its example.
     #[serde(default)]
     #[expect(dead_code, reason = "read by the host from the call")]
     reason: Option<String>,
-    /// `false`: the issue cannot fail here, and no test is handed in; say in `reason` why, and what you tried.
+    /// `false`: no test, since the issue cannot fail here, for this `reason`.
     #[serde(default)]
     #[expect(dead_code, reason = "read by the host from the call")]
     reproducible: Option<bool>,
@@ -47,10 +47,7 @@ pub struct Args {
 impl Tool for Submit {
     type Args = Args;
     const NAME: &'static str = "submit";
-    const DESCRIPTION: &'static str = "Hands in the tests that you added or changed, as they are in the repository now. They are \
-        checked: only test files may change, at least one test must fail on this code for the reason that the issue \
-        gives, and it must fail again when run again. What else you changed is put back. You are told what is wrong \
-        until nothing is.";
+    const DESCRIPTION: &'static str = "Hand in the tests that you added or changed.";
     const ROUTE: Route = Route::Gate;
     const SECONDS: u64 = 1200;
     const RUNS_CODE: bool = true;

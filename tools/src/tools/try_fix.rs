@@ -27,29 +27,31 @@ pub struct TryFix;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// The changes that make up the fix.
+    /// The fix.
     edits: Vec<Edit>,
     /// Tests to run with it: node ids, files or folders. Default: the tests that you added or changed. The other
     /// tests of the same files are run after them.
     #[serde(default)]
+    #[schemars(extend("unlisted" = true))]
     tests: Vec<String>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
-    /// A file of the code under test.
+    /// The file.
     path: String,
-    /// The text to replace, as it stands in the file. Give this or `function`.
+    /// Text that occurs once; or give `function`.
     #[serde(default)]
     old: Option<String>,
     /// The line at which `old` begins, where it occurs more than once.
     #[serde(default)]
+    #[schemars(extend("unlisted" = true))]
     line: Option<usize>,
-    /// The function or class to replace as a whole, e.g. `Session.get`.
+    /// The function or class to replace; decorators stay unless `new` has some.
     #[serde(default)]
     function: Option<String>,
-    /// What stands there instead.
+    /// The text or code instead.
     new: String,
 }
 
@@ -67,10 +69,7 @@ struct Trial<'a> {
 impl Tool for TryFix {
     type Args = Args;
     const NAME: &'static str = "try_fix";
-    const DESCRIPTION: &'static str = "Applies a plausible fix to the source in a copy of the repository and runs tests there: \
-        a test that fails now and passes with a plausible fix is nearly always right. Names the tests that fail, and which \
-        of their neighbours in the same files the fix breaks. The copy is thrown away; the fix never becomes part of the \
-        patch, and your files stay as they are.";
+    const DESCRIPTION: &'static str = "Apply a fix of the issue to a copy of the repository, and run the tests and their neighbours there.";
     const EFFECT: Effect = Effect::Reads;
     const ROUTE: Route = Route::Fork;
     const SECONDS: u64 = 300;
