@@ -41,7 +41,8 @@ pub struct Args {
 impl Tool for InsertFunction {
     type Args = Args;
     const NAME: &'static str = "insert_function";
-    const DESCRIPTION: &'static str = "Add functions or classes to a Python file, at its end by default.";
+    const DESCRIPTION: &'static str =
+        "Add functions or classes to a Python file, at its end by default.";
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let workspace = &mut *context.workspace;

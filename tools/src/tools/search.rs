@@ -68,7 +68,8 @@ struct HitView<'a> {
 impl Tool for Search {
     type Args = Args;
     const NAME: &'static str = "search";
-    const DESCRIPTION: &'static str = "Search in files, by line. Hits come with the function or class around them.";
+    const DESCRIPTION: &'static str =
+        "Search in files, by line. Hits come with the function or class around them.";
     const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
