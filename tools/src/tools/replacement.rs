@@ -17,6 +17,17 @@ pub fn replace_text(
     new: &str,
     line: Option<usize>,
 ) -> Result<String, ToolError> {
+    let at = find_text(path, now, old, line)?;
+    Ok(format!("{}{new}{}", &now[..at], &now[at + old.len()..]))
+}
+
+/// The byte at which a text begins that occurs once, or at the line that is named.
+pub fn find_text(
+    path: &str,
+    now: &str,
+    old: &str,
+    line: Option<usize>,
+) -> Result<usize, ToolError> {
     let places: Vec<usize> = now.match_indices(old).map(|(at, _)| at).collect();
     let at_line = |wanted: usize| {
         let mut places = places.iter().copied();
@@ -47,7 +58,7 @@ pub fn replace_text(
             }
         },
     };
-    Ok(format!("{}{new}{}", &now[..at], &now[at + old.len()..]))
+    Ok(at)
 }
 
 /// The line at which each place begins, with the function or class around it.

@@ -1,8 +1,8 @@
 //! `try_fix`: changes the code under test and runs tests on the changed code.
 //!
-//! The host calls it in a copy of the sandbox that is thrown away. The files of the fix are put back only where tests
-//! are to be run without it; how the copy is left does not matter.
+//! The host calls it in a copy of the sandbox that is thrown away, so how the copy is left does not matter.
 
+mod fixed_files;
 mod sibling_tests;
 
 use std::collections::BTreeMap;
@@ -12,23 +12,30 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::contribution;
-use super::replacement::replace_text;
-use super::run_pytest::deadline;
-use crate::outcomes;
-use crate::outcomes::report::Report;
-use crate::python::{Module, flatten};
+use super::run_pytest::{deadline, failing};
+use crate::outcomes::report::{Failure, Outcome, Place, Report, TestResult};
+use crate::outcomes::text::{one_line, without_passed};
 use crate::runners;
 use crate::tool::{Answer, Context, Effect, Route, Tool, ToolError};
-use crate::workspace::{Workspace, forward};
-use sibling_tests::{Scope, SiblingTests};
+use crate::workspace::forward;
+use fixed_files::FixedFiles;
+use sibling_tests::{Scope, SiblingTests, some_tests};
+
+/// Fixes in one call.
+const MOST_VARIANTS: usize = 4;
 
 pub struct TryFix;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// The fix.
+    /// The fix. Default: the last one again.
+    #[serde(default)]
     edits: Vec<Edit>,
+    /// Add `edits` to the last fix.
+    #[serde(default)]
+    #[expect(dead_code, reason = "the host puts the edits together")]
+    on_top: bool,
     /// Tests to run with it: node ids, files or folders. Default: the tests that you added or changed. The other
     /// tests of the same files are run after them.
     #[serde(default)]
@@ -53,17 +60,26 @@ pub struct Edit {
     function: Option<String>,
     /// The text or code instead.
     new: String,
+    /// Edits of another number are another fix, tried by itself.
+    #[serde(default)]
+    variant: Option<u32>,
 }
 
-/// For programs.
+/// One fix and what it did; for programs too.
 #[derive(Debug, Serialize)]
-struct Trial<'a> {
+struct Trial {
     /// The fix as a patch.
     patch: String,
     /// The tests that were asked for.
-    report: &'a Report,
+    report: Report,
     /// The other tests of the same files.
-    neighbours: &'a SiblingTests,
+    neighbours: SiblingTests,
+    /// A file of the fix had been changed before.
+    #[serde(skip)]
+    is_mixed: bool,
+    /// Tests that were asked for and fail as they do without the fix.
+    #[serde(skip)]
+    unchanged: Vec<String>,
 }
 
 impl Tool for TryFix {
@@ -76,222 +92,159 @@ impl Tool for TryFix {
     const RUNS_CODE: bool = true;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
-        if args.edits.is_empty() {
+        let mut variants: BTreeMap<u32, FixedFiles> = BTreeMap::new();
+        for edit in &args.edits {
+            let files = variants.entry(edit.variant.unwrap_or_default()).or_default();
+            files.add(context.workspace, edit)?;
+        }
+        if variants.is_empty() {
             return Err(ToolError::refused(
-                "`edits` is empty: give at least one change to the source.",
+                "There is no earlier fix to try again: give its `edits`.",
             ));
+        }
+        if variants.len() > MOST_VARIANTS {
+            return Err(ToolError::Refused(format!(
+                "At most {MOST_VARIANTS} variants are tried in one call."
+            )));
         }
         let asked = contribution::named_or_contributed(context.workspace, &args.tests)?;
         let scope = Scope::new(&asked, !args.tests.is_empty());
-        // All of them are checked before the first is made.
-        let mut files: BTreeMap<PathBuf, String> = BTreeMap::new();
-        for edit in &args.edits {
-            apply(context.workspace, edit, &mut files)?;
+        // All of them are checked before the first is tried.
+        let texts: Vec<_> = (variants.values())
+            .map(FixedFiles::texts)
+            .collect::<Result<_, _>>()?;
+        let mut trials = Vec::new();
+        let parts = u32::try_from(texts.len()).unwrap_or(1);
+        for texts in &texts {
+            trials.push(trial(context, &scope, texts, parts)?);
         }
-        let before = context.workspace.changes()?;
-        let mut fix = Vec::new();
-        let mut without: BTreeMap<PathBuf, Option<String>> = BTreeMap::new();
-        for (path, after) in &files {
-            let shown = forward(path);
-            let was = context.workspace.read_text(path).ok();
-            check(&shown, was.as_deref().unwrap_or_default(), after)?;
-            context.workspace.write_text(path, after)?;
-            without.insert(path.clone(), was);
-            fix.push(shown);
+        let mut ids: Vec<String> = Vec::new();
+        for trial in &trials {
+            ids.extend(trial.neighbours.failing_alone());
+            ids.extend(failing(&trial.report).map(|test| test.id.clone()));
         }
-        // Only what the fix changes; what was changed in the same file before shows too.
-        let changes = context.workspace.changes()?;
-        let of_fix: Vec<_> = changes
-            .into_iter()
-            .filter(|c| fix.contains(&c.path))
-            .collect();
-        let patch = context.workspace.patch(&of_fix);
-        let options = scope.options(deadline(context, None));
-        let report = runners::run(context.workspace.checkout(), &scope.run, &options)?;
-        let (report, mut siblings) = scope.split(report);
-        siblings.compare(context, &without)?;
-        let mut shown = scope.verdict(&report);
-        shown.push_str(&siblings.summary());
-        if before.iter().any(|change| fix.contains(&change.path)) {
+        ids.sort();
+        ids.dedup();
+        if let Some(without) = some_tests(context, &ids, 2)? {
+            for trial in &mut trials {
+                trial.compare(&without);
+            }
+        }
+        let shown: Vec<String> = trials.iter().map(|trial| trial.text(&scope)).collect();
+        match trials.as_slice() {
+            [only] => Answer::with_data(shown.concat(), only),
+            several => {
+                let shown: Vec<String> = (variants.keys().zip(shown))
+                    .map(|(variant, text)| format!("Variant {variant}\n{text}"))
+                    .collect();
+                Answer::with_data(
+                    shown.join("\n\n"),
+                    &serde_json::json!({ "variants": several }),
+                )
+            }
+        }
+    }
+}
+
+/// Runs the tests with the files of a fix in place, and puts them back.
+fn trial(
+    context: &mut Context<'_>,
+    scope: &Scope,
+    texts: &[(&PathBuf, String)],
+    parts: u32,
+) -> Result<Trial, ToolError> {
+    let before = context.workspace.changes()?;
+    let mut fix = Vec::new();
+    let mut was: Vec<(&PathBuf, Option<String>)> = Vec::new();
+    for (path, after) in texts {
+        was.push((path, context.workspace.read_text(path).ok()));
+        context.workspace.write_text(path, after)?;
+        fix.push(forward(path));
+    }
+    // Only what the fix changes; what was changed in the same file before shows too.
+    let changes = context.workspace.changes()?;
+    let of_fix: Vec<_> = changes
+        .into_iter()
+        .filter(|c| fix.contains(&c.path))
+        .collect();
+    let patch = context.workspace.patch(&of_fix);
+    let most = deadline(context, None).min(context.share(parts));
+    let report = runners::run(
+        context.workspace.checkout(),
+        &scope.run,
+        &scope.options(most),
+    )?;
+    let (report, mut neighbours) = scope.split(report);
+    neighbours.run_alone(context)?;
+    for (path, text) in was {
+        match text {
+            Some(text) => context.workspace.write_text(path, &text)?,
+            None => context.workspace.remove(path)?,
+        }
+    }
+    Ok(Trial {
+        patch,
+        report,
+        neighbours,
+        is_mixed: before.iter().any(|change| fix.contains(&change.path)),
+        unchanged: Vec::new(),
+    })
+}
+
+impl Trial {
+    /// With how the tests that fail with the fix do without it.
+    fn compare(&mut self, without: &[TestResult]) {
+        self.neighbours.compare(without);
+        for test in failing(&self.report) {
+            let before = without.iter().find(|before| before.id == test.id);
+            if before.is_some_and(|before| fails_alike(before, test)) {
+                self.unchanged.push(test.id.clone());
+            }
+        }
+    }
+
+    fn text(&self, scope: &Scope) -> String {
+        let mut shown = scope.verdict(&self.report);
+        shown.push_str(&self.neighbours.summary());
+        if self.is_mixed {
             shown.push_str(
                 "\n(A file of the fix had been changed before; that change was there too.)",
             );
         }
-        shown.push_str("\n\nWith the fix: ");
-        shown.push_str(&outcomes::text::without_passed(&report));
-        shown.push_str(&siblings.details());
-        Answer::with_data(
-            shown,
-            &Trial {
-                patch,
-                report: &report,
-                neighbours: &siblings,
-            },
-        )
+        let mut rest = self.report.clone();
+        rest.tests.retain(|test| !self.unchanged.contains(&test.id));
+        for test in &self.report.tests {
+            if let (true, Some(failure)) = (self.unchanged.contains(&test.id), &test.failure) {
+                let frame = failure.frames.iter().rfind(|frame| frame.place == Place::Test);
+                let line = frame.map(|frame| format!(" at line {}", frame.line));
+                shown.push_str(&format!(
+                    "\n{} fails exactly as without the fix{}: {}",
+                    test.id,
+                    line.unwrap_or_default(),
+                    one_line(failure)
+                ));
+            }
+        }
+        let is_told = rest.tests.iter().all(|test| test.outcome == Outcome::Passed)
+            && rest.collection_errors.is_empty()
+            && rest.not_found.is_empty();
+        if !is_told {
+            shown.push_str("\n\nWith the fix: ");
+            shown.push_str(&without_passed(&rest));
+        }
+        shown.push_str(&self.neighbours.details());
+        shown
     }
 }
 
-fn apply(
-    workspace: &Workspace,
-    edit: &Edit,
-    files: &mut BTreeMap<PathBuf, String>,
-) -> Result<(), ToolError> {
-    let path = workspace.resolve(&edit.path)?;
-    let shown = forward(&path);
-    if workspace.layout().is_test_path(&shown) && !shown.contains("/testing/") {
-        return Err(ToolError::Refused(format!(
-            "`{shown}` is test code. A fix changes the code under test; change tests with the editing tools."
-        )));
-    }
-    let is_new = !workspace.root().join(&path).exists();
-    let now = match files.get(&path) {
-        Some(text) => text.clone(),
-        None if is_new => String::new(),
-        None => workspace.read_text(&path)?,
+/// The same exception, at the same line of the test: code under test may have moved.
+fn fails_alike(a: &TestResult, b: &TestResult) -> bool {
+    let (Some(a), Some(b)) = (&a.failure, &b.failure) else {
+        return false;
     };
-    let after = match (&edit.old, &edit.function) {
-        (Some(old), None) if !old.is_empty() => {
-            replace_text(&shown, &now, old, &edit.new, edit.line)?
-        }
-        (None, Some(name)) => replace_definition(&shown, &now, name, &edit.new)?,
-        (None | Some(_), None) if is_new => edit.new.clone(),
-        (Some(_), Some(_)) => {
-            return Err(ToolError::refused(
-                "Give either `old` or `function` in an edit, not both.",
-            ));
-        }
-        _ => {
-            return Err(ToolError::Refused(format!(
-                "Say what to replace in `{shown}`: `old` (text that occurs once) or `function` (its name)."
-            )));
-        }
+    let lines = |failure: &Failure| -> Vec<(String, u32)> {
+        let frames = failure.frames.iter().filter(|frame| frame.place == Place::Test);
+        frames.map(|frame| (frame.file.clone(), frame.line)).collect()
     };
-    files.insert(path, after);
-    Ok(())
-}
-
-fn replace_definition(path: &str, now: &str, name: &str, new: &str) -> Result<String, ToolError> {
-    let module = Module::parse(now);
-    let found = module.find(name);
-    let definition = match found.as_slice() {
-        [one] => one,
-        [] => {
-            let outline = module.outline();
-            let mut names: Vec<&str> = flatten(&outline)
-                .into_iter()
-                .map(|d| d.qualified.as_str())
-                .collect();
-            names.sort_by(|a, b| {
-                let near = |n: &str| strsim::jaro_winkler(name, n);
-                near(b).total_cmp(&near(a))
-            });
-            names.truncate(3);
-            return Err(ToolError::Refused(format!(
-                "There is no `{name}` in `{path}`. The nearest are: {}.",
-                names.join(", ")
-            )));
-        }
-        many => {
-            let lines: Vec<String> = many.iter().map(|d| d.line.to_string()).collect();
-            return Err(ToolError::Refused(format!(
-                "`{name}` is defined {} times in `{path}` (lines {}). Use `old` instead.",
-                many.len(),
-                lines.join(", ")
-            )));
-        }
-    };
-    let lines: Vec<&str> = now.split_inclusive('\n').collect();
-    // Decorators stay unless the new code brings its own.
-    let keeps_decorators = !new.trim_start().starts_with('@');
-    let first = if keeps_decorators {
-        definition.line
-    } else {
-        definition.first
-    };
-    let mut out: String = lines[..first - 1].concat();
-    out.push_str(&indented(new, definition.indent));
-    out.push_str(&lines[definition.last.min(lines.len())..].concat());
-    Ok(out)
-}
-
-/// Code with its common indentation replaced by `indent` spaces.
-fn indented(code: &str, indent: usize) -> String {
-    let code = code.trim_matches('\n').trim_end();
-    let margin = code
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .map(|line| line.len() - line.trim_start().len())
-        .min()
-        .unwrap_or(0);
-    code.lines().fold(String::new(), |mut out, line| {
-        let rest = line.get(margin..).unwrap_or_default();
-        if !rest.trim().is_empty() {
-            out.push_str(&" ".repeat(indent));
-            out.push_str(rest);
-        }
-        out.push('\n');
-        out
-    })
-}
-
-fn check(path: &str, was: &str, after: &str) -> Result<(), ToolError> {
-    if !path.ends_with(".py") {
-        return Ok(());
-    }
-    let errors = Module::parse(after).new_errors(Some(&Module::parse(was)));
-    match errors.first() {
-        None => Ok(()),
-        Some(error) => Err(ToolError::Refused(format!(
-            "With this edit `{path}` does not parse: line {}: {}. Nothing was changed.",
-            error.line, error.what
-        ))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    const CODE: &str = "class A:\n    @property\n    def f(self):\n        return 1\n\n    def g(self):\n        return 1\n";
-
-    fn refusal(result: Result<String, ToolError>) -> String {
-        match result.unwrap_err() {
-            ToolError::Refused(text) => text,
-            ToolError::Broken(text) => panic!("{text}"),
-        }
-    }
-
-    #[test]
-    fn a_function_is_replaced_whole_and_keeps_its_decorators() {
-        let after = replace_definition(
-            "a.py",
-            CODE,
-            "A.f",
-            "def f(self):\n    # new\n    return 2\n",
-        )
-        .unwrap();
-        assert_eq!(
-            after,
-            CODE.replacen("        return 1", "        # new\n        return 2", 1)
-        );
-        let own = replace_definition(
-            "a.py",
-            CODE,
-            "A.f",
-            "    @cached\n    def f(self): return 3",
-        )
-        .unwrap();
-        assert!(
-            own.starts_with("class A:\n    @cached\n    def f(self): return 3\n\n    def g"),
-            "{own}"
-        );
-        assert!(refusal(replace_definition("a.py", CODE, "A.ff", "")).contains("nearest are: A.f"));
-    }
-
-    #[test]
-    fn a_fix_that_does_not_parse_is_refused() {
-        assert!(check("a.py", CODE, "def f(:\n").is_err());
-        assert!(check("a.txt", "", "def f(:\n").is_ok());
-    }
+    (&a.exception, &a.message, lines(a)) == (&b.exception, &b.message, lines(b))
 }

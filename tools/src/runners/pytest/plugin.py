@@ -181,7 +181,31 @@ def pytest_collection_modifyitems(items):
     if SETTINGS["reversed"]:
         items.reverse()
     if SETTINGS["first"]:
-        items.sort(key=lambda item: not _is_first(item))
+        _nearest_first(items)
+
+
+def _nearest_first(items):
+    """Those that come first, then what is like them: in their class, with fixtures of theirs, near them in the file. Tests
+    of one class stay together, for the sake of its fixtures."""
+
+    def place(item):
+        return str(item.fspath), getattr(item, "cls", None)
+
+    def fixtures(item):
+        return set(getattr(getattr(item, "_fixtureinfo", None), "argnames", None) or ())
+
+    first = [(at, item) for at, item in enumerate(items) if _is_first(item)]
+    groups, keys = {}, {}
+    for at, item in enumerate(items):
+        near = [(abs(at - of), other) for of, other in first if str(other.fspath) == str(item.fspath)]
+        same = any(place(item) == place(other) and place(item)[1] is not None for _, other in near)
+        shared = any(fixtures(item) & fixtures(other) for _, other in near)
+        distance = min([d for d, _ in near]) if near else len(items)
+        group = place(item) if place(item)[1] is not None else (str(item.fspath), at)
+        key = (not same, not shared, distance)
+        groups[group] = min(groups.get(group, key), key)
+        keys[id(item)] = (group, at)
+    items.sort(key=lambda item: (not _is_first(item), groups[keys[id(item)][0]], keys[id(item)][1]))
 
 
 def _is_first(item):

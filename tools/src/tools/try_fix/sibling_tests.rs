@@ -1,9 +1,7 @@
 //! Which tests a fix is tried on: those asked for, and after them their siblings in the same files, so that a
 //! fix that breaks something is seen.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -171,39 +169,33 @@ impl SiblingTests {
         all
     }
 
-    /// Runs those that fail once more, first as the files are, then without the fix: `without` is what its files
-    /// held before. Only like runs can be compared: among the others a test may fail for what they left behind.
-    pub fn compare(
-        &mut self,
-        context: &mut Context<'_>,
-        without: &BTreeMap<PathBuf, Option<String>>,
-    ) -> Result<(), ToolError> {
-        let ids: Vec<String> = (self.failing.iter())
-            .take(COMPARED)
-            .map(|n| n.with_fix.id.clone())
-            .collect();
-        let Some(alone) = some_outcomes(context, &ids, 3)? else {
+    /// Runs those that fail once more, with the fix. Only like runs can be compared: among the others a test may fail for what
+    /// they left behind.
+    pub fn run_alone(&mut self, context: &Context<'_>) -> Result<(), ToolError> {
+        let failing = self.failing.iter().take(COMPARED);
+        let ids: Vec<String> = failing.map(|n| n.with_fix.id.clone()).collect();
+        let Some(alone) = some_tests(context, &ids, 3)? else {
             return Ok(());
         };
         for sibling in &mut self.failing {
-            sibling.alone = alone.get(&sibling.with_fix.id).copied();
-        }
-        if !self.failing.iter().any(|n| n.alone.is_some_and(is_bad)) {
-            return Ok(());
-        }
-        for (path, text) in without {
-            match text {
-                Some(text) => context.workspace.write_text(path, text)?,
-                None => context.workspace.remove(path)?,
-            }
-        }
-        let Some(before) = some_outcomes(context, &ids, 2)? else {
-            return Ok(());
-        };
-        for sibling in &mut self.failing {
-            sibling.without_fix = before.get(&sibling.with_fix.id).copied();
+            sibling.alone = outcome(&alone, &sibling.with_fix.id);
         }
         Ok(())
+    }
+
+    /// Those that fail with the fix whether the others run or not.
+    pub fn failing_alone(&self) -> impl Iterator<Item = String> {
+        let failing = self.failing.iter().filter(|n| n.alone.is_some_and(is_bad));
+        failing.map(|n| n.with_fix.id.clone())
+    }
+
+    /// With how they do without the fix.
+    pub fn compare(&mut self, without: &[TestResult]) {
+        for sibling in &mut self.failing {
+            if sibling.alone.is_some_and(is_bad) {
+                sibling.without_fix = outcome(without, &sibling.with_fix.id);
+            }
+        }
     }
 
     /// Those that fail with the fix whether the others run or not, and of which it is known how they do without it.
@@ -242,26 +234,34 @@ impl SiblingTests {
     /// A few sentences, each on a line of its own; empty where there are no siblings.
     pub fn summary(&self) -> String {
         let ran = self.good + self.failing.len();
-        let failing = self.failing.len();
+        let all = ran + self.not_run + self.unfinished.len();
         let mut out = String::new();
-        // How many ran until the time was over is not the same each time.
-        let all_ran = self.stopped.is_none();
-        if ran > 0 && failing == 0 {
-            out.push_str(&match ran {
-                _ if !all_ran => {
-                    "\nOf the other tests of the same files that ran none fails.".to_owned()
-                }
-                1 => "\nThe other test of the same files does not fail.".to_owned(),
-                many => format!("\nOf the {many} other tests of the same files none fails."),
-            });
-        } else if failing > 0 {
-            let broken = self.broken().len();
-            let parts: Vec<String> = [
-                (broken, "passes without it", "pass without it"),
+        let neighbours = match self.stopped {
+            None => count(ran, "neighbour"),
+            Some(_) => format!("{} that ran, of {all}", count(ran, "neighbour")),
+        };
+        if ran == 1 && self.failing.is_empty() && self.stopped.is_none() {
+            out.push_str("\nThe fix does not break the one neighbour.");
+        } else if ran > 0 && self.failing.is_empty() {
+            let _ = write!(out, "\nThe fix breaks none of {neighbours}.");
+        } else if !self.failing.is_empty() {
+            let broken = self.broken();
+            let names: Vec<&str> = (broken.iter().take(NAMED))
+                .map(|sibling| sibling.with_fix.id.as_str())
+                .collect();
+            let mut parts = vec![match broken.len() {
+                0 => format!("The fix breaks none of {neighbours}"),
+                number => format!(
+                    "The fix breaks {number} of {neighbours}, unless the issue calls wrong what they ask for: {}{}",
+                    names.join(", "),
+                    if number > NAMED { " …" } else { "" }
+                ),
+            }];
+            for (number, one, many) in [
                 (
                     self.failing_anyway().len(),
-                    "also fails without it",
-                    "also fail without it",
+                    "fails with and without it",
+                    "fail with and without it",
                 ),
                 (
                     self.failing_among_others().len(),
@@ -270,28 +270,17 @@ impl SiblingTests {
                 ),
                 (
                     self.unknown().len(),
-                    "was not tried without it",
-                    "were not tried without it",
+                    "fails and was not tried without it",
+                    "fail and were not tried without it",
                 ),
-            ]
-            .into_iter()
-            .filter(|(number, ..)| *number > 0)
-            .map(|(number, one, many)| format!("{number} {}", if number == 1 { one } else { many }))
-            .collect();
-            let tests = if all_ran {
-                format!("{failing} of {}", count(ran, "other test"))
-            } else {
-                count(failing, "other test")
-            };
-            let fail = if failing == 1 { "fails" } else { "fail" };
-            let _ = write!(
-                out,
-                "\n{tests} of the same files {fail} with this fix: {}.",
-                parts.join(", ")
-            );
-            if broken > 0 {
-                out.push_str(" The fix breaks something, or the old tests ask for what the issue calls wrong.");
+            ] {
+                match number {
+                    0 => {}
+                    1 => parts.push(format!("1 {one}")),
+                    _ => parts.push(format!("{number} {many}")),
+                }
             }
+            let _ = write!(out, "\n{}.", parts.join("; "));
         }
         let why = match self.stopped {
             None => return out,
@@ -301,7 +290,7 @@ impl SiblingTests {
         };
         let _ = write!(
             out,
-            "\nNot all of the other tests of the same files ran {why}."
+            "\nNot all of the neighbours ran {why}; the nearest ran first."
         );
         for id in &self.unfinished {
             let _ = write!(out, "\n{id} was not finished in time.");
@@ -322,24 +311,18 @@ impl SiblingTests {
             }
             let rest = siblings.get(detailed..).unwrap_or_default();
             for sibling in rest.iter().take(NAMED) {
-                let _ = write!(out, "\n{}", sibling.with_fix.id);
+                let why = sibling.with_fix.failure.as_ref();
+                let why = why.map(|failure| format!(": {}", text::one_line(failure)));
+                let _ = write!(out, "\n{}{}", sibling.with_fix.id, why.unwrap_or_default());
             }
             if rest.len() > NAMED {
                 let _ = write!(out, "\n... and {} more", rest.len() - NAMED);
             }
         };
-        listed("These pass without the fix:", self.broken(), DETAILED);
-        listed(
-            "These fail, and were not tried without the fix:",
-            self.unknown(),
-            1,
-        );
-        listed("These fail without the fix too:", self.failing_anyway(), 0);
-        listed(
-            "These fail only among the others, and pass without them:",
-            self.failing_among_others(),
-            0,
-        );
+        listed("The fix breaks:", self.broken(), DETAILED);
+        listed("Not tried without the fix:", self.unknown(), 1);
+        listed("Failing with and without the fix:", self.failing_anyway(), 0);
+        listed("Failing only among the others:", self.failing_among_others(), 0);
         out
     }
 }
@@ -360,11 +343,11 @@ fn is_unfinished(test: &TestResult, report: &Report) -> bool {
 
 /// How tests end, of which that shows, in a part of the time that is left; `None` where there are no tests, or too
 /// little time.
-fn some_outcomes(
+pub fn some_tests(
     context: &Context<'_>,
     ids: &[String],
     parts: u32,
-) -> Result<Option<BTreeMap<String, Outcome>>, ToolError> {
+) -> Result<Option<Vec<TestResult>>, ToolError> {
     let time = Duration::from_secs(SECONDS).min(context.left() / parts);
     if ids.is_empty() || time < Duration::from_secs(5) {
         return Ok(None);
@@ -374,15 +357,21 @@ fn some_outcomes(
         ids,
         &Options::until(Instant::now() + time),
     )?;
-    Ok(Some(outcomes(&report)))
+    Ok(Some(known(report)))
+}
+
+fn outcome(tests: &[TestResult], id: &str) -> Option<Outcome> {
+    let test = tests.iter().find(|test| test.id == id);
+    test.map(|test| test.outcome)
 }
 
 /// One at which pytest died is known; one that did not begin, or that took too long, is not.
-fn outcomes(report: &Report) -> BTreeMap<String, Outcome> {
-    let known = report.tests.iter().filter(|test| {
-        test.outcome != Outcome::Absent || (test.failure.is_some() && !report.timed_out)
+fn known(mut report: Report) -> Vec<TestResult> {
+    let timed_out = report.timed_out;
+    report.tests.retain(|test| {
+        test.outcome != Outcome::Absent || (test.failure.is_some() && !timed_out)
     });
-    known.map(|test| (test.id.clone(), test.outcome)).collect()
+    report.tests
 }
 
 #[cfg(test)]

@@ -56,11 +56,9 @@ fn try_fix_tells_which_neighbours_the_fix_breaks() {
     let (text, data) = client.call("try_fix", &edits);
     insta::assert_snapshot!(text, @r"
     The test that you added or changed passes with this fix.
-    2 of 3 other tests of the same files fail with this fix: 1 passes without it, 1 also fails without it. The fix breaks something, or the old tests ask for what the issue calls wrong.
+    The fix breaks 1 of 3 neighbours, unless the issue calls wrong what they ask for: tests/test_a.py::test_one; 1 fails with and without it.
 
-    With the fix: 1 test: 1 passed
-
-    These pass without the fix:
+    The fix breaks:
 
     FAILED tests/test_a.py::test_one
       an assertion of the test did not hold
@@ -69,8 +67,8 @@ fn try_fix_tells_which_neighbours_the_fix_breaks() {
        +    where <function half at 0x...> = pkg.half
         [test] tests/test_a.py:2 in test_one: def test_one(): assert pkg.half(1) == 0
 
-    These fail without the fix too:
-    tests/test_a.py::test_red
+    Failing with and without the fix:
+    tests/test_a.py::test_red: AssertionError: assert 0 == 7
     ");
     assert_eq!(data["report"]["tests"].as_array().unwrap().len(), 1);
     assert_eq!(data["neighbours"]["good"], 1);
@@ -79,7 +77,8 @@ fn try_fix_tells_which_neighbours_the_fix_breaks() {
 
 #[test]
 fn try_fix_runs_the_tests_that_count_before_a_neighbour_that_dies() {
-    let old = "import pkg, os\ndef test_dies(): os._exit(3)\ndef test_green(): pass\n";
+    // The nearest runs first.
+    let old = "import pkg, os\ndef test_green(): pass\ndef test_dies(): os._exit(3)\n";
     let project = Project::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", old)]);
     let mut client = Client::start(&project);
     write(&project, "tests/test_a.py", &format!("{old}{NEW}"));
@@ -87,13 +86,11 @@ fn try_fix_runs_the_tests_that_count_before_a_neighbour_that_dies() {
     let (text, _) = client.call("try_fix", &edit);
     insta::assert_snapshot!(text, @r"
     The test that you added or changed passes with this fix.
-    1 other test of the same files fails with this fix: 1 also fails without it.
-    Not all of the other tests of the same files ran before pytest ended.
+    The fix breaks none of 1 neighbour that ran, of 2; 1 fails with and without it.
+    Not all of the neighbours ran before pytest ended; the nearest ran first.
 
-    With the fix: 1 test: 1 passed
-
-    These fail without the fix too:
-    tests/test_a.py::test_dies
+    Failing with and without the fix:
+    tests/test_a.py::test_dies: process: the process ended with exit status 3 while this test ran
     ");
 }
 
@@ -102,8 +99,8 @@ fn try_fix_does_not_blame_the_fix_for_what_the_others_leave_behind() {
     let old = "\
 import pkg
 LEFT = []
-def test_leaves(): LEFT.append(1)
 def test_finds(): assert not LEFT
+def test_leaves(): LEFT.append(1)
 ";
     let project = Project::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", old)]);
     let mut client = Client::start(&project);
@@ -112,12 +109,10 @@ def test_finds(): assert not LEFT
     let (text, _) = client.call("try_fix", &edit);
     insta::assert_snapshot!(text, @r"
     The test that you added or changed passes with this fix.
-    1 of 2 other tests of the same files fails with this fix: 1 fails only among the others.
+    The fix breaks none of 2 neighbours; 1 fails only among the others.
 
-    With the fix: 1 test: 1 passed
-
-    These fail only among the others, and pass without them:
-    tests/test_a.py::test_finds
+    Failing only among the others:
+    tests/test_a.py::test_finds: AssertionError: assert not [1]
     ");
 }
 
@@ -139,12 +134,14 @@ fn try_fix_counts_all_the_tests_that_were_named() {
     );
     assert!(
         text.starts_with(
-            "1 of the 3 tests that you named pass with this fix.\nThe other test of the same files does not fail."
+            "1 of the 3 tests that you named pass with this fix.\nThe fix does not break the one neighbour."
         ),
         "{text}"
     );
     assert!(
-        text.contains("FAILED tests/b/test_b.py::test_named"),
+        text.contains(
+            "tests/b/test_b.py::test_named fails exactly as without the fix at line 1: AssertionError"
+        ),
         "{text}"
     );
     assert_eq!(data["report"]["tests"].as_array().unwrap().len(), 2);
@@ -169,10 +166,47 @@ fn try_fix_says_why_a_test_did_not_run() {
     let (text, _) = client.call("try_fix", &edit);
     insta::assert_snapshot!(text, @r"
     None of the tests that you added or changed ran with this fix.
-    The other test of the same files does not fail.
+    The fix does not break the one neighbour.
 
     With the fix: 1 test: 1 skipped
 
     skipped tests/test_a.py::test_slow (deselected by the options of this run or of the repository)
     ");
+}
+
+#[test]
+fn several_fixes_are_tried_beside_each_other() {
+    let old = "import pkg\ndef test_one(): assert pkg.half(1) == 0\n";
+    let project = Project::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", old)]);
+    let mut client = Client::start(&project);
+    write(&project, "tests/test_a.py", &format!("{old}{NEW}"));
+    let edit = |new: &str, variant: u32| {
+        json!({ "path": "pkg/__init__.py", "old": "n > 0", "new": new, "variant": variant })
+    };
+    let edits = json!({ "edits": [edit("n >= 0", 1), edit("n >= 0 and n != 1", 2), edit("n > 0 ", 3)] });
+    let (text, data) = client.call("try_fix", &edits);
+    insta::assert_snapshot!(text, @r"
+    Variant 1
+    The test that you added or changed passes with this fix.
+    The fix does not break the one neighbour.
+
+    Variant 2
+    The test that you added or changed passes with this fix.
+    The fix breaks 1 of 1 neighbour, unless the issue calls wrong what they ask for: tests/test_a.py::test_one.
+
+    The fix breaks:
+
+    FAILED tests/test_a.py::test_one
+      an assertion of the test did not hold
+      AssertionError: assert 1 == 0
+       +  where 1 = <function half at 0x...>(1)
+       +    where <function half at 0x...> = pkg.half
+        [test] tests/test_a.py:2 in test_one: def test_one(): assert pkg.half(1) == 0
+
+    Variant 3
+    None of the tests that you added or changed passes with this fix: the fix is incomplete, or the test asks for something else.
+    The fix does not break the one neighbour.
+    tests/test_a.py::test_zero fails exactly as without the fix at line 5: AssertionError: assert 1 == 0
+    ");
+    assert_eq!(data["variants"].as_array().unwrap().len(), 3);
 }

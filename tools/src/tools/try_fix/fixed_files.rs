@@ -1,0 +1,274 @@
+//! The files of a fix: each edit is looked up in the file as the model sees it, and not in what earlier edits made of it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::Edit;
+use crate::python::{Module, flatten};
+use crate::tool::ToolError;
+use crate::tools::replacement::find_text;
+use crate::workspace::{Workspace, forward};
+
+#[derive(Default)]
+pub struct FixedFiles {
+    files: BTreeMap<PathBuf, FixedFile>,
+}
+
+/// A file and what is replaced in it.
+struct FixedFile {
+    /// What the edits speak of.
+    text: String,
+    is_new: bool,
+    /// By the byte at which each begins: where it ends, and what replaces it.
+    replaced: BTreeMap<usize, (usize, String)>,
+}
+
+impl FixedFile {
+    fn fixed(&self) -> String {
+        let mut out = String::new();
+        let mut at = 0;
+        for (start, (end, new)) in &self.replaced {
+            out.push_str(&self.text[at..*start]);
+            out.push_str(new);
+            at = *end;
+        }
+        out.push_str(&self.text[at..]);
+        out
+    }
+
+    fn is_free(&self, start: usize, end: usize) -> bool {
+        let mut others = self.replaced.iter();
+        !others.any(|(from, (to, _))| *from < end && start < *to || *from == start)
+    }
+}
+
+impl FixedFiles {
+    pub fn add(&mut self, workspace: &Workspace, edit: &Edit) -> Result<(), ToolError> {
+        let path = workspace.resolve(&edit.path)?;
+        let shown = forward(&path);
+        if workspace.layout().is_test_path(&shown) && !shown.contains("/testing/") {
+            return Err(ToolError::Refused(format!(
+                "`{shown}` is test code. A fix changes the code under test; change tests with the editing tools."
+            )));
+        }
+        if !self.files.contains_key(&path) {
+            let is_new = !workspace.root().join(&path).exists();
+            let text = match is_new {
+                true => String::new(),
+                false => workspace.read_text(&path)?,
+            };
+            let file = FixedFile {
+                text,
+                is_new,
+                replaced: BTreeMap::new(),
+            };
+            self.files.insert(path.clone(), file);
+        }
+        let Some(file) = self.files.get_mut(&path) else {
+            return Ok(());
+        };
+        if file.is_new && edit.function.is_none() && edit.old.is_none() {
+            file.text.clone_from(&edit.new);
+            return Ok(());
+        }
+        match place(&shown, &file.text, edit) {
+            Ok((start, end, new)) if file.is_free(start, end) => {
+                file.replaced.insert(start, (end, new));
+            }
+            first => {
+                // Of what an earlier edit put there.
+                let fixed = file.fixed();
+                let found = place(&shown, &fixed, edit);
+                let (start, end, new) = match (first, found) {
+                    (_, Ok(found)) => found,
+                    (Err(first), Err(_)) => return Err(first),
+                    (Ok(_), Err(error)) => return Err(error),
+                };
+                file.text = fixed;
+                file.replaced = BTreeMap::from([(start, (end, new))]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Each file and its fixed text; refused where one that parsed would not any more.
+    pub fn texts(&self) -> Result<Vec<(&PathBuf, String)>, ToolError> {
+        let mut found = Vec::new();
+        for (path, file) in &self.files {
+            let fixed = file.fixed();
+            check(&forward(path), if file.is_new { "" } else { &file.text }, &fixed)?;
+            found.push((path, fixed));
+        }
+        Ok(found)
+    }
+}
+
+/// What an edit replaces, in bytes, and by what.
+fn place(path: &str, text: &str, edit: &Edit) -> Result<(usize, usize, String), ToolError> {
+    match (&edit.old, &edit.function) {
+        (Some(old), None) if !old.is_empty() => {
+            let start = find_text(path, text, old, edit.line)?;
+            Ok((start, start + old.len(), edit.new.clone()))
+        }
+        (None, Some(name)) => definition(path, text, name, &edit.new),
+        (Some(_), Some(_)) => Err(ToolError::refused(
+            "Give either `old` or `function` in an edit, not both.",
+        )),
+        _ => Err(ToolError::Refused(format!(
+            "Say what to replace in `{path}`: `old` (text that occurs once) or `function` (its name)."
+        ))),
+    }
+}
+
+/// A definition by its name. Its decorators stay unless the new code brings its own.
+fn definition(
+    path: &str,
+    now: &str,
+    name: &str,
+    new: &str,
+) -> Result<(usize, usize, String), ToolError> {
+    let module = Module::parse(now);
+    let found = module.find(name);
+    let definition = match found.as_slice() {
+        [one] => one,
+        [] => {
+            let outline = module.outline();
+            let mut names: Vec<&str> = flatten(&outline)
+                .into_iter()
+                .map(|d| d.qualified.as_str())
+                .collect();
+            names.sort_by(|a, b| {
+                let near = |n: &str| strsim::jaro_winkler(name, n);
+                near(b).total_cmp(&near(a))
+            });
+            names.truncate(3);
+            return Err(ToolError::Refused(format!(
+                "There is no `{name}` in `{path}`. The nearest are: {}.",
+                names.join(", ")
+            )));
+        }
+        many => {
+            let lines: Vec<String> = many.iter().map(|d| d.line.to_string()).collect();
+            return Err(ToolError::Refused(format!(
+                "`{name}` is defined {} times in `{path}` (lines {}). Use `old` instead.",
+                many.len(),
+                lines.join(", ")
+            )));
+        }
+    };
+    let lines: Vec<&str> = now.split_inclusive('\n').collect();
+    let first = match new.trim_start().starts_with('@') {
+        true => definition.first,
+        false => definition.line,
+    };
+    let bytes = |lines: &[&str]| lines.iter().map(|line| line.len()).sum::<usize>();
+    let last = definition.last.min(lines.len());
+    let (start, end) = (bytes(&lines[..first - 1]), bytes(&lines[..last]));
+    Ok((start, end, indented(new, definition.indent)))
+}
+
+/// Code with its common indentation replaced by `indent` spaces.
+fn indented(code: &str, indent: usize) -> String {
+    let code = code.trim_matches('\n').trim_end();
+    let margin = code
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| line.len() - line.trim_start().len())
+        .min()
+        .unwrap_or(0);
+    code.lines().fold(String::new(), |mut out, line| {
+        let rest = line.get(margin..).unwrap_or_default();
+        if !rest.trim().is_empty() {
+            out.push_str(&" ".repeat(indent));
+            out.push_str(rest);
+        }
+        out.push('\n');
+        out
+    })
+}
+
+fn check(path: &str, was: &str, after: &str) -> Result<(), ToolError> {
+    if !path.ends_with(".py") {
+        return Ok(());
+    }
+    let errors = Module::parse(after).new_errors(Some(&Module::parse(was)));
+    match errors.first() {
+        None => Ok(()),
+        Some(error) => Err(ToolError::Refused(format!(
+            "With this edit `{path}` does not parse: line {}: {}. Nothing was changed.",
+            error.line, error.what
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::Fixture;
+
+    const CODE: &str = "class A:\n    @property\n    def f(self):\n        return 1\n\n    def g(self):\n        return 1\n";
+
+    fn fixed(edits: &[serde_json::Value]) -> Result<String, String> {
+        let f = Fixture::new(&[("a.py", CODE.as_bytes())]);
+        let mut files = FixedFiles::default();
+        let text = |error| match error {
+            ToolError::Refused(text) | ToolError::Broken(text) => text,
+        };
+        for edit in edits {
+            let mut edit = edit.clone();
+            edit["path"] = "a.py".into();
+            let edit: Edit = serde_json::from_value(edit).unwrap();
+            files.add(&f.workspace, &edit).map_err(text)?;
+        }
+        Ok(files.texts().map_err(text)?.remove(0).1)
+    }
+
+    #[test]
+    fn a_function_is_replaced_whole_and_keeps_its_decorators() {
+        let of = |function: &str, new: &str| fixed(&[json!({"function": function, "new": new})]);
+        assert_eq!(
+            of("A.f", "def f(self):\n    # new\n    return 2\n").unwrap(),
+            CODE.replacen("        return 1", "        # new\n        return 2", 1)
+        );
+        let own = of("A.f", "    @cached\n    def f(self): return 3").unwrap();
+        assert!(
+            own.starts_with("class A:\n    @cached\n    def f(self): return 3\n\n    def g"),
+            "{own}"
+        );
+        assert!(of("A.ff", "").unwrap_err().contains("nearest are: A.f"));
+    }
+
+    #[test]
+    fn lines_are_those_that_the_model_sees() {
+        let added = json!({"old": "class A:\n", "new": "import x\n\nclass A:\n"});
+        let twice = json!({"old": "return 1", "new": "return 2"});
+        let refused = fixed(&[added.clone(), twice]).unwrap_err();
+        assert!(refused.contains("    4         return 1"), "{refused}");
+        let second = json!({"old": "return 1", "new": "return 2", "line": 7});
+        let text = fixed(&[added, second]).unwrap();
+        assert_eq!(
+            text,
+            format!("import x\n\n{}return 2\n", CODE.strip_suffix("return 1\n").unwrap())
+        );
+    }
+
+    #[test]
+    fn an_edit_may_be_of_what_an_earlier_one_made() {
+        let edits = [
+            json!({"old": "def g(self):", "new": "def h(self, x):"}),
+            json!({"old": "h(self, x)", "new": "h(self, y)"}),
+            json!({"function": "A.f", "new": "def f(self):\n    return 5"}),
+        ];
+        let text = fixed(&edits).unwrap();
+        assert!(text.contains("h(self, y)") && text.contains("return 5"), "{text}");
+    }
+
+    #[test]
+    fn a_fix_that_does_not_parse_is_refused() {
+        let broken = fixed(&[json!({"old": "def g(self):", "new": "def g(:"})]).unwrap_err();
+        assert!(broken.contains("does not parse"), "{broken}");
+    }
+}
