@@ -95,6 +95,17 @@ prompts! {
     /// The model says that the issue cannot fail here, and ran nothing.
     NothingTried, "nothing-tried" {}
 
+    /// A call that depends on an edit which was refused in the same message.
+    Skipped, "skipped" {
+        /// It was the trial of a fix, which is kept.
+        keeps_fix: bool,
+    }
+
+    /// A submission after a call of the same message that does not speak for the test.
+    HeldBack, "held-back" {
+        why: String,
+    }
+
     /// The model answered without calling a tool.
     NoToolCall, "no-tool-call" {
         left: u32,

@@ -52,6 +52,15 @@ fn every_prompt_renders() {
     insta::assert_snapshot!("try-a-fix", TryAFix {}.render().unwrap());
     insta::assert_snapshot!("reason-missing", ReasonMissing {}.render().unwrap());
     insta::assert_snapshot!("nothing-tried", NothingTried {}.render().unwrap());
+    insta::assert_snapshot!("skipped", Skipped { keeps_fix: true }.render().unwrap());
+    insta::assert_snapshot!(
+        "held-back",
+        HeldBack {
+            why: "the fix before it was refused".into()
+        }
+        .render()
+        .unwrap()
+    );
     insta::assert_snapshot!("no-tool-call", NoToolCall { left: 2 }.render().unwrap());
     insta::assert_snapshot!("run-before-submit", RunBeforeSubmit {}.render().unwrap());
     insta::assert_snapshot!(

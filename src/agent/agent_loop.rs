@@ -3,6 +3,7 @@
 use testwright_agent_prompts::{NearlySpent, NoToolCall, Prompt, RenderError};
 use testwright_tools::tool::{AnyTool, Route, ToolSpec};
 
+use super::earlier_calls::EarlierCalls;
 use super::failures::prompt;
 use super::submission_policy::OnSubmit;
 use super::{Outcome, Run};
@@ -67,6 +68,7 @@ async fn steps(
     loop {
         let reply = run.next_reply(&specs, config.parallel_calls).await?;
         let turn = reply.turn();
+        let mut earlier = EarlierCalls::default();
         for (i, call) in reply.calls.iter().enumerate() {
             if i > 0 && !config.parallel_calls {
                 run.decline(call, "Not carried out: one command at a time.".to_owned())?;
@@ -76,7 +78,20 @@ async fn steps(
                 run.decline(call, text)?;
                 continue;
             }
+            let tool = config.tools.iter().find(|tool| tool.name() == call.name);
+            if let Some(tool) = tool
+                && let Some(text) = earlier.declines(*tool, call)?
+            {
+                if tool.route() == Route::Fork {
+                    run.keep_fix(&call.arguments.value());
+                }
+                run.decline(call, text)?;
+                continue;
+            }
             let answer = run.call(call, &config.tools).await?;
+            if let Some(tool) = tool {
+                earlier.note(*tool, &answer);
+            }
             hook.after(&answer);
             if config.submits(&call.name)
                 && let Some(outcome) = run.submitted(config.on_submit, &answer)

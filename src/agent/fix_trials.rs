@@ -30,7 +30,7 @@ const MISTAKES: [&str; 8] = [
 #[derive(Debug, Clone)]
 pub(super) struct RecordedTrial {
     pub trial: FixTrial,
-    pub edits: Value,
+    pub edits: Vec<Value>,
     /// Digest of the changed files when it was made.
     pub state: String,
     /// Which call of the tool made it.
@@ -44,10 +44,6 @@ struct TrialData {
     report: Report,
     #[serde(default)]
     neighbours: Siblings,
-    #[serde(default)]
-    edits: Value,
-    #[serde(default)]
-    state: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -77,15 +73,32 @@ impl Sibling {
 }
 
 impl RecordedTrial {
-    /// `data` are those of the toolbox's answer, with what [`add_origin`] adds.
-    pub fn read(data: &Value, call: usize) -> Option<Self> {
-        let data = TrialData::deserialize(data).ok()?;
-        Some(RecordedTrial {
-            trial: trial(&data),
-            edits: data.edits,
-            state: data.state,
-            call,
-        })
+    /// Those of one call: its answer's data, with what [`add_origin`] adds.
+    pub fn read(data: &Value, call: usize) -> Vec<Self> {
+        let edits = data["edits"].as_array().cloned().unwrap_or_default();
+        let state = data["state"].as_str().unwrap_or_default();
+        let number = |edit: &Value| edit["variant"].as_u64().unwrap_or_default();
+        let mut numbers: Vec<u64> = edits.iter().map(number).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let variants = match data["variants"].as_array() {
+            Some(variants) => variants.as_slice(),
+            None => std::slice::from_ref(data),
+        };
+        let mut found = Vec::new();
+        for (at, variant) in variants.iter().enumerate() {
+            let Ok(data) = TrialData::deserialize(variant) else {
+                continue;
+            };
+            let own = |edit: &&Value| numbers.get(at) == Some(&number(edit));
+            found.push(RecordedTrial {
+                trial: trial(&data),
+                edits: edits.iter().filter(own).cloned().collect(),
+                state: state.to_owned(),
+                call,
+            });
+        }
+        found
     }
 }
 
@@ -283,7 +296,7 @@ mod tests {
                 patch: patch.to_owned(),
                 ..FixTrial::default()
             },
-            edits: Value::Null,
+            edits: Vec::new(),
             state: String::new(),
             call,
         }

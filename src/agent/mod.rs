@@ -8,6 +8,7 @@
 mod agent_loop;
 pub mod budget;
 mod compaction;
+mod earlier_calls;
 mod failures;
 mod fix_trials;
 pub mod outcome;
@@ -15,6 +16,7 @@ mod progress;
 mod replay;
 mod review;
 mod run;
+mod run_counts;
 mod submission_policy;
 mod submit;
 mod trial_runs;

@@ -8,11 +8,13 @@ use testwright_sandboxes::repository::Source;
 use testwright_tools::server::visible;
 use testwright_tools::tool::{AnyTool, Effect, Route, ToolSpec};
 
+use super::earlier_calls::takes_tests;
 use super::failures::{infrastructure, model_failed, trajectory_failed, unknown_tool};
 use super::fix_trials::RecordedTrial;
 use super::outcome::Outcome;
 use super::progress::{Progress, StepView};
 use super::replay::Replay;
+use super::run_counts::RunCounts;
 use super::submission_policy::SubmissionPolicy;
 use super::{Budget, compaction};
 use crate::gate::Evidence;
@@ -55,6 +57,8 @@ pub struct Run {
     caught_up: bool,
     pub(super) submission_policy: SubmissionPolicy,
     pub(super) trials: Vec<RecordedTrial>,
+    /// Edits of the last fix.
+    pub(super) last_fix: Vec<Value>,
     pub(super) fix_asked_for: bool,
     /// How often the reviewer's doubts were sent back.
     pub(super) doubts: u32,
@@ -87,6 +91,7 @@ impl Run {
             state: Contents::new(),
             submission_policy: SubmissionPolicy::default(),
             trials: Vec::new(),
+            last_fix: Vec::new(),
             fix_asked_for: false,
             doubts: 0,
             submission: None,
@@ -370,7 +375,11 @@ impl Run {
                     .call(&call.name, arguments, deadline)
                     .await
                     .map_err(infrastructure)?;
-                (answer.text, answer.refused, Value::Null)
+                let data = match tool.copied().is_some_and(takes_tests) {
+                    true => RunCounts::of_report(&answer.data),
+                    false => Value::Null,
+                };
+                (answer.text, answer.refused, data)
             }
         };
         let seconds = started.elapsed().as_secs_f64();

@@ -18,13 +18,18 @@ impl Run {
     pub(super) async fn call_in_fork(
         &mut self,
         tool: &str,
-        arguments: Value,
+        mut arguments: Value,
         deadline: Duration,
     ) -> Result<(String, bool, Value), Outcome> {
-        let edits = arguments.get("edits").cloned().unwrap_or_default();
+        let edits = self.whole_fix(&arguments);
+        if let Some(arguments) = arguments.as_object_mut()
+            && !edits.is_empty()
+        {
+            arguments.insert("edits".to_owned(), edits.clone().into());
+        }
         let called = self.session.call_in_fork(tool, arguments, deadline);
         let mut answer = called.await.map_err(infrastructure)?;
-        add_origin(&mut answer.data, edits, digest(&self.state));
+        add_origin(&mut answer.data, edits.into(), digest(&self.state));
         if !answer.refused {
             self.book_trial(&answer.data);
         }
@@ -34,6 +39,31 @@ impl Run {
     pub(super) fn book_trial(&mut self, data: &Value) {
         let call = self.trials.last().map_or(0, |last| last.call + 1);
         self.trials.extend(RecordedTrial::read(data, call));
+        if let Some(edits) = data["edits"].as_array() {
+            self.last_fix.clone_from(edits);
+        }
+    }
+
+    /// A fix whose trial is skipped is the last one all the same.
+    pub(super) fn keep_fix(&mut self, arguments: &Value) {
+        self.last_fix = self.whole_fix(arguments);
+    }
+
+    /// The edits of a call: those of the last fix where it gives none, and before its own where they come on top.
+    fn whole_fix(&self, arguments: &Value) -> Vec<Value> {
+        // A list that was written as a string is read by the toolbox.
+        let given = match &arguments["edits"] {
+            Value::String(text) => serde_json::from_str(text).unwrap_or_default(),
+            other => other.clone(),
+        };
+        let given = given.as_array().cloned().unwrap_or_default();
+        let is_on_top = given.is_empty() || arguments["on_top"] == true;
+        let earlier = if is_on_top {
+            self.last_fix.clone()
+        } else {
+            Vec::new()
+        };
+        earlier.into_iter().chain(given).collect()
     }
 
     /// The last form of each candidate fix, tried on the tests as they are now; of those that cannot be tried again, what
@@ -53,12 +83,13 @@ impl Run {
             let mut trial = recorded.trial.clone();
             if recorded.state == now {
                 trial.on_submitted_tests = true;
-            } else if recorded.edits.is_array() {
+            } else if !recorded.edits.is_empty() {
                 let arguments = json!({ "edits": recorded.edits });
                 let called = self.session.call_in_fork(TryFix::NAME, arguments, deadline);
                 let answer = called.await.map_err(infrastructure)?;
-                if let Some(again) = RecordedTrial::read(&answer.data, recorded.call) {
-                    trial = again.trial;
+                let again = RecordedTrial::read(&answer.data, recorded.call);
+                if let [again] = again.as_slice() {
+                    trial = again.trial.clone();
                     trial.on_submitted_tests = true;
                 }
             }

@@ -13,6 +13,7 @@ mod hostile;
 mod issues;
 mod lists;
 mod manual;
+mod messages;
 mod program;
 mod review;
 mod runs;

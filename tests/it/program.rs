@@ -164,6 +164,15 @@ impl Place {
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
     }
+
+    /// What the tools answered in the run, in order.
+    pub fn answers(&self) -> Vec<String> {
+        let events = self.events().into_iter();
+        events
+            .filter(|event| event["event"] == "answer")
+            .map(|event| event["result"]["content"].as_str().unwrap().to_owned())
+            .collect()
+    }
 }
 
 pub fn example(name: &str) -> String {

@@ -23,7 +23,7 @@ pub struct Args {
     path: String,
     /// Text that occurs once.
     old: String,
-    /// The text instead.
+    /// What comes instead.
     new: String,
     /// Where `old` begins, if it occurs more than once.
     #[serde(default)]

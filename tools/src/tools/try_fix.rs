@@ -29,7 +29,7 @@ pub struct TryFix;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// The fix. Default: the last one again.
+    /// Default: the last fix.
     #[serde(default)]
     edits: Vec<Edit>,
     /// Add `edits` to the last fix.
@@ -55,12 +55,12 @@ pub struct Edit {
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     line: Option<usize>,
-    /// The function or class to replace; decorators stay unless `new` has some.
+    /// What to replace; decorators stay unless `new` has some.
     #[serde(default)]
     function: Option<String>,
-    /// The text or code instead.
+    /// What comes instead.
     new: String,
-    /// Edits of another number are another fix, tried by itself.
+    /// Another number: another fix.
     #[serde(default)]
     variant: Option<u32>,
 }
@@ -94,7 +94,9 @@ impl Tool for TryFix {
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let mut variants: BTreeMap<u32, FixedFiles> = BTreeMap::new();
         for edit in &args.edits {
-            let files = variants.entry(edit.variant.unwrap_or_default()).or_default();
+            let files = variants
+                .entry(edit.variant.unwrap_or_default())
+                .or_default();
             files.add(context.workspace, edit)?;
         }
         if variants.is_empty() {
@@ -215,7 +217,10 @@ impl Trial {
         rest.tests.retain(|test| !self.unchanged.contains(&test.id));
         for test in &self.report.tests {
             if let (true, Some(failure)) = (self.unchanged.contains(&test.id), &test.failure) {
-                let frame = failure.frames.iter().rfind(|frame| frame.place == Place::Test);
+                let frame = failure
+                    .frames
+                    .iter()
+                    .rfind(|frame| frame.place == Place::Test);
                 let line = frame.map(|frame| format!(" at line {}", frame.line));
                 shown.push_str(&format!(
                     "\n{} fails exactly as without the fix{}: {}",
@@ -225,7 +230,10 @@ impl Trial {
                 ));
             }
         }
-        let is_told = rest.tests.iter().all(|test| test.outcome == Outcome::Passed)
+        let is_told = rest
+            .tests
+            .iter()
+            .all(|test| test.outcome == Outcome::Passed)
             && rest.collection_errors.is_empty()
             && rest.not_found.is_empty();
         if !is_told {
@@ -243,8 +251,13 @@ fn fails_alike(a: &TestResult, b: &TestResult) -> bool {
         return false;
     };
     let lines = |failure: &Failure| -> Vec<(String, u32)> {
-        let frames = failure.frames.iter().filter(|frame| frame.place == Place::Test);
-        frames.map(|frame| (frame.file.clone(), frame.line)).collect()
+        let frames = failure
+            .frames
+            .iter()
+            .filter(|frame| frame.place == Place::Test);
+        frames
+            .map(|frame| (frame.file.clone(), frame.line))
+            .collect()
     };
     (&a.exception, &a.message, lines(a)) == (&b.exception, &b.message, lines(b))
 }

@@ -96,7 +96,11 @@ impl FixedFiles {
         let mut found = Vec::new();
         for (path, file) in &self.files {
             let fixed = file.fixed();
-            check(&forward(path), if file.is_new { "" } else { &file.text }, &fixed)?;
+            check(
+                &forward(path),
+                if file.is_new { "" } else { &file.text },
+                &fixed,
+            )?;
             found.push((path, fixed));
         }
         Ok(found)
@@ -251,7 +255,10 @@ mod tests {
         let text = fixed(&[added, second]).unwrap();
         assert_eq!(
             text,
-            format!("import x\n\n{}return 2\n", CODE.strip_suffix("return 1\n").unwrap())
+            format!(
+                "import x\n\n{}return 2\n",
+                CODE.strip_suffix("return 1\n").unwrap()
+            )
         );
     }
 
@@ -263,7 +270,10 @@ mod tests {
             json!({"function": "A.f", "new": "def f(self):\n    return 5"}),
         ];
         let text = fixed(&edits).unwrap();
-        assert!(text.contains("h(self, y)") && text.contains("return 5"), "{text}");
+        assert!(
+            text.contains("h(self, y)") && text.contains("return 5"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -321,8 +321,16 @@ impl SiblingTests {
         };
         listed("The fix breaks:", self.broken(), DETAILED);
         listed("Not tried without the fix:", self.unknown(), 1);
-        listed("Failing with and without the fix:", self.failing_anyway(), 0);
-        listed("Failing only among the others:", self.failing_among_others(), 0);
+        listed(
+            "Failing with and without the fix:",
+            self.failing_anyway(),
+            0,
+        );
+        listed(
+            "Failing only among the others:",
+            self.failing_among_others(),
+            0,
+        );
         out
     }
 }
@@ -368,9 +376,9 @@ fn outcome(tests: &[TestResult], id: &str) -> Option<Outcome> {
 /// One at which pytest died is known; one that did not begin, or that took too long, is not.
 fn known(mut report: Report) -> Vec<TestResult> {
     let timed_out = report.timed_out;
-    report.tests.retain(|test| {
-        test.outcome != Outcome::Absent || (test.failure.is_some() && !timed_out)
-    });
+    report
+        .tests
+        .retain(|test| test.outcome != Outcome::Absent || (test.failure.is_some() && !timed_out));
     report.tests
 }
 

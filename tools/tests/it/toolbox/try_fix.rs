@@ -180,10 +180,9 @@ fn several_fixes_are_tried_beside_each_other() {
     let project = Project::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", old)]);
     let mut client = Client::start(&project);
     write(&project, "tests/test_a.py", &format!("{old}{NEW}"));
-    let edit = |new: &str, variant: u32| {
-        json!({ "path": "pkg/__init__.py", "old": "n > 0", "new": new, "variant": variant })
-    };
-    let edits = json!({ "edits": [edit("n >= 0", 1), edit("n >= 0 and n != 1", 2), edit("n > 0 ", 3)] });
+    let edit = |new: &str, variant: u32| json!({ "path": "pkg/__init__.py", "old": "n > 0", "new": new, "variant": variant });
+    let edits =
+        json!({ "edits": [edit("n >= 0", 1), edit("n >= 0 and n != 1", 2), edit("n > 0 ", 3)] });
     let (text, data) = client.call("try_fix", &edits);
     insta::assert_snapshot!(text, @r"
     Variant 1

@@ -1,0 +1,41 @@
+//! How the tests of a run ended, in numbers: kept with the answer for what follows it in the same message.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use testwright_tools::outcomes::report::{Outcome as TestOutcome, Report};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct RunCounts {
+    failed: usize,
+    /// Errors of set-up, tests that did not run or were not found, and modules that could not be collected.
+    errors: usize,
+}
+
+impl RunCounts {
+    /// The data to keep of the answer of a run: the numbers in the place of the report.
+    pub fn of_report(data: &Value) -> Value {
+        let Ok(report) = Report::deserialize(data) else {
+            return Value::Null;
+        };
+        let count = |wanted: &[TestOutcome]| {
+            let tests = report.tests.iter();
+            tests.filter(|test| wanted.contains(&test.outcome)).count()
+        };
+        let counts = RunCounts {
+            failed: count(&[TestOutcome::Failed]),
+            errors: count(&[TestOutcome::Error, TestOutcome::Absent])
+                + report.collection_errors.len()
+                + report.not_found.len(),
+        };
+        serde_json::to_value(counts).unwrap_or_default()
+    }
+
+    pub fn read(data: &Value) -> Option<Self> {
+        RunCounts::deserialize(data).ok()
+    }
+
+    /// A test fails, and nothing else is wrong.
+    pub fn shows_failure(self) -> bool {
+        self.failed > 0 && self.errors == 0
+    }
+}
