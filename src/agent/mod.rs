@@ -20,6 +20,7 @@ mod run_counts;
 mod submission_policy;
 mod submit;
 mod trial_runs;
+mod whole_issue;
 
 pub use agent_loop::{Hook, LoopConfig, NoHook, run_loop};
 pub use budget::{Budget, Limits, RunUsage};

@@ -95,7 +95,7 @@ impl Run {
             .map(|(at, fix)| candidate_fix(at + 1, fix, &reviewed.verdict.failing))
             .collect();
         ReviewPrompt {
-            issue: self.issue.text(),
+            issue: self.issue.folded_text(),
             python: self.session.environment().python_version.clone(),
             change: reviewed.submission.patch.trim_end().to_owned(),
             used_code: excerpts(&context.used),

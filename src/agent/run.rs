@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use testwright_sandboxes::repository::Source;
 use testwright_tools::server::visible;
-use testwright_tools::tool::{AnyTool, Effect, Route, ToolSpec};
+use testwright_tools::tool::{AnyTool, Effect, Route, Tool, ToolSpec};
+use testwright_tools::tools::OpenFile;
 
 use super::earlier_calls::takes_tests;
 use super::failures::{infrastructure, model_failed, trajectory_failed, unknown_tool};
@@ -16,9 +17,10 @@ use super::progress::{Progress, StepView};
 use super::replay::Replay;
 use super::run_counts::RunCounts;
 use super::submission_policy::SubmissionPolicy;
+use super::whole_issue::whole_issue;
 use super::{Budget, compaction};
 use crate::gate::Evidence;
-use crate::issues::Issue;
+use crate::issues::{Issue, WHOLE};
 use crate::model::cassette::digest;
 use crate::model::{Message, Model, ModelError, Reply, Request, ToolCall, ToolResult};
 use crate::session::{Contents, Session};
@@ -367,6 +369,10 @@ impl Run {
         // The data are kept where a run that goes on needs them.
         let (text, refused, data) = match tool.map(|tool| tool.route()) {
             None => (unknown_tool(&call.name, allowed), true, Value::Null),
+            Some(_) if call.name == OpenFile::NAME && arguments["path"] == WHOLE => {
+                let text = whole_issue(&self.issue.text(), &arguments);
+                (text, false, Value::Null)
+            }
             Some(Route::Gate) => self.submit(&arguments, deadline).await?,
             Some(Route::Fork) => self.call_in_fork(&call.name, arguments, deadline).await?,
             Some(Route::Sandbox) => {

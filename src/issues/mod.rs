@@ -4,6 +4,7 @@
 //! about, [`Issue::repository`] says so.
 
 mod address;
+mod fold;
 mod github;
 mod text;
 
@@ -56,6 +57,12 @@ impl Issue {
         text
     }
 
+    /// The text as it is sent to a model: what repeats is folded.
+    pub fn folded_text(&self) -> String {
+        let text = self.text();
+        fold::folded(&text).unwrap_or(text)
+    }
+
     /// Drops the comments that were written at this time or later, and notes it. `why` follows the time.
     pub fn drop_comments_from(&mut self, time: Timestamp, why: &str) {
         let all = self.comments.len();
@@ -103,6 +110,7 @@ impl Options {
 }
 
 pub(crate) use address::server_of;
+pub(crate) use fold::WHOLE;
 
 /// Reads an issue: the URL of a GitHub issue, a Markdown or text file, or `-`.
 pub async fn load(named: &str, options: &Options) -> Result<Issue> {

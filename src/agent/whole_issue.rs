@@ -1,0 +1,45 @@
+//! The issue unfolded, for a model that asks for it by `open_file`.
+
+use serde_json::Value;
+
+/// Lines that are shown where the call does not say.
+const LINES: usize = 200;
+
+/// The lines that the call asks for, with their numbers.
+pub(super) fn whole_issue(issue: &str, arguments: &Value) -> String {
+    let number = |name: &str| {
+        let value = arguments[name].as_u64()?;
+        usize::try_from(value).ok()
+    };
+    let first = number("first").unwrap_or(1).max(1);
+    let all = issue.lines().count();
+    let lines = number("lines").unwrap_or(LINES);
+    let mut out = format!("The issue, {all} lines\n");
+    for (at, line) in issue.lines().enumerate().skip(first - 1).take(lines) {
+        out.push_str(&format!("{:>4}  {line}\n", at + 1));
+    }
+    let shown = (first - 1).saturating_add(lines);
+    if shown < all {
+        out.push_str(&format!("({} lines below)\n", all - shown));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_shown_from_where_they_are_asked_for() {
+        assert_eq!(
+            whole_issue("a\nb\nc", &json!({"path": "ISSUE", "first": 2, "lines": 1})),
+            "The issue, 3 lines\n   2  b\n(1 lines below)\n"
+        );
+        assert_eq!(
+            whole_issue("a", &json!({})),
+            "The issue, 1 lines\n   1  a\n"
+        );
+    }
+}

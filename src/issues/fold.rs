@@ -1,0 +1,314 @@
+//! An issue as it is sent: without the template's comments, and with what repeats folded. Each fold says what it leaves
+//! out; the whole text is there for who asks.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// The path under which `open_file` shows the whole text.
+pub const WHOLE: &str = "ISSUE";
+
+/// Lines of a stretch that is folded because it stands above already, and its characters.
+const REPEATED_LINES: usize = 5;
+const REPEATED_CHARS: usize = 240;
+/// Lines of versions, and lines that are alike, from which on they are folded; and lines that stay of each.
+const VERSIONS: usize = 8;
+const ALIKE: usize = 20;
+const KEPT: usize = 3;
+/// Lines between two that are alike in which one may differ from the rest.
+const MOST_WORDS: usize = 200;
+
+/// `None` where nothing is to be folded.
+pub fn folded(text: &str) -> Option<String> {
+    let without_comments = without_comments(text);
+    let lines: Vec<&str> = without_comments.lines().collect();
+    let repeats = repeats(&lines);
+    let mut out: Vec<String> = Vec::new();
+    let mut fence = Fence::default();
+    let mut at = 0;
+    while at < lines.len() {
+        let line = lines[at];
+        let was_open = fence.is_open;
+        if let Some((length, from)) = repeats.get(&at) {
+            out.push(format!(
+                "[… {length} lines folded: the same as above, from “{}” on]",
+                shortened(from)
+            ));
+            for line in &lines[at..at + length] {
+                fence.pass(line);
+            }
+            // Where the stretch opens or closes code, so does what stands for it.
+            if fence.is_open != was_open {
+                out.push("```".to_owned());
+            }
+            at += length;
+            continue;
+        }
+        fence.pass(line);
+        let rest = &lines[at..];
+        let versions = rest.iter().take_while(|line| is_version(line)).count();
+        let alike = match fence.is_code {
+            true => 0,
+            false => alike(rest),
+        };
+        if versions >= VERSIONS {
+            let (kept, folded): (Vec<&&str>, Vec<&&str>) = rest[..versions]
+                .iter()
+                .partition(|line| line.to_lowercase().contains("python"));
+            out.extend(kept.iter().map(|line| (**line).to_owned()));
+            out.push(format!(
+                "[… {} lines of versions folded, from “{}” on]",
+                folded.len(),
+                shortened(folded.first().map_or("", |line| line))
+            ));
+            at += versions;
+        } else if alike >= ALIKE {
+            out.extend(rest[..KEPT].iter().map(|line| (*line).to_owned()));
+            out.push(format!("[… {} like lines folded]", alike - KEPT - 1));
+            out.push(rest[alike - 1].to_owned());
+            at += alike;
+        } else {
+            out.push(line.to_owned());
+            at += 1;
+        }
+    }
+    let mut shown = out.join("\n");
+    if shown.trim_end() == text.trim_end() {
+        return None;
+    }
+    if out.iter().any(|line| line.starts_with("[…")) {
+        shown.push_str(&format!(
+            "\n\n[`open_file` with path `{WHOLE}` shows the issue unfolded.]"
+        ));
+    }
+    Some(shown.trim().to_owned())
+}
+
+/// Are we in a code block, and in one of Python?
+#[derive(Default)]
+struct Fence {
+    is_open: bool,
+    is_code: bool,
+}
+
+impl Fence {
+    fn pass(&mut self, line: &str) {
+        let line = line.trim_start();
+        let Some(rest) = line
+            .strip_prefix("```")
+            .or_else(|| line.strip_prefix("~~~"))
+        else {
+            return;
+        };
+        self.is_open = !self.is_open;
+        self.is_code = self.is_open && rest.trim().to_lowercase().starts_with("py");
+    }
+}
+
+/// The text without `<!-- … -->` outside of code, and without the empty lines that these leave.
+fn without_comments(text: &str) -> String {
+    if !text.contains("<!--") {
+        return text.to_owned();
+    }
+    let mut out: Vec<String> = Vec::new();
+    let mut fence = Fence::default();
+    let mut in_comment = false;
+    for line in text.lines() {
+        if !in_comment {
+            fence.pass(line);
+            if fence.is_open {
+                out.push(line.to_owned());
+                continue;
+            }
+        }
+        let mut kept = String::new();
+        let mut rest = line;
+        let was_touched = in_comment || line.contains("<!--");
+        loop {
+            let mark = if in_comment { "-->" } else { "<!--" };
+            let Some((before, after)) = rest.split_once(mark) else {
+                if !in_comment {
+                    kept.push_str(rest);
+                }
+                break;
+            };
+            if !in_comment {
+                kept.push_str(before);
+            }
+            in_comment = !in_comment;
+            rest = after;
+        }
+        let is_blank = kept.trim().is_empty();
+        let after_blank = out
+            .last()
+            .is_none_or(|last: &String| last.trim().is_empty());
+        if !(is_blank && (was_touched || after_blank)) {
+            out.push(kept);
+        }
+    }
+    match in_comment {
+        // One that never ends comments nothing out.
+        true => text.to_owned(),
+        false => out.join("\n"),
+    }
+}
+
+/// Stretches that stand above already: where each begins, how many lines it has, and the first of them.
+fn repeats<'t>(lines: &[&'t str]) -> HashMap<usize, (usize, &'t str)> {
+    let mut first: HashMap<&str, usize> = HashMap::new();
+    let mut found = HashMap::new();
+    let mut at = 0;
+    while at < lines.len() {
+        let line = lines[at];
+        let mut length = 0;
+        if let Some(&from) = first.get(line).filter(|_| !line.trim().is_empty()) {
+            while at + length < lines.len()
+                && from + length < at
+                && lines[from + length] == lines[at + length]
+            {
+                length += 1;
+            }
+        }
+        while length > 0 && lines[at + length - 1].trim().is_empty() {
+            length -= 1;
+        }
+        let chars: usize = lines[at..at + length]
+            .iter()
+            .map(|line| line.trim().len())
+            .sum();
+        let telling = lines[at..at + length]
+            .iter()
+            .filter(|line| !line.trim().is_empty())
+            .count();
+        if telling >= REPEATED_LINES && chars >= REPEATED_CHARS {
+            found.insert(at, (length, line));
+            at += length;
+        } else {
+            first.entry(line).or_insert(at);
+            at += 1;
+        }
+    }
+    found
+}
+
+/// `numpy: 1.21.0`, `numpy==1.21.0`, `numpy 1.21.0`, `libfoo: None`.
+fn is_version(line: &str) -> bool {
+    static VERSION: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"^[\s>*-]*[A-Za-z][\w.\-/() ]{0,40}?\s*(==|[:=|]|\s)\s*[vV]?(\d+(\.[\w*+-]+)+\S*|None|none|null|installed|not installed|N/A)\s*(\(.*\)|pypi\S*|[\w-]+_\d+.*)?\|?$",
+        )
+        .ok()
+    });
+    VERSION
+        .as_ref()
+        .is_some_and(|pattern| pattern.is_match(line))
+}
+
+/// How many lines at the beginning are alike: the same words at the same places but for a few, numbers aside.
+fn alike(lines: &[&str]) -> usize {
+    let words = |line: &str| -> Vec<String> {
+        line.split_whitespace()
+            .take(MOST_WORDS)
+            .map(|word| {
+                word.chars()
+                    .map(|c| if c.is_ascii_digit() { '0' } else { c })
+                    .collect()
+            })
+            .collect()
+    };
+    let Some(first) = lines.first() else { return 0 };
+    let first = words(first);
+    let is_prompt = |line: &str| {
+        [">>>", "...", "In ["]
+            .iter()
+            .any(|mark| line.trim_start().starts_with(mark))
+    };
+    if first.len() < 3 || lines.first().is_some_and(|line| is_prompt(line)) {
+        return 0;
+    }
+    let is_like = |line: &&&str| {
+        let other = words(line);
+        let same = first.iter().zip(&other).filter(|(a, b)| a == b).count();
+        other.len().abs_diff(first.len()) <= 1 && same * 10 >= first.len() * 6 && !is_prompt(line)
+    };
+    lines.iter().take_while(is_like).count()
+}
+
+fn shortened(line: &str) -> String {
+    let line = line.trim();
+    match line.chars().count() > 50 {
+        true => line.chars().take(50).chain(['…']).collect(),
+        false => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn an_issue_without_repeats_is_sent_as_it_is() {
+        let issue = "Title\n\nIt fails:\n\n```python\n>>> f(1)\n2\n```\n\n- a\n- b\n";
+        assert_eq!(folded(issue), None);
+    }
+
+    #[test]
+    fn comments_of_a_template_are_left_out_and_code_is_not() {
+        let issue = "Title\n\n<!-- Thank you!\n\nPlease fill in -->\n\n### What happens?\n<!-- Tell us -->\nIt fails.\n\n```html\n<!-- kept -->\n```\n";
+        assert_eq!(
+            folded(issue).unwrap(),
+            "Title\n\n### What happens?\nIt fails.\n\n```html\n<!-- kept -->\n```"
+        );
+        assert_eq!(folded("Title\n\n<!-- never ends\n"), None);
+    }
+
+    #[test]
+    fn a_text_that_is_pasted_twice_is_folded() {
+        let pasted: String = (0..8)
+            .map(|n| format!("Some sentence with the number {n} that says something.\n"))
+            .collect();
+        let issue = format!("Title\n\n{pasted}\nAnd again:\n\n{pasted}\nThe end.\n");
+        let shown = folded(&issue).unwrap();
+        assert!(shown.contains("[… 8 lines folded: the same as above, from “Some sentence with the number 0 that says somethin…” on]\n\nThe end."), "{shown}");
+        assert!(shown.ends_with("[`open_file` with path `ISSUE` shows the issue unfolded.]"));
+        assert_eq!(shown.matches("number 7").count(), 1);
+    }
+
+    #[test]
+    fn tables_of_versions_keep_the_line_of_python() {
+        let versions = "INSTALLED VERSIONS\n------------------\ncommit: None\npython: 3.7.3 (default, Mar 27 2019)\nlibhdf5: 1.10.4\nxarray: 0.12.3\npandas: 0.25.1\nnumpy: 1.17.1\nscipy: 1.3.1\nnetCDF4: None\npydap: None\nh5netcdf: None\nsphinx: None\n";
+        let shown = folded(&format!("Title\n\nIt fails.\n\n{versions}")).unwrap();
+        assert!(shown.contains("python: 3.7.3 (default, Mar 27 2019)\n[… 10 lines of versions folded, from “commit: None” on]"), "{shown}");
+        // A few are no table.
+        assert_eq!(folded("Title\n\nnumpy: 1.17.1\nscipy: 1.3.1\n"), None);
+    }
+
+    #[test]
+    fn hundreds_of_like_lines_are_folded_and_code_of_python_is_not() {
+        let log: String = (0..300)
+            .map(|n| {
+                format!(
+                    "2024-01-01 12:00:{:02} INFO worker-{n} reading source file {n}\n",
+                    n % 60
+                )
+            })
+            .collect();
+        let shown = folded(&format!("Title\n\n```\n{log}```\n\nThe end.")).unwrap();
+        assert!(
+            shown.contains("[… 296 like lines folded]\n2024-01-01 12:00:59 INFO worker-299"),
+            "{shown}"
+        );
+        let data: String = (0..300)
+            .map(|n| format!("    row ( {n}, {n} ),\n"))
+            .collect();
+        assert_eq!(
+            folded(&format!(
+                "Title\n\n```python\ndata = [\n{data}]\n```\n\nThe end."
+            )),
+            None
+        );
+    }
+}
