@@ -29,14 +29,31 @@ static CHANGING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
 
 /// `text` with what differs from run to run replaced, and paths below the workspace made relative.
 pub fn normalize(text: &str, workspace: &Path) -> String {
-    let root = workspace.display().to_string();
-    let mut text = text.replace(&format!("{}/", root.trim_end_matches('/')), "");
+    let mut text = without_root(text, workspace);
     for (pattern, instead) in CHANGING.iter() {
         if let std::borrow::Cow::Owned(replaced) = pattern.replace_all(&text, *instead) {
             text = replaced;
         }
     }
     text
+}
+
+/// Paths below the workspace made relative, but for those in which its name is a part of a longer path.
+fn without_root(text: &str, workspace: &Path) -> String {
+    let root = format!("{}/", workspace.display().to_string().trim_end_matches('/'));
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(&root) {
+        let (before, after) = rest.split_at(at);
+        out.push_str(before);
+        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '~');
+        if out.chars().next_back().is_some_and(is_part) {
+            out.push_str(&root);
+        }
+        rest = &after[root.len()..];
+    }
+    out.push_str(rest);
+    out
 }
 
 #[cfg(test)]
@@ -62,6 +79,11 @@ mod tests {
             ("1 failed in 0.03 seconds", "1 failed in ... s"),
             ("2 passed in 61.03s (0:01:01)", "2 passed in ... s"),
             ("/w/pkg/a.py:3", "pkg/a.py:3"),
+            ("'/w/a.py' and (/w/b.py)", "'a.py' and (b.py)"),
+            (
+                "../../w/pkg/a.py:3 and ~/w/x",
+                "../../w/pkg/a.py:3 and ~/w/x",
+            ),
         ];
         for (text, expected) in cases {
             assert_eq!(normalize(text, Path::new("/w")), expected);

@@ -1,15 +1,18 @@
 //! `outline`: the classes and functions of a file.
 
+use std::path::Path;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::line_numbers::{count, cut};
 use crate::python::{Definition, Kind, Module, flatten, plain_name};
 use crate::tool::{Answer, Context, Effect, Tool, ToolError};
-use crate::workspace::forward;
+use crate::workspace::{Workspace, forward};
 
 const SHOWN: usize = 200;
 const WIDTH: usize = 160;
+const FIXTURES: usize = 30;
 
 pub struct Outline;
 
@@ -85,6 +88,9 @@ impl Tool for Outline {
                 lines.len() - SHOWN
             ));
         }
+        if args.within.is_none() && args.name.is_none() {
+            out.push_str(&fixtures(context.workspace, &relative));
+        }
         for error in module.errors().iter().take(3) {
             out.push_str(&format!("line {}: {}\n", error.line, error.what));
         }
@@ -97,9 +103,8 @@ fn line(definition: &Definition, name: &str) -> String {
     let decorators: String = definition
         .decorators
         .iter()
-        .map(|d| format!("{} ", cut(d, 60)))
+        .map(|d| format!("{} ", short_decorator(d)))
         .collect();
-    let decorators = decorators.replace('\n', " ");
     let signature =
         definition
             .signature
@@ -110,6 +115,86 @@ fn line(definition: &Definition, name: &str) -> String {
         definition.last,
         cut(&signature, WIDTH)
     )
+}
+
+/// `@parametrize(a, b)` for one with its values; others up to what they are called with, if that is short.
+fn short_decorator(decorator: &str) -> String {
+    let plain = decorator.split_whitespace().collect::<Vec<_>>().join(" ");
+    let Some((name, arguments)) = plain.split_once('(') else {
+        return plain;
+    };
+    if name.ends_with("parametrize") {
+        let names = arguments
+            .split(['[', ']', '(', ')'])
+            .find(|part| !part.trim().is_empty());
+        let is_name =
+            |part: &&str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_');
+        let quoted = names.unwrap_or_default().split(['"', '\'']).enumerate();
+        // What stands between quotation marks.
+        let names: Vec<&str> = quoted
+            .filter(|(at, _)| at % 2 == 1)
+            .flat_map(|(_, text)| text.split(',').map(str::trim))
+            .filter(is_name)
+            .collect();
+        return format!("@parametrize({})", names.join(", "));
+    }
+    match plain.chars().count() > 60 {
+        true => format!("{name}(…)"),
+        false => plain,
+    }
+}
+
+/// Fixtures of the `conftest.py` files above a test file: name, where, first line of the docstring.
+fn fixtures(workspace: &Workspace, relative: &Path) -> String {
+    if !workspace.layout().is_test_path(&forward(relative)) {
+        return String::new();
+    }
+    let mut lines = Vec::new();
+    for folder in relative.ancestors().skip(1) {
+        let path = folder.join("conftest.py");
+        if path == relative || !workspace.root().join(&path).is_file() {
+            continue;
+        }
+        let Ok(text) = workspace.read_text(&path) else {
+            continue;
+        };
+        let module = Module::parse(text);
+        for definition in module.outline() {
+            let is_fixture = |decorator: &String| {
+                let name = decorator.split('(').next().unwrap_or_default();
+                name.trim_end().ends_with("fixture")
+            };
+            if definition.decorators.iter().any(is_fixture) {
+                let body = module
+                    .text()
+                    .get(definition.body.clone())
+                    .unwrap_or_default();
+                let quotes = ["\"\"\"", "\'\'\'", "\"", "\'"];
+                let doc = quotes.iter().find_map(|quote| body.strip_prefix(quote));
+                let doc = doc.and_then(|doc| doc.lines().next()).unwrap_or_default();
+                let doc = doc.trim_end_matches(['"', '\'']).trim();
+                let mut line = format!(
+                    "  {} ({}:{})",
+                    definition.name,
+                    forward(&path),
+                    definition.line
+                );
+                if !doc.is_empty() {
+                    line.push_str(&format!(": {}", cut(doc, 80)));
+                }
+                lines.push(line);
+            }
+        }
+    }
+    if lines.is_empty() {
+        return String::new();
+    }
+    let more = lines.len().saturating_sub(FIXTURES);
+    lines.truncate(FIXTURES);
+    if more > 0 {
+        lines.push(format!("  … and {more} more"));
+    }
+    format!("Fixtures from conftest.py:\n{}\n", lines.join("\n"))
 }
 
 fn list(definition: &Definition, depth: usize, inner_functions: bool, lines: &mut Vec<String>) {
@@ -130,6 +215,21 @@ mod tests {
     use serde_json::json;
 
     use crate::testing::Fixture;
+
+    #[test]
+    fn decorators_are_short_and_fixtures_listed() {
+        let tests = b"@pytest.mark.parametrize(\n    ('a', \"b\"),\n    [(1, 2), (3, 4)],\n)\n@pytest.mark.parametrize('n, m', [(1, 'x')])\ndef test_a(a, b): pass\n";
+        let conftest = b"@pytest.fixture(scope='module')\ndef box():\n    \"\"\"A box.\n\n    More.\"\"\"\n\n@fixture\ndef plain(): pass\n\ndef no(): pass\n";
+        let mut f = Fixture::new(&[
+            ("tests/unit/test_a.py", tests),
+            ("tests/conftest.py", conftest),
+        ]);
+        assert_eq!(
+            f.text("outline", json!({"path": "tests/unit/test_a.py"})),
+            "tests/unit/test_a.py, 6 lines\n1-6 @parametrize(a, b) @parametrize(n, m) def test_a(a, b)\n\
+             Fixtures from conftest.py:\n  box (tests/conftest.py:2): A box.\n  plain (tests/conftest.py:8)\n"
+        );
+    }
 
     #[test]
     fn nested_definitions_with_ranges() {

@@ -23,7 +23,12 @@ const CLASS_LINES: usize = 150;
 const CANDIDATES: usize = 12;
 /// Assignments of the module that are shown, and lines of each.
 const CONSTANTS: usize = 8;
-const CONSTANT_LINES: usize = 3;
+const CONSTANT_LINES: usize = 15;
+/// Lines of a docstring from which on its middle is left out, and that stay of it.
+const DOCSTRING: usize = 15;
+const DOCSTRING_KEPT: usize = 4;
+/// Functions and classes of the module that are named.
+const DEFINITIONS: usize = 12;
 
 pub struct ReadFunction;
 
@@ -243,7 +248,16 @@ fn show(path: &str, module: &Module, found: &[Definition]) -> String {
             out.push_str(&long_class(module, definition));
         } else {
             let last = definition.last.min(definition.first + LINES - 1);
-            out.push_str(&numbered(module.text(), definition.first, last));
+            match docstring(module, definition).filter(|(_, end)| *end <= last) {
+                Some((start, end)) if end + 1 - start > DOCSTRING => {
+                    let kept = start + DOCSTRING_KEPT - 1;
+                    out.push_str(&numbered(module.text(), definition.first, kept));
+                    let left_out = count(end - 1 - kept, "line");
+                    out.push_str(&format!("… {left_out} of the docstring\n"));
+                    out.push_str(&numbered(module.text(), end, last));
+                }
+                _ => out.push_str(&numbered(module.text(), definition.first, last)),
+            }
             if last < definition.last {
                 out.push_str(&format!(
                     "… {} more; go on with open_file path={path} first={}\n",
@@ -265,7 +279,26 @@ fn show(path: &str, module: &Module, found: &[Definition]) -> String {
         out.push_str("\nOther names of the module that it uses:\n");
         out.extend(taken.constants);
     }
+    if !taken.definitions.is_empty() {
+        out.push_str("\nFunctions and classes of the module that it uses:\n");
+        out.extend(taken.definitions);
+    }
     out
+}
+
+/// First and last line of its docstring.
+fn docstring(module: &Module, definition: &Definition) -> Option<(usize, usize)> {
+    let root = module.root();
+    let body = root.descendant_for_byte_range(definition.body.start, definition.body.end)?;
+    let mut cursor = body.walk();
+    let first = body
+        .named_children(&mut cursor)
+        .find(|node| node.kind() != "comment")?;
+    let is_string = first.kind() == "expression_statement"
+        && first
+            .named_child(0)
+            .is_some_and(|node| node.kind() == "string");
+    is_string.then(|| (first.start_position().row + 1, first.end_position().row + 1))
 }
 
 /// The head of a class up to its first method, and its members.
@@ -292,6 +325,8 @@ fn long_class(module: &Module, class: &Definition) -> String {
 struct ModuleDependencies {
     imports: Vec<String>,
     constants: Vec<String>,
+    /// Line and signature.
+    definitions: Vec<String>,
 }
 
 impl ModuleDependencies {
@@ -347,6 +382,25 @@ impl ModuleDependencies {
                 names.join(", ")
             ));
         }
-        ModuleDependencies { imports, constants }
+        let used: Vec<&Definition> = (outline.iter())
+            .filter(|d| names.bound.contains(&d.name) && !inside(d.line))
+            .collect();
+        let mut definitions: Vec<String> = (used.iter().take(DEFINITIONS))
+            .map(|d| {
+                format!(
+                    "{} {}\n",
+                    d.line,
+                    super::line_numbers::cut(&d.signature, 120)
+                )
+            })
+            .collect();
+        if used.len() > DEFINITIONS {
+            definitions.push(format!("… and {} more\n", used.len() - DEFINITIONS));
+        }
+        ModuleDependencies {
+            imports,
+            constants,
+            definitions,
+        }
     }
 }

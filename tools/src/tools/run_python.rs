@@ -1,5 +1,6 @@
 //! `run_python`: runs a snippet with the interpreter of the environment.
 
+mod tracebacks;
 mod warnings;
 
 use std::time::{Duration, Instant};
@@ -66,7 +67,8 @@ impl Tool for RunPython {
             directory: root.clone(),
             env,
             stdin: Vec::new(),
-            merge: false,
+            // In the order in which it was written.
+            merge: true,
             keep: KEEP,
         };
         let limit = Limit::new(context, args.timeout, Self::SECONDS);
@@ -78,7 +80,7 @@ impl Tool for RunPython {
             )
         };
         let ran = Ran::new(&finished, clean);
-        let text = ran.text(&ran.stdout, &warnings::folded(&ran.stderr, &args.code));
+        let text = tracebacks::folded(&warnings::folded(&ran.stdout, &args.code));
         Answer::with_data(ending(text, &finished, &limit), &ran)
     }
 }
@@ -119,19 +121,6 @@ impl Ran {
             stdout: clean(finished.stdout.text()),
             stderr: clean(finished.stderr.text()),
         }
-    }
-
-    /// What was printed, the streams apart.
-    fn text(&self, stdout: &str, stderr: &str) -> String {
-        let mut text = stdout.to_owned();
-        if !stderr.is_empty() {
-            if !text.is_empty() {
-                end_line(&mut text);
-                text.push_str("--- stderr ---\n");
-            }
-            text.push_str(stderr);
-        }
-        text
     }
 }
 

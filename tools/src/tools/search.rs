@@ -18,8 +18,9 @@ use crate::workspace::{TEXT_LIMIT, Workspace, forward, read_text};
 pub(super) use scan::scan;
 use scan::{FileMatches, Line};
 
-/// Lines shown at most.
+/// Lines shown at most, and of a single file that is named.
 const LINES: usize = 60;
+const FILE_LINES: usize = 200;
 /// Files of which lines are shown at most.
 const FILES: usize = 20;
 /// Further files that are named with their number of matches.
@@ -150,9 +151,11 @@ fn answer(root: &Path, args: &Args, found: &[FileMatches]) -> Result<Answer, Too
             },
         );
     }
+    let is_one_file = (args.path.as_deref()).is_some_and(|path| root.join(path).is_file());
+    let most_lines = if is_one_file { FILE_LINES } else { LINES };
     let per_file = match total {
-        _ if total <= LINES => LINES,
-        _ => (LINES / found.len().min(FILES)).max(3),
+        _ if total <= most_lines => most_lines,
+        _ => (most_lines / found.len().min(FILES)).max(3),
     };
     let mut text = format!(
         "{} in {}\n",
@@ -162,11 +165,15 @@ fn answer(root: &Path, args: &Args, found: &[FileMatches]) -> Result<Answer, Too
     let mut shown = Vec::new();
     let mut files = 0;
     for file in found.iter().take(FILES) {
-        if shown.len() >= LINES {
+        if shown.len() >= most_lines {
             break;
         }
         files += 1;
-        let most = per_file.min(LINES - shown.len());
+        let mut most = per_file.min(most_lines - shown.len());
+        // A single line takes no more room than to say that it is left out.
+        if file.total == most + 1 {
+            most += 1;
+        }
         let outline = outline(root, &file.path);
         text.push_str(&format!("\n{}\n", file.path));
         let hits: Vec<Hit<'_, '_>> = file
@@ -257,10 +264,9 @@ fn grouped(hits: &[Hit<'_, '_>]) -> String {
         if let Some(scope) = named {
             text.push_str(&format!("  in {}\n", scope.qualified));
         }
-        let pad = if named.is_some() { "    " } else { "  " };
         for hit in group {
-            let line = cut(hit.line.text.trim(), WIDTH);
-            text.push_str(&format!("{pad}{}: {line}\n", hit.line.number));
+            let line = cut(hit.line.text.trim_end(), WIDTH);
+            text.push_str(&format!("  {}: {line}\n", hit.line.number));
         }
     }
     text

@@ -88,7 +88,7 @@ fn imports_and_constants_by_use_and_not_by_word() {
     assert_eq!(
         taken,
         "Its imports:\nfrom typing import List\n\nOther names of the module that it uses:\n\
-         4  TABLE = {\n5      1: 2,\n6      3: 4,\n… 2 more lines\n10      LIMIT = 1\n"
+         4  TABLE = {\n5      1: 2,\n6      3: 4,\n7      5: 6,\n8  }\n10      LIMIT = 1\n"
     );
     let text = f.text("read_function", json!({"name": "g"}));
     assert!(
@@ -96,4 +96,22 @@ fn imports_and_constants_by_use_and_not_by_word() {
         "{text}"
     );
     assert!(!text.contains("Its imports"), "{text}");
+}
+
+#[test]
+fn long_docstrings_are_cut_and_functions_of_the_module_named() {
+    let doc: String = (0..30).map(|n| format!("    line {n}\n")).collect();
+    let file = format!(
+        "class Box(object):\n    pass\n\ndef helper(a, b=1):\n    pass\n\ndef f(x):\n    \"\"\"First.\n\n{doc}    \"\"\"\n    return helper(Box(), x)\n"
+    );
+    let mut f = Fixture::new(&[("a.py", file.as_bytes())]);
+    let text = f.text("read_function", json!({"name": "f"}));
+    assert!(
+        text.contains("11      line 1\n… 28 lines of the docstring\n40      \"\"\"\n41      return helper(Box(), x)\n"),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("\nFunctions and classes of the module that it uses:\n1 class Box(object)\n4 def helper(a, b=1)\n"),
+        "{text}"
+    );
 }

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Warnings that are shown whatever else there is: the last ones, since imports come first.
+/// Warnings of the repository's code that are shown: the last ones, since imports come first. Those of libraries are the same
+/// each time.
 const SHOWN: usize = 3;
 
 /// `path:line: Category: message`, as Python's default format has it.
@@ -34,13 +35,25 @@ pub fn folded(stderr: &str, code: &str) -> String {
             found.push((at, 1 + usize::from(source), category.as_str()));
         }
     }
-    let out = found.len().saturating_sub(SHOWN);
+    let is_library = |at: usize| lines.get(at).is_some_and(|line| line.starts_with('/'));
+    let own = found.iter().filter(|(at, ..)| !is_library(*at)).count();
+    let mut own_left_out = own.saturating_sub(SHOWN);
+    let left_out: Vec<&(usize, usize, &str)> = (found.iter())
+        .filter(|(at, ..)| {
+            is_library(*at) || {
+                let is_out = own_left_out > 0;
+                own_left_out = own_left_out.saturating_sub(1);
+                is_out
+            }
+        })
+        .collect();
+    let out = left_out.len();
     if out <= 1 {
         return stderr.to_owned();
     }
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut hidden = vec![false; lines.len()];
-    for (at, length, category) in &found[..out] {
+    for (at, length, category) in &left_out {
         *counts.entry(category).or_default() += 1;
         for line in hidden.iter_mut().skip(*at).take(*length) {
             *line = true;
@@ -51,7 +64,7 @@ pub fn folded(stderr: &str, code: &str) -> String {
         .map(|(category, number)| format!("{number} {category}"))
         .collect();
     let note = format!(
-        "[... {out} warnings before the last {SHOWN} left out: {}; mention `warnings` in the snippet to see all ...]\n",
+        "[... {out} warnings left out: {}; mention `warnings` in the snippet to see all ...]\n",
         counts.join(", ")
     );
     let mut shown = String::new();
@@ -82,11 +95,16 @@ mod tests {
         printed.push_str("pkg/b.py:7: FutureWarning: told\nTraceback\n");
         assert_eq!(
             folded(&printed, "import lib"),
-            "start\n[... 7 warnings before the last 3 left out: 7 DeprecationWarning; mention `warnings` in the snippet to \
+            "start\n[... 7 warnings left out: 7 DeprecationWarning; mention `warnings` in the snippet to \
              see all ...]\nlib/a.py:7: DeprecationWarning: old\n  import imp\nlib/a.py:8: DeprecationWarning: old\n  import imp\n\
              snippet.py:1: UserWarning: own\npkg/b.py:7: FutureWarning: told\nTraceback\n"
         );
         assert_eq!(folded(&printed, "import warnings"), printed);
+        let libraries = "/l/a.py:1: DeprecationWarning: old\n/l/b.py:2: UserWarning: odd\nok\n";
+        assert_eq!(
+            folded(libraries, ""),
+            "[... 2 warnings left out: 1 DeprecationWarning, 1 UserWarning; mention `warnings` in the snippet to see all ...]\nok\n"
+        );
         let few: String = printed.lines().skip(13).map(|l| format!("{l}\n")).collect();
         assert_eq!(folded(&few, ""), few);
     }

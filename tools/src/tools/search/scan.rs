@@ -11,7 +11,7 @@ use ignore::WalkState;
 use crate::workspace::walker;
 
 /// Lines that are kept of one file; further ones are counted.
-const KEPT: usize = 60;
+const KEPT: usize = 200;
 
 pub struct FileMatches {
     pub path: String,

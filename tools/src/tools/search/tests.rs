@@ -23,7 +23,7 @@ fn by_file_with_lines_and_enclosing_functions() {
     let mut f = fixture();
     assert_eq!(
         f.text("search", json!({"pattern": "needle"})),
-        "3 matches in 2 files\n\nsrc/a.py\n  in A.f\n    5: return needle(1)\n  7: needle = 2\n\ntests/test_a.py\n  in test_f\n    2: needle\n"
+        "3 matches in 2 files\n\nsrc/a.py\n  in A.f\n  5:         return needle(1)\n  7: needle = 2\n\ntests/test_a.py\n  in test_f\n  2:     needle\n"
     );
     assert!(
         f.text("search", json!({"pattern": "needle", "ignore_case": true}))
@@ -72,14 +72,14 @@ fn hits_of_one_function_stand_together() {
       1: x = 1
       3: def x_():
       in A.f
-        8: x = 2
-        9: return x
+      8:         x = 2
+      9:         return x
       in A.x
-        11: def x(self):
+      11:     def x(self):
       in A.x.g
-        13: x
+      13:             x
       in A.x
-        14: x
+      14:         x
       16: async def x_a(): x
     ");
 }
@@ -106,9 +106,17 @@ fn long_results_are_cut_and_say_so() {
     assert!(text.len() < 3000, "{}", text.len());
     let one = f.text("search", json!({"pattern": "needle", "path": "d/f01.txt"}));
     assert!(
-        one.contains("  60: needle\n  … 440 more in this file\n"),
+        one.contains("  200: needle\n  … 300 more in this file\n"),
         "{one}"
     );
+}
+
+#[test]
+fn one_line_is_shown_and_not_said_to_be_left_out() {
+    let needles = "needle\n".repeat(61);
+    let mut f = Fixture::new(&[("a.txt", needles.as_bytes())]);
+    let text = f.text("search", json!({"pattern": "needle"}));
+    assert!(text.ends_with("  61: needle\n"), "{text}");
 }
 
 #[test]

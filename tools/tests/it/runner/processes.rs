@@ -81,11 +81,11 @@ def test_hangs():
 fn a_further_test_that_hangs_after_one_that_fails_is_ended_in_its_time() {
     let project = pkg("\
 import threading, time
+def test_own(): pass
 def test_fails(): assert 0
 def test_sees(): assert threading.active_count() == 1
 def test_hangs(): time.sleep(1000)
 def test_after(): pass
-def test_own(): pass
 ");
     let started = Instant::now();
     let report = project.run_with(&["tests/test_a.py"], |o| {
