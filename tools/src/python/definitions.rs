@@ -39,6 +39,27 @@ pub struct Definition {
     pub children: Vec<Definition>,
 }
 
+/// Where a docstring stands, lines counted from 1.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Docstring<'m> {
+    pub first: usize,
+    pub last: usize,
+    /// With its quotes.
+    pub source: &'m str,
+}
+
+impl Docstring<'_> {
+    /// The first line that says something.
+    pub fn summary(&self) -> &str {
+        let text = self.source.trim_start_matches(|c: char| c.is_alphabetic());
+        text.trim_matches(['"', '\''])
+            .lines()
+            .map(str::trim)
+            .find(|line| !line.is_empty())
+            .unwrap_or_default()
+    }
+}
+
 impl Module {
     /// Top-level definitions with theirs inside. Those under `if`, `try` and `with` count as of the level
     /// where these stand.
@@ -129,6 +150,28 @@ impl Module {
             .collect()
     }
 
+    /// The docstring of a class or function.
+    pub fn docstring(&self, definition: &Definition) -> Option<Docstring<'_>> {
+        let body = &definition.body;
+        let innermost = self.root().descendant_for_byte_range(body.start, body.end);
+        // Where a block holds one thing alone, that has the same bytes.
+        let block = std::iter::successors(innermost, |node| node.parent())
+            .find(|node| node.kind() == "block")?;
+        let mut cursor = block.walk();
+        let first = block
+            .named_children(&mut cursor)
+            .find(|child| child.kind() != "comment")?;
+        let string = match first.kind() {
+            "expression_statement" => first.named_child(0)?,
+            _ => first,
+        };
+        (string.kind() == "string").then(|| Docstring {
+            first: string.start_position().row + 1,
+            last: last_line(string),
+            source: self.source(string),
+        })
+    }
+
     /// The innermost class or function around a line.
     pub fn enclosing(&self, line: usize) -> Option<Definition> {
         let outline = self.outline();
@@ -191,4 +234,32 @@ fn without_comments(head: &str) -> String {
         out.push(' ');
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    #[test]
+    fn docstrings_with_their_lines() {
+        let source = "def a():\n    # Why.\n    r\"\"\"\n    Does it.\n\n    Well.\n    \"\"\"\n    return 1\n\nclass B:\n    'Short.'\n\n\
+                      def c():\n    x = 'none'\n\ndef d(): 'One line.'\n\ndef e(): pass\n";
+        let module = Module::parse(source);
+        let found = |name: &str| {
+            let definition = module.find(name).remove(0);
+            let docstring = module.docstring(&definition)?;
+            Some((
+                docstring.first,
+                docstring.last,
+                docstring.summary().to_owned(),
+            ))
+        };
+        assert_eq!(found("a"), Some((3, 7, "Does it.".to_owned())));
+        assert_eq!(found("B"), Some((11, 11, "Short.".to_owned())));
+        assert_eq!(found("c"), None);
+        assert_eq!(found("d"), Some((16, 16, "One line.".to_owned())));
+        assert_eq!(found("e"), None);
+    }
 }

@@ -19,7 +19,7 @@ mod tokens;
 mod unreached;
 
 pub use contributed::{Excerpt, contributed, used_code};
-pub use definitions::{Definition, Kind, flatten, in_function, plain_name};
+pub use definitions::{Definition, Docstring, Kind, flatten, in_function, plain_name};
 pub use imports::{Binding, Import};
 pub use module::{Module, STACK, SyntaxError};
 pub use names::{

@@ -1,5 +1,6 @@
 //! `outline`: the classes and functions of a file.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use schemars::JsonSchema;
@@ -136,7 +137,9 @@ fn short_decorator(decorator: &str) -> String {
             .flat_map(|(_, text)| text.split(',').map(str::trim))
             .filter(is_name)
             .collect();
-        return format!("@parametrize({})", names.join(", "));
+        if !names.is_empty() {
+            return format!("@parametrize({})", names.join(", "));
+        }
     }
     match plain.chars().count() > 60 {
         true => format!("{name}(…)"),
@@ -150,6 +153,7 @@ fn fixtures(workspace: &Workspace, relative: &Path) -> String {
         return String::new();
     }
     let mut lines = Vec::new();
+    let mut seen = HashSet::new();
     for folder in relative.ancestors().skip(1) {
         let path = folder.join("conftest.py");
         if path == relative || !workspace.root().join(&path).is_file() {
@@ -164,15 +168,11 @@ fn fixtures(workspace: &Workspace, relative: &Path) -> String {
                 let name = decorator.split('(').next().unwrap_or_default();
                 name.trim_end().ends_with("fixture")
             };
-            if definition.decorators.iter().any(is_fixture) {
-                let body = module
-                    .text()
-                    .get(definition.body.clone())
-                    .unwrap_or_default();
-                let quotes = ["\"\"\"", "\'\'\'", "\"", "\'"];
-                let doc = quotes.iter().find_map(|quote| body.strip_prefix(quote));
-                let doc = doc.and_then(|doc| doc.lines().next()).unwrap_or_default();
-                let doc = doc.trim_end_matches(['"', '\'']).trim();
+            // A nearer one of the same name hides it.
+            if definition.decorators.iter().any(is_fixture) && seen.insert(definition.name.clone())
+            {
+                let doc = module.docstring(&definition);
+                let doc = doc.as_ref().map_or("", |doc| doc.summary());
                 let mut line = format!(
                     "  {} ({}:{})",
                     definition.name,
@@ -218,16 +218,18 @@ mod tests {
 
     #[test]
     fn decorators_are_short_and_fixtures_listed() {
-        let tests = b"@pytest.mark.parametrize(\n    ('a', \"b\"),\n    [(1, 2), (3, 4)],\n)\n@pytest.mark.parametrize('n, m', [(1, 'x')])\ndef test_a(a, b): pass\n";
+        let tests = b"@pytest.mark.parametrize(\n    ('a', \"b\"),\n    [(1, 2), (3, 4)],\n)\n@pytest.mark.parametrize('n, m', [(1, 'x')])\n@pytest.mark.parametrize(NAMES, VALUES)\ndef test_a(a, b): pass\n";
         let conftest = b"@pytest.fixture(scope='module')\ndef box():\n    \"\"\"A box.\n\n    More.\"\"\"\n\n@fixture\ndef plain(): pass\n\ndef no(): pass\n";
+        let above = b"@fixture\ndef plain(): pass\n\n@fixture\ndef far():\n    r'''\n    Far away.\n    '''\n";
         let mut f = Fixture::new(&[
             ("tests/unit/test_a.py", tests),
             ("tests/conftest.py", conftest),
+            ("conftest.py", above),
         ]);
         assert_eq!(
             f.text("outline", json!({"path": "tests/unit/test_a.py"})),
-            "tests/unit/test_a.py, 6 lines\n1-6 @parametrize(a, b) @parametrize(n, m) def test_a(a, b)\n\
-             Fixtures from conftest.py:\n  box (tests/conftest.py:2): A box.\n  plain (tests/conftest.py:8)\n"
+            "tests/unit/test_a.py, 7 lines\n1-7 @parametrize(a, b) @parametrize(n, m) @pytest.mark.parametrize(NAMES, VALUES) def test_a(a, b)\n\
+             Fixtures from conftest.py:\n  box (tests/conftest.py:2): A box.\n  plain (tests/conftest.py:8)\n  far (conftest.py:5): Far away.\n"
         );
     }
 

@@ -248,8 +248,9 @@ fn show(path: &str, module: &Module, found: &[Definition]) -> String {
             out.push_str(&long_class(module, definition));
         } else {
             let last = definition.last.min(definition.first + LINES - 1);
-            match docstring(module, definition).filter(|(_, end)| *end <= last) {
-                Some((start, end)) if end + 1 - start > DOCSTRING => {
+            let docstring = module.docstring(definition);
+            match docstring.map(|doc| (doc.first, doc.last)) {
+                Some((start, end)) if end <= last && end + 1 - start > DOCSTRING => {
                     let kept = start + DOCSTRING_KEPT - 1;
                     out.push_str(&numbered(module.text(), definition.first, kept));
                     let left_out = count(end - 1 - kept, "line");
@@ -284,21 +285,6 @@ fn show(path: &str, module: &Module, found: &[Definition]) -> String {
         out.extend(taken.definitions);
     }
     out
-}
-
-/// First and last line of its docstring.
-fn docstring(module: &Module, definition: &Definition) -> Option<(usize, usize)> {
-    let root = module.root();
-    let body = root.descendant_for_byte_range(definition.body.start, definition.body.end)?;
-    let mut cursor = body.walk();
-    let first = body
-        .named_children(&mut cursor)
-        .find(|node| node.kind() != "comment")?;
-    let is_string = first.kind() == "expression_statement"
-        && first
-            .named_child(0)
-            .is_some_and(|node| node.kind() == "string");
-    is_string.then(|| (first.start_position().row + 1, first.end_position().row + 1))
 }
 
 /// The head of a class up to its first method, and its members.
@@ -383,7 +369,8 @@ impl ModuleDependencies {
             ));
         }
         let used: Vec<&Definition> = (outline.iter())
-            .filter(|d| names.bound.contains(&d.name) && !inside(d.line))
+            .filter(|d| names.bound.contains(&d.name))
+            .filter(|d| !found.iter().any(|f| d.first <= f.first && f.last <= d.last))
             .collect();
         let mut definitions: Vec<String> = (used.iter().take(DEFINITIONS))
             .map(|d| {

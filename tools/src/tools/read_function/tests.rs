@@ -115,3 +115,15 @@ fn long_docstrings_are_cut_and_functions_of_the_module_named() {
         "{text}"
     );
 }
+
+#[test]
+fn a_docstring_that_is_the_whole_body_is_cut_too() {
+    let lines: String = (0..30).map(|n| format!("    Line {n}.\n")).collect();
+    let file = format!("def f():\n    \"\"\"Does it.\n{lines}    \"\"\"\n");
+    let mut f = Fixture::new(&[("a.py", file.as_bytes())]);
+    let text = f.text("read_function", json!({"name": "f"}));
+    assert!(
+        text.ends_with("Line 2.\n… 27 lines of the docstring\n33      \"\"\"\n"),
+        "{text}"
+    );
+}

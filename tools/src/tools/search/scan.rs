@@ -10,8 +10,8 @@ use ignore::WalkState;
 
 use crate::workspace::walker;
 
-/// Lines that are kept of one file; further ones are counted.
-const KEPT: usize = 200;
+/// Lines that are kept of one file, one more than are shown; further ones are counted.
+const KEPT: usize = super::FILE_LINES + 1;
 
 pub struct FileMatches {
     pub path: String,

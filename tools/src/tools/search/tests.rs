@@ -117,6 +117,10 @@ fn one_line_is_shown_and_not_said_to_be_left_out() {
     let mut f = Fixture::new(&[("a.txt", needles.as_bytes())]);
     let text = f.text("search", json!({"pattern": "needle"}));
     assert!(text.ends_with("  61: needle\n"), "{text}");
+    let needles = "needle\n".repeat(201);
+    let mut f = Fixture::new(&[("a.txt", needles.as_bytes())]);
+    let text = f.text("search", json!({"pattern": "needle", "path": "a.txt"}));
+    assert!(text.ends_with("  201: needle\n"), "{text}");
 }
 
 #[test]
