@@ -12,6 +12,8 @@ const LISTED: usize = 30;
 /// Characters of a message, of what a test printed, and of what pytest printed.
 const MESSAGE: usize = 2000;
 const CAPTURED: usize = 1200;
+/// Characters of a line of a message that is too long.
+const LINE: usize = 300;
 const PRINTED: usize = 3000;
 /// Frames shown of one failure.
 const FRAMES: usize = 12;
@@ -45,7 +47,7 @@ pub fn one_failure(test: &TestResult) -> String {
     let mut out = format!("\n\n{} {}", test.outcome.word().to_uppercase(), test.id);
     if let Some(f) = &test.failure {
         failure(&mut out, f);
-        captured(&mut out, &beside(&test.captured, &cut(&f.message, MESSAGE)));
+        captured(&mut out, &beside(&test.captured, &fitted(&f.message)));
     }
     out
 }
@@ -71,6 +73,9 @@ fn render(report: &Report, is_named: fn(&TestResult) -> bool) -> String {
         match &test.failure {
             Some(f) if failures.contains(&f) => {
                 let _ = write!(out, "\n{mark} {}: as above", test.id);
+            }
+            Some(f) if failures.iter().any(|other| are_alike(other, f)) => {
+                let _ = write!(out, "\n{mark} {}: much as above: {}", test.id, one_line(f));
             }
             Some(f) if index < DETAILED => {
                 out.push_str(&one_failure(test));
@@ -124,6 +129,28 @@ fn render(report: &Report, is_named: fn(&TestResult) -> bool) -> String {
         );
     }
     out
+}
+
+/// At the same line of the same file, by messages that differ in values alone.
+fn are_alike(a: &Failure, b: &Failure) -> bool {
+    let place = |failure: &Failure| {
+        let frame = failure.frames.last();
+        frame.map(|frame| (frame.file.clone(), frame.line))
+    };
+    let words = |failure: &Failure| {
+        let first = failure.message.lines().next().unwrap_or_default();
+        first
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let (first, second) = (words(a), words(b));
+    let same = first.iter().zip(&second).filter(|(a, b)| a == b).count();
+    a.exception == b.exception
+        && place(a).is_some()
+        && place(a) == place(b)
+        && first.len() == second.len()
+        && same * 2 >= first.len()
 }
 
 fn is_bad(test: &TestResult) -> bool {
@@ -186,6 +213,9 @@ fn failure(out: &mut String, failure: &Failure) {
         super::report::FailureClass::Assertion => {
             did_not_happen(&failure.message).unwrap_or("an assertion of the test did not hold")
         }
+        _ if failure.exception.ends_with("Warning") => {
+            "a warning, which the project's settings turn into an error"
+        }
         super::report::FailureClass::Exception => "raised by the code under test",
         super::report::FailureClass::Error => {
             "an error of the test itself, not of the code under test"
@@ -198,7 +228,7 @@ fn failure(out: &mut String, failure: &Failure) {
         super::report::Phase::Teardown => "in teardown: ",
     };
     let _ = write!(out, "\n  {phase}{kind}");
-    let message = cut(&failure.message, MESSAGE);
+    let message = fitted(&failure.message);
     let _ = write!(
         out,
         "\n  {}: {}",
@@ -302,6 +332,27 @@ fn indented(text: &str, by: &str) -> String {
     text.replace('\n', &format!("\n{by}"))
 }
 
+/// A message in the room that there is for it: what is too long loses the middles of its lines first, so that a line such as
+/// `At index 39 diff` stays.
+fn fitted(message: &str) -> String {
+    if message.chars().count() <= MESSAGE {
+        return message.to_owned();
+    }
+    let lines: Vec<String> = message.lines().map(shortened).collect();
+    cut(&lines.join("\n"), MESSAGE)
+}
+
+/// A line without its middle, if it is long.
+fn shortened(line: &str) -> String {
+    let length = line.chars().count();
+    if length <= LINE {
+        return line.to_owned();
+    }
+    let head = line.chars().take(LINE / 2);
+    let tail = line.chars().skip(length - LINE / 2);
+    head.chain(" … ".chars()).chain(tail).collect()
+}
+
 /// Cuts the middle out of a text that is too long, and says so.
 pub fn cut(text: &str, most: usize) -> String {
     let length = text.chars().count();
@@ -387,6 +438,36 @@ mod tests {
                 "\n  an assertion of the test did not hold: no exception was raised\n  Failed: DID NOT RAISE"
             ),
             "{out}"
+        );
+    }
+
+    #[test]
+    fn failures_that_differ_in_values_alone_are_told_once() {
+        let frame = super::super::report::Frame {
+            file: "t.py".to_owned(),
+            line: 3,
+            function: "test_a".to_owned(),
+            code: "assert f(n) == 0".to_owned(),
+            place: Place::Test,
+        };
+        let test = |n: usize| TestResult {
+            failure: Some(Failure {
+                frames: vec![frame.clone()],
+                ..failed(&format!("assert {n} == 0"))
+            }),
+            ..TestResult::new(&format!("t.py::test_a[{n}]"), Outcome::Failed)
+        };
+        let report = Report {
+            tests: (1..4).map(test).collect(),
+            ..Report::default()
+        };
+        let text = text(&report);
+        assert!(
+            text.ends_with(
+                "[test] t.py:3 in test_a: assert f(n) == 0\nFAILED t.py::test_a[2]: much as above: Failed: assert 2 == 0\n\
+                 FAILED t.py::test_a[3]: much as above: Failed: assert 3 == 0"
+            ),
+            "{text}"
         );
     }
 

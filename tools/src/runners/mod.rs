@@ -38,6 +38,8 @@ pub struct Options {
     pub rest_seconds: Option<u64>,
     /// The process may be forked from one that has everything loaded, where runs like this are repeated.
     pub may_be_warm: bool,
+    /// Values in the messages of assertions are shown whole; for pytest only.
+    pub whole_values: bool,
     /// Runs at the same time in the same folders have different numbers.
     pub lane: usize,
 }
@@ -53,6 +55,7 @@ impl Options {
             first: Vec::new(),
             rest_seconds: None,
             may_be_warm: false,
+            whole_values: false,
             lane: 0,
         }
     }

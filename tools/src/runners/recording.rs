@@ -81,6 +81,7 @@ impl Recording {
             "first": options.first,
             "rest_seconds": options.rest_seconds,
             "trace": options.trace,
+            "whole_values": options.whole_values,
             "pythonpath": env.get("PYTHONPATH"),
             "children": { "hook": hook, "facts": facts },
         });

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::contribution::named_or_contributed;
 use crate::outcomes::report::Report;
-use crate::outcomes::text;
-use crate::python::{Module, flatten};
+use crate::outcomes::{file_of, text};
+use crate::python::{Module, flatten, unreached_assertions};
 use crate::runners::{self, Options};
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::Workspace;
@@ -43,8 +43,10 @@ impl Tool for RunPytest {
         let mut options = Options::until(deadline(context, args.timeout));
         options.keyword = args.keyword;
         options.may_be_warm = true;
+        options.whole_values = true;
         let report = runners::run(context.workspace.checkout(), &ids, &options)?;
         let mut shown = text::text(&report);
+        shown.push_str(&not_reached(context.workspace, &report));
         for id in &report.not_found {
             if !id.contains("::") && context.workspace.root().join(id).exists() {
                 shown.push_str(&format!(
@@ -59,6 +61,49 @@ impl Tool for RunPytest {
         }
         Answer::with_data(shown, &report)
     }
+}
+
+/// Tests of which assertions behind the one that failed did not run.
+const UNREACHED: usize = 6;
+
+/// One line for each failing test with assertions that did not run, since one before them failed.
+fn not_reached(workspace: &Workspace, report: &Report) -> String {
+    let mut out = String::new();
+    for test in failing(report).take(UNREACHED) {
+        let file = file_of(&test.id);
+        let frames = test.failure.iter().flat_map(|failure| &failure.frames);
+        let Some(frame) = frames.clone().find(|frame| frame.file == file) else {
+            continue;
+        };
+        let text = workspace
+            .resolve(file)
+            .and_then(|path| workspace.read_text(&path));
+        let Ok(text) = text else { continue };
+        let line = frame.line as usize;
+        let module = Module::parse(text);
+        let Some(definition) = module.enclosing(line) else {
+            continue;
+        };
+        let source = module.text().lines().skip(definition.first - 1);
+        let source: Vec<&str> = source
+            .take(definition.last + 1 - definition.first)
+            .collect();
+        let lines = unreached_assertions(&source.join("\n"), definition.first, line);
+        let lines: Vec<String> = (lines.iter())
+            .map(|(first, last)| match last - first {
+                0 => format!("line {first}"),
+                _ => format!("lines {first}–{last}"),
+            })
+            .collect();
+        if !lines.is_empty() {
+            out.push_str(&format!(
+                "\nnot reached in {}: {}",
+                test.id,
+                lines.join(", ")
+            ));
+        }
+    }
+    out
 }
 
 /// When a run of tests has to be over: by what the caller asked for, the configuration, and the call's own

@@ -268,6 +268,17 @@ def pytest_runtest_protocol(item):
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+def pytest_runtest_call(item):
+    option = item.config.option
+    verbose = getattr(option, "verbose", 0)
+    if SETTINGS.get("whole_values"):
+        # What -vv does for the messages of assertions, and for nothing else.
+        option.verbose = max(2, verbose)
+    yield
+    option.verbose = verbose
+
+
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item):
     _TRACE.end(_id(item))
     yield

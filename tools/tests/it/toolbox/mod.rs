@@ -1,5 +1,6 @@
 //! The built toolbox, driven over its stdio as a host does.
 
+mod runs;
 mod submit;
 mod try_fix;
 mod warm;
