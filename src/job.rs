@@ -120,7 +120,9 @@ impl Job {
             self.traffic.take(),
             progress.clone(),
         )?;
-        let setup = Setup::new(&self.settings, progress.clone()).await?;
+        let setup = Setup::new(&self.settings, progress.clone())
+            .await?
+            .with_preferred_python(self.issue.named_python());
         if self.recorded.is_none() {
             RunFolder::check_free(&self.out)?;
         }
@@ -173,10 +175,16 @@ impl Job {
         let mut notes = self.notes;
         notes.extend(source.notes.clone());
         notes.extend(environment.notes.clone());
+        let mut for_model = environment.notes.clone();
+        if let Some(note) = self.issue.note_on_python(&environment.python_version) {
+            progress.note(&note);
+            notes.push(note.clone());
+            for_model.push(note);
+        }
         let limits = limits(&self.settings);
         let context = ApproachContext {
             max_steps: limits.steps.unwrap_or(u32::MAX),
-            notes: environment.notes.clone(),
+            notes: for_model,
         };
         let mut run = Run::new(RunParts {
             issue: self.issue.clone(),

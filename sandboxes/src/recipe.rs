@@ -134,6 +134,17 @@ pub struct Overrides {
     pub no_built_in: bool,
     /// The Python versions that the backend has (see [`available_pythons`]); empty: any.
     pub pythons: Vec<String>,
+    /// The version that an issue names, where nothing else decides on one.
+    pub preferred_python: Option<PreferredPython>,
+}
+
+/// A Python that a repository is to be tested on, where it can be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreferredPython {
+    /// `X.Y`
+    pub version: String,
+    /// Only where it is newer than the one that would be taken otherwise.
+    pub only_if_newer: bool,
 }
 
 /// The recipe for a source, and where it comes from: `built-in NAME`, `testwright.toml`, `detected from …`.
@@ -162,7 +173,7 @@ pub fn find(source: &Source, overrides: &Overrides) -> Result<(Recipe, String)> 
     };
     let (mut recipe, mut origin) = match built_in {
         Some((recipe, name)) => (recipe, format!("built-in {name}")),
-        None => detect::detect(source, &tree, &overrides.pythons)?,
+        None => detect::detect(source, &tree, overrides)?,
     };
     if image_given {
         recipe = Recipe {

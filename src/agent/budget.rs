@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::outcome::Limit;
-use crate::model::{Message, Reply, Usage};
+use super::token_shares::{TokenShares, add_shares};
+use crate::model::{Message, Reply, Request, Usage};
 
 /// Limits of a run; `None` stands for no limit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -34,6 +35,9 @@ pub struct RunUsage {
     pub prompt_tokens: u64,
     pub cached_tokens: u64,
     pub completion_tokens: u64,
+    /// All of these by what they were spent on; a prompt's parts share its tokens by their length.
+    #[serde(default)]
+    pub token_shares: TokenShares,
     /// `None` where the model has no price.
     pub dollars: Option<f64>,
     pub model_seconds: f64,
@@ -101,16 +105,17 @@ impl Budget {
         self.before += seconds;
     }
 
-    pub fn book(&mut self, reply: &Reply, messages: &[Message], seconds: f64, step: bool) {
+    pub fn book(&mut self, reply: &Reply, request: &Request, seconds: f64, step: bool) {
         self.spent.model_calls += 1;
         self.spent.failed_calls += reply.failed_tries;
         self.spent.model_seconds += seconds;
         self.spent.malformed_calls += reply.malformed.len() as u32;
         self.spent.add(&reply.usage);
+        add_shares(&mut self.spent.token_shares, request, &reply.usage, step);
         if step {
             self.spent.steps += 1;
             self.last = reply.usage;
-            self.last_length = length(messages);
+            self.last_length = length(&request.messages);
         }
     }
 
@@ -226,6 +231,16 @@ mod tests {
         }
     }
 
+    fn request(length: usize) -> Request {
+        Request {
+            messages: user(length),
+            tools: Vec::new(),
+            parallel_calls: true,
+            temperature: None,
+            max_tokens: None,
+        }
+    }
+
     fn user(length: usize) -> Vec<Message> {
         vec![Message::User {
             content: "x".repeat(length),
@@ -240,10 +255,10 @@ mod tests {
             ..Limits::default()
         });
         assert_eq!(budget.next_call(&user(400)), None);
-        budget.book(&reply(100, 10, None), &user(400), 0.1, true);
+        budget.book(&reply(100, 10, None), &request(400), 0.1, true);
         assert_eq!(budget.next_call(&user(20_000)), Some(Limit::Tokens));
         assert_eq!(budget.next_call(&user(400)), None);
-        budget.book(&reply(100, 10, None), &user(400), 0.1, true);
+        budget.book(&reply(100, 10, None), &request(400), 0.1, true);
         assert_eq!(budget.next_call(&user(400)), Some(Limit::Steps));
         assert_eq!(budget.side_call(&user(400)), None);
     }
@@ -254,7 +269,7 @@ mod tests {
             dollars: Some(1.0),
             ..Limits::default()
         });
-        budget.book(&reply(900, 100, Some(0.5)), &user(3_600), 0.1, true);
+        budget.book(&reply(900, 100, Some(0.5)), &request(3_600), 0.1, true);
         assert_eq!(budget.next_call(&user(3_600)), Some(Limit::Dollars));
         budget.limits.dollars = Some(2.0);
         assert_eq!(budget.next_call(&user(3_600)), None);

@@ -19,6 +19,7 @@ mod run;
 mod run_counts;
 mod submission_policy;
 mod submit;
+mod token_shares;
 mod trial_runs;
 mod whole_issue;
 
@@ -30,3 +31,4 @@ pub use progress::{Progress, Silent, StepView};
 pub use replay::{Difference, Replay};
 pub use run::{Run, RunParts};
 pub use submission_policy::{OnSubmit, SubmissionPolicy};
+pub use token_shares::TokenShares;

@@ -54,6 +54,17 @@ impl Run {
         Ok(reply.map(|reply| read_review(&reply.content)))
     }
 
+    /// The version that runs the tests, and the one that the issue names where that is another.
+    pub(super) fn python(&self) -> String {
+        let version = &self.session.environment().python_version;
+        match self.issue.named_python() {
+            Some(named) if named.version != *version => {
+                format!("{version} (the issue names {})", named.version)
+            }
+            _ => version.clone(),
+        }
+    }
+
     async fn review_context(
         &self,
         reviewed: &Reviewed<'_>,
@@ -96,7 +107,7 @@ impl Run {
             .collect();
         ReviewPrompt {
             issue: self.issue.folded_text(),
-            python: self.session.environment().python_version.clone(),
+            python: self.python(),
             change: reviewed.submission.patch.trim_end().to_owned(),
             used_code: excerpts(&context.used),
             outcomes: outcomes(reviewed.submission, reviewed.verdict),

@@ -210,7 +210,7 @@ impl Run {
                 self.budget.book_past(recorded.seconds);
             }
             self.budget
-                .book(&recorded.reply, &request.messages, recorded.seconds, step);
+                .book(&recorded.reply, request, recorded.seconds, step);
             let now = digest(request);
             if now != recorded.request {
                 tracing::debug!(
@@ -264,7 +264,7 @@ impl Run {
             seconds,
         })
         .map_err(NoReply::Ended)?;
-        self.budget.book(&reply, &request.messages, seconds, step);
+        self.budget.book(&reply, request, seconds, step);
         self.progress.ended(&StepView {
             step: step_number,
             what: if step { "model" } else { "review" },

@@ -198,7 +198,7 @@ impl Run {
         if let Ok(record) = AbstentionRecord::deserialize(&answer.data) {
             return Some(Outcome::Abstained {
                 reason: record.abstained,
-                python: self.session.environment().python_version.clone(),
+                python: self.python(),
                 tried: self.tried(),
             });
         }
@@ -260,7 +260,7 @@ impl Run {
                     )
                 })
                 .collect(),
-            python: Some(self.session.environment().python_version.clone()),
+            python: Some(self.python()),
             fixes: submitted.fixes.clone(),
             review: submitted.review.clone(),
             dropped: verdict.dropped.clone(),

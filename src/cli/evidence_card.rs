@@ -77,6 +77,14 @@ pub fn of(evidence: &Evidence) -> Text {
     if let Some(review) = &evidence.review {
         row("reviewer", &opinion(review));
     }
+    // Worth a line where it is not the one that the issue names.
+    if let Some(python) = evidence
+        .python
+        .as_deref()
+        .filter(|python| python.contains('('))
+    {
+        row("python", python);
+    }
     for dropped in &evidence.dropped {
         row("left out", dropped);
     }
@@ -192,7 +200,7 @@ mod tests {
                     reason: "Hard to say.".into(),
                     beyond: vec!["the order of keys".into()],
                 }),
-                python: Some("3.11.7".into()),
+                python: Some("3.11 (the issue names 3.14)".into()),
                 steps: 7,
                 prompt_tokens: 900,
                 cached_tokens: 450,

@@ -77,7 +77,9 @@ pub async fn run(args: &Args) -> Result<u8> {
     })?;
     settings.notes.iter().for_each(|note| terminal.note(note));
     let approach = super::approach(&started.approach)?;
-    let setup = Setup::new(&settings, terminal.clone()).await?;
+    let setup = Setup::new(&settings, terminal.clone())
+        .await?
+        .with_preferred_python(started.issue.named_python());
     let place = args.place.place_or(
         started.settings["repository"].as_str(),
         started.commit.as_deref(),

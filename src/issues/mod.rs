@@ -6,10 +6,12 @@
 mod address;
 mod fold;
 mod github;
+mod named_python;
 mod text;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use testwright_sandboxes::recipe::PreferredPython;
 
 use crate::error::Result;
 use crate::settings::{RedactedUrl, Secret, Settings};
@@ -61,6 +63,19 @@ impl Issue {
     pub fn folded_text(&self) -> String {
         let text = self.text();
         fold::folded(&text).unwrap_or(text)
+    }
+
+    /// The Python that it says it happens on.
+    pub fn named_python(&self) -> Option<PreferredPython> {
+        named_python::named_python(&self.title, &self.body)
+    }
+
+    /// That the tests run on another Python than the issue names.
+    pub fn note_on_python(&self, version: &str) -> Option<String> {
+        let named = self.named_python()?.version;
+        (named != version).then(|| {
+            format!("the issue names Python {named}, and the tests run on Python {version}")
+        })
     }
 
     /// Drops the comments that were written at this time or later, and notes it. `why` follows the time.

@@ -6,12 +6,13 @@ mod model;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use testwright_sandboxes::Backend;
 use testwright_sandboxes::environment::{
     self, BuildSettings, Environment, Event, SampleSettings, TestSample,
 };
-use testwright_sandboxes::recipe::{self, Overrides, Recipe};
+use testwright_sandboxes::error::ErrorKind;
+use testwright_sandboxes::recipe::{self, Overrides, PreferredPython, Recipe};
 use testwright_sandboxes::repository::{self, OpenOptions, Source, Token};
+use testwright_sandboxes::{Backend, SandboxError};
 
 use crate::agent::Progress;
 use crate::backends::{self, ca_bundle, proxies};
@@ -40,6 +41,7 @@ pub struct Setup<'a> {
     run: String,
     rebuild: bool,
     no_built_in: bool,
+    preferred_python: Option<PreferredPython>,
 }
 
 impl<'a> Setup<'a> {
@@ -65,12 +67,21 @@ impl<'a> Setup<'a> {
             run: format!("{:x}-{:x}", now.as_secs(), std::process::id()),
             rebuild: false,
             no_built_in: false,
+            preferred_python: None,
         })
     }
 
     /// Environments are built even if they are there.
     pub fn rebuilding(self, rebuild: bool) -> Self {
         Setup { rebuild, ..self }
+    }
+
+    /// The version that an issue names.
+    pub fn with_preferred_python(self, preferred_python: Option<PreferredPython>) -> Self {
+        Setup {
+            preferred_python,
+            ..self
+        }
     }
 
     /// Recipes that come with the program are not used.
@@ -198,30 +209,33 @@ impl<'a> Setup<'a> {
             image: run.image.clone(),
             no_built_in: self.no_built_in,
             pythons: recipe::available_pythons(self.backend.as_ref()).await,
+            preferred_python: self.preferred_python.clone(),
         };
         if let Some(note) = recipe::image_left_out(source, &overrides)? {
             self.progress.note(&note);
         }
         let (recipe, origin) = recipe::find(source, &overrides)?;
-        self.progress.phase("recipe", &describe(&recipe, &origin));
-        let progress = self.progress.clone();
-        let report = move |event: Event| match event {
-            Event::Waiting => progress.phase("environment", "another process builds it: waiting"),
-            Event::Started { step } => progress.phase("environment", &step),
-            Event::Finished { .. } => {}
+        let built = match self.build(source, &recipe, &origin).await {
+            Err(error)
+                if error.kind == ErrorKind::Build && overrides.preferred_python.is_some() =>
+            {
+                // What is known to suit the code, if that is another.
+                let plain = Overrides {
+                    preferred_python: None,
+                    ..overrides
+                };
+                let (other, origin) = recipe::find(source, &plain)?;
+                if other.python == recipe.python {
+                    return Err(error.into());
+                }
+                self.progress.note(&format!(
+                    "failed to build an environment with the Python that the issue names: {}",
+                    error.message
+                ));
+                self.build(source, &other, &origin).await?
+            }
+            built => built?,
         };
-        let built = environment::prepare(
-            self.backend.as_ref(),
-            source,
-            &recipe,
-            &origin,
-            &BuildSettings {
-                rebuild: self.rebuild,
-                ..build_settings(self.settings)
-            },
-            &report,
-        )
-        .await?;
         for note in &built.notes {
             self.progress.note(note);
         }
@@ -236,6 +250,27 @@ impl<'a> Setup<'a> {
         };
         self.progress.phase("environment", &how);
         Ok(built)
+    }
+
+    async fn build(
+        &self,
+        source: &Source,
+        recipe: &Recipe,
+        origin: &str,
+    ) -> std::result::Result<Environment, SandboxError> {
+        self.progress.phase("recipe", &describe(recipe, origin));
+        let progress = self.progress.clone();
+        let report = move |event: Event| match event {
+            Event::Waiting => progress.phase("environment", "another process builds it: waiting"),
+            Event::Started { step } => progress.phase("environment", &step),
+            Event::Finished { .. } => {}
+        };
+        let settings = BuildSettings {
+            rebuild: self.rebuild,
+            ..build_settings(self.settings)
+        };
+        let backend = self.backend.as_ref();
+        environment::prepare(backend, source, recipe, origin, &settings, &report).await
     }
 
     /// A sandbox of the environment, with the toolbox in it.

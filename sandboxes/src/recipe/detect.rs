@@ -8,8 +8,9 @@ pub(crate) use test_dependencies::test_extras;
 
 use regex::Regex;
 
+use super::Overrides;
 use super::ini::Ini;
-use super::python_version::{Hints, choose, timestamp};
+use super::python_version::{Hints, choose, is_possible, timestamp};
 use super::{MOST_BYTES, Recipe, setup_py};
 use crate::repository::{Source, Tree};
 use crate::sandbox::Result;
@@ -77,14 +78,23 @@ impl Files {
 }
 
 /// The recipe, and `detected from FILES`.
-pub(super) fn detect(source: &Source, tree: &Tree, pythons: &[String]) -> Result<(Recipe, String)> {
+pub(super) fn detect(
+    source: &Source,
+    tree: &Tree,
+    overrides: &Overrides,
+) -> Result<(Recipe, String)> {
     let files = Files::read(tree)?;
     let mut from = Vec::new();
+    let hints = python_hints(source, tree, &files, &mut from)?;
+    let mut python = choose(&hints, &overrides.pythons);
+    if let Some(preferred) = &overrides.preferred_python
+        && is_possible(preferred, &python, &hints, &overrides.pythons)
+    {
+        python.clone_from(&preferred.version);
+        from.push("the issue's Python".to_owned());
+    }
     let mut recipe = Recipe {
-        python: Some(choose(
-            &python_hints(source, tree, &files, &mut from)?,
-            pythons,
-        )),
+        python: Some(python),
         ..Recipe::default()
     };
     let installable = installable(&files);

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
-use super::Recipe;
+use super::{PreferredPython, Recipe};
 use crate::repository::Source;
 use crate::sandbox::Backend;
 
@@ -107,6 +107,28 @@ pub(super) fn choose(hints: &Hints, available: &[String]) -> String {
     let date = hints.date.unwrap_or_else(Timestamp::now);
     keep(&|m| settled(m).is_some_and(|s| s <= date), true);
     format!("3.{}", minors.last().copied().unwrap_or(11))
+}
+
+/// May the preferred version take the place of the chosen one? It has to be there, and the code has to allow it.
+pub(super) fn is_possible(
+    preferred: &PreferredPython,
+    chosen: &str,
+    hints: &Hints,
+    available: &[String],
+) -> bool {
+    let Some(minor) = parse(&preferred.version) else {
+        return false;
+    };
+    let is_known = KNOWN.contains(&preferred.version.as_str());
+    let is_newer = parse(chosen).is_none_or(|chosen| chosen < minor);
+    is_known
+        && preferred.version != chosen
+        && (is_newer || !preferred.only_if_newer)
+        && (available.is_empty() || available.contains(&preferred.version))
+        && hints
+            .requires
+            .iter()
+            .all(|requires| allows(requires, minor))
 }
 
 /// Does a specifier such as `>=3.7, !=3.8.*, <4` (or Poetry's `^3.7`) allow some release of 3.minor?

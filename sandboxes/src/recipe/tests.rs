@@ -290,3 +290,34 @@ fn services_are_named_and_have_a_port() {
         assert!(error.message.contains(expected), "{keys}: {error}");
     }
 }
+
+#[test]
+fn the_python_of_an_issue_is_taken_where_it_can_be() {
+    use python_version::{Hints, is_possible};
+    let hints = Hints {
+        requires: vec![">=3.7,<3.12".to_owned()],
+        ..Hints::default()
+    };
+    let available: Vec<String> = ["3.6", "3.7", "3.9", "3.11", "3.12"]
+        .map(str::to_owned)
+        .into();
+    let of = |version: &str, only_if_newer| {
+        let preferred = PreferredPython {
+            version: version.to_owned(),
+            only_if_newer,
+        };
+        is_possible(&preferred, "3.9", &hints, &available)
+    };
+    assert!(of("3.11", true) && of("3.7", false));
+    // Older, not allowed, not there, not known, the same.
+    for (version, only_if_newer) in [
+        ("3.7", true),
+        ("3.12", false),
+        ("3.6", false),
+        ("3.10", false),
+        ("3.14", false),
+        ("3.9", false),
+    ] {
+        assert!(!of(version, only_if_newer), "{version}");
+    }
+}

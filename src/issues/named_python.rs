@@ -1,0 +1,77 @@
+//! The Python that an issue says it happens on.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use testwright_sandboxes::recipe::PreferredPython;
+
+/// The newest version that the title names, or that the text says something happens on. Tables of versions and code do not
+/// count: they say what the reporter has, and not what it takes.
+pub fn named_python(title: &str, body: &str) -> Option<PreferredPython> {
+    static TITLE: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"(?i)\b(?:c?python|py)[ -]?(3\.\d{1,2})\b").ok());
+    static TEXT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"(?i)\b(?:on|in|with|under|since|from|using|for|to|only|is)\s+(?:c?python|py)[ -]?(3\.\d{1,2})\b",
+        )
+        .ok()
+    });
+    let newest = |pattern: &LazyLock<Option<Regex>>, text: &str| -> Option<String> {
+        let pattern = pattern.as_ref()?;
+        let found = pattern.captures_iter(text).map(|found| found[1].to_owned());
+        found.max_by_key(|version| minor(version))
+    };
+    if let Some(version) = newest(&TITLE, title) {
+        return Some(PreferredPython {
+            version,
+            only_if_newer: false,
+        });
+    }
+    let mut is_code = false;
+    let prose: Vec<&str> = (body.lines())
+        .filter(|line| {
+            let is_fence = line.trim_start().starts_with("```");
+            is_code ^= is_fence;
+            !is_code && !is_fence
+        })
+        .collect();
+    Some(PreferredPython {
+        version: newest(&TEXT, &prose.join("\n"))?,
+        only_if_newer: true,
+    })
+}
+
+fn minor(version: &str) -> u32 {
+    let minor = version.split_once('.').map(|(_, minor)| minor);
+    minor
+        .and_then(|minor| minor.parse().ok())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_that_it_happens_on_is_found_and_the_reporters_is_not() {
+        let of = |title: &str, body: &str| {
+            named_python(title, body).map(|found| (found.version, found.only_if_newer))
+        };
+        let found = |version: &str, only_if_newer| Some((version.to_owned(), only_if_newer));
+        assert_eq!(
+            of("Fails on Python 3.14", "with Python 3.9"),
+            found("3.14", false)
+        );
+        assert_eq!(of("py3.12: crash", ""), found("3.12", false));
+        assert_eq!(
+            of(
+                "Crash",
+                "It works on Python 3.9 and fails with Python 3.10."
+            ),
+            found("3.10", true)
+        );
+        assert_eq!(of("Crash", "python: 3.7.3\nPython 3.8.1 | packaged"), None);
+        assert_eq!(of("Crash", "```\nrun on Python 3.8\n```\n"), None);
+        assert_eq!(of("Crash", "on Python 2.7"), None);
+    }
+}
