@@ -123,7 +123,7 @@ mod tests {
         let mut shares = TokenShares::new();
         add_shares(&mut shares, &request, &usage, true);
         assert_eq!(shares["replies"], 7);
-        assert_eq!(shares["system prompt"], 50);
+        assert_eq!(shares["system prompt"], 51);
         assert_eq!(shares["answers of search"], 349);
         assert_eq!(shares.values().sum::<u64>(), 508);
         add_shares(&mut shares, &request, &usage, false);

@@ -115,7 +115,7 @@ fn nasty_predictions_get_the_verdicts_that_they_deserve() {
     let mut results = bench.results("out");
     // All that it takes is time.
     bench.predictions(&[("hangs", "plain", Some(&slow[0].patch))]);
-    let short = ["--test-seconds", "10", "--instances", "pl*"];
+    let short = ["--test-seconds", "20", "--instances", "pl*"];
     assert_exit_code(&bench.grade(&short, "slow").output().unwrap(), 0);
     results.append(&mut bench.results("slow"));
     let mut wrong = Vec::new();

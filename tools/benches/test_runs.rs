@@ -1,0 +1,188 @@
+//! What repeated and submitted runs of tests cost, as ratios to a run in a new process.
+//!
+//! `cargo bench -p testwright-tools --bench test_runs -- FOLDER PYTHON TEST`, where FOLDER is a checkout whose tests PYTHON
+//! can run, and TEST a node id in it; a line is added to the file of TEST meanwhile. Prints
+//! - repeated: a `run_pytest` of TEST after the first, to the first of a new toolbox;
+//! - edited: the same after an edit of the test's file, to the same;
+//! - submit: `submit` of a failing test in that file, to a first run of the whole file.
+
+use std::error::Error;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use testwright_tools::config::Config;
+
+/// Toolboxes that are measured one after the other, and repeated runs in each.
+const ROUNDS: usize = 3;
+const REPEATED: usize = 5;
+/// Until a server that was started in the background has everything loaded.
+const READY: Duration = Duration::from_secs(20);
+
+const FAILING: &str = "\n\ndef test_that_fails_in_a_bench():\n    assert 0\n";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let given: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with("--"))
+        .collect();
+    let [folder, python, test] = given.as_slice() else {
+        println!("give FOLDER PYTHON TEST");
+        return Ok(());
+    };
+    let folder = Path::new(folder).canonicalize()?;
+    let file = test.split("::").next().unwrap_or(test);
+    let path = folder.join(file);
+    let source = std::fs::read_to_string(&path)?;
+    let scratch = tempfile::tempdir()?;
+    let base_archive = scratch.path().join("base.tar");
+    let mut archive = tar::Builder::new(std::fs::File::create(&base_archive)?);
+    archive.append_path_with_name(&path, file)?;
+    archive.finish()?;
+    let config = |name: &str| Config {
+        workspace: folder.clone(),
+        base_archive: base_archive.clone(),
+        scratch: scratch.path().join(name),
+        private: None,
+        python: PathBuf::from(python),
+        env: Default::default(),
+        runner: Default::default(),
+        test_seconds: 600,
+    };
+    let measured = (0..ROUNDS)
+        .map(|round| {
+            std::fs::write(&path, &source)?;
+            one_round(&config(&round.to_string()), test, file, &path, &source)
+        })
+        .collect::<Result<Vec<_>, Box<dyn Error>>>();
+    std::fs::write(&path, &source)?;
+    let measured = measured?;
+    let median = |of: fn(&Round) -> f64| {
+        let mut all: Vec<f64> = measured.iter().map(of).collect();
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    };
+    println!(
+        "repeated / cold = {:.2}",
+        median(|round| round.repeated / round.cold)
+    );
+    println!(
+        "edited / cold = {:.2}",
+        median(|round| round.edited / round.cold)
+    );
+    println!(
+        "submit / cold run of the file = {:.2}",
+        median(|round| round.submit / round.cold_file)
+    );
+    println!(
+        "in seconds: cold {:.2}, repeated {:.2}, edited {:.2}, file {:.2}, submit {:.2}",
+        median(|round| round.cold),
+        median(|round| round.repeated),
+        median(|round| round.edited),
+        median(|round| round.cold_file),
+        median(|round| round.submit)
+    );
+    Ok(())
+}
+
+struct Round {
+    cold: f64,
+    repeated: f64,
+    edited: f64,
+    cold_file: f64,
+    submit: f64,
+}
+
+fn one_round(
+    config: &Config,
+    test: &str,
+    file: &str,
+    path: &Path,
+    source: &str,
+) -> Result<Round, Box<dyn Error>> {
+    let one = json!({ "tests": [test] });
+    let mut toolbox = Toolbox::start(config)?;
+    let cold = toolbox.seconds("run_pytest", &one)?;
+    std::thread::sleep(READY);
+    let mut repeated: Vec<f64> = (0..REPEATED)
+        .map(|_| toolbox.seconds("run_pytest", &one))
+        .collect::<Result<_, _>>()?;
+    repeated.sort_by(f64::total_cmp);
+    std::fs::write(path, format!("{source}{FAILING}"))?;
+    let edited = toolbox.seconds("run_pytest", &one)?;
+    let mut fresh = Toolbox::start(config)?;
+    let cold_file = fresh.seconds("run_pytest", &json!({ "tests": [file] }))?;
+    let mut fresh = Toolbox::start(config)?;
+    let submit = fresh.seconds("submit", &json!({}))?;
+    Ok(Round {
+        cold,
+        repeated: repeated[REPEATED / 2],
+        edited,
+        cold_file,
+        submit,
+    })
+}
+
+/// The tool server, driven over its stdio.
+struct Toolbox {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Toolbox {
+    fn start(config: &Config) -> Result<Self, Box<dyn Error>> {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_toolbox"))
+            .args(["serve", "--config", &serde_json::to_string(config)?])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let stdin = child.stdin.take().ok_or("no stdin")?;
+        let stdout = BufReader::new(child.stdout.take().ok_or("no stdout")?);
+        let mut toolbox = Toolbox {
+            child,
+            stdin,
+            stdout,
+        };
+        let client = json!({ "name": "bench", "version": "0" });
+        let hello =
+            json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+        toolbox.request("initialize", &hello)?;
+        writeln!(
+            toolbox.stdin,
+            "{}",
+            json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })
+        )?;
+        Ok(toolbox)
+    }
+
+    fn request(&mut self, method: &str, params: &Value) -> Result<Value, Box<dyn Error>> {
+        let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        writeln!(self.stdin, "{request}")?;
+        let mut line = String::new();
+        self.stdout.read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    }
+
+    /// How long a call takes; an error where it is refused.
+    fn seconds(&mut self, tool: &str, arguments: &Value) -> Result<f64, Box<dyn Error>> {
+        let started = Instant::now();
+        let answer = self.request(
+            "tools/call",
+            &json!({ "name": tool, "arguments": arguments }),
+        )?;
+        if answer["result"]["isError"] == true {
+            return Err(answer["result"]["content"][0]["text"].to_string().into());
+        }
+        Ok(started.elapsed().as_secs_f64())
+    }
+}
+
+impl Drop for Toolbox {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
