@@ -48,16 +48,19 @@ impl EarlierCalls {
         }
         if tool.route() == Route::Fork {
             let trials = RecordedTrial::read(&answer.data, 0);
-            let is_clean = |trial: &RecordedTrial| {
-                let mut outcomes = trial.trial.outcomes.iter();
-                trial.trial.breaks.is_empty()
-                    && !trial.trial.outcomes.is_empty()
-                    && outcomes.all(|(_, outcome)| *outcome == TestOutcome::Passed)
+            let passes = |trial: &&RecordedTrial| {
+                let outcomes = &trial.trial.outcomes;
+                let is_passed =
+                    |(_, outcome): &(String, TestOutcome)| *outcome == TestOutcome::Passed;
+                !outcomes.is_empty() && outcomes.iter().all(is_passed)
             };
+            let passing: Vec<&RecordedTrial> = trials.iter().filter(passes).collect();
             if answer.refused {
                 self.unclean = Some("the fix before it was refused");
-            } else if !trials.iter().any(is_clean) {
+            } else if passing.is_empty() {
                 self.unclean = Some("with the fix before it the tests do not all pass");
+            } else if passing.iter().all(|trial| !trial.trial.breaks.is_empty()) {
+                self.unclean = Some("the fix before it breaks existing tests");
             }
         } else if takes_tests(tool) {
             let counts = RunCounts::read(&answer.data);

@@ -363,7 +363,7 @@ impl Run {
             seconds: 0.0,
         };
         self.progress.begins(&view);
-        let started = Instant::now();
+        let (started, of_models) = (Instant::now(), self.budget.spent.model_seconds);
         let deadline = self.budget.left().min(LONGEST_CALL);
         let tool = allowed.iter().find(|tool| tool.name() == call.name);
         // The data are kept where a run that goes on needs them.
@@ -388,7 +388,9 @@ impl Run {
                 (answer.text, answer.refused, data)
             }
         };
-        let seconds = started.elapsed().as_secs_f64();
+        // What a reviewer took is the model's time.
+        let of_models = self.budget.spent.model_seconds - of_models;
+        let seconds = (started.elapsed().as_secs_f64() - of_models).max(0.0);
         let answer = Answer {
             tool: call.name.clone(),
             result: ToolResult {

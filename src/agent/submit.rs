@@ -98,6 +98,13 @@ impl Run {
         if submitted.verdict.accepted() {
             let failing = &submitted.verdict.failing;
             submitted.fixes = self.trials_on_submitted_tests(failing, deadline).await?;
+            let cures = |fix: &FixTrial| fix.on_submitted_tests && fix.cures(failing);
+            if submitted.fixes.iter().any(cures) {
+                // Behind the failure everything ran, and held.
+                for test in &mut submitted.verdict.failing {
+                    test.unreached.clear();
+                }
+            }
             let is_tried = submitted.fixes.iter().any(|fix| fix.crash.is_none());
             if self.submission_policy.wants_fix && !self.fix_asked_for && !is_tried {
                 submitted.asked_for_fix = true;

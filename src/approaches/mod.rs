@@ -75,7 +75,7 @@ async fn begin(
     let task = crate::agent::prompt(
         Task {
             repository: run.source.name.clone(),
-            issue: run.issue.folded_text(),
+            issue: run.issue.folded_text_with_hint(),
             workspace,
             notes: notes.to_vec(),
         }

@@ -73,16 +73,19 @@ pub fn folded(text: &str) -> Option<String> {
             at += 1;
         }
     }
-    let mut shown = out.join("\n");
+    let shown = out.join("\n");
     if shown.trim_end() == text.trim_end() {
         return None;
     }
-    if out.iter().any(|line| line.starts_with("[…")) {
-        shown.push_str(&format!(
-            "\n\n[`open_file` with path `{WHOLE}` shows the issue unfolded.]"
-        ));
-    }
     Some(shown.trim().to_owned())
+}
+
+/// How to see what is folded, for those who have the tool; empty where nothing is.
+pub fn hint(folded: &str) -> String {
+    match folded.lines().any(|line| line.starts_with("[… ")) {
+        true => format!("\n\n[`open_file` with path `{WHOLE}` shows the issue unfolded.]"),
+        false => String::new(),
+    }
 }
 
 /// Are we in a code block, and in one of Python?
@@ -273,7 +276,7 @@ mod tests {
         let issue = format!("Title\n\n{pasted}\nAnd again:\n\n{pasted}\nThe end.\n");
         let shown = folded(&issue).unwrap();
         assert!(shown.contains("[… 8 lines folded: the same as above, from “Some sentence with the number 0 that says somethin…” on]\n\nThe end."), "{shown}");
-        assert!(shown.ends_with("[`open_file` with path `ISSUE` shows the issue unfolded.]"));
+        assert!(hint(&shown).contains("path `ISSUE`") && hint(&issue).is_empty());
         assert_eq!(shown.matches("number 7").count(), 1);
     }
 

@@ -65,6 +65,13 @@ impl Issue {
         fold::folded(&text).unwrap_or(text)
     }
 
+    /// The same for a model that has `open_file`.
+    pub fn folded_text_with_hint(&self) -> String {
+        let text = self.folded_text();
+        let hint = fold::hint(&text);
+        text + &hint
+    }
+
     /// The Python that it says it happens on.
     pub fn named_python(&self) -> Option<PreferredPython> {
         named_python::named_python(&self.title, &self.body)

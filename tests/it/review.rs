@@ -85,11 +85,12 @@ fn the_reviewer_sees_the_change_the_code_and_the_last_form_of_each_fix() {
         "def slugify(text, separator=",
         "Candidate fix 1, tried on the tests as they are submitted: with it all of them pass.",
         "I use a helper for brevity.",
-        "Not reached, so not shown to be right: line ",
     ] {
         assert!(seen.contains(expected), "{expected}: {seen}");
     }
     assert!(!seen.contains("undefined_name"), "{seen}");
+    // With the fix the assertion behind the one that fails ran.
+    assert!(!seen.contains("Not reached"), "{seen}");
     let answers = answers(&place, "submit");
     assert!(
         answers[0].contains("is not sure that the tests fail"),
@@ -104,6 +105,27 @@ fn the_reviewer_sees_the_change_the_code_and_the_last_form_of_each_fix() {
     assert_eq!(record["evidence"]["review"]["verdict"], "unsure");
     assert_eq!(record["evidence"]["fixes"][0]["on_submitted_tests"], true);
     assert_eq!(record["evidence"]["fixes"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn assertions_that_did_not_run_are_named() {
+    let place = Place::new();
+    let wrong = fix("max_length + 1");
+    let model = place.recording(&[calls(&[insert(), wrong]), submit("x"), says("YES\nIt is.")]);
+    let output = place
+        .run_example(&["--approach", "testwright", "--model", &model, "--json"])
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 0);
+    let seen = reviews(&place).remove(0);
+    assert!(
+        seen.contains("Not reached, so not shown to be right: line "),
+        "{seen}"
+    );
+    assert!(
+        seen.contains("with it these still fail:\n- tests/"),
+        "{seen}"
+    );
 }
 
 #[test]

@@ -10,8 +10,8 @@ use crate::python::edit::Lines;
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::{forward, unified};
 
-/// Lines of the change that are shown.
-const SHOWN: usize = 40;
+/// Lines of the change that are shown; a longer one was sent just now.
+const SHOWN: usize = 12;
 
 pub struct Edit;
 
@@ -66,7 +66,6 @@ impl Tool for Edit {
         let hunks = unified(&before, &after, is_python);
         let lines: Vec<&str> = hunks.lines().collect();
         let mut out = format!("Edited {shown}.\n");
-        // A longer one was sent just now.
         let end = if lines.len() > SHOWN { 1 } else { lines.len() };
         for line in &lines[..end] {
             out.push_str(line);

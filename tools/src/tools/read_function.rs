@@ -307,6 +307,21 @@ fn long_class(module: &Module, class: &Definition) -> String {
     out
 }
 
+/// Statements that follow each other and import from one module as one.
+fn joined(statements: &[String]) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for statement in statements {
+        let (from, name) = statement.split_once(" import ").unwrap_or_default();
+        match out.last_mut() {
+            Some(last) if !from.is_empty() && last.starts_with(&format!("{from} import ")) => {
+                last.push_str(&format!(", {name}"));
+            }
+            _ => out.push(statement.clone()),
+        }
+    }
+    out
+}
+
 /// What the definitions take from their module: import statements, and lines with constants.
 struct ModuleDependencies {
     imports: Vec<String>,
@@ -325,7 +340,7 @@ impl ModuleDependencies {
         }
         let inside = |line: usize| found.iter().any(|d| d.first <= line && line <= d.last);
         let outline = module.outline();
-        let mut imports = Vec::new();
+        let mut statements: Vec<String> = Vec::new();
         for import in module.imports().into_iter().filter(|i| !inside(i.first)) {
             if crate::python::in_function(&outline, import.first).is_some() {
                 continue;
@@ -336,11 +351,12 @@ impl ModuleDependencies {
                     "*" => names.others,
                     _ => names.bound.contains(&binding.local),
                 };
-                if wanted && !imports.contains(&statement) {
-                    imports.push(statement);
+                if wanted && !statements.contains(&statement) {
+                    statements.push(statement);
                 }
             }
         }
+        let imports = joined(&statements);
         let is_used = |a: &Assignment| a.names.iter().any(|name| names.bound.contains(name));
         let all = module.assignments();
         let used: Vec<&Assignment> = all.iter().filter(|a| is_used(a)).collect();
