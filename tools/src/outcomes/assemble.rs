@@ -48,6 +48,8 @@ pub struct Session {
     pub started: bool,
     /// Collection came to its end.
     pub collected: bool,
+    /// Modules that were imported while tests ran, with where they come from.
+    pub imported: Vec<(String, String)>,
 }
 
 impl Session {
@@ -99,6 +101,7 @@ impl Session {
                 }
             }
             Event::InternalError { text } => self.internal_error = Some(text),
+            Event::Imported { modules } => self.imported = modules,
             Event::Finish {} => self.finished = true,
         }
     }

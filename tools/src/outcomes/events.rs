@@ -48,6 +48,10 @@ pub enum Event {
     InternalError {
         text: String,
     },
+    /// Modules that were imported while tests ran, with where they come from.
+    Imported {
+        modules: Vec<(String, String)>,
+    },
     Finish {},
 }
 

@@ -82,6 +82,7 @@ impl Recording {
             "rest_seconds": options.rest_seconds,
             "trace": options.trace,
             "whole_values": options.whole_values,
+            "imports": options.may_be_warm,
             "pythonpath": env.get("PYTHONPATH"),
             "children": { "hook": hook, "facts": facts },
         });

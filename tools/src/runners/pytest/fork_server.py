@@ -10,10 +10,13 @@ over a socket, and end when it is closed. Runs on Python 3.6 and pytest 3.0 and 
 import _thread
 import array
 import importlib
-import importlib.util
+import io
 import json
+import locale
+import logging
 import os
 import random
+import signal
 import socket
 import stat
 import sys
@@ -22,14 +25,16 @@ import time
 import warnings
 
 import pytest
-from testwright_record import become, hold, relative
+from testwright_modules import files, is_found, is_test_file, loaded
+from testwright_record import WORKSPACE, become, hold
 
 # Kept because code may replace the modules' attributes.
 _exit, _fork, _getppid, _sleep = os._exit, os.fork, os.getppid, time.sleep
 
 # Bytes of a request.
 _MOST = 1 << 18
-_LOADERS = ("_frozen_importlib", "_frozen_importlib_external")
+# Processes that find out what can be imported before tests run, for one collection.
+_PROBES = 5
 
 
 class _Control(object):
@@ -118,8 +123,9 @@ def _take_stdin():
 
 _CONTROL = _take_stdin()
 _OUTPUT = _Output()
-# Into which the process that collects writes what was imported meanwhile.
-_IMPORTED = []
+# What the process that collects knows: the modules of the process it was forked from, those that runs import, and where
+# it writes what it has imported itself.
+_COLLECTING = []
 hold()
 
 
@@ -151,59 +157,88 @@ def _end_with_threads():
 # What is imported
 
 
-def _files():
-    found = set()
-    for module in list(sys.modules.values()):
-        name = getattr(module, "__file__", None)
-        if isinstance(name, str):
-            found.update(relative(path) for path in (os.path.abspath(name), os.path.realpath(name)))
-    return found
-
-
-def _origin(spec):
-    """Where a module comes from that Python's own loaders load; None for those of pytest, which are tests."""
-    loader = getattr(spec, "loader", None)
-    if getattr(loader, "__module__", None) not in _LOADERS:
-        return None
-    return spec.origin or "namespace"
-
-
-def _modules(known):
-    found = []
-    for name, module in list(sys.modules.items()):
-        spec = getattr(module, "__spec__", None)
-        origin = _origin(spec)
-        file = os.path.basename(origin or "")
-        is_test = file.startswith("test_") or file.endswith("_test.py") or file == "conftest.py"
-        if name not in known and origin is not None and spec.name == name and not is_test:
-            found.append([name, origin])
-    return found
-
-
-def _import(modules):
-    """As far as they are found in the same places, without the folders that collecting adds to the path."""
-    for name, origin in modules:
-        if name in sys.modules:
-            continue
-        try:
-            found = importlib.util.find_spec(name)
-        except ModuleNotFoundError:
-            continue
-        if found is not None and _origin(found) == origin:
-            importlib.import_module(name)
-
-
 def _import_too(modules):
     """Where something cannot be imported by itself, this process is of no use."""
     size = _OUTPUT.size()
     try:
-        _import(modules)
+        for name, origin in modules:
+            if is_found(name, origin):
+                importlib.import_module(name)
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
     except BaseException:
         _exit(0)
     _OUTPUT.cut(size)
     _end_with_threads()
+
+
+def _import_what_runs_import(modules):
+    """What tests imported while they ran, as far as a test can only tell by the time it takes. Returns what was left out."""
+    wanted = [module for module in modules if module[0] not in sys.modules]
+    if not wanted or any(_names_loaded_modules(file) for file in files() if is_test_file(file)):
+        return []
+    left_out = []
+    for _ in range(_PROBES):
+        good = _probe(wanted)
+        for name, origin in wanted[:good]:
+            if name not in sys.modules and is_found(name, origin):
+                importlib.import_module(name)
+        left_out.extend(name for name, _ in wanted[good : good + 1])
+        wanted = wanted[good + 1 :]
+        if not wanted:
+            break
+    _end_with_threads()
+    return left_out + [name for name, _ in wanted]
+
+
+def _names_loaded_modules(file):
+    """A test may look at what is imported already, or import it in its own way."""
+    try:
+        with open(os.path.join(WORKSPACE, file), "rb") as source:
+            text = source.read()
+    except OSError:
+        return True
+    return any(word in text for word in (b"sys.modules", b"reload", b"__import__"))
+
+
+def _probe(modules):
+    """How many of these modules, from the first on, can be imported without anything but time being spent: they print
+    nothing, warn of nothing, start nothing and leave the process as it was. Found out in a process of its own."""
+    reader, writer = os.pipe()
+    child = _forked()
+    if child != 0:
+        os.close(writer)
+        good = len(_read(reader))
+        os.waitpid(child, 0)
+        return good
+    try:
+        with tempfile.TemporaryFile() as printed:
+            for fd in (1, 2):
+                os.dup2(printed.fileno(), fd)
+            sys.stdout = sys.stderr = io.TextIOWrapper(os.fdopen(os.dup(1), "wb", 0), write_through=True)
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                before = _state()
+                for name, origin in modules:
+                    if name not in sys.modules and is_found(name, origin):
+                        importlib.import_module(name)
+                    if warned or os.fstat(1).st_size or _state() != before:
+                        break
+                    os.write(writer, b".")
+    finally:
+        _exit(0)
+
+
+def _state():
+    """What imports could change for those who do not import."""
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD)]
+    root = logging.getLogger()
+    return (
+        [os.getcwd(), dict(os.environ), locale.setlocale(locale.LC_ALL), _thread._count(), handlers],
+        [list(sys.path), list(sys.meta_path), list(sys.path_hooks), sys.getrecursionlimit(), sys.excepthook],
+        [list(warnings.filters), warnings.showwarning, random.getstate(), sys.stdout, sys.stderr],
+        [root.level, list(root.handlers), logging.root.manager.disable],
+    )
 
 
 # The two points. No wrapper of `pytest_collection` that is a part of pytest is outside of these: warnings that come of
@@ -220,11 +255,11 @@ def _wait_to_collect(config):
     global _CONTROL
     _flush(config)
     _end_with_threads()
-    known, imported = set(sys.modules), False
+    known, left_out = set(sys.modules), set()
     while True:
         request, fds = _CONTROL.request()
         _reap()
-        if not _files().isdisjoint(request["changed"]):
+        if not files().isdisjoint(request["changed"]):
             _CONTROL.answer(stale=True)
             _close(fds)
             continue
@@ -237,14 +272,16 @@ def _wait_to_collect(config):
             _CONTROL = _Control(control)
             _OUTPUT.become(output)
             become(request["settings"])
-            _IMPORTED.append((known, writer))
+            imports = [module for module in request["imports"] if module[0] not in left_out]
+            _COLLECTING.append((known, imports, writer))
             return
         os.close(writer)
         _close(fds)
-        modules = _read(reader)
-        if modules and not imported:
-            imported = True
-            _import_too(json.loads(modules.decode("ascii")))
+        collected = _read(reader)
+        if collected:
+            modules, refused = json.loads(collected.decode("ascii"))
+            left_out.update(refused)
+            _import_too([module for module in modules if module[0] not in sys.modules])
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -255,11 +292,12 @@ def pytest_runtestloop(session):
 
 def _wait_to_run(config):
     _flush(config)
-    known, writer = _IMPORTED.pop()
-    modules = json.dumps(_modules(known)).encode("ascii")
+    known, imports, writer = _COLLECTING.pop()
     _end_with_threads()
+    left_out = _import_what_runs_import(imports)
+    modules = [module for module in loaded() if module[0] not in known]
     with os.fdopen(writer, "wb") as pipe:
-        pipe.write(modules)
+        pipe.write(json.dumps([modules, left_out]).encode("ascii"))
     _CONTROL.answer(collected=True)
     while True:
         request, fds = _CONTROL.request()

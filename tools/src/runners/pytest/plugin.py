@@ -11,6 +11,7 @@ import time
 
 import _pytest
 import pytest
+from testwright_modules import loaded
 from testwright_record import (
     CAPTURED,
     MESSAGE,
@@ -37,6 +38,8 @@ _OTHERS = [module for module in map(sys.modules.get, ("pluggy", "unittest")) if 
 set_runner([_pytest] + _OTHERS, [_pytest] + [module for module in _OTHERS if module.__name__ == "pluggy"])
 _TRACE = Trace()
 _FIRST = Asked(SETTINGS["first"])
+# Names of the modules that were imported when everything was collected.
+_COLLECTED = set()
 
 
 def _path(node):
@@ -253,6 +256,7 @@ def pytest_deselected(items):
 
 
 def pytest_collection_finish(session):
+    _COLLECTED.update(sys.modules)
     emit("collected", ids=[_id(item) for item in session.items])
 
 
@@ -333,4 +337,6 @@ def pytest_internalerror(excrepr):
 
 
 def pytest_sessionfinish(session, exitstatus):
+    if SETTINGS.get("imports"):
+        emit("imported", modules=[module for module in loaded() if module[0] not in _COLLECTED])
     emit("finish", exit=int(exitstatus))

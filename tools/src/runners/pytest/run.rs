@@ -104,6 +104,7 @@ fn one_process(
     if is_warm && let Some(finished) = warm::run(run, arguments, ids, &mut prepared.recording) {
         let session = Session::new(prepared.recording.read());
         if session.is_whole() {
+            warm::import_from_now_on(&session.imported);
             return Ok((session, finished));
         }
         warm::stop();
@@ -112,7 +113,7 @@ fn one_process(
     let finished = run.process(prepared.command, &mut prepared.recording.report)?;
     let session = Session::new(prepared.recording.read());
     if is_warm && session.is_whole() && !finished.timed_out() {
-        warm::start(run, arguments, ids, finished.took, session.test_time());
+        warm::start(run, arguments, ids, finished.took, &session);
     }
     Ok((session, finished))
 }

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use super::super::Run;
 use super::super::recording::{PRINTED, Recording};
 use super::command::{Arguments, RecordedCommand, prepare_server};
+use crate::outcomes::Session;
 use crate::process::{self, BackgroundProcess, ProcessOutput};
 use crate::tool::ToolError;
 use crate::workspace::{Layout, Stamps};
@@ -28,8 +29,14 @@ use control::{Control, anonymous_file};
 /// started instead: a lock that was held when the process was forked would never be given back.
 const PATIENCE: u32 = 3;
 const LEAST_PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of the modules in a request, and of what stands around each.
+const IMPORTS: usize = 64 << 10;
+const MODULE_SYNTAX: usize = 8;
 /// What starting takes must be worth it.
 const LEAST_START: Duration = Duration::from_millis(300);
+
+/// A module's name, and where it comes from.
+type Module = (String, String);
 
 static IS_ENABLED: AtomicBool = AtomicBool::new(false);
 static SERVER: Mutex<Option<Server>> = Mutex::new(None);
@@ -73,19 +80,26 @@ pub fn stop() {
     *SERVER.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
-/// Starts a server for more runs like this one, which took so long in a new process, of which its tests took a part.
-/// Where that fails, runs are made in new processes as ever.
+/// What tests imported while they ran is imported before they do, from the next collection on.
+pub fn import_from_now_on(modules: &[Module]) {
+    if let Some(server) = &mut *SERVER.lock().unwrap_or_else(PoisonError::into_inner) {
+        server.import_from_now_on(modules);
+    }
+}
+
+/// Starts a server for more runs like this one, which took so long in a new process. Where that fails, runs are made in
+/// new processes as ever.
 pub fn start(
     run: &Run<'_>,
     arguments: &Arguments,
     ids: &[String],
     took: Duration,
-    of_tests: Duration,
+    session: &Session,
 ) {
-    if took.saturating_sub(of_tests) < LEAST_START {
+    if took.saturating_sub(session.test_time()) < LEAST_START {
         return;
     }
-    let server = Server::start(run, arguments, ids, took);
+    let server = Server::start(run, arguments, ids, took, &session.imported);
     *SERVER.lock().unwrap_or_else(PoisonError::into_inner) = server.ok().flatten();
 }
 
@@ -98,6 +112,8 @@ struct Server {
     /// Of the files as they were when the importer began to load them.
     loaded: Stamps,
     took: Duration,
+    /// What runs import.
+    imports: Vec<Module>,
     _process: BackgroundProcess,
     /// Holds what is read while Python starts.
     _recording: Recording,
@@ -127,6 +143,7 @@ impl Server {
         arguments: &Arguments,
         ids: &[String],
         took: Duration,
+        imports: &[Module],
     ) -> Result<Option<Server>, ToolError> {
         let checkout = run.checkout;
         let Some(loaded) = Stamps::take(checkout.root()) else {
@@ -142,12 +159,26 @@ impl Server {
             collector: None,
             loaded: loaded.clone(),
             took,
+            imports: Vec::new(),
             _process: process,
             _recording: recording,
         };
+        server.import_from_now_on(imports);
         let settings = server._recording.settings().clone();
         server.ask_to_collect(&settings, ids, loaded, &[])?;
         Ok(Some(server))
+    }
+
+    /// As far as a request has room for them.
+    fn import_from_now_on(&mut self, modules: &[Module]) {
+        let size = |(name, origin): &Module| name.len() + origin.len() + MODULE_SYNTAX;
+        let mut room = IMPORTS.saturating_sub(self.imports.iter().map(size).sum());
+        for module in modules {
+            room = room.saturating_sub(size(module));
+            if room > 0 && !self.imports.contains(module) {
+                self.imports.push(module.clone());
+            }
+        }
     }
 
     /// The answer is not waited for.
@@ -160,7 +191,11 @@ impl Server {
     ) -> Result<(), ToolError> {
         self.collector = None;
         let (control, given) = Control::pair()?;
-        let request = json!({ "settings": settings, "changed": changed });
+        let request = json!({
+            "settings": settings,
+            "changed": changed,
+            "imports": self.imports,
+        });
         self.importer
             .send(&request, &[anonymous_file()?.into(), given])?;
         self.collector = Some(Collector {

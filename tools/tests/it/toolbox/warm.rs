@@ -163,6 +163,38 @@ fn an_edited_test_is_collected_again_and_edited_code_is_loaded_again() {
 }
 
 #[test]
+fn what_a_test_imports_is_imported_before_it_runs_again() {
+    let late = "import pkg\n\ndef test_a():\n    import late\n    assert late.VALUE == 1\n";
+    let tests = [
+        ("tests/test_a.py", late),
+        (
+            "late.py",
+            "with open('../loads-of-late', 'a') as f:\n    f.write('x')\nVALUE = 1\n",
+        ),
+    ];
+    let project = project(&tests);
+    let of_late =
+        || std::fs::read(project.root().join("../loads-of-late")).map_or(0, |bytes| bytes.len());
+    let mut client = Client::start(&project);
+    let id = ["tests/test_a.py"];
+    let cold = told(&mut client, &id);
+    until_loaded(&project, 3);
+    assert_eq!(cold, told(&mut client, &id));
+    // The new process, the one that tries it, the one that has collected, and the one that this was forked from.
+    let times = of_late();
+    assert_eq!(times, 4);
+    for _ in 0..3 {
+        assert_eq!(cold, told(&mut client, &id));
+    }
+    write(&project, "tests/test_a.py", &format!("{late}\n"));
+    assert_eq!(cold, told(&mut client, &id));
+    assert_eq!(of_late(), times);
+
+    write(&project, "late.py", "VALUE = 2\n");
+    assert!(told(&mut client, &id).0.contains("assert 2 == 1"));
+}
+
+#[test]
 fn nothing_of_a_server_outlives_the_toolbox() {
     let project = project(&[]);
     let mut client = Client::start(&project);
@@ -305,6 +337,51 @@ const BATTERY: &[Case] = &[
             "import unittest, pkg\n\nclass A(unittest.TestCase):\n    @classmethod\n    def setUpClass(cls):\n        cls.value = pkg.half(4)\n\n    def test_a(self):\n        self.assertEqual(self.value, 2)\n\n    def test_b(self):\n        with self.subTest('x'):\n            self.assertEqual(self.value, 3)\n",
         )],
         "2 tests: 1 failed, 1 passed",
+        true,
+    ),
+    (
+        "a module that a test imports, and its state",
+        &[
+            ("late.py", "STATE = []\n"),
+            (
+                "tests/test_a.py",
+                "import pkg\n\ndef test_a():\n    import late\n    late.STATE.append(1)\n    assert late.STATE == [1]\n",
+            ),
+        ],
+        "1 test: 1 passed",
+        true,
+    ),
+    (
+        "a test that looks whether something is imported",
+        &[
+            ("late.py", "STATE = []\n"),
+            (
+                "tests/test_a.py",
+                "import sys, pkg\n\ndef test_a():\n    assert 'late' not in sys.modules\n    import late\n    assert sys.modules['late'] is late\n",
+            ),
+        ],
+        "1 test: 1 passed",
+        true,
+    ),
+    (
+        "modules that print, warn, change the process or cannot be imported twice, imported by a test",
+        &[
+            ("prints.py", "print('printed by a module')\n"),
+            (
+                "warns.py",
+                "import warnings\nwarnings.warn('gone soon', DeprecationWarning)\n",
+            ),
+            (
+                "changes.py",
+                "import os, random\nos.environ['CHANGED'] = 'x'\nrandom.random()\n",
+            ),
+            ("quiet.py", "import warns, changes\n"),
+            (
+                "tests/test_a.py",
+                "import os, pkg, pytest\n\ndef test_prints(capsys):\n    assert 'CHANGED' not in os.environ\n    import prints\n    assert capsys.readouterr().out == 'printed by a module\\n'\n\ndef test_warns():\n    with pytest.warns(DeprecationWarning):\n        import quiet\n    assert os.environ['CHANGED'] == 'x'\n\ndef test_fails():\n    import prints\n    assert 0\n",
+            ),
+        ],
+        "3 tests: 1 failed, 2 passed",
         true,
     ),
 ];

@@ -1,0 +1,56 @@
+"""Which modules are loaded, and from where.
+
+Runs on Python 3.6 and everything later.
+"""
+
+import importlib.util
+import os
+import sys
+
+from testwright_record import relative
+
+_LOADERS = ("_frozen_importlib", "_frozen_importlib_external")
+
+
+def is_test_file(path):
+    name = os.path.basename(path)
+    return name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
+
+
+def files():
+    """The files below the workspace."""
+    found = set()
+    for module in list(sys.modules.values()):
+        name = getattr(module, "__file__", None)
+        if isinstance(name, str):
+            found.update(relative(path) for path in (os.path.abspath(name), os.path.realpath(name)))
+    found.discard(None)
+    return found
+
+
+def _origin(spec):
+    """Where a module comes from that Python's own loaders load; None for those of pytest, which are tests."""
+    loader = getattr(spec, "loader", None)
+    if getattr(loader, "__module__", None) not in _LOADERS:
+        return None
+    return spec.origin or "namespace"
+
+
+def loaded():
+    """Name and origin of each module that is no test."""
+    found = []
+    for name, module in list(sys.modules.items()):
+        spec = getattr(module, "__spec__", None)
+        origin = _origin(spec)
+        if origin is not None and spec.name == name and not is_test_file(origin):
+            found.append([name, origin])
+    return found
+
+
+def is_found(name, origin):
+    """In the same place still, and without the folders that collecting adds to the path."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ModuleNotFoundError, ValueError):
+        return False
+    return spec is not None and _origin(spec) == origin
