@@ -1,7 +1,7 @@
 //! What repeated and submitted runs of tests cost, as ratios to a run in a new process.
 //!
-//! `cargo bench -p testwright-tools --bench test_runs -- FOLDER PYTHON TEST`, where FOLDER is a checkout whose tests PYTHON
-//! can run, and TEST a node id in it; a line is added to the file of TEST meanwhile. Prints
+//! `cargo bench -p testwright-tools --bench test_runs -- FOLDER PYTHON TEST`, where FOLDER is a git checkout whose tests
+//! PYTHON can run, and TEST a node id in it; a line is added to the file of TEST meanwhile. Prints
 //! - repeated: a `run_pytest` of TEST after the first, to the first of a new toolbox;
 //! - edited: the same after an edit of the test's file, to the same;
 //! - submit: `submit` of a failing test in that file, to a first run of the whole file.
@@ -38,9 +38,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let source = std::fs::read_to_string(&path)?;
     let scratch = tempfile::tempdir()?;
     let base_archive = scratch.path().join("base.tar");
-    let mut archive = tar::Builder::new(std::fs::File::create(&base_archive)?);
-    archive.append_path_with_name(&path, file)?;
-    archive.finish()?;
+    let archive = std::fs::File::create(&base_archive)?;
+    let git = Command::new("git")
+        .arg("-C")
+        .arg(&folder)
+        .args(["archive", "HEAD"])
+        .stdout(archive)
+        .status()?;
+    if !git.success() {
+        return Err("FOLDER is no git checkout".into());
+    }
     let config = |name: &str| Config {
         workspace: folder.clone(),
         base_archive: base_archive.clone(),
@@ -112,10 +119,10 @@ fn one_round(
     repeated.sort_by(f64::total_cmp);
     std::fs::write(path, format!("{source}{FAILING}"))?;
     let edited = toolbox.seconds("run_pytest", &one)?;
-    let mut fresh = Toolbox::start(config)?;
-    let cold_file = fresh.seconds("run_pytest", &json!({ "tests": [file] }))?;
-    let mut fresh = Toolbox::start(config)?;
-    let submit = fresh.seconds("submit", &json!({}))?;
+    drop(toolbox);
+    let alone = |tool: &str, arguments: Value| Toolbox::start(config)?.seconds(tool, &arguments);
+    let cold_file = alone("run_pytest", json!({ "tests": [file] }))?;
+    let submit = alone("submit", json!({}))?;
     Ok(Round {
         cold,
         repeated: repeated[REPEATED / 2],
@@ -155,6 +162,8 @@ impl Toolbox {
             "{}",
             json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })
         )?;
+        // The workspace is read before the first call.
+        toolbox.seconds("show_patch", &json!({}))?;
         Ok(toolbox)
     }
 

@@ -223,6 +223,7 @@ def _probe(modules):
                     if name not in sys.modules and is_found(name, origin):
                         importlib.import_module(name)
                     if warned or os.fstat(1).st_size or _state() != before:
+                        open('/tmp/dbg2','a').write(repr((name,[str(w) for w in warned],os.fstat(1).st_size,[(a,b) for x,y in zip(before,_state()) for a,b in zip(x,y) if a!=b]))[:1500]+'\n')
                         break
                     os.write(writer, b".")
     finally:
@@ -236,9 +237,15 @@ def _state():
     return (
         [os.getcwd(), dict(os.environ), locale.setlocale(locale.LC_ALL), _thread._count(), handlers],
         [list(sys.path), list(sys.meta_path), list(sys.path_hooks), sys.getrecursionlimit(), sys.excepthook],
-        [list(warnings.filters), warnings.showwarning, random.getstate(), sys.stdout, sys.stderr],
+        [[entry for entry in warnings.filters if _is_general(entry)], warnings.showwarning, random.getstate(), sys.stdout, sys.stderr],
         [root.level, list(root.handlers), logging.root.manager.disable],
     )
+
+
+def _is_general(entry):
+    """Many libraries have filters of warnings as well, for those of their own or of what they import."""
+    _, message, category, module, _ = entry
+    return message is None and module is None and category.__module__ == "builtins"
 
 
 # The two points. No wrapper of `pytest_collection` that is a part of pytest is outside of these: warnings that come of
