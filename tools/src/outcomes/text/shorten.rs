@@ -1,0 +1,130 @@
+//! Texts that are too long or say something twice.
+
+/// Characters of a message.
+const MESSAGE: usize = 2000;
+/// Characters of a line of a message that is too long.
+const LINE: usize = 300;
+
+/// Lines that follow each other and stand in the message already, from this many on.
+const REPEATED: usize = 3;
+
+/// Characters from which on a line counts as repeated where it is only a part of a line of the message.
+const LONG: usize = 12;
+
+/// What a test printed, without the stretches that the message, as it is shown, holds anyway.
+pub fn beside(captured: &str, shown: &str) -> String {
+    let lines: Vec<&str> = captured.lines().collect();
+    let is_there = |line: &&str| {
+        let line = line.trim();
+        line.is_empty()
+            || (line.chars().count() >= LONG && shown.contains(line))
+            || shown.lines().any(|of_message| of_message.trim() == line)
+    };
+    let mut out: Vec<String> = Vec::new();
+    let mut at = 0;
+    while at < lines.len() {
+        let stretch: Vec<&&str> = lines[at..].iter().take_while(|l| is_there(l)).collect();
+        let telling = stretch.iter().filter(|l| !l.trim().is_empty()).count();
+        if telling >= REPEATED {
+            out.push(format!(
+                "[... {telling} lines that stand in the message above ...]"
+            ));
+            at += stretch.len();
+        } else {
+            let next = stretch.len().max(1);
+            out.extend(lines[at..at + next].iter().map(|l| (*l).to_owned()));
+            at += next;
+        }
+    }
+    out.join("\n")
+}
+
+/// Runs of one and the same line are shown once, with their number.
+pub fn without_repeats(text: &str) -> String {
+    let mut out: Vec<String> = Vec::new();
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        let mut more = 0;
+        while lines.next_if_eq(&line).is_some() {
+            more += 1;
+        }
+        out.push(line.to_owned());
+        match more {
+            0 => {}
+            1 => out.push(line.to_owned()),
+            _ => out.push(format!("[... the line above {more} more times ...]")),
+        }
+    }
+    out.join("\n")
+}
+
+pub fn indented(text: &str, by: &str) -> String {
+    text.replace('\n', &format!("\n{by}"))
+}
+
+/// A message in the room that there is for it: what is too long loses the middles of its lines first, so that a line such as
+/// `At index 39 diff` stays.
+pub fn fitted(message: &str) -> String {
+    if message.chars().count() <= MESSAGE {
+        return message.to_owned();
+    }
+    let lines: Vec<String> = message.lines().map(shortened).collect();
+    cut(&lines.join("\n"), MESSAGE)
+}
+
+/// A line without its middle, if it is long.
+fn shortened(line: &str) -> String {
+    let length = line.chars().count();
+    if length <= LINE {
+        return line.to_owned();
+    }
+    let head = line.chars().take(LINE / 2);
+    let tail = line.chars().skip(length - LINE / 2);
+    head.chain(" … ".chars()).chain(tail).collect()
+}
+
+/// Cuts the middle out of a text that is too long, and says so.
+pub fn cut(text: &str, most: usize) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.to_owned();
+    }
+    let half = most / 2;
+    let head: String = text.chars().take(half).collect();
+    let tail: String = text.chars().skip(length - half).collect();
+    format!(
+        "{head}\n[... {} characters left out ...]\n{tail}",
+        length - 2 * half
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_lines_are_counted() {
+        assert_eq!(
+            without_repeats("a\na\na\nb\nb\nc"),
+            "a\n[... the line above 2 more times ...]\nb\nb\nc"
+        );
+    }
+
+    #[test]
+    fn what_the_message_says_is_not_said_again() {
+        let message =
+            "nomatch: '*b*'\n    and: 'this one line'\n    and: 'another line'\n    a third";
+        assert_eq!(
+            beside(
+                "--- Captured stdout call ---\nthis one line\nanother line\n\na third\nand more",
+                message
+            ),
+            "--- Captured stdout call ---\n[... 3 lines that stand in the message above ...]\nand more"
+        );
+        let few = "this one line\nsomething else\nanother line";
+        assert_eq!(beside(few, message), few);
+        let short = "one\nline\nthird\n'";
+        assert_eq!(beside(short, message), short);
+        assert_eq!(beside("", ""), "");
+    }
+}
