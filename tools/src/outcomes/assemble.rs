@@ -6,7 +6,9 @@ use std::time::Duration;
 use super::classify::Classifier;
 use super::events::{Event, RawFailure, RawPhase};
 use super::normalize::normalize;
-use super::report::{CollectionError, Failure, Outcome, Phase, Place, Report, TestResult};
+use super::report::{
+    CollectionError, Failure, Outcome, Phase, Place, Report, TestResult, WarningLine,
+};
 use crate::process::ExitReason;
 
 /// pytest's exit status for unusable arguments.
@@ -41,6 +43,7 @@ pub struct Session {
     missing: Vec<String>,
     internal_error: Option<String>,
     rest_timed_out: bool,
+    warnings: Vec<WarningLine>,
     /// The record's end came before its last line.
     after_end: bool,
     finished: bool,
@@ -101,6 +104,7 @@ impl Session {
                 }
             }
             Event::InternalError { text } => self.internal_error = Some(text),
+            Event::Warnings { warnings } => self.warnings = warnings,
             Event::Imported { modules } => self.imported = modules,
             Event::Finish {} => self.finished = true,
         }
@@ -142,6 +146,7 @@ impl Session {
             },
             ..Report::default()
         };
+        report.warnings = std::mem::take(&mut self.warnings);
         let death = death(ended, self.internal_error.as_deref());
         for id in &self.order {
             if let Some(course) = self.courses.remove(id) {
@@ -362,6 +367,7 @@ pub fn join(mut first: Report, second: Report) -> Report {
         (Some(a), Some(b)) => Some(a.max(b)),
         _ => None,
     };
+    first.warnings.extend(second.warnings);
     first.printed.push_str(&second.printed);
     first.seconds += second.seconds;
     first

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::report::Phase;
+use super::report::{Phase, WarningLine};
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -47,6 +47,10 @@ pub enum Event {
     },
     InternalError {
         text: String,
+    },
+    /// Those of the repository's own code.
+    Warnings {
+        warnings: Vec<WarningLine>,
     },
     /// Modules that were imported while tests ran, with where they come from.
     Imported {

@@ -22,11 +22,26 @@ pub struct Report {
     /// status says that none did; or tests were recorded after the end. Then the record is not to be trusted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub contradicted: bool,
+    /// What the repository's own code warned of while tests ran; by pytest 3.8 and later.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<WarningLine>,
     /// What pytest printed, cut in the middle to a few thousand characters: for reading, never
     /// for verdicts.
     pub printed: String,
     /// Seconds of wall time.
     pub seconds: f64,
+}
+
+/// Equal warnings from one line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WarningLine {
+    /// Name of the warning's class.
+    pub category: String,
+    pub message: String,
+    /// Relative to the workspace.
+    pub file: String,
+    pub line: u32,
+    pub count: u32,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ mod shorten;
 
 use std::fmt::Write;
 
-use super::report::{Failure, Outcome, Place, Report, TestResult};
+use super::report::{Failure, Outcome, Place, Report, TestResult, WarningLine};
 use shorten::{beside, fitted, indented};
 pub use shorten::{cut, without_repeats};
 
@@ -16,6 +16,9 @@ const LISTED: usize = 30;
 /// Characters of what a test printed, and of what pytest printed.
 const CAPTURED: usize = 1200;
 const PRINTED: usize = 3000;
+/// Warnings named, and characters of one.
+const WARNINGS: usize = 4;
+const WARNING: usize = 200;
 /// Frames shown of one failure.
 const FRAMES: usize = 12;
 
@@ -121,6 +124,7 @@ fn render(report: &Report, is_named: fn(&TestResult) -> bool) -> String {
     for id in &report.not_found {
         let _ = write!(out, "\nnot found: {id}");
     }
+    warnings(&mut out, &report.warnings);
     if report.tests.is_empty() && report.collection_errors.is_empty() && report.not_found.is_empty()
     {
         let _ = write!(
@@ -130,6 +134,27 @@ fn render(report: &Report, is_named: fn(&TestResult) -> bool) -> String {
         );
     }
     out
+}
+
+/// What the repository's own code warned of.
+fn warnings(out: &mut String, warnings: &[WarningLine]) {
+    for warning in warnings.iter().take(WARNINGS) {
+        let times = match warning.count {
+            1 => String::new(),
+            more => format!(" ({more} times)"),
+        };
+        let _ = write!(
+            out,
+            "\nwarned at {}:{}{times}: {}: {}",
+            warning.file,
+            warning.line,
+            warning.category,
+            cut(&without_repeats(warning.message.trim()), WARNING)
+        );
+    }
+    if let Some(more @ 1..) = warnings.len().checked_sub(WARNINGS) {
+        let _ = write!(out, "\n... and {more} more warnings");
+    }
 }
 
 /// At the same line of the same file, by messages that differ in values alone.

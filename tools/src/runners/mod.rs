@@ -34,6 +34,8 @@ pub struct Options {
     pub keyword: Option<String>,
     /// Run these (node ids, files or folders, below those asked for) before the others.
     pub first: Vec<String>,
+    /// Names of functions and classes: of the others, tests that name them come before those that do not; for pytest only.
+    pub near: Vec<String>,
     /// Seconds for the tests that are not among `first`; those that did not begin by then are absent.
     pub rest_seconds: Option<u64>,
     /// The process may be forked from one that has everything loaded, where runs like this are repeated.
@@ -53,6 +55,7 @@ impl Options {
             trace: Vec::new(),
             keyword: None,
             first: Vec::new(),
+            near: Vec::new(),
             rest_seconds: None,
             may_be_warm: false,
             whole_values: false,

@@ -79,6 +79,7 @@ impl Recording {
             "reversed": options.reversed,
             "hash_seed": options.hash_seed,
             "first": options.first,
+            "near": options.near,
             "rest_seconds": options.rest_seconds,
             "trace": options.trace,
             "whole_values": options.whole_values,

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::contribution::named_or_contributed;
+use super::contribution::{self, named_or_contributed};
 use crate::outcomes::report::Report;
-use crate::outcomes::{file_of, text};
+use crate::outcomes::{covers, file_of, text};
 use crate::python::{Module, flatten, unreached_assertions};
 use crate::runners::{self, Options};
 use crate::tool::{Answer, Context, Tool, ToolError};
@@ -47,6 +47,7 @@ impl Tool for RunPytest {
         let report = runners::run(context.workspace.checkout(), &ids, &options)?;
         let mut shown = text::text(&report);
         shown.push_str(&not_reached(context.workspace, &report));
+        shown.push_str(&ids_with_spaces(context.workspace, &report)?);
         for id in &report.not_found {
             if !id.contains("::") && context.workspace.root().join(id).exists() {
                 shown.push_str(&format!(
@@ -97,13 +98,30 @@ fn not_reached(workspace: &Workspace, report: &Report) -> String {
             .collect();
         if !lines.is_empty() {
             out.push_str(&format!(
-                "\nnot reached in {}: {}",
+                "\nnot reached in {}: {} (a fix in try_fix that gets past line {line} runs them)",
                 test.id,
                 lines.join(", ")
             ));
         }
     }
     out
+}
+
+/// Says of contributed tests that the ids of their parameters hold spaces: what reads pytest's output ends ids there.
+fn ids_with_spaces(workspace: &mut Workspace, report: &Report) -> Result<String, ToolError> {
+    let ids = report.tests.iter().map(|test| test.id.as_str());
+    let with_space: Vec<&str> = ids
+        .filter(|id| id.split_once('[').is_some_and(|(_, p)| p.contains(' ')))
+        .collect();
+    if with_space.is_empty() {
+        return Ok(String::new());
+    }
+    let contributed = contribution::ids(&contribution::of_workspace(workspace)?);
+    let is_contributed = |id: &&&str| contributed.iter().any(|above| covers(above, id));
+    let found = with_space.iter().find(is_contributed);
+    Ok(found.map_or_else(String::new, |id| {
+        format!("\nThe id {id} holds spaces, at which many programs cut ids: give short `ids=`.")
+    }))
 }
 
 /// When a run of tests has to be over: by what the caller asked for, the configuration, and the call's own

@@ -113,12 +113,12 @@ impl Tool for TryFix {
         let scope = Scope::new(&asked, !args.tests.is_empty());
         // All of them are checked before the first is tried.
         let texts: Vec<_> = (variants.values())
-            .map(FixedFiles::texts)
+            .map(|files| files.texts().map(|texts| (texts, files.edited_names())))
             .collect::<Result<_, _>>()?;
         let mut trials = Vec::new();
         let parts = u32::try_from(texts.len()).unwrap_or(1);
-        for texts in &texts {
-            trials.push(trial(context, &scope, texts, parts)?);
+        for (texts, edited) in &texts {
+            trials.push(trial(context, &scope, texts, edited, parts)?);
         }
         let mut ids: Vec<String> = Vec::new();
         for trial in &trials {
@@ -153,6 +153,7 @@ fn trial(
     context: &mut Context<'_>,
     scope: &Scope,
     texts: &[(&PathBuf, String)],
+    edited: &[String],
     parts: u32,
 ) -> Result<Trial, ToolError> {
     let before = context.workspace.changes()?;
@@ -174,7 +175,7 @@ fn trial(
     let report = runners::run(
         context.workspace.checkout(),
         &scope.run,
-        &scope.options(most),
+        &scope.options(edited, most),
     )?;
     let (report, mut neighbours) = scope.split(report);
     neighbours.run_alone(context)?;

@@ -68,8 +68,42 @@ pub fn fitted(message: &str) -> String {
     if message.chars().count() <= MESSAGE {
         return message.to_owned();
     }
+    if let Some(deciding) = deciding_lines(message) {
+        return cut(&deciding, MESSAGE);
+    }
     let lines: Vec<String> = message.lines().map(shortened).collect();
     cut(&lines.join("\n"), MESSAGE)
+}
+
+/// Lines of pytest's `fnmatch_lines` that are kept before the deciding ones.
+const BEGINNING: usize = 6;
+
+/// Of a list of lines, none of which matched: the first ones, the one nearest to the pattern, and the pattern.
+fn deciding_lines(message: &str) -> Option<String> {
+    let lines: Vec<&str> = message.lines().collect();
+    let at = lines
+        .iter()
+        .position(|line| line.trim_start().starts_with("remains unmatched: "))?;
+    let pattern = lines[at].split_once(": ")?.1;
+    let bare = |text: &str| text.replace(['*', '\'', '"'], "");
+    let tried = lines[..at]
+        .iter()
+        .rposition(|line| line.trim_start() == format!("nomatch: {pattern}"))?;
+    let compared = lines[tried..at]
+        .iter()
+        .filter_map(|line| line.trim_start().strip_prefix("and: "));
+    let similarity = |line: &&str| strsim::jaro_winkler(&bare(line), &bare(pattern));
+    let nearest = compared.max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+    let kept = at.min(BEGINNING);
+    let mut out: Vec<String> = lines[..kept].iter().map(|line| shortened(line)).collect();
+    if at > kept {
+        out.push(format!("[... {} lines left out ...]", at - kept));
+    }
+    if let Some(nearest) = nearest {
+        out.push(format!("nearest to it: {}", shortened(nearest)));
+    }
+    out.push(lines[at].to_owned());
+    Some(out.join("\n"))
 }
 
 /// A line without its middle, if it is long.
@@ -108,6 +142,25 @@ mod tests {
             without_repeats("a\na\na\nb\nb\nc"),
             "a\n[... the line above 2 more times ...]\nb\nb\nc"
         );
+    }
+
+    #[test]
+    fn of_lines_that_do_not_match_the_nearest_is_kept() {
+        let others: Vec<String> = (0..300).map(|n| format!("    and: 'line {n}'")).collect();
+        let message = format!(
+            "fnmatch: '*start*'\n   with: 'test session starts'\nnomatch: '*2 failed, 1 passed*'\n{}\n    and: '=== 3 failed, 1 passed in 0.1s ==='\n    and: ''\nremains unmatched: '*2 failed, 1 passed*'",
+            others.join("\n")
+        );
+        let shown = fitted(&message);
+        assert_eq!(
+            shown.lines().skip(6).collect::<Vec<_>>(),
+            [
+                "[... 299 lines left out ...]",
+                "nearest to it: '=== 3 failed, 1 passed in 0.1s ==='",
+                "remains unmatched: '*2 failed, 1 passed*'"
+            ]
+        );
+        assert!(shown.starts_with("fnmatch: '*start*'\n"), "{shown}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ and pytest 3.0 and everything later.
 """
 
 import _thread
+import collections
 import os
 import sys
 import time
@@ -38,6 +39,7 @@ _OTHERS = [module for module in map(sys.modules.get, ("pluggy", "unittest")) if 
 set_runner([_pytest] + _OTHERS, [_pytest] + [module for module in _OTHERS if module.__name__ == "pluggy"])
 _TRACE = Trace()
 _FIRST = Asked(SETTINGS["first"])
+_MOST_WARNINGS = 50
 # Names of the modules that were imported when everything was collected.
 _COLLECTED = set()
 
@@ -188,8 +190,9 @@ def pytest_collection_modifyitems(items):
 
 
 def _nearest_first(items):
-    """Those that come first, then what is like them: in their class, with fixtures of theirs, near them in the file. Tests
-    of one class stay together, for the sake of its fixtures."""
+    """Those that come first, then what is like them: tests that name what was edited, in their class, with fixtures of
+    theirs, near them in the file. Tests of one class stay together, for the sake of its fixtures."""
+    edited = set(SETTINGS["near"])
 
     def place(item):
         return str(item.fspath), getattr(item, "cls", None)
@@ -205,10 +208,22 @@ def _nearest_first(items):
         shared = any(fixtures(item) & fixtures(other) for _, other in near)
         distance = min([d for d, _ in near]) if near else len(items)
         group = place(item) if place(item)[1] is not None else (str(item.fspath), at)
-        key = (not same, not shared, distance)
+        key = (edited.isdisjoint(_names(item)), not same, not shared, distance)
         groups[group] = min(groups.get(group, key), key)
         keys[id(item)] = (group, at)
     items.sort(key=lambda item: (not _is_first(item), groups[keys[id(item)][0]], keys[id(item)][1]))
+
+
+def _names(item):
+    """What the function of a test names, functions within it included."""
+    function = getattr(item, "function", None)
+    codes = [getattr(getattr(function, "__func__", function), "__code__", None)]
+    found = set()
+    while codes:
+        code = codes.pop()
+        found.update(getattr(code, "co_names", ()))
+        codes.extend(inner for inner in getattr(code, "co_consts", ()) if hasattr(inner, "co_names"))
+    return found
 
 
 def _is_first(item):
@@ -288,6 +303,16 @@ def pytest_runtest_teardown(item):
     yield
 
 
+def _with_sides(found):
+    """Says which side of a comparison a diff's signs stand for: until pytest 5.4 it was the other way round."""
+    lines = [line.strip() for line in found["message"].split("\n")]
+    has_signs = any(line[:2] in ("+ ", "- ") and not line[2:].strip().startswith(("where ", "and ")) for line in lines)
+    if found["exception"] == "AssertionError" and lines[0].startswith("assert ") and has_signs:
+        sides = ("left", "right") if _PYTEST >= (5, 4) else ("right", "left")
+        found["message"] += "\n[diff: + is the %s side of the comparison, - the %s side]" % sides
+    return found
+
+
 def _is_unexpected_success(item, call, report):
     """Strict xfail marks and unittest's expectedFailure: reported as failures, without an exception or, of unittest
     since pytest 7.0, with one of pytest's own."""
@@ -319,7 +344,7 @@ def pytest_runtest_makereport(item, call):
     }
     if report.outcome == "failed" and not unexpected:
         if call.excinfo is not None:
-            facts["failure"] = failure(call.excinfo.value, call.excinfo.tb, _path(item))
+            facts["failure"] = _with_sides(failure(call.excinfo.value, call.excinfo.tb, _path(item)))
         else:
             text = cut(str(report.longrepr), MESSAGE)
             facts["failure"] = {
@@ -332,11 +357,44 @@ def pytest_runtest_makereport(item, call):
     emit("phase", **facts)
 
 
+class _Warnings(object):
+    """Those that the repository's own code gave while tests ran."""
+
+    def __init__(self):
+        self.counts = collections.OrderedDict()
+
+    def add(self, warning, when):
+        base, file = locate(str(warning.filename))
+        if when == "runtest" and base == "workspace":
+            key = (warning.category.__name__, cut(str(warning.message), 300), file, warning.lineno)
+            self.counts[key] = self.counts.get(key, 0) + 1
+
+    def emit(self):
+        names = ("category", "message", "file", "line", "count")
+        found = [dict(zip(names, key + (count,))) for key, count in self.counts.items()]
+        if found:
+            emit("warnings", warnings=found[:_MOST_WARNINGS])
+
+
+_WARNINGS = _Warnings()
+
+if _PYTEST >= (6, 0):
+
+    def pytest_warning_recorded(warning_message, when):
+        _WARNINGS.add(warning_message, when)
+
+elif _PYTEST >= (3, 8):
+
+    def pytest_warning_captured(warning_message, when):
+        _WARNINGS.add(warning_message, when)
+
+
 def pytest_internalerror(excrepr):
     emit("internal_error", text=cut(str(excrepr), MESSAGE))
 
 
 def pytest_sessionfinish(session, exitstatus):
+    _WARNINGS.emit()
     if SETTINGS.get("imports"):
         emit("imported", modules=[module for module in loaded() if module[0] not in _COLLECTED])
     emit("finish", exit=int(exitstatus))

@@ -1,10 +1,11 @@
 //! The files of a fix: each edit is looked up in the file as the model sees it, and not in what earlier edits made of it.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::PathBuf;
 
 use super::Edit;
-use crate::python::{Module, flatten};
+use crate::python::{Definition, Module, flatten};
 use crate::tool::ToolError;
 use crate::tools::replacement::find_text;
 use crate::workspace::{Workspace, forward};
@@ -43,6 +44,33 @@ impl FixedFile {
 }
 
 impl FixedFiles {
+    /// The innermost functions and classes that the edits touch, by their own names; a class for its special methods.
+    pub fn edited_names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        for file in self.files.values() {
+            let outline = Module::parse(file.text.clone()).outline();
+            let is_edited = |definition: &&Definition| {
+                let Range { start, end } = definition.bytes;
+                let mut replaced = file.replaced.iter();
+                replaced.any(|(from, (to, _))| *from < end && start < *to)
+            };
+            let edited: Vec<_> = flatten(&outline).into_iter().filter(is_edited).collect();
+            for definition in &edited {
+                let is_within = |other: &&Definition| {
+                    let prefix = format!("{}.", definition.qualified);
+                    other.qualified.starts_with(&prefix)
+                };
+                if !edited.iter().any(is_within) {
+                    let mut path = definition.qualified.rsplit('.');
+                    names.extend(path.find(|name| !name.starts_with("__")).map(str::to_owned));
+                }
+            }
+        }
+        names.sort();
+        names.dedup();
+        names
+    }
+
     pub fn add(&mut self, workspace: &Workspace, edit: &Edit) -> Result<(), ToolError> {
         let path = workspace.resolve(&edit.path)?;
         let shown = forward(&path);

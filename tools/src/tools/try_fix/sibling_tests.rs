@@ -53,8 +53,10 @@ impl Scope {
         }
     }
 
-    pub fn options(&self, deadline: Instant) -> Options {
+    /// For a fix of the functions and classes of these names.
+    pub fn options(&self, edited: &[String], deadline: Instant) -> Options {
         let mut options = Options::until(deadline);
+        options.near = edited.to_vec();
         options.first.clone_from(&self.own);
         options.rest_seconds = Some(SECONDS);
         options

@@ -26,7 +26,58 @@ def test_long():
     );
     assert!(!text.contains("Use -v to get"), "{text}");
     assert!(
-        text.ends_with("\nnot reached in tests/test_a.py::test_long: line 5, line 7"),
+        text.ends_with("\nnot reached in tests/test_a.py::test_long: line 5, line 7 (a fix in try_fix that gets past line 4 runs them)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn sides_of_a_diff_warnings_and_ids_with_spaces_are_pointed_out() {
+    let project = Project::new(&[
+        (
+            "pkg/__init__.py",
+            "import warnings\nwarnings.warn('while it is imported')\ndef half(n):\n    warnings.warn('halves are old')\n    return n // 2\n",
+        ),
+        (
+            "tests/test_old.py",
+            "import pytest\n@pytest.mark.parametrize('text', ['a b'])\ndef test_old(text):\n    pass\n",
+        ),
+    ]);
+    let mut client = Client::start(&project);
+    let test = "\
+import pkg, pytest
+def test_lines():
+    assert 'same\\nis' == 'same\\nwanted'
+def test_less():
+    assert {1, 2} == {1}
+def test_call():
+    assert pkg.half(2) == 2
+@pytest.mark.parametrize('text', ['short', 'two words', 'a b'])
+def test_text(text):
+    pkg.half(1)
+    pkg.half(2)
+";
+    write(&project, "tests/test_a.py", test);
+    let all = json!({ "tests": ["tests"] });
+    let (text, data) = client.call("run_pytest", &all);
+    let sides = "[diff: + is the left side of the comparison, - the right side]";
+    // A message without a diff has its own lines that begin with a sign.
+    assert_eq!(text.matches(sides).count(), 2, "{text}");
+    let (before, _) = text.split_once(sides).unwrap();
+    assert!(
+        before.contains("- wanted") && before.contains("+ is"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\nwarned at pkg/__init__.py:4 (4 times): UserWarning: halves are old\n"),
+        "{text}"
+    );
+    assert!(!text.contains("while it is imported"), "{text}");
+    assert_eq!(data["warnings"][0]["count"], 4);
+    assert!(
+        text.ends_with(
+            "\nThe id tests/test_a.py::test_text[two words] holds spaces, at which many programs cut ids: give short `ids=`."
+        ),
         "{text}"
     );
 }

@@ -95,6 +95,25 @@ fn try_fix_runs_the_tests_that_count_before_a_neighbour_that_dies() {
 }
 
 #[test]
+fn tests_that_name_what_a_fix_edits_run_before_nearer_ones() {
+    let old =
+        "import os, pkg\ndef test_named(): assert pkg.half(4) == 3\ndef test_dies(): os._exit(3)\n";
+    let project = Project::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", old)]);
+    let mut client = Client::start(&project);
+    write(&project, "tests/test_a.py", &format!("{old}{NEW}"));
+    let edit = json!({ "edits": [{ "path": "pkg/__init__.py", "old": "n > 0", "new": "n >= 0" }] });
+    let (text, _) = client.call("try_fix", &edit);
+    insta::assert_snapshot!(text, @r"
+    The test that you added or changed passes with this fix.
+    The fix breaks none of 2 neighbours; 2 fail with and without it.
+
+    Failing with and without the fix:
+    tests/test_a.py::test_named: AssertionError: assert 2 == 3
+    tests/test_a.py::test_dies: process: the process ended with exit status 3 while this test ran
+    ");
+}
+
+#[test]
 fn try_fix_does_not_blame_the_fix_for_what_the_others_leave_behind() {
     let old = "\
 import pkg

@@ -23,7 +23,7 @@ fn whole_files_are_run_and_all_that_was_asked_for_comes_first() {
     let asked = ids(&["t/test_a.py::test_new", "t/test_a.py::A::test_new", "t/b"]);
     let scope = Scope::new(&asked, true);
     assert_eq!(scope.run, ids(&["t/test_a.py", "t/b"]));
-    let options = scope.options(Instant::now());
+    let options = scope.options(&[], Instant::now());
     assert_eq!(
         (options.first, options.rest_seconds),
         (asked, Some(SECONDS))
