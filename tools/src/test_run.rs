@@ -29,6 +29,9 @@ pub struct Request {
     /// The last test first.
     #[serde(default)]
     pub reversed: bool,
+    /// Each test in a process of its own, forked when all are collected.
+    #[serde(default)]
+    pub alone: bool,
     /// Tests of which [`crate::outcomes::report::TestResult::executed`] is filled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<String>,
@@ -62,6 +65,7 @@ pub fn perform(request: Request) -> Result<Answer, ToolError> {
     let mut options = Options::until(begun + Duration::from_secs(seconds));
     options.hash_seed = request.hash_seed;
     options.reversed = request.reversed;
+    options.alone = request.alone;
     options.trace.clone_from(&request.trace);
     options.lane = request.lane;
     make_folders(&request.config)?;

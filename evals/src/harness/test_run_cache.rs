@@ -327,6 +327,7 @@ impl Harness {
             seconds: self.test_time.as_secs(),
             hash_seed: run.hash_seed,
             reversed: false,
+            alone: false,
             trace: Vec::new(),
             lane: 0,
             coverage: measure,

@@ -34,6 +34,8 @@ pub struct Options {
     pub keyword: Option<String>,
     /// Run these (node ids, files or folders, below those asked for) before the others.
     pub first: Vec<String>,
+    /// Each test in a process of its own, forked when all are collected; for pytest only.
+    pub alone: bool,
     /// Names of functions and classes: of the others, tests that name them come before those that do not; for pytest only.
     pub near: Vec<String>,
     /// Seconds for the tests that are not among `first`; those that did not begin by then are absent.
@@ -55,6 +57,7 @@ impl Options {
             trace: Vec::new(),
             keyword: None,
             first: Vec::new(),
+            alone: false,
             near: Vec::new(),
             rest_seconds: None,
             may_be_warm: false,

@@ -77,6 +77,7 @@ impl Recording {
             "workspace": root,
             "ids": ids,
             "reversed": options.reversed,
+            "alone": options.alone,
             "hash_seed": options.hash_seed,
             "first": options.first,
             "near": options.near,

@@ -97,6 +97,7 @@ impl Running {
             seconds: left.as_secs().max(1),
             hash_seed: job.options.hash_seed,
             reversed: job.options.reversed,
+            alone: job.options.alone,
             trace: job.options.trace.clone(),
             lane: index + 1,
             coverage: None,

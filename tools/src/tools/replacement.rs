@@ -1,6 +1,7 @@
 //! A text of a file replaced by another: where it occurs, and what to say where it does not, or more than once.
 
 use super::line_numbers::cut;
+use crate::python::{Module, flatten};
 use crate::server::visible;
 use crate::tool::ToolError;
 
@@ -53,7 +54,7 @@ pub fn find_text(
                 return Err(ToolError::Refused(format!(
                     "`old` occurs {} times in `{path}`; say which by `line`, or take more of the text around it:\n{}",
                     many.len(),
-                    shown_places(now, many)
+                    shown_places(path, now, many)
                 )));
             }
         },
@@ -62,20 +63,22 @@ pub fn find_text(
 }
 
 /// The line at which each place begins, with the function or class around it.
-fn shown_places(now: &str, places: &[usize]) -> String {
+fn shown_places(path: &str, now: &str, places: &[usize]) -> String {
     let lines: Vec<&str> = now.lines().collect();
+    // What is no Python has no definitions, or few that mean anything.
+    let outline = match path.ends_with(".py") {
+        true => Module::parse(now).outline(),
+        false => Vec::new(),
+    };
+    let definitions = flatten(&outline);
     let mut shown: Vec<String> = Vec::new();
     for at in places.iter().take(PLACES) {
         let line = line_of(now, *at);
         let text = lines.get(line - 1).copied().unwrap_or_default();
-        let is_head = |line: &&&str| {
-            let line = line.trim_start();
-            ["def ", "class ", "async def "]
-                .iter()
-                .any(|head| line.starts_with(head))
-        };
-        let around = lines[..line - 1].iter().rev().find(is_head);
-        let around = around.map(|head| format!("   in `{}`", cut(head.trim(), 60)));
+        let around = definitions
+            .iter()
+            .rfind(|d| d.first <= line && line <= d.last && d.line != line);
+        let around = around.map(|d| format!("   in `{}`", cut(&d.signature, 60)));
         shown.push(format!(
             "{line:>5} {}{}",
             cut(text, COLUMNS),
@@ -156,7 +159,14 @@ mod tests {
         assert_eq!(
             twice,
             "`old` occurs 2 times in `a.py`; say which by `line`, or take more of the text around it:\n\
-             \x20   3         return 1   in `def f(self):`\n\x20   6         return 1   in `def g(self):`"
+             \x20   3         return 1   in `def f(self)`\n\x20   6         return 1   in `def g(self)`"
+        );
+        let decorated =
+            "def f():\n    pass\n\n@cached\ndef g():\n    pass\n\n@cached\ndef h():\n    pass\n";
+        let of_both = replaced(decorated, "@cached", "", None).unwrap_err();
+        assert!(
+            of_both.ends_with("    4 @cached   in `def g()`\n    8 @cached   in `def h()`"),
+            "{of_both}"
         );
         let second = replaced(CODE, "return 1", "return 2", Some(6)).unwrap();
         assert!(

@@ -213,6 +213,7 @@ impl Project {
             seconds: 100,
             hash_seed: 0,
             reversed: false,
+            alone: false,
             trace: Vec::new(),
             lane: 0,
             coverage: None,

@@ -16,7 +16,7 @@ use crate::tool::ToolError;
 const PLUGIN: &str = include_str!("plugin.py");
 const FOLDER: &str = "pytest";
 const MODULE: &str = "testwright_pytest";
-const MODULES: (&str, &str) = ("testwright_modules", include_str!("modules.py"));
+const PROCESS_STATE: (&str, &str) = ("testwright_process_state", include_str!("process_state.py"));
 const FORK_SERVER: &str = include_str!("fork_server.py");
 const FORK_SERVER_MODULE: &str = "testwright_fork_server";
 
@@ -56,7 +56,7 @@ pub fn prepare(
     ids: &[String],
     options: &Options,
 ) -> Result<RecordedCommand, ToolError> {
-    let modules = [(MODULE, PLUGIN), MODULES];
+    let modules = [(MODULE, PLUGIN), PROCESS_STATE];
     let recording = Recording::new(config, root, FOLDER, &modules, ids, options)?;
     // Plugins put folders of their own there before pytest makes it.
     let cache = cache(&recording.folder);
@@ -71,7 +71,11 @@ pub fn prepare_server(
     arguments: &Arguments,
     ids: &[String],
 ) -> Result<RecordedCommand, ToolError> {
-    let modules = [(MODULE, PLUGIN), MODULES, (FORK_SERVER_MODULE, FORK_SERVER)];
+    let modules = [
+        (MODULE, PLUGIN),
+        PROCESS_STATE,
+        (FORK_SERVER_MODULE, FORK_SERVER),
+    ];
     let options = Options::until(Instant::now());
     let recording = Recording::new(config, root, "pytest-server", &modules, ids, &options)?;
     // That of the run which one of its forks makes.

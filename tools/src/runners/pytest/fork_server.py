@@ -25,7 +25,7 @@ import time
 import warnings
 
 import pytest
-from testwright_modules import files, is_found, is_test_file, loaded
+from testwright_process_state import files, flush, is_found, is_test_file, loaded
 from testwright_record import WORKSPACE, become, hold
 
 # Kept because code may replace the modules' attributes.
@@ -127,15 +127,6 @@ _OUTPUT = _Output()
 # it writes what it has imported itself.
 _COLLECTING = []
 hold()
-
-
-def _flush(config):
-    reporter = config.pluginmanager.getplugin("terminalreporter")
-    writer = getattr(reporter, "_tw", None)
-    for stream in (getattr(writer, "_file", None), sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
-        flush = getattr(stream, "flush", None)
-        if flush is not None:
-            flush()
 
 
 def _forked():
@@ -260,7 +251,7 @@ def pytest_collection(session):
 
 def _wait_to_collect(config):
     global _CONTROL
-    _flush(config)
+    flush(config)
     _end_with_threads()
     known, left_out = set(sys.modules), set()
     while True:
@@ -298,7 +289,7 @@ def pytest_runtestloop(session):
 
 
 def _wait_to_run(config):
-    _flush(config)
+    flush(config)
     known, imports, writer = _COLLECTING.pop()
     _end_with_threads()
     left_out = _import_what_runs_import(imports)

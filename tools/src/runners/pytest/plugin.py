@@ -12,12 +12,13 @@ import time
 
 import _pytest
 import pytest
-from testwright_modules import loaded
+from testwright_process_state import flush, loaded
 from testwright_record import (
     CAPTURED,
     MESSAGE,
     SETTINGS,
     Asked,
+    become,
     cut,
     emit,
     failure,
@@ -29,7 +30,8 @@ from testwright_record import (
 from testwright_trace import Trace
 
 # Kept because tests may replace the modules' attributes (fake file systems, frozen time).
-_exit, _start_thread, _allocate_lock = os._exit, _thread.start_new_thread, _thread.allocate_lock
+_exit, _fork = os._exit, os.fork
+_start_thread, _allocate_lock = _thread.start_new_thread, _thread.allocate_lock
 _now = time.time
 
 _PYTEST = tuple(int(part) for part in pytest.__version__.split(".")[:2])
@@ -273,6 +275,34 @@ def pytest_deselected(items):
 def pytest_collection_finish(session):
     _COLLECTED.update(sys.modules)
     emit("collected", ids=[_id(item) for item in session.items])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session):
+    if not SETTINGS["alone"]:
+        return None
+    if _thread._count():
+        emit("internal_error", text="threads are running: no process can be forked")
+        return True
+    for item in list(session.items):
+        flush(session.config)
+        child = _fork()
+        if child == 0:
+            _run_alone(session, item)
+        if os.waitpid(child, 0)[1] != 0:
+            session.testsfailed += 1
+    return True
+
+
+def _run_alone(session, item):
+    """In a process that ends with it."""
+    try:
+        become(dict(SETTINGS))
+        item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
+        flush(session.config)
+        _exit(1 if session.testsfailed else 0)
+    finally:
+        _exit(2)
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)

@@ -4,6 +4,7 @@
 //! them fail. They may disturb each other then, by what they write or by taking time: unless all runs agree, nothing of
 //! that counts, and all are made again one after the other.
 
+use crate::config::RunnerKind;
 use crate::outcomes;
 use crate::outcomes::report::{FailureClass, Report, TestResult};
 use crate::runners::side_by_side::{self, Job};
@@ -68,14 +69,20 @@ pub fn with_others(
     let mut options = Options::until(context.share(3));
     options.trace = ids.to_vec();
     let mut jobs = vec![job(changed, options)];
+    // Forked processes import nothing again.
+    let forks = context.workspace.config().runner.kind == RunnerKind::Pytest && ids.len() > 1;
     let mut of_conditions = Vec::new();
     for (hash_seed, order, _) in CONDITIONS {
-        let groups = order.groups(ids);
+        let groups = match forks {
+            true => vec![ids],
+            false => order.groups(ids),
+        };
         of_conditions.push(groups.len());
         for group in groups {
             let mut options = Options::until(context.share(3));
             options.hash_seed = hash_seed;
             options.reversed = order == Order::Reversed;
+            options.alone = forks && order == Order::Alone;
             jobs.push(job(group, options));
         }
     }

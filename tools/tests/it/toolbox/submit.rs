@@ -177,6 +177,73 @@ fn a_flaky_test_shows_in_the_reruns() {
     assert!(text.contains("(again in 2 of 3 reruns)"), "{text}");
 }
 
+/// Notes in a file beside the workspace each time it is imported.
+const SEVERAL: &str = "
+import os, pkg
+
+with open('../imports', 'a') as f:
+    f.write('x')
+STATE = []
+
+def test_first():
+    STATE.append(1)
+    assert STATE == [] or pkg.half(0) == len(STATE) - 1
+
+def test_second():
+    STATE.append(1)
+    assert pkg.half(0) == 0
+
+def test_third():
+    STATE.append(1)
+    assert pkg.half(0) == 0
+";
+
+#[test]
+fn several_tests_are_run_alone_without_being_imported_again() {
+    let project = project();
+    let imports = || std::fs::read(project.root().join("../imports")).map_or(0, |f| f.len());
+    let mut client = Client::start(&project);
+    write(&project, "tests/test_new.py", SEVERAL);
+    let (text, data) = client.call("submit", &json!({}));
+    assert_eq!(
+        text.matches("(again in 3 of 3 reruns)").count(),
+        3,
+        "{text}"
+    );
+    let reruns = data["reruns"].as_array().unwrap();
+    let tests = |rerun: &Value| rerun["report"]["tests"].as_array().unwrap().len();
+    assert_eq!(reruns.iter().map(tests).collect::<Vec<_>>(), [3, 3, 3]);
+    for rerun in reruns {
+        assert_eq!(rerun["report"]["contradicted"], Value::Null);
+    }
+    // The file, and three reruns.
+    assert_eq!(imports(), 4);
+
+    // Two that pass alone.
+    let order = SEVERAL.replace("pkg.half(0) == 0", "len(STATE) == 1");
+    write(&project, "tests/test_new.py", &order);
+    let (text, _) = client.call("submit", &json!({}));
+    assert_eq!(
+        text.matches("(again in 1 of 3 reruns)").count(),
+        2,
+        "{text}"
+    );
+
+    // No process is forked while threads run.
+    let threads = format!(
+        "{SEVERAL}\nimport threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+    );
+    write(&project, "tests/test_new.py", &threads);
+    let before = imports();
+    let (text, _) = client.call("submit", &json!({}));
+    assert_eq!(
+        text.matches("(again in 3 of 3 reruns)").count(),
+        3,
+        "{text}"
+    );
+    assert!(imports() > before + 4);
+}
+
 /// Fails with another exception where it runs twice at the same time, and so does a test beside it.
 const ALONE: &str = "
 import os, time

@@ -1,4 +1,4 @@
-"""Which modules are loaded, and from where.
+"""What a process that runs pytest has loaded, and from where, and what it has written.
 
 Runs on Python 3.6 and everything later.
 """
@@ -54,3 +54,12 @@ def is_found(name, origin):
     except (ModuleNotFoundError, ValueError):
         return False
     return spec is not None and _origin(spec) == origin
+
+
+def flush(config):
+    reporter = config.pluginmanager.getplugin("terminalreporter")
+    writer = getattr(reporter, "_tw", None)
+    for stream in (getattr(writer, "_file", None), sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        method = getattr(stream, "flush", None)
+        if method is not None:
+            method()
