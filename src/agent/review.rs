@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 use testwright_agent_prompts::{Prompt, Review as ReviewPrompt, ReviewDoubt};
 use testwright_tools::outcomes::report::{
-    Frame, Outcome as TestOutcome, Place, Report, TestResult, is_of,
+    FailureClass, Frame, Outcome as TestOutcome, Place, Report, TestResult, is_of,
 };
 use testwright_tools::python::Excerpt;
 use testwright_tools::tool::Tool;
@@ -74,10 +74,10 @@ impl Run {
         let tests = tests.filter(|test| test.change != Change::Deleted);
         let mut lines: Vec<SourceLine> = Vec::new();
         for failed in failing(reviewed) {
-            let frames = failed
-                .failure
-                .iter()
-                .flat_map(|failure| failure.frames.iter().rev());
+            // What is beneath an assertion of the test are helpers that compare.
+            let failures =
+                (failed.failure.iter()).filter(|failure| failure.class != FailureClass::Assertion);
+            let frames = failures.flat_map(|failure| failure.frames.iter().rev());
             let source = frames.filter(|frame| frame.place == Place::Source).take(2);
             lines.extend(source.map(|frame| SourceLine {
                 path: frame.file.clone(),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{
-    Failure, FailureClass, Frame, Outcome, Place, Report, TestResult, is_named_in, is_of,
+    Failure, FailureClass, Frame, Outcome, Phase, Place, Report, TestResult, is_named_in, is_of,
 };
 use testwright_tools::python::unreached_assertions;
 use testwright_tools::tools::submission::{Change, ProblemKind, SiblingTests, Submission};
@@ -101,12 +101,15 @@ fn failed(test: &TestResult) -> bool {
 }
 
 fn evidence(id: &str, outcome: Outcome, failure: &Failure, executed: &[String]) -> TestEvidence {
-    // Where it arose: the innermost frame of the repository, else the innermost of all.
-    let frame = failure
-        .frames
-        .iter()
-        .rev()
-        .find(|frame| frame.place != Place::External)
+    // Where it arose: the innermost frame of the repository, else the innermost of all. An assertion arose in the test,
+    // however deep in helpers.
+    let mut frames = failure.frames.iter().rev();
+    let of_test = match failure.class {
+        FailureClass::Assertion => frames.clone().find(|frame| frame.place == Place::Test),
+        FailureClass::Exception | FailureClass::Error => None,
+    };
+    let frame = of_test
+        .or_else(|| frames.find(|frame| frame.place != Place::External))
         .or(failure.frames.last());
     TestEvidence {
         id: id.to_owned(),
@@ -204,10 +207,19 @@ fn is_own_name(test: &TestEvidence) -> bool {
 }
 
 /// The failure is that a name is missing which the issue asks for.
+/// The issue speaks of what is missing, or shows the very error, which Python itself raised where the test stood.
 fn asked_for(test: &TestEvidence, issue: &str) -> bool {
-    test.missing_name
-        .as_deref()
-        .is_some_and(|name| is_named_in(name, issue))
+    if let Some(name) = &test.missing_name {
+        return is_named_in(name, issue);
+    }
+    let class = test.exception.rsplit('.').next().unwrap_or_default();
+    let message = test.message.lines().next().unwrap_or_default().trim();
+    let line = format!("{class}: {message}");
+    let is_raised = |frame: &Frame| frame.code.starts_with("raise");
+    !message.is_empty()
+        && test.phase == Phase::Call
+        && !test.frame.as_ref().is_some_and(is_raised)
+        && issue.lines().any(|shown| shown.trim().ends_with(&line))
 }
 
 fn tests_only(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {

@@ -172,6 +172,48 @@ fn an_error_of_the_test_itself_is_refused_unless_the_issue_asks_for_the_missing_
 }
 
 #[test]
+fn an_error_that_python_raises_in_the_test_is_accepted_where_the_issue_shows_it() {
+    let issue =
+        "The length is wrong:\n\n    >>> len(x)\n    ValueError: __len__() should return >= 0\n";
+    let accepted = |exception: &str, message: &str, code: &str| {
+        let mut submission = sound();
+        let failure = submission.old.tests[1].failure.as_mut().unwrap();
+        failure.class = FailureClass::Error;
+        failure.exception = exception.to_owned();
+        failure.message = message.to_owned();
+        failure.frames[0].code = code.to_owned();
+        decide(&submission, issue, &Ok(())).accepted()
+    };
+    let message = "__len__() should return >= 0";
+    assert!(accepted("ValueError", message, "assert len(x) == 0"));
+    assert!(!accepted("TypeError", message, "assert len(x) == 0"));
+    assert!(!accepted("ValueError", "", "assert len(x) == 0"));
+    assert!(!accepted("ValueError", "__len__()", "assert len(x) == 0"));
+    assert!(!accepted("ValueError", message, "raise ValueError(TEXT)"));
+}
+
+#[test]
+fn an_assertion_arose_in_the_test_however_deep_in_helpers() {
+    let mut submission = sound();
+    let frames = &mut submission.old.tests[1].failure.as_mut().unwrap().frames;
+    let helper = Frame {
+        place: Place::Source,
+        file: "slugs/testing.py".into(),
+        function: "fail".into(),
+        ..frames[0].clone()
+    };
+    frames.push(helper);
+    assert_eq!(
+        verdict(&submission).failing[0]
+            .frame
+            .as_ref()
+            .unwrap()
+            .function,
+        "test_digits"
+    );
+}
+
+#[test]
 fn a_module_that_cannot_be_imported_stands_for_its_tests() {
     let import = |name: &str, s: &mut Submission| {
         let error = CollectionError {

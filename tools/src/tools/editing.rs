@@ -21,7 +21,7 @@ pub fn check(
     }
     Err(ToolError::Refused(format!(
         "Not written: the code uses names that are defined nowhere in {path}.\n{undefined}\
-         Give the imports in `imports`, or define the names."
+         Import them (above the functions that you insert, or by an `edit` before this one), or define them."
     )))
 }
 
