@@ -78,8 +78,8 @@ impl Run {
             let failures =
                 (failed.failure.iter()).filter(|failure| failure.class != FailureClass::Assertion);
             let frames = failures.flat_map(|failure| failure.frames.iter().rev());
-            let source = frames.filter(|frame| frame.place == Place::Source).take(2);
-            lines.extend(source.map(|frame| SourceLine {
+            let mut source = frames.filter(|frame| frame.place == Place::Source);
+            lines.extend(source.next().map(|frame| SourceLine {
                 path: frame.file.clone(),
                 line: frame.line as usize,
             }));

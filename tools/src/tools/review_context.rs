@@ -10,10 +10,12 @@ use crate::tool::{Answer, Audience, Context, Effect, Tool, ToolError};
 use crate::workspace::{FileChange, Workspace, added_lines};
 
 /// Lines of one excerpt, and of all of a kind.
-const LINES: usize = 80;
-const ALL_LINES: usize = 240;
+const LINES: usize = 60;
+const ALL_LINES: usize = 200;
+/// Lines of a docstring that stay, its last one apart.
+const DOCSTRING: usize = 2;
 /// Lines before a place in a function that is longer than [`LINES`], and of the head of a class.
-const BEFORE: usize = 50;
+const BEFORE: usize = 40;
 
 pub struct ReviewContext;
 
@@ -104,8 +106,8 @@ fn functions(workspace: &Workspace, places: &[SourceLine]) -> Vec<Excerpt> {
         let Some(definition) = in_function(&outline, place.line) else {
             continue;
         };
-        let mut excerpt = around(&module, definition, place);
-        shorten(&mut excerpt, place.line.saturating_sub(definition.first));
+        let (mut excerpt, at) = around(&module, definition, place);
+        shorten(&mut excerpt, at);
         if !found.contains(&excerpt) {
             found.push(excerpt);
         }
@@ -113,8 +115,9 @@ fn functions(workspace: &Workspace, places: &[SourceLine]) -> Vec<Excerpt> {
     bounded(found)
 }
 
-/// The whole function; of a class what stands around the place.
-fn around(module: &Module, definition: &Definition, place: &SourceLine) -> Excerpt {
+/// The whole function but for the middle of its docstring, and at which of the lines the place is; of a class what stands
+/// around the place.
+fn around(module: &Module, definition: &Definition, place: &SourceLine) -> (Excerpt, usize) {
     let (first, last) = match definition.kind {
         Kind::Function => (definition.first, definition.last),
         Kind::Class => (
@@ -122,12 +125,30 @@ fn around(module: &Module, definition: &Definition, place: &SourceLine) -> Excer
             definition.last.min(place.line + BEFORE / 5),
         ),
     };
-    let lines = module.text().lines().skip(first - 1).take(last + 1 - first);
-    Excerpt {
+    let docstring = module.docstring(definition);
+    let left_out = match docstring.map(|doc| (doc.first + DOCSTRING, doc.last)) {
+        Some((from, to)) if from < to && !(from..to).contains(&place.line) => from..to,
+        _ => 0..0,
+    };
+    let numbered = module.text().lines().enumerate().skip(first - 1);
+    let mut lines: Vec<String> = Vec::new();
+    let mut at = 0;
+    for (number, line) in numbered.take(last + 1 - first) {
+        if number + 1 == place.line {
+            at = lines.len();
+        }
+        if number + 1 == left_out.start {
+            lines.push(format!("    … {} lines of the docstring", left_out.len()));
+        } else if !left_out.contains(&(number + 1)) {
+            lines.push(line.to_owned());
+        }
+    }
+    let excerpt = Excerpt {
         path: place.path.clone(),
         line: first,
-        source: lines.collect::<Vec<_>>().join("\n"),
-    }
+        source: lines.join("\n"),
+    };
+    (excerpt, at)
 }
 
 /// Leaves at most [`LINES`], those around the one at `at` among them.
@@ -207,5 +228,20 @@ mod tests {
         let part = &found.functions[1].source;
         assert!(part.starts_with("def long():\n    …\n"), "{part}");
         assert!(part.contains("x = 144\n") && part.ends_with("…"), "{part}");
+    }
+
+    #[test]
+    fn the_middle_of_a_docstring_is_left_out() {
+        let lines: String = (0..9).map(|n| format!("    line {n}\n")).collect();
+        let code = format!("def f():\n    \"\"\"Does it.\n\n{lines}    \"\"\"\n    return 1\n");
+        let mut f = Fixture::new(&[("pkg.py", code.as_bytes())]);
+        let found = excerpts(
+            &mut f,
+            json!({"tests": [], "places": [{"path": "pkg.py", "line": 14}]}),
+        );
+        assert_eq!(
+            found.functions[0].source,
+            "def f():\n    \"\"\"Does it.\n\n    … 9 lines of the docstring\n    \"\"\"\n    return 1"
+        );
     }
 }
