@@ -89,13 +89,14 @@ fn used(workspace: &Workspace, changes: &[FileChange], tests: &[String]) -> Vec<
         }));
     }
     for excerpt in &mut found {
-        shorten(excerpt, 0);
+        shorten(excerpt);
     }
     bounded(found)
 }
 
 fn functions(workspace: &Workspace, places: &[SourceLine]) -> Vec<Excerpt> {
     let mut found: Vec<Excerpt> = Vec::new();
+    let mut shown: Vec<(&str, usize)> = Vec::new();
     for place in places {
         let text = workspace.resolve_file(&place.path);
         let Ok(text) = text.and_then(|path| workspace.read_text(&path)) else {
@@ -106,18 +107,19 @@ fn functions(workspace: &Workspace, places: &[SourceLine]) -> Vec<Excerpt> {
         let Some(definition) = in_function(&outline, place.line) else {
             continue;
         };
-        let (mut excerpt, at) = around(&module, definition, place);
-        shorten(&mut excerpt, at);
-        if !found.contains(&excerpt) {
-            found.push(excerpt);
+        if shown.contains(&(&place.path, place.line)) {
+            continue;
         }
+        let numbers = around(&module, definition, place);
+        shown.extend(numbers.iter().map(|number| (place.path.as_str(), *number)));
+        found.push(excerpt(&module, definition, place, &numbers));
     }
     bounded(found)
 }
 
-/// The whole function but for the middle of its docstring, and at which of the lines the place is; of a class what stands
-/// around the place.
-fn around(module: &Module, definition: &Definition, place: &SourceLine) -> (Excerpt, usize) {
+/// The lines of the whole function but for the middle of its docstring, and at most [`LINES`], its head and those around
+/// the place among them; of a class what stands around the place.
+fn around(module: &Module, definition: &Definition, place: &SourceLine) -> Vec<usize> {
     let (first, last) = match definition.kind {
         Kind::Function => (definition.first, definition.last),
         Kind::Class => (
@@ -126,51 +128,55 @@ fn around(module: &Module, definition: &Definition, place: &SourceLine) -> (Exce
         ),
     };
     let docstring = module.docstring(definition);
-    let left_out = match docstring.map(|doc| (doc.first + DOCSTRING, doc.last)) {
-        Some((from, to)) if from < to && !(from..to).contains(&place.line) => from..to,
+    let left_out = match docstring.map(|doc| doc.first + DOCSTRING..doc.last) {
+        Some(middle) if !middle.contains(&place.line) => middle,
         _ => 0..0,
     };
-    let numbered = module.text().lines().enumerate().skip(first - 1);
-    let mut lines: Vec<String> = Vec::new();
-    let mut at = 0;
-    for (number, line) in numbered.take(last + 1 - first) {
-        if number + 1 == place.line {
-            at = lines.len();
-        }
-        if number + 1 == left_out.start {
-            lines.push(format!("    … {} lines of the docstring", left_out.len()));
-        } else if !left_out.contains(&(number + 1)) {
-            lines.push(line.to_owned());
-        }
-    }
-    let excerpt = Excerpt {
-        path: place.path.clone(),
-        line: first,
-        source: lines.join("\n"),
+    let all: Vec<usize> = (first..=last).filter(|n| !left_out.contains(n)).collect();
+    let at = all.iter().position(|number| *number == place.line);
+    let start = at.unwrap_or_default().saturating_sub(BEFORE);
+    let start = start.min(all.len().saturating_sub(LINES));
+    let head = definition.first..=definition.line;
+    let is_kept = |(at, number): &(usize, &usize)| {
+        head.contains(number) || (start..start + LINES).contains(at)
     };
-    (excerpt, at)
+    let kept = all.iter().enumerate().filter(is_kept);
+    kept.map(|(_, number)| *number).collect()
 }
 
-/// Leaves at most [`LINES`], those around the one at `at` among them.
-fn shorten(excerpt: &mut Excerpt, at: usize) {
+/// These lines, with `…` where others were left out.
+fn excerpt(
+    module: &Module,
+    definition: &Definition,
+    place: &SourceLine,
+    numbers: &[usize],
+) -> Excerpt {
+    let text: Vec<&str> = module.text().lines().collect();
+    let mut lines: Vec<&str> = Vec::new();
+    let mut before = None;
+    for number in numbers {
+        if before.is_some_and(|before| before + 1 < *number) {
+            lines.push("    …");
+        }
+        before = Some(*number);
+        lines.extend(text.get(number - 1));
+    }
+    if definition.kind == Kind::Function && before.is_some_and(|last| last < definition.last) {
+        lines.push("    …");
+    }
+    Excerpt {
+        path: place.path.clone(),
+        line: numbers.first().copied().unwrap_or(place.line),
+        source: lines.join("\n"),
+    }
+}
+
+/// Leaves at most [`LINES`].
+fn shorten(excerpt: &mut Excerpt) {
     let lines: Vec<&str> = excerpt.source.lines().collect();
-    if lines.len() <= LINES {
-        return;
+    if lines.len() > LINES {
+        excerpt.source = format!("{}\n    …", lines[..LINES].join("\n"));
     }
-    let start = at.saturating_sub(BEFORE).min(lines.len() - LINES);
-    let mut kept: Vec<&str> = lines[start..start + LINES].to_vec();
-    let mut line = excerpt.line + start;
-    if start > 0 {
-        // The head of the function stays.
-        kept[0] = lines[0];
-        kept[1] = "    …";
-        line = excerpt.line;
-    }
-    if start + LINES < lines.len() {
-        kept.push("    …");
-    }
-    excerpt.line = line;
-    excerpt.source = kept.join("\n");
 }
 
 fn bounded(mut excerpts: Vec<Excerpt>) -> Vec<Excerpt> {
@@ -221,10 +227,11 @@ mod tests {
         let place = |line| json!({"path": "pkg.py", "line": line});
         let found = excerpts(
             &mut f,
-            json!({"tests": [], "places": [place(3), place(2), place(4), place(150), {"path": "none.py", "line": 1}]}),
+            json!({"tests": [], "places": [place(3), place(2), place(4), place(150), place(155), {"path": "none.py", "line": 1}]}),
         );
         assert_eq!(found.functions.len(), 2, "{found:?}");
         assert_eq!(found.functions[0].source, "@d\ndef f():\n    return 1");
+        // Another line of what is shown already shows nothing more.
         let part = &found.functions[1].source;
         assert!(part.starts_with("def long():\n    …\n"), "{part}");
         assert!(part.contains("x = 144\n") && part.ends_with("…"), "{part}");
@@ -241,7 +248,7 @@ mod tests {
         );
         assert_eq!(
             found.functions[0].source,
-            "def f():\n    \"\"\"Does it.\n\n    … 9 lines of the docstring\n    \"\"\"\n    return 1"
+            "def f():\n    \"\"\"Does it.\n\n    …\n    \"\"\"\n    return 1"
         );
     }
 }
