@@ -206,7 +206,6 @@ fn is_own_name(test: &TestEvidence) -> bool {
     in_test && matches!(exception, "NameError" | "UnboundLocalError")
 }
 
-/// The failure is that a name is missing which the issue asks for.
 /// The issue speaks of what is missing, or shows the very error, which Python itself raised where the test stood.
 fn asked_for(test: &TestEvidence, issue: &str) -> bool {
     if let Some(name) = &test.missing_name {

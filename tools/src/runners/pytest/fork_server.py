@@ -148,13 +148,17 @@ def _end_with_threads():
 # What is imported
 
 
+def _import_found(name, origin):
+    if name not in sys.modules and is_found(name, origin):
+        importlib.import_module(name)
+
+
 def _import_too(modules):
     """Where something cannot be imported by itself, this process is of no use."""
     size = _OUTPUT.size()
     try:
         for name, origin in modules:
-            if is_found(name, origin):
-                importlib.import_module(name)
+            _import_found(name, origin)
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
     except BaseException:
@@ -172,8 +176,7 @@ def _import_what_runs_import(modules):
     for _ in range(_PROBES):
         good = _probe(wanted)
         for name, origin in wanted[:good]:
-            if name not in sys.modules and is_found(name, origin):
-                importlib.import_module(name)
+            _import_found(name, origin)
         left_out.extend(name for name, _ in wanted[good : good + 1])
         wanted = wanted[good + 1 :]
         if not wanted:
@@ -211,8 +214,7 @@ def _probe(modules):
                 warnings.simplefilter("always")
                 before = _state()
                 for name, origin in modules:
-                    if name not in sys.modules and is_found(name, origin):
-                        importlib.import_module(name)
+                    _import_found(name, origin)
                     if warned or os.fstat(1).st_size or _state() != before:
                         open('/tmp/dbg2','a').write(repr((name,[str(w) for w in warned],os.fstat(1).st_size,[(a,b) for x,y in zip(before,_state()) for a,b in zip(x,y) if a!=b]))[:1500]+'\n')
                         break
@@ -279,7 +281,7 @@ def _wait_to_collect(config):
         if collected:
             modules, refused = json.loads(collected.decode("ascii"))
             left_out.update(refused)
-            _import_too([module for module in modules if module[0] not in sys.modules])
+            _import_too(modules)
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -75,15 +75,21 @@ fn try_fix_tells_which_neighbours_the_fix_breaks() {
     assert!(data["patch"].as_str().unwrap().contains("pkg/new.py"));
 }
 
-#[test]
-fn try_fix_runs_the_tests_that_count_before_a_neighbour_that_dies() {
-    // The nearest runs first.
-    let old = "import pkg, os\ndef test_green(): pass\ndef test_dies(): os._exit(3)\n";
+/// What `try_fix` says of the right fix, with these tests beside the new one.
+fn fixed_beside(old: &str) -> String {
     let project = Project::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", old)]);
     let mut client = Client::start(&project);
     write(&project, "tests/test_a.py", &format!("{old}{NEW}"));
     let edit = json!({ "edits": [{ "path": "pkg/__init__.py", "old": "n > 0", "new": "n >= 0" }] });
     let (text, _) = client.call("try_fix", &edit);
+    text
+}
+
+#[test]
+fn try_fix_runs_the_tests_that_count_before_a_neighbour_that_dies() {
+    // The nearest runs first.
+    let old = "import pkg, os\ndef test_green(): pass\ndef test_dies(): os._exit(3)\n";
+    let text = fixed_beside(old);
     insta::assert_snapshot!(text, @r"
     The test that you added or changed passes with this fix.
     The fix breaks none of 1 neighbour that ran, of 2; 1 fails with and without it.
@@ -98,11 +104,7 @@ fn try_fix_runs_the_tests_that_count_before_a_neighbour_that_dies() {
 fn tests_that_name_what_a_fix_edits_run_before_nearer_ones() {
     let old =
         "import os, pkg\ndef test_named(): assert pkg.half(4) == 3\ndef test_dies(): os._exit(3)\n";
-    let project = Project::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", old)]);
-    let mut client = Client::start(&project);
-    write(&project, "tests/test_a.py", &format!("{old}{NEW}"));
-    let edit = json!({ "edits": [{ "path": "pkg/__init__.py", "old": "n > 0", "new": "n >= 0" }] });
-    let (text, _) = client.call("try_fix", &edit);
+    let text = fixed_beside(old);
     insta::assert_snapshot!(text, @r"
     The test that you added or changed passes with this fix.
     The fix breaks none of 2 neighbours; 2 fail with and without it.
@@ -121,11 +123,7 @@ LEFT = []
 def test_finds(): assert not LEFT
 def test_leaves(): LEFT.append(1)
 ";
-    let project = Project::new(&[("pkg/__init__.py", PKG), ("tests/test_a.py", old)]);
-    let mut client = Client::start(&project);
-    write(&project, "tests/test_a.py", &format!("{old}{NEW}"));
-    let edit = json!({ "edits": [{ "path": "pkg/__init__.py", "old": "n > 0", "new": "n >= 0" }] });
-    let (text, _) = client.call("try_fix", &edit);
+    let text = fixed_beside(old);
     insta::assert_snapshot!(text, @r"
     The test that you added or changed passes with this fix.
     The fix breaks none of 2 neighbours; 1 fails only among the others.
