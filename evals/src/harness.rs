@@ -20,6 +20,7 @@ mod logs;
 mod notes;
 mod outcome_pairs;
 mod results;
+mod runs;
 mod schedule;
 mod test_run_cache;
 mod timeline;
@@ -40,9 +41,9 @@ pub use results::{Results, ResultsError};
 pub use schedule::{Job, Progress, Step, Workers, grade_all, workers};
 
 /// Changes when the same runs would be judged otherwise.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/7");
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/8");
 /// Changes when the same runs would be made otherwise.
-const RUNS: &str = concat!(env!("CARGO_PKG_VERSION"), "/3");
+const RUNS: &str = concat!(env!("CARGO_PKG_VERSION"), "/4");
 
 /// What the harness works with.
 pub struct Harness {

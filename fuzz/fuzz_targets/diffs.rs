@@ -17,8 +17,8 @@ fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
     };
     let lines = ChangedLines::of(&first);
     let paths = touched(&first);
-    for file in lines.files() {
-        assert!(paths.contains(&file), "{file:?} is not among {paths:?}");
+    for file in lines.removed.keys().chain(lines.added.keys()) {
+        assert!(paths.contains(file), "{file:?} is not among {paths:?}");
     }
     let Some(second) = second else {
         return;

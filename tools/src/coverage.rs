@@ -25,9 +25,20 @@ pub struct Measure {
     pub package: PathBuf,
     /// Python files, relative to the workspace. Those that do not exist are left out.
     pub files: Vec<String>,
-    /// How often lines run since the first test, instead of whether they do.
+    /// How often lines run since the first test: besides whether they do from Python 3.12 on ([`counts_besides`]), instead
+    /// of it before.
     #[serde(default)]
     pub counted: bool,
+    /// First lines of statements, by file. Measuring ends, at the begin of a test, once all of them have run; of other
+    /// lines nothing may be concluded then. Without any it goes on to the end.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub until: BTreeMap<String, BTreeSet<u32>>,
+}
+
+/// Whether counting takes nothing away from what else is measured, and costs little: on this version of Python, `X.Y`.
+pub fn counts_besides(python_version: &str) -> bool {
+    let minor = python_version.strip_prefix("3.");
+    minor.is_some_and(|minor| minor.parse().is_ok_and(|minor: u32| minor >= 12))
 }
 
 /// Lines that ran, as coverage.py's data has them: never read from what it prints.
@@ -74,6 +85,7 @@ pub(crate) struct Measurement {
     called: BTreeMap<String, BTreeSet<u32>>,
     counts: BTreeMap<String, BTreeMap<u32, u64>>,
     counted: bool,
+    until: BTreeMap<String, BTreeSet<u32>>,
     problems: Vec<String>,
     lost: u32,
 }
@@ -111,6 +123,7 @@ impl Measurement {
             called: BTreeMap::new(),
             counts: BTreeMap::new(),
             counted: asked.counted,
+            until: asked.until.clone(),
             problems: Vec::new(),
             lost: 0,
         })
@@ -133,6 +146,7 @@ impl Measurement {
             "driver": self.driver,
             "children": self.hook,
             "counted": self.counted,
+            "until": self.until,
         });
         command
             .env

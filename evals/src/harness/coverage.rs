@@ -81,22 +81,50 @@ pub fn change_coverage(
                 continue;
             }
             all += 1;
-            let called = match side.changed {
+            let is_called = side.own.is_some_and(|c| called(c, file, line));
+            let is_more = match side.changed {
                 Some(Changes { before, after }) => {
                     let end = end(golden, file, line);
                     let times = |coverage| times(coverage, file, line..end);
                     times(after) > times(before)
                 }
-                None => side.own.is_some_and(|c| called(c, file, line)),
+                None => is_called,
             };
-            let imported = !in_base && side.own.is_some_and(|c| ran(c, file, line));
-            covered += u64::from(called || imported);
+            // Where tests run it themselves it is not known whether the base suite does.
+            let is_imported = side.own.is_some_and(|c| ran(c, file, line)) && !is_called;
+            covered += u64::from(is_more || (is_imported && !in_base));
         }
     }
     Ok(LineCoverage {
         lines: covered,
         of: all,
     })
+}
+
+/// Changed lines of which ΔC depends on whether the base suite runs them: those that the golden tests do not run, and
+/// those that the contributed tests run only while they are imported. None of them where there is no ΔC.
+pub fn undecided(lines: &Lines, golden: Option<&Coverage>, own: Option<&Coverage>) -> Lines {
+    let mut found = Lines::new();
+    let Some(golden) = golden.filter(|golden| measured(golden, "").is_ok()) else {
+        return found;
+    };
+    if own.is_some_and(|own| measured(own, "").is_err()) {
+        return found;
+    }
+    for (path, line) in each(lines) {
+        let is_statement =
+            file(golden, path).is_some_and(|f| f.statements.binary_search(&line).is_ok());
+        let is_imported = own.is_some_and(|own| ran(own, path, line) && !called(own, path, line));
+        if is_statement && (is_imported || !ran(golden, path, line)) {
+            found.entry(path.to_owned()).or_default().insert(line);
+        }
+    }
+    found
+}
+
+/// Whether the tests themselves run one of the lines.
+pub fn any_called(lines: &Lines, own: Option<&Coverage>) -> bool {
+    own.is_some_and(|own| each(lines).any(|(path, line)| called(own, path, line)))
 }
 
 /// Changed lines that are statements, and those of them that the contributed tests run, as far as that was seen.
@@ -281,6 +309,26 @@ mod tests {
         };
         let found = change_coverage(&changed(&[], &[1, 2, 3]), &side, &side);
         assert_eq!(found, Ok(LineCoverage { lines: 2, of: 3 }));
+    }
+
+    #[test]
+    fn the_base_suite_is_asked_about_what_other_runs_leave_open() {
+        let golden = coverage(&[1, 2, 3, 4], &[1, 2, 3], &[2, 3]);
+        let own = coverage(&[1, 2, 3, 4], &[1, 2], &[2]);
+        let lines = changed(&[], &[1, 2, 3, 4, 5]).added;
+        let of = |golden: Option<&Coverage>, own: Option<&Coverage>| {
+            let found = undecided(&lines, golden, own);
+            let lines = found.into_values().flatten();
+            lines.collect::<Vec<_>>()
+        };
+        // Line 1 runs on import alone, 4 in no golden test, 5 is no statement.
+        assert_eq!(of(Some(&golden), Some(&own)), [1, 4]);
+        assert_eq!(of(Some(&golden), None), [4]);
+        assert_eq!(of(None, Some(&own)), [0; 0]);
+        let mut broken = own.clone();
+        broken.problem = Some("the process ended".to_owned());
+        assert_eq!(of(Some(&golden), Some(&broken)), [0; 0]);
+        assert!(any_called(&lines, Some(&own)) && !any_called(&lines, None));
     }
 
     #[test]

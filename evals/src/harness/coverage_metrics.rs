@@ -3,8 +3,9 @@
 use testwright_tools::coverage::Coverage;
 
 use super::coverage::{Adequate, Changes, LineCoverage, Side, adequacy, change_coverage};
-use super::grade::{BaselineRuns, Runs};
+
 use super::instance::PreparedInstance;
+use super::runs::{BaselineRuns, Runs};
 use super::test_run_cache::RunRecord;
 use crate::dataset::Instance;
 use crate::result::InstanceResult;
@@ -14,41 +15,31 @@ fn coverage(ran: &RunRecord) -> Option<&Coverage> {
     ran.answer.coverage.as_ref()
 }
 
-/// Without runs: of a prediction that there is not.
 fn delta(
     prepared: &PreparedInstance,
     baseline: &BaselineRuns,
-    runs: Option<[&Runs; 2]>,
+    runs: [&Runs; 2],
 ) -> Result<LineCoverage, String> {
+    let golden = baseline.golden_coverage();
     let [then, now] = [0, 1].map(|at| {
-        let golden = baseline.golden.as_ref().map(|golden| &golden[at]);
-        let base = baseline.base.as_ref().map(|base| &base[at]);
-        let runs = runs.map(|runs| runs[at]);
+        let runs = runs[at];
         Side {
-            base: [base, runs.map(|runs| &runs.base)]
+            base: [runs.suite.as_ref(), Some(&runs.base)]
                 .into_iter()
                 .flatten()
                 .filter_map(coverage)
                 .collect(),
-            golden: golden.and_then(coverage),
-            own: runs.map(Runs::alone).and_then(coverage),
-            changed: runs.and_then(|runs| {
-                let [before, after] = runs.changed.as_ref()?;
+            golden: golden[at],
+            own: coverage(&runs.own),
+            changed: runs.before.as_ref().and_then(|before| {
                 Some(Changes {
                     before: coverage(before)?,
-                    after: coverage(after)?,
+                    after: coverage(runs.after())?,
                 })
             }),
         }
     });
     change_coverage(&prepared.changed, &then, &now)
-}
-
-impl BaselineRuns {
-    fn golden_coverage(&self) -> [Option<&Coverage>; 2] {
-        let golden = self.golden.as_ref();
-        [0, 1].map(|at| golden.and_then(|golden| coverage(&golden[at])))
-    }
 }
 
 /// Otter §5: coverage is left out for SymPy.
@@ -75,7 +66,7 @@ impl InstanceResult {
         baseline: &BaselineRuns,
         runs: [&Runs; 2],
     ) {
-        let own = runs.map(|runs| coverage(runs.alone()));
+        let own = runs.map(|runs| coverage(&runs.own));
         let adequacy = adequacy(&prepared.changed, own, baseline.golden_coverage());
         self.tdd = self
             .tdd
@@ -88,14 +79,19 @@ impl InstanceResult {
             self.notes.push(note.to_owned());
         }
         self.coverage_problem = adequacy.problem;
-        self.change(delta(prepared, baseline, Some(runs)));
+        self.change(delta(prepared, baseline, runs));
     }
 
     /// Without a prediction there is nothing that runs more often; there may be nothing to run either.
-    pub(super) fn cover_nothing(&mut self, prepared: &PreparedInstance, baseline: &BaselineRuns) {
+    pub(super) fn cover_nothing(
+        &mut self,
+        prepared: &PreparedInstance,
+        baseline: &BaselineRuns,
+        [old, new]: &[Runs; 2],
+    ) {
         let none = adequacy(&prepared.changed, [None; 2], baseline.golden_coverage());
         self.adequacy_lines = baseline.golden.as_ref().map(|_| none.covered.of);
-        self.change(delta(prepared, baseline, None));
+        self.change(delta(prepared, baseline, [old, new]));
     }
 
     /// Where nothing that can run was changed, or it could not be measured, there is no figure.

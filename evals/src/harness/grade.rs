@@ -2,115 +2,27 @@
 
 use std::path::Path;
 
-use futures::future::{join, join_all, join5};
+use futures::future::join;
 use testwright_sandboxes::SandboxError;
-use testwright_sandboxes::repository::{AppliedPatch, Files};
+use testwright_sandboxes::repository::AppliedPatch;
 use testwright_tools::outcomes::text::text;
 
 use super::contribution::Contribution;
 use super::grading_key::empty_result;
-use super::instance::{PreparedInstance, State};
+use super::instance::PreparedInstance;
 use super::logs::{LONGEST, Owner, build_log, log};
 use super::notes::{NOTE, bound};
-use super::test_run_cache::{RunRecord, TestRun};
-use super::timeline::{Part, Timeline};
+use super::runs::{BaselineRuns, Runs};
+use super::test_run_cache::RunRecord;
+use super::timeline::Timeline;
 use super::{GradingFailure, Harness, TESTS, at_stage, outcome_pairs};
 use crate::dataset::Instance;
 use crate::foreign_text::excerpt;
 use crate::predictions::Prediction;
-use crate::result::{Infrastructure, InstanceResult, Leakage, TestPair};
+use crate::result::{InstanceResult, TestPair};
 use crate::verdict::{Observations, Pairs};
 
-/// `PYTHONHASHSEED` of the runs in company and alone.
-const SEEDS: [u32; 2] = [0, 1];
-
-/// The runs of one prediction, on one side.
-pub(super) struct Runs {
-    /// Its files as a whole.
-    with: RunRecord,
-    /// The contributed tests on their own; `None` where `with` is just that.
-    alone: Option<RunRecord>,
-    /// The same files without it.
-    pub base: RunRecord,
-    /// Where it changes tests: how often lines run in those as they were, and in all that it contributes.
-    pub changed: Option<[RunRecord; 2]>,
-}
-
-impl Runs {
-    fn all(&self) -> impl Iterator<Item = &RunRecord> + Clone {
-        [Some(&self.with), self.alone.as_ref()]
-            .into_iter()
-            .flatten()
-    }
-
-    pub fn alone(&self) -> &RunRecord {
-        self.alone.as_ref().unwrap_or(&self.with)
-    }
-}
-
-/// What all predictions of an instance share.
-pub struct BaselineRuns {
-    /// The golden tests on the old and on the new code: which lines they run.
-    pub golden: Option<[RunRecord; 2]>,
-    /// The golden tests' files without them.
-    pub base: Option<[RunRecord; 2]>,
-    pub leakage: Option<Leakage>,
-    /// The log of the build, beside the others.
-    build_log: Option<String>,
-}
-
 impl Harness {
-    /// The runs that do not depend on a prediction.
-    pub(super) async fn baseline_runs(
-        &self,
-        instance: &Instance,
-        prepared: &PreparedInstance,
-        timeline: &Timeline<'_>,
-    ) -> Result<BaselineRuns, GradingFailure> {
-        let mut baseline = BaselineRuns {
-            golden: None,
-            base: None,
-            leakage: None,
-            build_log: self.keep_build_log(instance, &prepared.old.environment.log),
-        };
-        let sides = [(&prepared.old, "old"), (&prepared.new, "new")];
-        let runs = sides.map(async |(state, stage)| {
-            let Some((applied, tests)) = &prepared.golden else {
-                return Ok(None);
-            };
-            let measure = prepared.changed.files();
-            // What the tests beside them run is known from the base suite.
-            let golden = TestRun {
-                measure: measure.clone(),
-                ..own_run(state, &applied.files, tests)
-            };
-            let nothing = Files::new();
-            let base = base_run(state, &nothing, &tests.modified, &measure);
-            let (golden, base) = join(self.run(&golden, timeline), self.run(&base, timeline)).await;
-            let golden = golden.map_err(at_stage(stage))?;
-            Ok(Some((golden, base.map_err(at_stage("base"))?)))
-        });
-        let leakage = self.find_leakage(prepared, timeline);
-        let (leakage, runs) = join(leakage, join_all(runs)).await;
-        baseline.leakage = Some(leakage.map_err(at_stage("old"))?);
-        let runs: Vec<_> = runs.into_iter().collect::<Result<_, GradingFailure>>()?;
-        let (mut golden, mut base) = (Vec::new(), Vec::new());
-        for (of_golden, of_base) in runs.into_iter().flatten() {
-            golden.push(of_golden);
-            base.push(of_base);
-        }
-        let name = |part: &str| format!("golden-{part}");
-        for (runs, part) in [(&golden, ["old", "new"]), (&base, ["base-old", "base-new"])] {
-            for (ran, part) in runs.iter().zip(part) {
-                let (id, text) = (&instance.instance_id, text(&ran.answer.report));
-                log(&self.out, id, Owner::Instance, &name(part), &text).map_err(at_stage("old"))?;
-            }
-        }
-        baseline.golden = golden.try_into().ok();
-        baseline.base = base.try_into().ok();
-        Ok(baseline)
-    }
-
     /// Puts the log of a build beside the others. What is lost of it is no reason not to grade.
     pub(super) fn keep_build_log(&self, instance: &Instance, path: &Path) -> Option<String> {
         let text = build_log(path, LONGEST).ok()?;
@@ -169,7 +81,8 @@ impl Harness {
     ) -> Result<(), GradingFailure> {
         let Some(patch) = &prediction.model_patch else {
             graded.strict.reason = "there is no prediction".to_owned();
-            graded.cover_nothing(prepared, baseline);
+            let runs = self.no_runs(instance, prepared, baseline, timeline).await?;
+            graded.cover_nothing(prepared, baseline, &runs);
             return Ok(());
         };
         let applied = match prepared.apply(patch).map_err(at_stage("source"))? {
@@ -177,7 +90,8 @@ impl Harness {
             Err(why) => {
                 graded.strict.reason = "the patch does not apply".to_owned();
                 graded.notes.push(format!("does not apply: {why}"));
-                graded.cover_nothing(prepared, baseline);
+                let runs = self.no_runs(instance, prepared, baseline, timeline).await?;
+                graded.cover_nothing(prepared, baseline, &runs);
                 return Ok(());
             }
         };
@@ -200,14 +114,21 @@ impl Harness {
         let new_files = prepared
             .over_the_fix(patch, &applied)
             .map_err(at_stage("source"))?;
-        let side =
-            |applied, state, part| self.side(&tests, applied, prepared, state, part, timeline);
-        let (old, new) = join(
-            side(&applied, &prepared.old, Part::Old),
-            side(&new_files, &prepared.new, Part::New),
-        )
-        .await;
-        let (old, new) = (old?, new?);
+        // A patch that contributes no test is judged without a run.
+        let [old, new] = if tests.tests.is_empty() {
+            self.no_runs(instance, prepared, baseline, timeline).await?
+        } else {
+            let [old, new] = prepared.sides();
+            let golden = baseline.golden_coverage();
+            let side =
+                |applied, side| self.side(instance, &tests, applied, prepared, side, timeline);
+            let (old, new) = join(
+                side(&applied, (old, golden[0])),
+                side(&new_files, (new, golden[1])),
+            )
+            .await;
+            [old?, new?]
+        };
 
         let seen = observed(instance, prepared, &tests, &applied, &old, &new);
         let verdict = seen.verdict();
@@ -240,95 +161,6 @@ impl Harness {
         Ok(())
     }
 
-    /// The runs on one side.
-    async fn side(
-        &self,
-        tests: &Contribution,
-        applied: &AppliedPatch,
-        prepared: &PreparedInstance,
-        state: &State,
-        part: Part,
-        timeline: &Timeline<'_>,
-    ) -> Result<Runs, GradingFailure> {
-        let stage = if part == Part::Old { "old" } else { "new" };
-        let measure = prepared.changed.files();
-        let is_golden = prepared
-            .golden
-            .as_ref()
-            .is_some_and(|(golden, _)| golden.files == applied.files);
-        let own = TestRun {
-            measure: measure.clone(),
-            of_prediction: !is_golden,
-            part,
-            ..own_run(state, &applied.files, tests)
-        };
-        // Where the contributed tests are run on their own too, that run is measured.
-        let with = TestRun {
-            ids: tests.files.clone(),
-            measure: if tests.has_company() {
-                Vec::new()
-            } else {
-                measure.clone()
-            },
-            hash_seed: SEEDS[0],
-            ..own.clone()
-        };
-        let nothing = Files::new();
-        let base = base_run(state, &nothing, &tests.modified, &measure);
-        let before = TestRun {
-            files: &nothing,
-            ids: tests.changed.clone(),
-            counted: true,
-            ..own.clone()
-        };
-        let after = TestRun {
-            counted: true,
-            ..own.clone()
-        };
-        // A patch that contributes no test is judged without a run.
-        let has_tests = !tests.tests.is_empty();
-        let run =
-            async |run: &TestRun<'_>, is_needed: bool, stage: &str| match has_tests && is_needed {
-                true => self
-                    .run(run, timeline)
-                    .await
-                    .map(Some)
-                    .map_err(at_stage(stage)),
-                false => Ok(None),
-            };
-        let is_changed = !tests.changed.is_empty();
-        let (with, alone, base, before, after) = join5(
-            run(&with, true, stage),
-            run(&own, tests.has_company(), stage),
-            run(&base, true, "base"),
-            run(&before, is_changed, "base"),
-            run(&after, is_changed, stage),
-        )
-        .await;
-        let with = with?.unwrap_or_else(RunRecord::of_nothing);
-        let (alone, base) = (alone?, base?.unwrap_or_else(RunRecord::of_nothing));
-        let changed = before?.zip(after?).map(|(before, after)| [before, after]);
-        // Where the tests that were there before take half the time, a prediction is not to blame for the rest.
-        let is_slow = base.seconds > self.test_time.as_secs_f64() / 2.0;
-        if base.answer.report.timed_out || (with.answer.report.timed_out && is_slow) {
-            return Err(Box::new(Infrastructure {
-                stage: "base".to_owned(),
-                cause: format!(
-                    "the tests that were there before take {:.0} s of the {} s that a run may take",
-                    base.seconds,
-                    self.test_time.as_secs()
-                ),
-                log: None,
-            }));
-        }
-        Ok(Runs {
-            with,
-            alone,
-            base,
-            changed,
-        })
-    }
-
     fn keep_logs(
         &self,
         graded: &mut InstanceResult,
@@ -336,8 +168,11 @@ impl Harness {
         runs: &Runs,
     ) -> Result<(), SandboxError> {
         let parts = [
-            (side.to_owned(), Some(&runs.with)),
-            (format!("{side}-alone"), runs.alone.as_ref()),
+            (side.to_owned(), Some(runs.with())),
+            (
+                format!("{side}-alone"),
+                runs.has_company().then_some(&runs.own),
+            ),
             (format!("{side}-base"), Some(&runs.base)),
         ];
         for (name, ran) in parts {
@@ -351,40 +186,6 @@ impl Harness {
             graded.logs.insert(name, path);
         }
         Ok(())
-    }
-}
-
-/// The contributed tests on their own; where there are none or nothing else, the files.
-fn own_run<'a>(state: &'a State, files: &'a Files, tests: &Contribution) -> TestRun<'a> {
-    let is_known = tests.has_company() && !tests.tests.is_empty();
-    TestRun {
-        state,
-        files,
-        ids: if is_known { &tests.tests } else { &tests.files }.clone(),
-        measure: Vec::new(),
-        counted: false,
-        of_prediction: false,
-        hash_seed: SEEDS[usize::from(is_known)],
-        part: Part::Golden,
-    }
-}
-
-/// Files as they are without a prediction.
-fn base_run<'a>(
-    state: &'a State,
-    nothing: &'a Files,
-    modified: &[String],
-    measure: &[String],
-) -> TestRun<'a> {
-    TestRun {
-        state,
-        files: nothing,
-        ids: modified.to_vec(),
-        measure: measure.to_vec(),
-        counted: false,
-        of_prediction: false,
-        hash_seed: SEEDS[0],
-        part: Part::Base,
     }
 }
 
@@ -404,15 +205,10 @@ fn observed(
     old: &Runs,
     new: &Runs,
 ) -> Observations {
-    let [then, now] = [old, new].map(|runs| &runs.with.answer.report);
-    let alone = match (&old.alone, &new.alone) {
-        (Some(old), Some(new)) => Some(outcome_pairs::pairs(
-            &old.answer.report,
-            &new.answer.report,
-            &tests.tests,
-        )),
-        _ => None,
-    };
+    let [then, now] = [old, new].map(|runs| &runs.with().answer.report);
+    let alone = (old.has_company() && new.has_company()).then(|| {
+        outcome_pairs::pairs(&old.own.answer.report, &new.own.answer.report, &tests.tests)
+    });
     Observations {
         contributed: tests.tests.clone(),
         with: outcome_pairs::pairs(then, now, &tests.tests),
@@ -464,7 +260,7 @@ fn contributed_pairs(seen: &Observations) -> Vec<TestPair> {
 }
 
 fn cached(old: &Runs, new: &Runs) -> Vec<String> {
-    let side = |runs: &Runs| runs.with.cached && runs.alone.as_ref().is_none_or(|ran| ran.cached);
+    let side = |runs: &Runs| runs.all().all(|ran| ran.cached);
     [
         ("old", side(old)),
         ("new", side(new)),

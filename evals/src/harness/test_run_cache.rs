@@ -21,6 +21,7 @@ use testwright_tools::program as toolbox;
 use testwright_tools::test_run::{Answer, Request};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
+use super::changed_lines::Lines;
 use super::instance::State;
 use super::timeline::{Part, Timeline};
 use super::{Harness, files};
@@ -47,8 +48,10 @@ pub struct TestRun<'a> {
     pub ids: Vec<String>,
     /// Files of which the lines that run are wanted.
     pub measure: Vec<String>,
-    /// How often they run, instead of whether they do.
+    /// How often they run, too (see [`Measure::counted`]).
     pub counted: bool,
+    /// Where only these are asked about: measuring ends when they have run.
+    pub until: Lines,
     /// The files are not ours.
     pub of_prediction: bool,
     pub hash_seed: u32,
@@ -204,6 +207,9 @@ impl Harness {
         if run.counted {
             key.add(b"counted");
         }
+        for (path, lines) in &run.until {
+            key.add(format!("{path} {lines:?}").as_bytes());
+        }
         key.files(run.files);
         key.path(&self.cache.join("runs"))
     }
@@ -238,6 +244,7 @@ impl Harness {
             ids: vec![CONTROL.to_owned()],
             measure: Vec::new(),
             counted: false,
+            until: Lines::new(),
             of_prediction: false,
             hash_seed: run.hash_seed,
             part: run.part,
@@ -315,6 +322,7 @@ impl Harness {
                         package: package.put(sandbox).await?,
                         files: run.measure.clone(),
                         counted: run.counted,
+                        until: run.until.clone(),
                     });
                 }
                 Err(error) if error.kind == ErrorKind::Input => {}

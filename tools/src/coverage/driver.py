@@ -37,6 +37,8 @@ class _Measure(object):
         self.tracer = None
         self.problems = []
         self.leave_children = None
+        # Tests have begun; measuring came to its end before the program did.
+        self.has_tests, self.has_ended = False, False
         # Of a process that the program started: it has not run any of the files yet.
         self.is_idle = False
 
@@ -48,6 +50,13 @@ class _Measure(object):
     def found(self):
         """Ends measuring, and gives by name what was found of each file."""
         raise NotImplementedError
+
+    def test_begins(self):
+        """For a plugin of ours. Whether it is to be told of the next one too."""
+        if not self.has_tests:
+            self.has_tests = True
+            self.first_test()
+        return False
 
     def first_test(self):
         hook = self.settings["children"]
@@ -73,6 +82,8 @@ class _Measure(object):
         """Whether there is anything to be found; notes what came in between."""
         if self.tracer is None:
             return False
+        if self.has_ended:
+            return True
         if sys.gettrace() is not self.tracer:
             self.note("the trace function was not there any more at the end")
         return True
@@ -114,6 +125,9 @@ class _Ran(_Measure):
     def __init__(self, settings):
         _Measure.__init__(self, settings)
         self.coverage, self.modules = None, {}
+        # By path: lines of which nobody knows yet whether they run. None of them: measuring goes on to the end.
+        until = settings["until"]
+        self.unseen = dict((settings["files"][name], set(lines)) for name, lines in until.items() if name in settings["files"])
 
     def start(self, context=None):
         package = self.settings["package"]
@@ -137,7 +151,7 @@ class _Ran(_Measure):
             self.begin(context)
             if context is None:
                 # For a plugin of ours: what runs from then on is kept apart. It takes it away before there are tests.
-                sys._testwright_first_test = self.first_test
+                sys._testwright_test_begins = self.test_begins
         except Exception as error:
             self.problems.append("coverage.py could not be started: %s: %s" % (type(error).__name__, error))
         finally:
@@ -170,6 +184,22 @@ class _Ran(_Measure):
         if slug not in ("no-data-collected", "already-imported", "module-not-measured", "no-ctracer"):
             self.note("coverage.py warns: %s" % text)
 
+    def test_begins(self):
+        if self.has_ended or _getpid() != _PID:
+            return False
+        is_first = not self.has_tests
+        if is_first:
+            self.see()
+        _Measure.test_begins(self)
+        if not is_first:
+            self.see()
+        if self.unseen and not any(self.unseen.values()):
+            self.end()
+            if self.leave_children is not None:
+                self.leave_children()
+                self.leave_children = None
+        return bool(self.unseen) and not self.has_ended
+
     def first_test(self):
         self.tests_begin()
         _Measure.first_test(self)
@@ -177,7 +207,17 @@ class _Ran(_Measure):
     def tests_begin(self):
         self.coverage.switch_context(_TESTS)
 
+    def see(self):
+        """Forgets of the lines that are asked about those that ran since it was called before."""
+        for path, lines in self.unseen.items():
+            lines.difference_update(self.ran(path))
+
+    def ran(self, path):
+        """Lines that ran since the context changed."""
+        return self.coverage._collector.data.get(path) or ()
+
     def end(self):
+        self.has_ended = True
         self.coverage.stop()
 
     def found(self):
@@ -185,7 +225,8 @@ class _Ran(_Measure):
             del sys.modules[name]
         sys.modules.update(self.modules)
         _chdir(_CWD)
-        self.end()
+        if not self.has_ended:
+            self.end()
         return dict((name, self._lines(name, path)) for name, path in self.settings["files"].items())
 
     def _lines(self, name, path):
@@ -214,6 +255,8 @@ class _Monitored(_Ran):
         self.all = dict((path, set()) for path in self.paths)
         self.of_tests = dict((path, set()) for path in self.paths)
         self.now = self.all
+        # How often lines ran since the first test, where that is asked for.
+        self.counts = dict((path, {}) for path in self.paths) if settings["counted"] else None
         # By the name that the code has for its file: a path of these, or None.
         self.known = {}
         self.has_begun = False
@@ -239,9 +282,17 @@ class _Monitored(_Ran):
             self.now[known[code.co_filename]].add(number)
             return disable
 
+        def counted(code, number):
+            path = known[code.co_filename]
+            self.now[path].add(number)
+            if self.now is self.all:
+                return disable
+            counts = self.counts[path]
+            counts[number] = counts.get(number, 0) + 1
+
         monitoring.use_tool_id(tool, "testwright-coverage")
         monitoring.register_callback(tool, events.PY_START, started)
-        monitoring.register_callback(tool, line_event, line)
+        monitoring.register_callback(tool, line_event, line if self.counts is None else counted)
         if context is not None:
             self.now = self.of_tests
         monitoring.set_events(tool, events.PY_START)
@@ -258,11 +309,21 @@ class _Monitored(_Ran):
     def is_started(self):
         if not self.has_begun:
             return False
+        if self.has_ended:
+            return True
         if self.monitoring.get_tool(self.TOOL) != "testwright-coverage":
             self.note("the monitoring was ended")
         return True
 
+    def ran(self, path):
+        return self.now.get(path, ())
+
+    def _lines(self, name, path):
+        lines = _Ran._lines(self, name, path)
+        return lines if self.counts is None else dict(lines, counts=self.counts[path])
+
     def end(self):
+        self.has_ended = True
         try:
             self.monitoring.free_tool_id(self.TOOL)
         except ValueError:
@@ -274,7 +335,7 @@ class _Monitored(_Ran):
 
 
 class _Counts(_Measure):
-    """How often lines run since the first test, which coverage.py does not know. Slow: for few tests."""
+    """How often lines run since the first test, which coverage.py does not know, and nothing else. Slow: for few tests."""
 
     def __init__(self, settings):
         _Measure.__init__(self, settings)
@@ -284,7 +345,7 @@ class _Counts(_Measure):
 
     def start(self, context=None):
         if context is None:
-            sys._testwright_first_test = self.first_test
+            sys._testwright_test_begins = self.test_begins
         else:
             self._trace()
 
@@ -331,9 +392,9 @@ class _Counts(_Measure):
 
 
 def _kind(settings):
-    if settings["counted"]:
-        return _Counts(settings)
-    return (_Monitored if hasattr(sys, "monitoring") else _Ran)(settings)
+    if hasattr(sys, "monitoring"):
+        return _Monitored(settings)
+    return (_Counts if settings["counted"] else _Ran)(settings)
 
 
 def _literally(path):

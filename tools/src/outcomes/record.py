@@ -21,8 +21,8 @@ WORKSPACE = SETTINGS["workspace"]
 _PID = _getpid()
 # Lines that are not sent yet: see `hold`.
 _HELD = None
-# What the driver that measures coverage wants to be told, once.
-_FIRST_TEST = [sys.__dict__.pop("_testwright_first_test")] if hasattr(sys, "_testwright_first_test") else []
+# What the driver that measures coverage wants to be told, until it says no.
+_TEST_BEGINS = [sys.__dict__.pop("_testwright_test_begins")] if hasattr(sys, "_testwright_test_begins") else []
 _HERE = os.path.dirname(os.path.abspath(__file__))
 MESSAGE = 6000
 CAPTURED = 8000
@@ -63,8 +63,8 @@ def hold(held=True):
 def emit(event, **facts):
     if is_child():
         return
-    if event == "start" and _FIRST_TEST:
-        _FIRST_TEST.pop()()
+    if event == "start" and _TEST_BEGINS and not _TEST_BEGINS[0]():
+        _TEST_BEGINS.pop()
     facts["event"] = event
     line = (_dumps(facts) + "\n").encode("ascii", "replace")
     if _HELD is None:

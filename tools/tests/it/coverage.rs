@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::json;
-use testwright_tools::coverage::{Coverage, Measure};
-use testwright_tools::outcomes::report::Outcome;
+use testwright_tools::coverage::{Coverage, Measure, counts_besides};
+use testwright_tools::outcomes::report::{Outcome, TestResult};
 use testwright_tools::test_run::{Answer, Request};
 
 use crate::project::{
@@ -33,6 +33,7 @@ fn request(project: &Project, ids: &[&str], files: &[&str]) -> Request {
         package: package(),
         files: files.iter().map(|file| (*file).to_owned()).collect(),
         counted: false,
+        until: Default::default(),
     });
     request
 }
@@ -176,6 +177,72 @@ def test_replaced():
     assert_eq!((elsewhere.problem.as_deref(), elsewhere.lost), (None, 0));
     assert_eq!(times(&elsewhere, 5), 2);
     assert!(of("test_replaced").problem.is_some());
+}
+
+/// From Python 3.12 on counting takes nothing away.
+#[test]
+fn counting_says_besides_which_lines_ran() {
+    let project = project();
+    let ids = ["tests/test_a.py::test_plain"];
+    let mut request = request(&project, &ids, &["pkg/__init__.py"]);
+    let plain = answer(&request).coverage.unwrap();
+    request.coverage.as_mut().unwrap().counted = true;
+    let mut counted = answer(&request).coverage.unwrap();
+    let lines = counted.files.get_mut("pkg/__init__.py").unwrap();
+    assert_eq!(lines.counts.get(&5), Some(&1), "{lines:?}");
+    assert_eq!(counts_besides("3.12"), !counts_besides("3.11"));
+    if is_monitored() {
+        lines.counts.clear();
+        assert_eq!(counted, plain);
+    } else {
+        assert!(lines.statements.is_empty());
+    }
+}
+
+/// What is not known to the end of the run is not measured: a test that would end the measuring does no harm then.
+#[test]
+fn measuring_ends_when_all_lines_that_are_asked_about_have_run() {
+    let project = Project::new(&[
+        ("pkg/__init__.py", PKG),
+        (
+            "tests/test_a.py",
+            "\
+import subprocess, sys
+import pkg
+def test_a(): pkg.plain(1)
+def test_b():
+    sys.settrace(None)
+    if hasattr(sys, 'monitoring'):
+        sys.monitoring.free_tool_id(3)
+def test_c(): subprocess.check_call([sys.executable, '-c', 'import pkg; pkg.cached(1)'])
+def test_d(): pkg.cached(0)
+",
+        ),
+    ]);
+    let until = |lines: &[u32]| {
+        let mut request = request(&project, &["tests/test_a.py"], &["pkg/__init__.py"]);
+        let name = "pkg/__init__.py".to_owned();
+        request.coverage.as_mut().unwrap().until = [(name, lines.iter().copied().collect())].into();
+        let answer = answer(&request);
+        let passed = |test: &TestResult| test.outcome == Outcome::Passed;
+        assert!(answer.report.tests.len() == 4 && answer.report.tests[2..].iter().all(passed));
+        answer.coverage.unwrap()
+    };
+    let ran = |coverage: &Coverage, line: u32| {
+        let (_, executed) = lines(coverage, "pkg/__init__.py");
+        executed.contains(&line)
+    };
+    // Before the first test, and before the second.
+    let imported = until(&[2]);
+    assert_eq!(imported.problem, None);
+    assert!(ran(&imported, 2) && !ran(&imported, 5) && !ran(&imported, 15));
+    let called = until(&[2, 5]);
+    assert_eq!(called.problem, None);
+    assert!(ran(&called, 2) && ran(&called, 5));
+    assert!(!ran(&called, 15) && !ran(&called, 19));
+    // A line that never runs: to the end.
+    let never = until(&[2, 5, 18]);
+    assert!(never.problem.is_some(), "{never:?}");
 }
 
 #[test]

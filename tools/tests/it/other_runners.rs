@@ -25,6 +25,7 @@ fn measure(python: &Path, file: &str) -> Measure {
         package: coverage_for(python),
         files: vec![file.to_owned()],
         counted: false,
+        until: Default::default(),
     }
 }
 

@@ -1,0 +1,351 @@
+//! The runs that a grading is made from: which there are, and which of them can be left out because nothing depends on
+//! them.
+
+use futures::future::{join, join_all, join3};
+use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::repository::{AppliedPatch, Files};
+use testwright_tools::coverage::{Coverage, counts_besides};
+use testwright_tools::outcomes::text::text;
+
+use super::changed_lines::Lines;
+use super::contribution::Contribution;
+use super::coverage::{any_called, undecided};
+use super::instance::{PreparedInstance, State};
+use super::logs::{Owner, log};
+use super::test_run_cache::{RunRecord, TestRun};
+use super::timeline::{Part, Timeline};
+use super::{GradingFailure, Harness, at_stage};
+use crate::dataset::Instance;
+use crate::result::{Infrastructure, Leakage};
+
+/// `PYTHONHASHSEED` of the runs in company and alone.
+const SEEDS: [u32; 2] = [0, 1];
+
+/// The code before the fix, or after it.
+#[derive(Clone, Copy)]
+pub struct CodeSide<'a> {
+    pub name: &'static str,
+    part: Part,
+    state: &'a State,
+    /// Those that the fix changes there.
+    lines: &'a Lines,
+}
+
+impl PreparedInstance {
+    pub fn sides(&self) -> [CodeSide<'_>; 2] {
+        let old = CodeSide {
+            name: "old",
+            part: Part::Old,
+            state: &self.old,
+            lines: &self.changed.removed,
+        };
+        let new = CodeSide {
+            name: "new",
+            part: Part::New,
+            state: &self.new,
+            lines: &self.changed.added,
+        };
+        [old, new]
+    }
+}
+
+/// The runs of one prediction, on one side.
+pub struct Runs {
+    /// The contributed tests on their own.
+    pub own: RunRecord,
+    /// With all else in its files, where there is more in them.
+    company: Option<RunRecord>,
+    /// The same files without it.
+    pub base: RunRecord,
+    pub suite: Option<RunRecord>,
+    /// Where it changes tests and that matters: how often lines run in those as they were, and in all that it contributes,
+    /// where `own` does not tell that.
+    pub before: Option<RunRecord>,
+    after: Option<RunRecord>,
+}
+
+impl Runs {
+    fn of_nothing(suite: Option<RunRecord>) -> Runs {
+        Runs {
+            own: RunRecord::of_nothing(),
+            company: None,
+            base: RunRecord::of_nothing(),
+            suite,
+            before: None,
+            after: None,
+        }
+    }
+
+    pub fn has_company(&self) -> bool {
+        self.company.is_some()
+    }
+
+    /// Its files as a whole.
+    pub fn with(&self) -> &RunRecord {
+        self.company.as_ref().unwrap_or(&self.own)
+    }
+
+    pub fn after(&self) -> &RunRecord {
+        self.after.as_ref().unwrap_or(&self.own)
+    }
+
+    /// With the prediction.
+    pub fn all(&self) -> impl Iterator<Item = &RunRecord> + Clone {
+        [Some(&self.own), self.company.as_ref()]
+            .into_iter()
+            .flatten()
+    }
+}
+
+/// What all predictions of an instance share.
+pub struct BaselineRuns {
+    /// The golden tests on the old and on the new code: which lines they run.
+    pub golden: Option<[RunRecord; 2]>,
+    pub leakage: Option<Leakage>,
+    /// The log of the build, beside the others.
+    pub build_log: Option<String>,
+}
+
+impl BaselineRuns {
+    pub fn golden_coverage(&self) -> [Option<&Coverage>; 2] {
+        let golden = self.golden.as_ref();
+        [0, 1].map(|at| golden.and_then(|golden| golden[at].answer.coverage.as_ref()))
+    }
+}
+
+impl Harness {
+    /// The runs that do not depend on a prediction.
+    pub(super) async fn baseline_runs(
+        &self,
+        instance: &Instance,
+        prepared: &PreparedInstance,
+        timeline: &Timeline<'_>,
+    ) -> Result<BaselineRuns, GradingFailure> {
+        let mut baseline = BaselineRuns {
+            golden: None,
+            leakage: None,
+            build_log: self.keep_build_log(instance, &prepared.old.environment.log),
+        };
+        let runs = prepared.sides().map(async |side| {
+            let Some((applied, tests)) = &prepared.golden else {
+                return Ok(None);
+            };
+            // What the tests beside them run is known from the base suite.
+            let golden = own_run(side, &applied.files, tests);
+            let golden = self.run(&golden, timeline).await;
+            Ok(Some(golden.map_err(at_stage(side.name))?))
+        });
+        let leakage = self.find_leakage(prepared, timeline);
+        let (leakage, runs) = join(leakage, join_all(runs)).await;
+        baseline.leakage = Some(leakage.map_err(at_stage("old"))?);
+        let runs: Vec<Option<RunRecord>> =
+            runs.into_iter().collect::<Result<_, GradingFailure>>()?;
+        let golden: Vec<_> = runs.into_iter().flatten().collect();
+        for (ran, side) in golden.iter().zip(prepared.sides()) {
+            self.keep_shared_log(instance, &format!("golden-{}", side.name), ran)
+                .map_err(at_stage("old"))?;
+        }
+        baseline.golden = golden.try_into().ok();
+        Ok(baseline)
+    }
+
+    fn keep_shared_log(
+        &self,
+        instance: &Instance,
+        name: &str,
+        ran: &RunRecord,
+    ) -> Result<(), SandboxError> {
+        let text = text(&ran.answer.report);
+        let id = &instance.instance_id;
+        log(&self.out, id, Owner::Instance, name, &text).map(|_| ())
+    }
+
+    /// The golden tests' files without them, as far as ΔC depends on which lines they run: where the lines of `own`, the
+    /// contributed tests, are these.
+    async fn suite(
+        &self,
+        instance: &Instance,
+        side: CodeSide<'_>,
+        prepared: &PreparedInstance,
+        until: &Lines,
+        timeline: &Timeline<'_>,
+    ) -> Result<Option<RunRecord>, GradingFailure> {
+        let Some((_, golden)) = &prepared.golden else {
+            return Ok(None);
+        };
+        if until.is_empty() {
+            return Ok(None);
+        }
+        let nothing = Files::new();
+        let suite = base_run(side, &nothing, &golden.modified, until);
+        let ran = self.run(&suite, timeline).await.map_err(at_stage("base"))?;
+        self.keep_shared_log(instance, &format!("golden-base-{}", side.name), &ran)
+            .map_err(at_stage("old"))?;
+        Ok(Some(ran))
+    }
+
+    /// Of a prediction that there is not, or that brings no test.
+    pub(super) async fn no_runs(
+        &self,
+        instance: &Instance,
+        prepared: &PreparedInstance,
+        baseline: &BaselineRuns,
+        timeline: &Timeline<'_>,
+    ) -> Result<[Runs; 2], GradingFailure> {
+        let golden = baseline.golden_coverage();
+        let of = async |at: usize| {
+            let side = prepared.sides()[at];
+            let until = undecided(side.lines, golden[at], None);
+            let suite = self.suite(instance, side, prepared, &until, timeline);
+            Ok(Runs::of_nothing(suite.await?))
+        };
+        let (old, new): (Result<_, GradingFailure>, _) = join(of(0), of(1)).await;
+        Ok([old?, new?])
+    }
+
+    /// The runs of a prediction on one side.
+    pub(super) async fn side(
+        &self,
+        instance: &Instance,
+        tests: &Contribution,
+        applied: &AppliedPatch,
+        prepared: &PreparedInstance,
+        (side, golden): (CodeSide<'_>, Option<&Coverage>),
+        timeline: &Timeline<'_>,
+    ) -> Result<Runs, GradingFailure> {
+        let is_golden = prepared
+            .golden
+            .as_ref()
+            .is_some_and(|(golden, _)| golden.files == applied.files);
+        let own = TestRun {
+            of_prediction: !is_golden,
+            part: side.part,
+            ..own_run(side, &applied.files, tests)
+        };
+        // The contributed tests on their own are measured.
+        let company = TestRun {
+            ids: tests.files.clone(),
+            measure: Vec::new(),
+            counted: false,
+            hash_seed: SEEDS[0],
+            ..own.clone()
+        };
+        let company = async {
+            match tests.has_company() {
+                true => self.run(&company, timeline).await.map(Some),
+                false => Ok(None),
+            }
+        };
+        let others = async {
+            let ran = self
+                .run(&own, timeline)
+                .await
+                .map_err(at_stage(side.name))?;
+            let coverage = ran.answer.coverage.as_ref();
+            let until = undecided(side.lines, golden, coverage);
+            let nothing = Files::new();
+            let base = base_run(side, &nothing, &tests.modified, &until);
+            let base = async {
+                let base = self.run(&base, timeline).await;
+                let base = base.map_err(at_stage("base"))?;
+                // Mostly the same run, which is there then.
+                let suite = self.suite(instance, side, prepared, &until, timeline);
+                Ok::<_, GradingFailure>((base, suite.await?))
+            };
+            let is_counted = !tests.changed.is_empty() && any_called(side.lines, coverage);
+            let before = TestRun {
+                files: &nothing,
+                ids: tests.changed.clone(),
+                counted: true,
+                ..own.clone()
+            };
+            let after = TestRun {
+                counted: true,
+                ..own.clone()
+            };
+            let run = async |run: &TestRun<'_>, is_needed: bool, stage: &str| match is_needed {
+                true => {
+                    let ran = self.run(run, timeline).await;
+                    ran.map(Some).map_err(at_stage(stage))
+                }
+                false => Ok(None),
+            };
+            let (base, before, after) = join3(
+                base,
+                run(&before, is_counted, "base"),
+                run(&after, is_counted && !own.counted, side.name),
+            )
+            .await;
+            Ok::<_, GradingFailure>((ran, base?, before?, after?))
+        };
+        let (company, others) = join(company, others).await;
+        let (own, (base, suite), before, after) = others?;
+        let runs = Runs {
+            own,
+            company: company.map_err(at_stage(side.name))?,
+            base,
+            suite,
+            before,
+            after,
+        };
+        self.is_in_time(&runs)?;
+        Ok(runs)
+    }
+
+    /// Where the tests that were there before take half the time, a prediction is not to blame for the rest.
+    fn is_in_time(&self, runs: &Runs) -> Result<(), GradingFailure> {
+        let base = &runs.base;
+        let is_slow = base.seconds > self.test_time.as_secs_f64() / 2.0;
+        let is_over = |ran: &RunRecord| ran.answer.report.timed_out;
+        let is_late = is_over(base) || is_slow && is_over(runs.with());
+        if !is_late {
+            return Ok(());
+        }
+        Err(Box::new(Infrastructure {
+            stage: "base".to_owned(),
+            cause: format!(
+                "the tests that were there before take {:.0} s of the {} s that a run may take",
+                base.seconds,
+                self.test_time.as_secs()
+            ),
+            log: None,
+        }))
+    }
+}
+
+/// The contributed tests on their own; where there are none or nothing else, the files. Measured.
+fn own_run<'a>(side: CodeSide<'a>, files: &'a Files, tests: &Contribution) -> TestRun<'a> {
+    let is_known = tests.has_company() && !tests.tests.is_empty();
+    let is_counted = !tests.changed.is_empty() && !side.lines.is_empty();
+    TestRun {
+        state: side.state,
+        files,
+        ids: if is_known { &tests.tests } else { &tests.files }.clone(),
+        measure: side.lines.keys().cloned().collect(),
+        counted: is_counted && counts_besides(&side.state.environment.python_version),
+        until: Lines::new(),
+        of_prediction: false,
+        hash_seed: SEEDS[usize::from(is_known)],
+        part: Part::Golden,
+    }
+}
+
+/// Files as they are without a prediction, measured as far as these lines go.
+fn base_run<'a>(
+    side: CodeSide<'a>,
+    nothing: &'a Files,
+    modified: &[String],
+    until: &Lines,
+) -> TestRun<'a> {
+    TestRun {
+        state: side.state,
+        files: nothing,
+        ids: modified.to_vec(),
+        measure: until.keys().cloned().collect(),
+        counted: false,
+        until: until.clone(),
+        of_prediction: false,
+        hash_seed: SEEDS[0],
+        part: Part::Base,
+    }
+}
