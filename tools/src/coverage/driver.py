@@ -275,7 +275,10 @@ class _Monitored(_Ran):
                 path = known[name] = of_file(name)
             if path is not None:
                 runs()
-                set_local_events(tool, code, line_event)
+                try:
+                    set_local_events(tool, code, line_event)
+                except ValueError:
+                    pass  # the program freed the tool, which before Python 3.13 does not end its events
             return disable
 
         def line(code, number):
@@ -324,8 +327,12 @@ class _Monitored(_Ran):
 
     def end(self):
         self.has_ended = True
+        monitoring, tool = self.monitoring, self.TOOL
         try:
-            self.monitoring.free_tool_id(self.TOOL)
+            monitoring.set_events(tool, 0)
+            for event in (monitoring.events.PY_START, monitoring.events.LINE):
+                monitoring.register_callback(tool, event, None)
+            monitoring.free_tool_id(tool)
         except ValueError:
             pass
         data = self.coverage.get_data()
