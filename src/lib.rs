@@ -7,6 +7,7 @@ pub mod backends;
 pub mod cli;
 pub mod daemon;
 pub mod error;
+pub mod formats;
 pub mod gate;
 mod hex;
 pub mod issues;

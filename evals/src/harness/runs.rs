@@ -278,7 +278,8 @@ impl Harness {
             .await;
             Ok::<_, GradingFailure>((ran, base?, before?, after?))
         };
-        let (company, others) = join(company, others).await;
+        // Those first that have to wait for one another.
+        let (others, company) = join(others, company).await;
         let (own, (base, suite), before, after) = others?;
         let runs = Runs {
             own,

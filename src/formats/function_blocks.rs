@@ -1,0 +1,246 @@
+//! The fault-tolerant format of SWT-bench (§4.1, ZeroShotPlus): whole functions and classes, to be inserted or to replace
+//! one, at a line that may be off.
+//!
+//! ```text
+//! diff
+//! path/to/test_file.py
+//! insert
+//! EOF
+//! def test_it():
+//!     assert f(1) == 2
+//! end diff
+//! ```
+
+use testwright_tools::python::edit::{Code, InsertionPoint, Lines, insert, replace};
+use testwright_tools::python::import_edit::add_imports;
+use testwright_tools::python::{Definition, Module, flatten};
+
+use super::{FormatError, OldFiles, ProposedFiles, paths, with_line_feeds};
+
+/// How alike the name of a function has to be to one that is not there, from 0 to 1.
+const ALIKE: f64 = 0.75;
+
+/// What the blocks make of the old files. The error is of the first block that cannot be carried out.
+pub fn read(reply: &str, old: &dyn OldFiles) -> Result<ProposedFiles, FormatError> {
+    let mut proposed = ProposedFiles::default();
+    let blocks = blocks(&with_line_feeds(reply), &mut proposed);
+    if blocks.is_empty() {
+        return Err(FormatError::new("the reply holds no `diff` block"));
+    }
+    for block in blocks {
+        block.apply(old, &mut proposed)?;
+    }
+    Ok(proposed)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Insert,
+    Rewrite,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    Begin,
+    End,
+    /// Counted from 1.
+    Line(usize),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Block {
+    path: String,
+    mode: Mode,
+    at: At,
+    code: String,
+}
+
+fn is_fence(line: &str) -> bool {
+    line.trim_start().starts_with("```")
+}
+
+/// Blocks as far as they can be made out.
+fn blocks(text: &str, proposed: &mut ProposedFiles) -> Vec<Block> {
+    let lines: Vec<&str> = text.lines().collect();
+    let word = |line: &str| line.trim().trim_matches(['`', '*', ':']).to_lowercase();
+    // A fence of the language `diff` begins a block too, where no line of its own does.
+    let begins = |at: usize| {
+        let is_begin = |at: usize| lines.get(at).is_some_and(|line| word(line) == "diff");
+        is_begin(at) && !(is_fence(lines[at]) && is_begin(at + 1))
+    };
+    let starts: Vec<usize> = (0..lines.len()).filter(|at| begins(*at)).collect();
+    let mut found = Vec::new();
+    for (n, start) in starts.iter().enumerate() {
+        let limit = starts.get(n + 1).copied().unwrap_or(lines.len());
+        let inside = &lines[start + 1..limit];
+        let end = inside.iter().position(|line| word(line) == "end diff");
+        if end.is_none() {
+            proposed.repaired("a block is not closed by `end diff`");
+        }
+        found.extend(block(&inside[..end.unwrap_or(inside.len())], proposed));
+    }
+    found
+}
+
+fn block(lines: &[&str], proposed: &mut ProposedFiles) -> Option<Block> {
+    let mut lines = lines.iter().copied().filter(|line| !is_fence(line)).peekable();
+    while lines.next_if(|line| line.trim().is_empty()).is_some() {}
+    let path = lines.next()?.trim().to_owned();
+    let mode = match lines.peek()?.trim().to_lowercase().as_str() {
+        "insert" => Some(Mode::Insert),
+        "rewrite" => Some(Mode::Rewrite),
+        _ => None,
+    };
+    match mode {
+        Some(_) => drop(lines.next()),
+        None => proposed.repaired("a block does not say `insert` or `rewrite`"),
+    }
+    let at = match lines.peek().map(|line| line.trim().to_lowercase()).as_deref() {
+        Some("bof") => Some(At::Begin),
+        Some("eof") => Some(At::End),
+        Some(line) => {
+            let number = line.trim_start_matches("line").trim();
+            number.parse().ok().map(At::Line)
+        }
+        None => None,
+    };
+    match at {
+        Some(_) => drop(lines.next()),
+        None => proposed.repaired("a block does not say where"),
+    }
+    let code: Vec<&str> = lines.collect();
+    Some(Block {
+        path,
+        mode: mode.unwrap_or(Mode::Insert),
+        at: at.unwrap_or(At::End),
+        code: code.join("\n"),
+    })
+}
+
+impl Block {
+    fn apply(&self, old: &dyn OldFiles, proposed: &mut ProposedFiles) -> Result<(), FormatError> {
+        let mut path = paths::clean(&self.path, old)?;
+        let mut before = proposed.files.get(&path).cloned().flatten();
+        before = before.or_else(|| old.text(&path));
+        if before.is_none()
+            && let Some(meant) = paths::meant(&path, old)
+        {
+            proposed.repaired(format!("`{path}` is `{meant}`"));
+            before = proposed.files.get(&meant).cloned().flatten();
+            before = before.or_else(|| old.text(&meant));
+            path = meant;
+        }
+        let Some(before) = before else {
+            if self.mode == Mode::Rewrite {
+                proposed.repaired(format!("`{path}` is new: there is nothing to rewrite"));
+            }
+            let code = format!("{}\n", self.code.trim_matches('\n').trim_end());
+            proposed.files.insert(path, Some(code));
+            return Ok(());
+        };
+        let (text, ends) = Lines::split(&before);
+        let after = match Code::read(&self.code) {
+            Ok(code) if !code.names.is_empty() => self.with_code(&text, &code, &path, proposed)?,
+            Ok(_) | Err(_) if self.mode == Mode::Insert => {
+                proposed.repaired(format!("what is inserted into `{path}` is no function or class"));
+                self.with_text(&text)
+            }
+            Ok(_) => return Err(FormatError::new("a rewrite holds no function or class")),
+            Err(why) => return Err(FormatError::new(format!("a rewrite in `{path}`: {why}"))),
+        };
+        proposed.files.insert(path, Some(ends.join(&after)));
+        Ok(())
+    }
+
+    fn with_code(&self, text: &str, code: &Code, path: &str, proposed: &mut ProposedFiles) -> Result<String, FormatError> {
+        let module = Module::parse(text);
+        let outline = module.outline();
+        let target = match self.mode {
+            Mode::Rewrite => self.rewritten(&outline, code),
+            Mode::Insert => None,
+        };
+        let changed = match target {
+            Some((definition, is_exact)) => {
+                if !is_exact {
+                    proposed.repaired(format!("`{}` is rewritten as `{}`", definition.qualified, code.names.join(", ")));
+                }
+                replace(&module, definition, code).text
+            }
+            None => {
+                if self.mode == Mode::Rewrite {
+                    proposed.repaired(format!("`{path}` has no `{}` to rewrite: it is inserted", code.names.join(", ")));
+                }
+                insert(&module, code, self.point(&outline)).text
+            }
+        };
+        // The imports stood above the code.
+        let module = Module::parse(changed);
+        let is_own = |_: &str| false;
+        let done = add_imports(&module, &code.imports, &is_own);
+        done.map(|done| done.text).map_err(FormatError::new)
+    }
+
+    /// What the code takes the place of: the definition of that name nearest to the line, or one whose name is like it.
+    fn rewritten<'o>(&self, outline: &'o [Definition], code: &Code) -> Option<(&'o Definition, bool)> {
+        let [name] = code.names.as_slice() else {
+            return None;
+        };
+        let distance = |definition: &Definition| match self.at {
+            At::Line(line) => definition.line.abs_diff(line),
+            At::Begin => definition.line,
+            At::End => usize::MAX - definition.line,
+        };
+        let all = flatten(outline);
+        let exact = all.iter().filter(|definition| definition.name == *name);
+        if let Some(found) = exact.min_by_key(|definition| distance(definition)) {
+            return Some((found, true));
+        }
+        // What all tests have in common says nothing.
+        let stem = |name: &'_ str| name.trim_start_matches("test_").to_owned();
+        let likeness = |definition: &Definition| strsim::normalized_levenshtein(&stem(&definition.name), &stem(name));
+        let near = all.into_iter().filter(|definition| likeness(definition) >= ALIKE);
+        near.min_by_key(|definition| distance(definition)).map(|found| (found, false))
+    }
+
+    /// Behind the definition that the line is in or follows; methods go into their class.
+    fn point<'o>(&self, outline: &'o [Definition]) -> InsertionPoint<'o> {
+        let is_method = {
+            let line = self.code.lines().find(|line| line.trim_start().starts_with("def "));
+            line.is_some_and(|line| line.contains("(self") || line.contains("(cls"))
+        };
+        let line = match self.at {
+            At::Line(line) => line,
+            At::Begin => 0,
+            At::End => usize::MAX,
+        };
+        let before = |definitions: &'o [Definition]| {
+            let starts = definitions.iter().filter(|definition| definition.first <= line);
+            starts.max_by_key(|definition| definition.first)
+        };
+        match before(outline) {
+            None => InsertionPoint::End,
+            Some(class) if is_method && !class.children.is_empty() => match before(&class.children) {
+                Some(method) if self.at != At::End => InsertionPoint::After(method),
+                _ => InsertionPoint::In(class),
+            },
+            Some(_) if self.at == At::End => InsertionPoint::End,
+            Some(definition) => InsertionPoint::After(definition),
+        }
+    }
+
+    /// Statements, as they are.
+    fn with_text(&self, text: &str) -> String {
+        let lines: Vec<&str> = text.lines().collect();
+        let at = match self.at {
+            At::Begin => 0,
+            At::End => lines.len(),
+            At::Line(line) => line.saturating_sub(1).min(lines.len()),
+        };
+        let code: Vec<&str> = self.code.trim_matches('\n').lines().collect();
+        let all = [&lines[..at], &code, &lines[at..]].concat();
+        format!("{}\n", all.join("\n"))
+    }
+}
+
+#[cfg(test)]
+mod tests;

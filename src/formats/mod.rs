@@ -1,0 +1,62 @@
+//! The formats in which models write changes of files, read as models really write them. Nothing here runs code or knows
+//! of a model: text and the old files in, new files out, with what had to be repaired on the way.
+
+pub mod code_block;
+pub mod function_blocks;
+mod paths;
+pub mod unified_diff;
+
+use std::collections::BTreeMap;
+
+/// Files as a reply wants them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProposedFiles {
+    /// New content by path; `None` for a file that goes.
+    pub files: BTreeMap<String, Option<String>>,
+    /// What was not as the format has it, one line each.
+    pub repairs: Vec<String>,
+}
+
+impl ProposedFiles {
+    /// A repair is told once.
+    fn repaired(&mut self, what: impl Into<String>) {
+        let what = what.into();
+        if !self.repairs.contains(&what) {
+            self.repairs.push(what);
+        }
+    }
+}
+
+/// Why a reply cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FormatError(pub String);
+
+impl FormatError {
+    fn new(why: impl Into<String>) -> FormatError {
+        FormatError(why.into())
+    }
+}
+
+/// The files of the old code.
+pub trait OldFiles {
+    /// `None` if there is no such text file.
+    fn text(&self, path: &str) -> Option<String>;
+    fn paths(&self) -> Vec<String>;
+}
+
+/// For tests, and wherever the files are at hand.
+impl OldFiles for BTreeMap<String, String> {
+    fn text(&self, path: &str) -> Option<String> {
+        self.get(path).cloned()
+    }
+
+    fn paths(&self) -> Vec<String> {
+        self.keys().cloned().collect()
+    }
+}
+
+/// Line ends of one kind.
+fn with_line_feeds(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n")
+}

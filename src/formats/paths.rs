@@ -1,0 +1,69 @@
+//! Paths as models write them.
+
+use super::{FormatError, OldFiles};
+
+/// The path of a file below the repository's root: without quotes, `./`, a leading slash and the letters that git puts in
+/// front. The error is of a path that leads out of it.
+pub fn clean(written: &str, old: &dyn OldFiles) -> Result<String, FormatError> {
+    let name = written.trim().split('\t').next().unwrap_or_default();
+    let written = name.trim_matches(|c| matches!(c, '`' | '"' | '\'' | '*'));
+    let mut path = written.trim_start_matches("./").trim_start_matches('/');
+    if let Some(inner) = path.strip_prefix("a/").or_else(|| path.strip_prefix("b/"))
+        && old.text(path).is_none()
+    {
+        path = inner;
+    }
+    let parts = || path.split('/');
+    let is_odd = |part: &str| part.is_empty() || part == "." || part == ".." || part == ".git";
+    if parts().any(is_odd) || path.contains(['\\', '\0', '\n']) {
+        return Err(FormatError::new(format!("`{written}` is no path of the repository")));
+    }
+    Ok(path.to_owned())
+}
+
+/// The one old file that was probably meant: it ends with the path, or the path with it; `None` where there are several.
+pub fn meant(path: &str, old: &dyn OldFiles) -> Option<String> {
+    let paths = old.paths();
+    let ends = |long: &str, short: &str| {
+        long.strip_suffix(short)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+    };
+    let one = |fits: &dyn Fn(&str) -> bool| {
+        let mut found = paths.iter().filter(|known| fits(known));
+        let first = found.next()?;
+        found.next().is_none().then(|| first.clone())
+    };
+    one(&|known| ends(known, path)).or_else(|| one(&|known| ends(path, known)))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn paths_are_those_of_the_repository() {
+        let old: BTreeMap<String, String> = ["a/x.py", "pkg/tests/test_x.py", "pkg/y.py", "y.py"]
+            .map(|path| (path.to_owned(), String::new()))
+            .into();
+        for (written, path) in [
+            ("pkg/y.py", "pkg/y.py"),
+            ("a/pkg/y.py", "pkg/y.py"),
+            ("b/new.py", "new.py"),
+            ("a/x.py", "a/x.py"),
+            (" `./pkg/y.py`\t2020-01-01", "pkg/y.py"),
+            ("/pkg/y.py", "pkg/y.py"),
+        ] {
+            assert_eq!(clean(written, &old).as_deref(), Ok(path), "{written}");
+        }
+        for written in ["../x.py", "a/../../x.py", "", "pkg//y.py", ".git/config", "a\\b.py"] {
+            assert!(clean(written, &old).is_err(), "{written}");
+        }
+        assert_eq!(meant("tests/test_x.py", &old).as_deref(), Some("pkg/tests/test_x.py"));
+        assert_eq!(meant("repo/pkg/y.py", &old), None);
+        assert_eq!(meant("src/a/x.py", &old).as_deref(), Some("a/x.py"));
+        assert_eq!(meant("z.py", &old), None);
+    }
+}
