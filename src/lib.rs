@@ -13,6 +13,7 @@ mod hex;
 pub mod issues;
 pub mod job;
 pub mod model;
+pub mod retrieval;
 pub mod rule_based;
 pub mod session;
 pub mod settings;

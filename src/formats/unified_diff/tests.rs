@@ -107,10 +107,7 @@ fn files_come_go_and_are_told_from_those_that_are_missing() {
 /// Two files of few different lines, so that hunks fit in several places.
 fn text() -> impl Strategy<Value = String> {
     let line = prop_oneof!["[a-c]", "    [a-c]", Just(String::new()), "[-+ @]{1,3}x"];
-    prop::collection::vec(line, 0..14).prop_map(|lines| match lines.is_empty() {
-        true => String::new(),
-        false => format!("{}\n", lines.join("\n")),
-    })
+    prop::collection::vec(line, 1..14).prop_map(|lines| format!("{}\n", lines.join("\n")))
 }
 
 proptest! {
@@ -119,7 +116,9 @@ proptest! {
     /// A diff that is right is read as git reads it.
     #[test]
     fn right_diffs_do_what_they_say(before in text(), after in text()) {
-        prop_assume!(before != after && !before.is_empty() && !after.is_empty());
+        if before == after {
+            return Ok(());
+        }
         let diff = TextDiff::from_lines(&before, &after);
         let written = diff.unified_diff().header("a/a.py", "b/a.py").to_string();
         let old = BTreeMap::from([("a.py".to_owned(), before.clone())]);

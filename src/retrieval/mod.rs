@@ -1,0 +1,177 @@
+//! Finding the files of a repository that an issue speaks of, without a model: BM25 over its Python files (SWT-bench §4.1),
+//! as many as a budget of tokens allows.
+
+pub mod tokens;
+
+use bm25::{Document, SearchEngine, SearchEngineBuilder, Tokenizer};
+use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::repository::Tree;
+
+/// Of files that are larger only the begin is indexed, in bytes: generated tables and the like.
+const LONGEST: usize = 1 << 20;
+
+/// The Python files of a repository, tests included.
+pub struct Index {
+    files: Vec<RetrievedFile>,
+    engine: SearchEngine<u32, u32, IdentifierTokenizer>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetrievedFile {
+    pub path: String,
+    /// Shorter than the file where the budget ended in it.
+    pub text: String,
+}
+
+impl Index {
+    pub fn of(tree: &Tree) -> Result<Index, SandboxError> {
+        let mut files = Vec::new();
+        for path in tree.paths().filter(|path| path.ends_with(".py")) {
+            if let Some(text) = tree.text(path)? {
+                files.push(RetrievedFile {
+                    path: path.to_owned(),
+                    text,
+                });
+            }
+        }
+        Ok(Index::of_files(files))
+    }
+
+    pub fn of_files(files: Vec<RetrievedFile>) -> Index {
+        let documents = files.iter().zip(0..).map(|(file, id)| {
+            let text = &file.text[..file.text.floor_char_boundary(LONGEST)];
+            Document::new(id, format!("{}\n{text}", file.path))
+        });
+        let documents: Vec<_> = documents.collect();
+        let builder = SearchEngineBuilder::with_tokenizer_and_documents(IdentifierTokenizer, documents);
+        Index {
+            engine: builder.build(),
+            files,
+        }
+    }
+
+    /// Files by relevance; equals in the order of their paths.
+    pub fn ranked(&self, query: &str) -> Vec<&RetrievedFile> {
+        let mut found = self.engine.search(query, None);
+        found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.document.id.cmp(&b.document.id)));
+        let files = found.iter().filter_map(|found| self.files.get(found.document.id as usize));
+        files.collect()
+    }
+
+    /// The most relevant files as far as the budget goes, in tokens; the last one may be cut.
+    pub fn within(&self, query: &str, budget: usize) -> Vec<RetrievedFile> {
+        let mut left = budget;
+        let mut found = Vec::new();
+        for file in self.ranked(query) {
+            let named = tokens::count(&file.path);
+            if left <= named {
+                break;
+            }
+            let text = tokens::first(&file.text, left - named);
+            let is_cut = text.len() < file.text.len();
+            left -= named + tokens::count(text);
+            found.push(RetrievedFile {
+                path: file.path.clone(),
+                text: text.to_owned(),
+            });
+            if is_cut {
+                break;
+            }
+        }
+        found
+    }
+}
+
+/// Words of prose and of code: identifiers as they are and in their parts.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct IdentifierTokenizer;
+
+impl Tokenizer for IdentifierTokenizer {
+    fn tokenize(&self, text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let is_inside = |c: char| c.is_alphanumeric() || c == '_';
+        for word in text.split(|c| !is_inside(c)).filter(|word| word.len() > 1) {
+            let parts = parts(word);
+            if parts.len() > 1 {
+                found.push(word.to_lowercase());
+            }
+            found.extend(parts);
+        }
+        found
+    }
+}
+
+/// `HTTPServer_port2` is `http`, `server`, `port2`; single letters say nothing.
+fn parts(word: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for word in word.split('_') {
+        let letters: Vec<char> = word.chars().collect();
+        let mut part = String::new();
+        for (at, letter) in letters.iter().enumerate() {
+            let before = at.checked_sub(1).map(|at| letters[at]);
+            let next_is_lower = letters.get(at + 1).is_some_and(|c| c.is_lowercase());
+            let begins = letter.is_uppercase()
+                && before.is_some_and(|before| !before.is_uppercase() || next_is_lower);
+            if begins {
+                found.push(std::mem::take(&mut part));
+            }
+            part.extend(letter.to_lowercase());
+        }
+        found.push(part);
+    }
+    found.retain(|part| part.chars().count() > 1);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index() -> Index {
+        let file = |path: &str, text: &str| RetrievedFile {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        };
+        Index::of_files(vec![
+            file("pkg/slug.py", "def slugify(text):\n    return text.lower()\n"),
+            file("pkg/http.py", "class HTTPServer:\n    def serve_forever(self):\n        pass\n"),
+            file("tests/test_http.py", "def test_server():\n    HTTPServer().serve_forever()\n"),
+            file("pkg/empty.py", ""),
+        ])
+    }
+
+    #[test]
+    fn identifiers_are_found_by_their_parts() {
+        assert_eq!(parts("HTTPServer_port2"), ["http", "server", "port2"]);
+        assert_eq!(parts("x"), [""; 0]);
+        assert_eq!(
+            IdentifierTokenizer.tokenize("a `serveForever()` call."),
+            ["serveforever", "serve", "forever", "call"]
+        );
+        let paths = |query: &str| -> Vec<String> {
+            index().ranked(query).iter().map(|file| file.path.clone()).collect()
+        };
+        assert_eq!(paths("`slugify` forgets umlauts"), ["pkg/slug.py"]);
+        let mut servers = paths("The server stops: serve_forever returns");
+        servers.sort();
+        assert_eq!(servers, ["pkg/http.py", "tests/test_http.py"]);
+        assert!(paths("nothing of it").is_empty());
+    }
+
+    #[test]
+    fn files_end_where_the_budget_does() {
+        let index = index();
+        let query = "HTTPServer serve_forever test";
+        let all = index.within(query, 1_000);
+        assert_eq!(all.len(), 2);
+        let tokens = |files: &[RetrievedFile]| -> usize {
+            let of = |file: &RetrievedFile| tokens::count(&file.path) + tokens::count(&file.text);
+            files.iter().map(of).sum()
+        };
+        let budget = tokens(&all) - 3;
+        let cut = index.within(query, budget);
+        assert!(tokens(&cut) <= budget && cut.len() == 2);
+        assert!(all[1].text.starts_with(&cut[1].text) && cut[1].text.len() < all[1].text.len());
+        assert!(index.within(query, 2).is_empty());
+    }
+}
