@@ -1,6 +1,6 @@
 //! Prompts as files, one typed struct each.
 //!
-//! A template lives in `templates/NAME.md`; the struct of the same name holds everything it may use, so
+//! A template lives in `templates/NAME.md`, those of one approach in a folder of its name; the struct of the same name holds everything it may use, so
 //! that a template that names anything else fails in this crate's tests and not in front of a model.
 //! Nothing here knows what a model, a tool or a repository is: callers hand in plain text.
 
@@ -9,6 +9,13 @@ mod prompt;
 pub use prompt::{Prompt, RenderError};
 
 use serde::Serialize;
+
+/// A file of the repository, or the begin of one.
+#[derive(Debug, Clone, Serialize)]
+pub struct CodeFile {
+    pub path: String,
+    pub text: String,
+}
 
 /// Declares one prompt: the struct and its template file.
 macro_rules! prompts {
@@ -33,18 +40,49 @@ macro_rules! prompts {
 
 prompts! {
     /// System message of the approach `testwright`.
-    TestwrightSystem, "testwright-system" {
+    TestwrightSystem, "testwright/system" {
         /// Model calls that may be made.
         max_steps: u32,
     }
 
     /// System message of the approach `swe-agent-plus`.
-    SweAgentPlusSystem, "swe-agent-plus-system" {
+    SweAgentPlusSystem, "swe-agent-plus/system" {
         max_steps: u32,
     }
 
+    /// System message of the approach `swe-agent`.
+    SweAgentSystem, "swe-agent/system" {
+        max_steps: u32,
+    }
+
+    /// System message of the approach `zero-shot`: answer with a unified diff.
+    ZeroShotSystem, "zero-shot/system" {}
+
+    /// System message of the approaches `zero-shot-plus` and `libro`: answer with function blocks.
+    ZeroShotPlusSystem, "zero-shot-plus/system" {}
+
+    /// System message of the approach `zero-shot-file`: answer with a whole file.
+    ZeroShotFileSystem, "zero-shot-file/system" {}
+
+    /// User message of the approaches that write in one call.
+    ZeroShotTask, "zero-shot/task" {
+        repository: String,
+        issue: String,
+        /// Retrieved, the most relevant first.
+        files: Vec<CodeFile>,
+        /// The budget ended in the last one.
+        is_cut: bool,
+    }
+
+    /// LIBRO: do the failure and the issue speak of the same?
+    LibroJudge, "libro/judge" {
+        issue: String,
+        test: String,
+        failure: String,
+    }
+
     /// System message of the approach `snippet`.
-    SnippetSystem, "snippet-system" {}
+    SnippetSystem, "snippet/system" {}
 
     /// First user message of every agent: the issue and what is known of the repository.
     Task, "task" {
@@ -112,7 +150,7 @@ prompts! {
     }
 
     /// SWE-agent+: submitted without having seen the new tests fail.
-    RunBeforeSubmit, "run-before-submit" {}
+    RunBeforeSubmit, "swe-agent-plus/run-before-submit" {}
 
     /// Put in place of older tool answers when the context is full.
     Cut, "cut" {

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::path::Path;
+
 use super::*;
 
 fn task() -> Task {
@@ -20,6 +22,44 @@ fn every_prompt_renders() {
     insta::assert_snapshot!(
         "swe-agent-plus-system",
         SweAgentPlusSystem { max_steps: 60 }.render().unwrap()
+    );
+    insta::assert_snapshot!(
+        "swe-agent-system",
+        SweAgentSystem { max_steps: 20 }.render().unwrap()
+    );
+    insta::assert_snapshot!("zero-shot-system", ZeroShotSystem {}.render().unwrap());
+    insta::assert_snapshot!(
+        "zero-shot-plus-system",
+        ZeroShotPlusSystem {}.render().unwrap()
+    );
+    insta::assert_snapshot!(
+        "zero-shot-file-system",
+        ZeroShotFileSystem {}.render().unwrap()
+    );
+    let file = |path: &str| CodeFile {
+        path: path.into(),
+        text: "def f():\n    return {{ 1 }}\n".into(),
+    };
+    insta::assert_snapshot!(
+        "zero-shot-task",
+        ZeroShotTask {
+            repository: "owner/name".into(),
+            issue: "f(1) returns 2".into(),
+            files: vec![file("a.py"), file("b.py")],
+            is_cut: true,
+        }
+        .render()
+        .unwrap()
+    );
+    insta::assert_snapshot!(
+        "libro-judge",
+        LibroJudge {
+            issue: "f(1) returns 2".into(),
+            test: "def test_f(): ...".into(),
+            failure: "AssertionError".into(),
+        }
+        .render()
+        .unwrap()
     );
     insta::assert_snapshot!("snippet-system", SnippetSystem {}.render().unwrap());
     insta::assert_snapshot!("task", task().render().unwrap());
@@ -99,19 +139,22 @@ fn a_template_that_names_what_its_struct_does_not_have_fails() {
     assert!(Broken {}.render().is_err());
 }
 
+fn below(folder: &Path, prefix: &str, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        match entry.path().is_dir() {
+            true => below(&entry.path(), &format!("{prefix}{name}/"), found),
+            false => found.push(format!("{prefix}{}", name.trim_end_matches(".md"))),
+        }
+    }
+}
+
 #[test]
 fn every_template_file_is_in_the_list() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/templates");
-    let mut files: Vec<String> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|f| {
-            f.unwrap()
-                .file_name()
-                .to_string_lossy()
-                .trim_end_matches(".md")
-                .to_owned()
-        })
-        .collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
+    let mut files = Vec::new();
+    below(&folder, "", &mut files);
     files.sort();
     let mut listed: Vec<String> = ALL.iter().map(|(name, _)| (*name).to_owned()).collect();
     listed.sort();

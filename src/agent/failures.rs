@@ -8,7 +8,7 @@ use super::Outcome;
 use crate::model::ModelError;
 use crate::trajectory::TrajectoryError;
 
-pub(super) fn infrastructure(error: SandboxError) -> Outcome {
+pub(crate) fn infrastructure(error: SandboxError) -> Outcome {
     Outcome::Infrastructure {
         message: error.message,
         hint: error.hint,

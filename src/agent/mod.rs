@@ -25,10 +25,10 @@ mod whole_issue;
 
 pub use agent_loop::{Hook, LoopConfig, NoHook, run_loop};
 pub use budget::{Budget, Limits, RunUsage};
-pub(crate) use failures::prompt;
+pub(crate) use failures::{infrastructure, prompt};
 pub use outcome::{Limit, Outcome};
 pub use progress::{Progress, Silent, StepView};
 pub use replay::{Difference, Replay};
-pub use run::{Run, RunParts};
+pub use run::{ChangedTests, Run, RunParts};
 pub use submission_policy::{OnSubmit, SubmissionPolicy};
 pub use token_shares::TokenShares;

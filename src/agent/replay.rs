@@ -16,6 +16,8 @@ pub struct Replay {
     /// Where the recorded answers and the present ones differ.
     pub differences: Vec<Difference>,
     state: Contents,
+    /// Results of stages that were passed over and that no stage came to again so far.
+    stages: u32,
 }
 
 /// A tool answered otherwise than recorded.
@@ -68,6 +70,14 @@ impl Replay {
         std::mem::take(&mut self.state)
     }
 
+    /// Is the next result of a stage on record?
+    pub(super) fn has_stage(&mut self) -> bool {
+        self.skip();
+        let recorded = self.stages > 0;
+        self.stages = self.stages.saturating_sub(1);
+        recorded
+    }
+
     /// Drops events that carry no answer (messages are made anew by the same code), keeping track of the files.
     fn skip(&mut self) {
         while let Some(event) = self.events.front() {
@@ -82,6 +92,7 @@ impl Replay {
                         }
                     }
                 }
+                Event::Stage { .. } => self.stages += 1,
                 Event::Started(_)
                 | Event::Message { .. }
                 | Event::Resumed { .. }
@@ -118,7 +129,7 @@ impl Replay {
         self.skip();
         let at = self.events.iter().position(|event| match event {
             Event::Answer(_) => true,
-            Event::Reply { purpose, .. } => *purpose == Purpose::Step,
+            Event::Reply { purpose, .. } => purpose.is_step(),
             _ => false,
         })?;
         match self.events.get(at) {

@@ -1,16 +1,22 @@
 //! What a step needs: the model, the session, the record, the budget, and the past of a resumed run.
 
+mod model_calls;
+mod pipeline;
+
+pub use pipeline::ChangedTests;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use testwright_sandboxes::repository::Source;
 use testwright_tools::server::visible;
-use testwright_tools::tool::{AnyTool, Effect, Route, Tool, ToolSpec};
+use testwright_tools::tool::{AnyTool, Effect, Route, Tool};
 use testwright_tools::tools::OpenFile;
 
+use super::Budget;
 use super::earlier_calls::takes_tests;
-use super::failures::{infrastructure, model_failed, trajectory_failed, unknown_tool};
+use super::failures::{infrastructure, trajectory_failed, unknown_tool};
 use super::fix_trials::RecordedTrial;
 use super::outcome::Outcome;
 use super::progress::{Progress, StepView};
@@ -18,13 +24,11 @@ use super::replay::Replay;
 use super::run_counts::RunCounts;
 use super::submission_policy::SubmissionPolicy;
 use super::whole_issue::whole_issue;
-use super::{Budget, compaction};
 use crate::gate::Evidence;
 use crate::issues::{Issue, WHOLE};
-use crate::model::cassette::digest;
-use crate::model::{Message, Model, ModelError, Reply, Request, ToolCall, ToolResult};
+use crate::model::{Message, Model, ToolCall, ToolResult};
 use crate::session::{Contents, Session};
-use crate::trajectory::{Answer, Event, FileState, Purpose, RunFolder};
+use crate::trajectory::{Answer, Event, FileState, RunFolder};
 
 /// What a run is made of.
 pub struct RunParts {
@@ -128,151 +132,6 @@ impl Run {
         }
         self.messages.push(message);
         Ok(())
-    }
-
-    /// One step's model call: asks for the next reply of the conversation and appends it.
-    pub async fn next_reply(
-        &mut self,
-        tools: &[ToolSpec],
-        parallel_calls: bool,
-    ) -> Result<Reply, Outcome> {
-        if let Some(until) = self.replay.compacted() {
-            compaction::cut(&mut self.messages, until);
-        }
-        if self.replay.is_over()
-            && let Some(limit) = self.budget.next_call(&self.messages)
-        {
-            return Err(Outcome::OutOfBudget { limit });
-        }
-        loop {
-            // Lent for as long as the call takes: a long conversation is not held twice.
-            let request = Request {
-                messages: std::mem::take(&mut self.messages),
-                tools: tools.to_vec(),
-                parallel_calls,
-                temperature: self.temperature,
-                max_tokens: self.max_tokens,
-            };
-            let asked = self.ask(Purpose::Step, &request).await;
-            self.messages = request.messages;
-            match asked {
-                Ok(reply) => {
-                    let turn = reply.turn();
-                    self.messages.push(turn.assistant);
-                    return Ok(reply);
-                }
-                Err(NoReply::ContextFull(message)) => {
-                    let Some(until) = compaction::until(&self.messages) else {
-                        return Err(Outcome::ModelFailed {
-                            message,
-                            hint: Some(
-                                "take a model with a longer context, or a shorter issue".to_owned(),
-                            ),
-                        });
-                    };
-                    self.record(&Event::Compacted { until })?;
-                    self.progress
-                        .note("the model's context is full: older tool answers are cut");
-                    compaction::cut(&mut self.messages, until);
-                }
-                Err(NoReply::Ended(outcome)) => return Err(outcome),
-            }
-        }
-    }
-
-    /// A model call of its own, without tools; `None` where the budget does not allow it or the prompt does not fit.
-    pub async fn side_reply(
-        &mut self,
-        purpose: Purpose,
-        messages: Vec<Message>,
-    ) -> Result<Option<Reply>, Outcome> {
-        if self.replay.is_over() && self.budget.side_call(&messages).is_some() {
-            return Ok(None);
-        }
-        let request = Request {
-            messages,
-            tools: Vec::new(),
-            parallel_calls: false,
-            temperature: self.temperature,
-            max_tokens: self.max_tokens,
-        };
-        match self.ask(purpose, &request).await {
-            Ok(reply) => Ok(Some(reply)),
-            Err(NoReply::ContextFull(_)) => Ok(None),
-            Err(NoReply::Ended(outcome)) => Err(outcome),
-        }
-    }
-
-    async fn ask(&mut self, purpose: Purpose, request: &Request) -> Result<Reply, NoReply> {
-        let step = purpose == Purpose::Step;
-        if let Some(recorded) = self.replay.reply(purpose) {
-            if !self.replay.has_live_tools() {
-                self.budget.book_past(recorded.seconds);
-            }
-            self.budget
-                .book(&recorded.reply, request, recorded.seconds, step);
-            let now = digest(request);
-            if now != recorded.request {
-                tracing::debug!(
-                    recorded = recorded.request,
-                    now,
-                    "the request differs from the recorded one"
-                );
-            }
-            return Ok(recorded.reply);
-        }
-        if self.replay.has_live_tools() {
-            return Err(NoReply::Ended(Outcome::Nothing {
-                reason: "the recorded run ends here".to_owned(),
-            }));
-        }
-        self.catch_up().await.map_err(NoReply::Ended)?;
-        self.session
-            .health()
-            .await
-            .map_err(|e| NoReply::Ended(infrastructure(e)))?;
-        let step_number = self.budget.spent.steps + u32::from(step);
-        self.progress.begins(&StepView {
-            step: step_number,
-            what: if step { "model" } else { "review" },
-            detail: "",
-            spent: &self.budget.spent,
-            seconds: 0.0,
-        });
-        let started = Instant::now();
-        let left = self.budget.left();
-        let reply = match tokio::time::timeout(left, self.model.complete(request)).await {
-            Err(_) => {
-                return Err(NoReply::Ended(Outcome::OutOfBudget {
-                    limit: super::Limit::Minutes,
-                }));
-            }
-            Ok(Err(ModelError::ContextFull(message))) => return Err(NoReply::ContextFull(message)),
-            Ok(Err(error)) => return Err(NoReply::Ended(model_failed(error))),
-            Ok(Ok(reply)) => reply,
-        };
-        let seconds = started.elapsed().as_secs_f64();
-        self.record(&Event::Reply {
-            purpose,
-            request: digest(request),
-            asked: if step {
-                Vec::new()
-            } else {
-                request.messages.clone()
-            },
-            reply: reply.clone(),
-            seconds,
-        })
-        .map_err(NoReply::Ended)?;
-        self.budget.book(&reply, request, seconds, step);
-        self.progress.ended(&StepView {
-            step: step_number,
-            what: if step { "model" } else { "review" },
-            detail: first_line(&reply.content),
-            spent: &self.budget.spent,
-            seconds,
-        });
-        Ok(reply)
     }
 
     /// Carries out one tool call, or takes its recorded answer, and appends the answer to the conversation.
@@ -486,12 +345,6 @@ impl Run {
         }
         (self.budget, self.folder, self.replay)
     }
-}
-
-/// Why [`Run::ask`] has no reply.
-enum NoReply {
-    ContextFull(String),
-    Ended(Outcome),
 }
 
 fn first_line(text: &str) -> &str {

@@ -34,6 +34,10 @@ impl RunCounts {
         RunCounts::deserialize(data).ok()
     }
 
+    pub fn has_failure(self) -> bool {
+        self.failed + self.errors > 0
+    }
+
     /// A test fails, and nothing else is wrong.
     pub fn shows_failure(self) -> bool {
         self.failed > 0 && self.errors == 0

@@ -1,8 +1,10 @@
 //! Approaches: methods that lead from an issue to a test. Besides its file, an approach needs one line in the list here.
 
 pub mod model_selection;
+mod stages;
 
 use async_trait::async_trait;
+use serde::Serialize;
 use testwright_agent_prompts::{Prompt, Task};
 use testwright_tools::tool::AnyTool;
 
@@ -20,8 +22,12 @@ pub trait Approach: Send + Sync {
     fn model(&self) -> ModelKind {
         ModelKind::Language
     }
-    /// The tools that it offers to its model, in this order.
-    fn tools(&self) -> Vec<&'static dyn AnyTool>;
+    /// How it works, for people.
+    fn workflow(&self) -> Workflow;
+    /// The tools that it offers to its model, in this order; a pipeline offers none.
+    fn tools(&self) -> Vec<&'static dyn AnyTool> {
+        Vec::new()
+    }
     /// Works until the run has ended.
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome;
 }
@@ -33,6 +39,24 @@ pub enum ModelKind {
     Language,
     /// The model of this name, which follows fixed rules and needs no key. It works for no other approach.
     Rules(&'static str),
+}
+
+/// How an approach works.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Workflow {
+    /// The model decides what comes next.
+    Agent {
+        /// Names of the templates that it begins with.
+        prompts: &'static [&'static str],
+    },
+    /// The order of the stages is fixed.
+    Pipeline {
+        stages: &'static [&'static str],
+        /// How many there are, in words.
+        model_calls: &'static str,
+        prompts: &'static [&'static str],
+    },
 }
 
 /// What an approach is given besides the run.
@@ -57,6 +81,11 @@ macro_rules! approaches {
 approaches! {
     testwright::Testwright,
     swe_agent_plus::SweAgentPlus,
+    swe_agent::SweAgent,
+    zero_shot::ZeroShot,
+    zero_shot_plus::ZeroShotPlus,
+    zero_shot_file::ZeroShotFile,
+    libro::Libro,
     snippet::Snippet,
 }
 
@@ -100,9 +129,13 @@ mod tests {
     }
 
     #[test]
-    fn every_approach_offers_tools_for_models_each_once_and_a_way_to_submit() {
+    fn every_agent_offers_tools_for_models_each_once_and_a_way_to_submit() {
         for approach in ALL {
             let tools = approach.tools();
+            if let Workflow::Pipeline { .. } = approach.workflow() {
+                assert!(tools.is_empty(), "{}", approach.name());
+                continue;
+            }
             let mut names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
             let all = names.len();
             names.sort_unstable();
@@ -112,6 +145,24 @@ mod tests {
             assert!(tools.iter().all(for_models), "{}", approach.name());
             let submits = |tool: &&dyn AnyTool| tool.route() == Route::Gate;
             assert!(tools.iter().any(submits), "{}", approach.name());
+        }
+    }
+
+    #[test]
+    fn every_prompt_that_an_approach_names_is_there() {
+        let known = |name: &&str| {
+            testwright_agent_prompts::ALL
+                .iter()
+                .any(|(known, _)| known == name)
+        };
+        for approach in ALL {
+            let (Workflow::Agent { prompts } | Workflow::Pipeline { prompts, .. }) =
+                approach.workflow();
+            assert!(
+                !prompts.is_empty() && prompts.iter().all(known),
+                "{}",
+                approach.name()
+            );
         }
     }
 

@@ -1,14 +1,14 @@
 //! No language model at all: the rule-based model plays through the same loop, tools and gate.
 
 use async_trait::async_trait;
-use testwright_agent_prompts::SnippetSystem;
+use testwright_agent_prompts::{Prompt, SnippetSystem, Task};
 use testwright_tools::tool::AnyTool;
 use testwright_tools::tools::{
     FindFile, InsertFunction, OpenFile, Outline, ReadFunction, Revert, RewriteFunction, RunPytest,
     RunPython, Search, Submit,
 };
 
-use super::{Approach, ApproachContext, ModelKind, begin};
+use super::{Approach, ApproachContext, ModelKind, Workflow, begin};
 use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, run_loop};
 
 /// In the order in which they are offered.
@@ -40,6 +40,12 @@ impl Approach for Snippet {
 
     fn model(&self) -> ModelKind {
         ModelKind::Rules("snippet")
+    }
+
+    fn workflow(&self) -> Workflow {
+        Workflow::Agent {
+            prompts: &[SnippetSystem::NAME, Task::NAME],
+        }
     }
 
     fn tools(&self) -> Vec<&'static dyn AnyTool> {

@@ -4,17 +4,17 @@
 
 use async_trait::async_trait;
 use serde_json::Value;
-use testwright_agent_prompts::{Prompt, RunBeforeSubmit, SweAgentPlusSystem};
+use testwright_agent_prompts::{Prompt, RunBeforeSubmit, SweAgentPlusSystem, Task};
 use testwright_tools::tool::{AnyTool, Tool};
 use testwright_tools::tools::{CreateFile, EditLines, FindFile, OpenFile, Search, Shell, Submit};
 
-use super::{Approach, ApproachContext, begin};
+use super::{Approach, ApproachContext, Workflow, begin};
 use crate::agent::{Hook, LoopConfig, OnSubmit, Outcome, Run, prompt, run_loop};
 use crate::model::ToolCall;
 use crate::trajectory::Answer;
 
 /// In the order in which they are offered.
-static TOOLS: &[&dyn AnyTool] = &[
+pub(super) static TOOLS: &[&dyn AnyTool] = &[
     &Shell,
     &OpenFile,
     &Search,
@@ -34,6 +34,12 @@ impl Approach for SweAgentPlus {
 
     fn description(&self) -> &'static str {
         "shell, viewer and line editor, one command at a time; must see the test fail"
+    }
+
+    fn workflow(&self) -> Workflow {
+        Workflow::Agent {
+            prompts: &[SweAgentPlusSystem::NAME, Task::NAME],
+        }
     }
 
     fn tools(&self) -> Vec<&'static dyn AnyTool> {

@@ -2,14 +2,14 @@
 //! candidate fixes tried in forks, and a reviewer who reads the failure against the issue. One draft.
 
 use async_trait::async_trait;
-use testwright_agent_prompts::TestwrightSystem;
+use testwright_agent_prompts::{Prompt, Task, TestwrightSystem};
 use testwright_tools::registry;
 use testwright_tools::tool::{AnyTool, Tool};
 use testwright_tools::tools::{
     FindFile, OpenFile, Outline, ReadFunction, RunPython, Search, ShowPatch,
 };
 
-use super::{Approach, ApproachContext, begin};
+use super::{Approach, ApproachContext, Workflow, begin};
 use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, run_loop};
 
 /// Offered first, in this order: what the agent looks around with.
@@ -32,6 +32,12 @@ impl Approach for Testwright {
 
     fn description(&self) -> &'static str {
         "typed tools, gate feedback, candidate fixes on forks, a reviewer"
+    }
+
+    fn workflow(&self) -> Workflow {
+        Workflow::Agent {
+            prompts: &[TestwrightSystem::NAME, Task::NAME],
+        }
     }
 
     fn tools(&self) -> Vec<&'static dyn AnyTool> {
@@ -71,8 +77,6 @@ impl Approach for Testwright {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-
-    use testwright_agent_prompts::Prompt;
 
     use super::*;
 

@@ -1,5 +1,6 @@
 //! The command line: one file a command, and this list.
 
+mod approaches;
 mod completions;
 mod doctor;
 mod environment;
@@ -23,7 +24,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::approaches::{self, Approach};
+use crate::approaches::{ALL, Approach, find};
 use crate::error::{Error, Result};
 
 /// Give it an issue and a Python repository; it gives back a test that fails today, for the reason that the issue
@@ -52,6 +53,8 @@ enum Command {
     Show(show::Args),
     /// Build the environment of a repository, and say how good it is
     Environment(environment::Args),
+    /// Show the approaches: their stages or tools, their model calls, their prompts
+    Approaches(approaches::Args),
     /// Show the tools and their schemas, as a model sees them
     Tools(tools::Args),
     /// Serve the tools over MCP on stdio, in a sandbox
@@ -86,6 +89,7 @@ pub async fn main() -> ExitCode {
         Command::Replay(args) => replay::run(&args).await,
         Command::Show(args) => show::run(&args).map(|()| 0),
         Command::Environment(args) => environment::run(&args).await,
+        Command::Approaches(args) => approaches::run(&args).map(|()| 0),
         Command::Tools(args) => tools::run(&args).map(|()| 0),
         Command::Mcp(args) => mcp::run(&args).await.map(|()| 0),
         Command::Eval(args) => eval::run(&args).await,
@@ -107,11 +111,8 @@ pub async fn main() -> ExitCode {
 
 /// The approach of this name.
 fn approach(name: &str) -> Result<&'static dyn Approach> {
-    approaches::find(name).ok_or_else(|| {
-        let names: Vec<&str> = approaches::ALL
-            .iter()
-            .map(|approach| approach.name())
-            .collect();
+    find(name).ok_or_else(|| {
+        let names: Vec<&str> = ALL.iter().map(|approach| approach.name()).collect();
         Error::usage(format!("find the approach `{name}`"))
             .hint(format!("the approaches are: {}", names.join(", ")))
     })

@@ -60,7 +60,10 @@ mod tests {
     #[test]
     fn the_longest_block_is_the_file() {
         let reply = "Run `pytest`:\n```sh\npytest\n```\nThe test:\r\n```python\r\nimport x\r\n\r\ndef test():\r\n    '''```'''\r\n```\nThat's it.";
-        assert_eq!(code(reply).as_deref(), Ok("import x\n\ndef test():\n    '''```'''\n"));
+        assert_eq!(
+            code(reply).as_deref(),
+            Ok("import x\n\ndef test():\n    '''```'''\n")
+        );
         assert_eq!(code("import x\n\n").as_deref(), Ok("import x\n"));
         assert_eq!(code("```python\nx = 1").as_deref(), Ok("x = 1\n"));
         assert!(code(" \n").is_err() && code("```\n```").is_err());

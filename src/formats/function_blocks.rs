@@ -83,7 +83,11 @@ fn blocks(text: &str, proposed: &mut ProposedFiles) -> Vec<Block> {
 }
 
 fn block(lines: &[&str], proposed: &mut ProposedFiles) -> Option<Block> {
-    let mut lines = lines.iter().copied().filter(|line| !is_fence(line)).peekable();
+    let mut lines = lines
+        .iter()
+        .copied()
+        .filter(|line| !is_fence(line))
+        .peekable();
     while lines.next_if(|line| line.trim().is_empty()).is_some() {}
     let path = lines.next()?.trim().to_owned();
     let mode = match lines.peek()?.trim().to_lowercase().as_str() {
@@ -95,7 +99,11 @@ fn block(lines: &[&str], proposed: &mut ProposedFiles) -> Option<Block> {
         Some(_) => drop(lines.next()),
         None => proposed.repaired("a block does not say `insert` or `rewrite`"),
     }
-    let at = match lines.peek().map(|line| line.trim().to_lowercase()).as_deref() {
+    let at = match lines
+        .peek()
+        .map(|line| line.trim().to_lowercase())
+        .as_deref()
+    {
         Some("bof") => Some(At::Begin),
         Some("eof") => Some(At::End),
         Some(line) => {
@@ -142,7 +150,9 @@ impl Block {
         let after = match Code::read(&self.code) {
             Ok(code) if !code.names.is_empty() => self.with_code(&text, &code, &path, proposed)?,
             Ok(_) | Err(_) if self.mode == Mode::Insert => {
-                proposed.repaired(format!("what is inserted into `{path}` is no function or class"));
+                proposed.repaired(format!(
+                    "what is inserted into `{path}` is no function or class"
+                ));
                 self.with_text(&text)
             }
             Ok(_) => return Err(FormatError::new("a rewrite holds no function or class")),
@@ -152,7 +162,13 @@ impl Block {
         Ok(())
     }
 
-    fn with_code(&self, text: &str, code: &Code, path: &str, proposed: &mut ProposedFiles) -> Result<String, FormatError> {
+    fn with_code(
+        &self,
+        text: &str,
+        code: &Code,
+        path: &str,
+        proposed: &mut ProposedFiles,
+    ) -> Result<String, FormatError> {
         let module = Module::parse(text);
         let outline = module.outline();
         let target = match self.mode {
@@ -162,13 +178,20 @@ impl Block {
         let changed = match target {
             Some((definition, is_exact)) => {
                 if !is_exact {
-                    proposed.repaired(format!("`{}` is rewritten as `{}`", definition.qualified, code.names.join(", ")));
+                    proposed.repaired(format!(
+                        "`{}` is rewritten as `{}`",
+                        definition.qualified,
+                        code.names.join(", ")
+                    ));
                 }
                 replace(&module, definition, code).text
             }
             None => {
                 if self.mode == Mode::Rewrite {
-                    proposed.repaired(format!("`{path}` has no `{}` to rewrite: it is inserted", code.names.join(", ")));
+                    proposed.repaired(format!(
+                        "`{path}` has no `{}` to rewrite: it is inserted",
+                        code.names.join(", ")
+                    ));
                 }
                 insert(&module, code, self.point(&outline)).text
             }
@@ -181,7 +204,11 @@ impl Block {
     }
 
     /// What the code takes the place of: the definition of that name nearest to the line, or one whose name is like it.
-    fn rewritten<'o>(&self, outline: &'o [Definition], code: &Code) -> Option<(&'o Definition, bool)> {
+    fn rewritten<'o>(
+        &self,
+        outline: &'o [Definition],
+        code: &Code,
+    ) -> Option<(&'o Definition, bool)> {
         let [name] = code.names.as_slice() else {
             return None;
         };
@@ -197,15 +224,23 @@ impl Block {
         }
         // What all tests have in common says nothing.
         let stem = |name: &'_ str| name.trim_start_matches("test_").to_owned();
-        let likeness = |definition: &Definition| strsim::normalized_levenshtein(&stem(&definition.name), &stem(name));
-        let near = all.into_iter().filter(|definition| likeness(definition) >= ALIKE);
-        near.min_by_key(|definition| distance(definition)).map(|found| (found, false))
+        let likeness = |definition: &Definition| {
+            strsim::normalized_levenshtein(&stem(&definition.name), &stem(name))
+        };
+        let near = all
+            .into_iter()
+            .filter(|definition| likeness(definition) >= ALIKE);
+        near.min_by_key(|definition| distance(definition))
+            .map(|found| (found, false))
     }
 
     /// Behind the definition that the line is in or follows; methods go into their class.
     fn point<'o>(&self, outline: &'o [Definition]) -> InsertionPoint<'o> {
         let is_method = {
-            let line = self.code.lines().find(|line| line.trim_start().starts_with("def "));
+            let line = self
+                .code
+                .lines()
+                .find(|line| line.trim_start().starts_with("def "));
             line.is_some_and(|line| line.contains("(self") || line.contains("(cls"))
         };
         let line = match self.at {
@@ -214,12 +249,15 @@ impl Block {
             At::End => usize::MAX,
         };
         let before = |definitions: &'o [Definition]| {
-            let starts = definitions.iter().filter(|definition| definition.first <= line);
+            let starts = definitions
+                .iter()
+                .filter(|definition| definition.first <= line);
             starts.max_by_key(|definition| definition.first)
         };
         match before(outline) {
             None => InsertionPoint::End,
-            Some(class) if is_method && !class.children.is_empty() => match before(&class.children) {
+            Some(class) if is_method && !class.children.is_empty() => match before(&class.children)
+            {
                 Some(method) if self.at != At::End => InsertionPoint::After(method),
                 _ => InsertionPoint::In(class),
             },

@@ -16,7 +16,9 @@ pub fn clean(written: &str, old: &dyn OldFiles) -> Result<String, FormatError> {
     let parts = || path.split('/');
     let is_odd = |part: &str| part.is_empty() || part == "." || part == ".." || part == ".git";
     if parts().any(is_odd) || path.contains(['\\', '\0', '\n']) {
-        return Err(FormatError::new(format!("`{written}` is no path of the repository")));
+        return Err(FormatError::new(format!(
+            "`{written}` is no path of the repository"
+        )));
     }
     Ok(path.to_owned())
 }
@@ -58,10 +60,20 @@ mod tests {
         ] {
             assert_eq!(clean(written, &old).as_deref(), Ok(path), "{written}");
         }
-        for written in ["../x.py", "a/../../x.py", "", "pkg//y.py", ".git/config", "a\\b.py"] {
+        for written in [
+            "../x.py",
+            "a/../../x.py",
+            "",
+            "pkg//y.py",
+            ".git/config",
+            "a\\b.py",
+        ] {
             assert!(clean(written, &old).is_err(), "{written}");
         }
-        assert_eq!(meant("tests/test_x.py", &old).as_deref(), Some("pkg/tests/test_x.py"));
+        assert_eq!(
+            meant("tests/test_x.py", &old).as_deref(),
+            Some("pkg/tests/test_x.py")
+        );
         assert_eq!(meant("repo/pkg/y.py", &old), None);
         assert_eq!(meant("src/a/x.py", &old).as_deref(), Some("a/x.py"));
         assert_eq!(meant("z.py", &old), None);

@@ -69,13 +69,21 @@ impl Reader {
         let lines: Vec<&str> = text.lines().collect();
         let mut reader = Reader::default();
         for (at, line) in lines.iter().enumerate() {
-            reader.line(line, lines.get(at + 1).copied().unwrap_or_default(), proposed);
+            reader.line(
+                line,
+                lines.get(at + 1).copied().unwrap_or_default(),
+                proposed,
+            );
         }
         reader.changes.retain(|change| {
             let is_named = change.old.is_some() || change.new.is_some();
             is_named && (!change.hunks.is_empty() || change.is_deleted)
         });
-        for hunk in reader.changes.iter_mut().flat_map(|change| &mut change.hunks) {
+        for hunk in reader
+            .changes
+            .iter_mut()
+            .flat_map(|change| &mut change.hunks)
+        {
             hunk.trim();
         }
         reader.changes
@@ -98,7 +106,10 @@ impl Reader {
             && self.may_be_header(name)
         {
             self.in_hunk = false;
-            if self.current().is_none_or(|change| change.old.is_none() || !change.hunks.is_empty()) {
+            if self
+                .current()
+                .is_none_or(|change| change.old.is_none() || !change.hunks.is_empty())
+            {
                 proposed.repaired("a header lacks its first line");
             }
             self.header(name, false);
@@ -140,9 +151,9 @@ impl Reader {
     }
 
     fn header(&mut self, name: &str, is_old: bool) {
-        let is_fresh = self.current().is_some_and(|change| {
-            change.hunks.is_empty() && (!is_old || change.old.is_none())
-        });
+        let is_fresh = self
+            .current()
+            .is_some_and(|change| change.hunks.is_empty() && (!is_old || change.old.is_none()));
         if !is_fresh {
             self.changes.push(FileChange::default());
         }
@@ -154,7 +165,10 @@ impl Reader {
     }
 
     fn hunk_line(&mut self, line: &str, proposed: &mut ProposedFiles) {
-        let hunk = self.changes.last_mut().and_then(|change| change.hunks.last_mut());
+        let hunk = self
+            .changes
+            .last_mut()
+            .and_then(|change| change.hunks.last_mut());
         let Some(hunk) = hunk else {
             return;
         };
@@ -176,7 +190,11 @@ impl Reader {
 }
 
 impl FileChange {
-    fn apply(mut self, old: &dyn OldFiles, proposed: &mut ProposedFiles) -> Result<(), FormatError> {
+    fn apply(
+        mut self,
+        old: &dyn OldFiles,
+        proposed: &mut ProposedFiles,
+    ) -> Result<(), FormatError> {
         let is_null = |name: &Option<String>| name.as_deref() == Some(NULL);
         let named = match is_null(&self.new) {
             true => {
@@ -201,11 +219,15 @@ impl FileChange {
                     before = old.text(&meant);
                     path = meant;
                 }
-                None if only_adds => proposed.repaired(format!("`{path}` is new, which its header does not say")),
+                None if only_adds => {
+                    proposed.repaired(format!("`{path}` is new, which its header does not say"))
+                }
                 None => return Err(FormatError::new(format!("there is no file `{path}`"))),
             }
         } else if before.is_some() && is_new {
-            proposed.repaired(format!("`{path}` is there already, which its header denies"));
+            proposed.repaired(format!(
+                "`{path}` is there already, which its header denies"
+            ));
         }
         let after = match before {
             Some(before) => hunk::apply(&before, &self.hunks, &path, proposed)?,

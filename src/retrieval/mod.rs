@@ -43,7 +43,8 @@ impl Index {
             Document::new(id, format!("{}\n{text}", file.path))
         });
         let documents: Vec<_> = documents.collect();
-        let builder = SearchEngineBuilder::with_tokenizer_and_documents(IdentifierTokenizer, documents);
+        let builder =
+            SearchEngineBuilder::with_tokenizer_and_documents(IdentifierTokenizer, documents);
         Index {
             engine: builder.build(),
             files,
@@ -53,8 +54,14 @@ impl Index {
     /// Files by relevance; equals in the order of their paths.
     pub fn ranked(&self, query: &str) -> Vec<&RetrievedFile> {
         let mut found = self.engine.search(query, None);
-        found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.document.id.cmp(&b.document.id)));
-        let files = found.iter().filter_map(|found| self.files.get(found.document.id as usize));
+        found.sort_by(|a, b| {
+            b.score
+                .total_cmp(&a.score)
+                .then(a.document.id.cmp(&b.document.id))
+        });
+        let files = found
+            .iter()
+            .filter_map(|found| self.files.get(found.document.id as usize));
         files.collect()
     }
 
@@ -133,9 +140,18 @@ mod tests {
             text: text.to_owned(),
         };
         Index::of_files(vec![
-            file("pkg/slug.py", "def slugify(text):\n    return text.lower()\n"),
-            file("pkg/http.py", "class HTTPServer:\n    def serve_forever(self):\n        pass\n"),
-            file("tests/test_http.py", "def test_server():\n    HTTPServer().serve_forever()\n"),
+            file(
+                "pkg/slug.py",
+                "def slugify(text):\n    return text.lower()\n",
+            ),
+            file(
+                "pkg/http.py",
+                "class HTTPServer:\n    def serve_forever(self):\n        pass\n",
+            ),
+            file(
+                "tests/test_http.py",
+                "def test_server():\n    HTTPServer().serve_forever()\n",
+            ),
             file("pkg/empty.py", ""),
         ])
     }
@@ -149,7 +165,11 @@ mod tests {
             ["serveforever", "serve", "forever", "call"]
         );
         let paths = |query: &str| -> Vec<String> {
-            index().ranked(query).iter().map(|file| file.path.clone()).collect()
+            index()
+                .ranked(query)
+                .iter()
+                .map(|file| file.path.clone())
+                .collect()
         };
         assert_eq!(paths("`slugify` forgets umlauts"), ["pkg/slug.py"]);
         let mut servers = paths("The server stops: serve_forever returns");

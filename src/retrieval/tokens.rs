@@ -12,7 +12,9 @@ fn tokenizer() -> &'static CoreBPE {
 }
 
 pub fn count(text: &str) -> usize {
-    pieces(text).map(|piece| tokenizer().encode_ordinary(piece).len()).sum()
+    pieces(text)
+        .map(|piece| tokenizer().encode_ordinary(piece).len())
+        .sum()
 }
 
 /// The whole lines from the begin of a text that take at most so many tokens.

@@ -41,6 +41,8 @@ pub enum Event {
     },
     /// Older tool answers were cut because the model's context was full: the first `until` messages.
     Compacted { until: usize },
+    /// What a stage of a pipeline came to.
+    Stage { stage: String, result: String },
     /// A crash came before this line; the run goes on.
     Resumed { at: String },
     /// Last line of a run that came to an end by itself.
@@ -77,8 +79,20 @@ pub struct Started {
 pub enum Purpose {
     /// A step of the conversation.
     Step,
+    /// A step of a pipeline: a prompt of its own.
+    Prompt,
     /// The reviewer's reading of a failure.
     Review,
+}
+
+impl Purpose {
+    /// It counts as a step; else it belongs to one.
+    pub fn is_step(self) -> bool {
+        match self {
+            Purpose::Step | Purpose::Prompt => true,
+            Purpose::Review => false,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -2,11 +2,11 @@
 //! `tests/it/samples.rs`.
 
 use async_trait::async_trait;
-use testwright_agent_prompts::TestwrightSystem;
+use testwright_agent_prompts::{Prompt, TestwrightSystem};
 use testwright_tools::registry;
 use testwright_tools::tool::{AnyTool, Route};
 
-use super::{Approach, ApproachContext, begin};
+use super::{Approach, ApproachContext, Workflow, begin};
 use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, run_loop};
 
 pub(super) struct Sample;
@@ -19,6 +19,12 @@ impl Approach for Sample {
 
     fn description(&self) -> &'static str {
         "counts lines and submits"
+    }
+
+    fn workflow(&self) -> Workflow {
+        Workflow::Agent {
+            prompts: &[TestwrightSystem::NAME],
+        }
     }
 
     fn tools(&self) -> Vec<&'static dyn AnyTool> {

@@ -33,16 +33,30 @@ fn new(reply: &str) -> (String, Vec<String>) {
 
 #[test]
 fn functions_are_inserted_and_rewritten() {
-    let reply = "diff\ntests/test_a.py\ninsert\nEOF\ndef test_new():\n    assert pkg.f(4) == 4\nend diff\n";
+    let reply =
+        "diff\ntests/test_a.py\ninsert\nEOF\ndef test_new():\n    assert pkg.f(4) == 4\nend diff\n";
     let (content, repairs) = new(reply);
-    assert_eq!(content, format!("{OLD}\n\ndef test_new():\n    assert pkg.f(4) == 4\n"));
+    assert_eq!(
+        content,
+        format!("{OLD}\n\ndef test_new():\n    assert pkg.f(4) == 4\n")
+    );
     assert!(repairs.is_empty());
     let (content, _) = new(&reply.replace("EOF", "5"));
-    assert!(content.contains("f(1) == 1\n\n\ndef test_new():\n    assert pkg.f(4) == 4\n\n\nclass TestAll"), "{content}");
+    assert!(
+        content.contains(
+            "f(1) == 1\n\n\ndef test_new():\n    assert pkg.f(4) == 4\n\n\nclass TestAll"
+        ),
+        "{content}"
+    );
 
     let method = "diff\ntests/test_a.py\nrewrite\n90\ndef test_three(self):\n    import os\n    assert pkg.f(3) == 4\nend diff";
     let (content, repairs) = new(method);
-    assert!(content.ends_with("    def test_three(self):\n        import os\n        assert pkg.f(3) == 4\n"), "{content}");
+    assert!(
+        content.ends_with(
+            "    def test_three(self):\n        import os\n        assert pkg.f(3) == 4\n"
+        ),
+        "{content}"
+    );
     assert!(repairs.is_empty());
     let added = "diff\ntests/test_a.py\ninsert\n9\n    def test_new(self):\n        assert pkg.f(4) == 4\nend diff";
     let (content, _) = new(added);
@@ -53,19 +67,39 @@ fn functions_are_inserted_and_rewritten() {
 fn blocks_are_read_as_models_write_them() {
     let right = "diff\ntests/test_a.py\ninsert\nEOF\nimport os\n\ndef test_new():\n    assert os.sep\nend diff\n";
     let wanted = new(right).0;
-    assert!(wanted.starts_with("import os\n") && wanted.ends_with("def test_new():\n    assert os.sep\n"), "{wanted}");
+    assert!(
+        wanted.starts_with("import os\n")
+            && wanted.ends_with("def test_new():\n    assert os.sep\n"),
+        "{wanted}"
+    );
     for (reply, repair) in [
         (format!("The test:\n```\n{right}```\nIt fails."), ""),
-        (right.replacen("diff", "```diff", 1).replace("end diff", "end diff\n```"), ""),
+        (
+            right
+                .replacen("diff", "```diff", 1)
+                .replace("end diff", "end diff\n```"),
+            "",
+        ),
         (right.replace('\n', "\r\n"), ""),
         (right.replace("end diff\n", ""), "not closed"),
         (right.replace("insert\n", "INSERT\n"), ""),
         (right.replace("insert\n", ""), "does not say `insert`"),
         (right.replace("EOF\n", ""), "does not say where"),
-        (right.replace("insert", "rewrite"), "no `test_new` to rewrite"),
+        (
+            right.replace("insert", "rewrite"),
+            "no `test_new` to rewrite",
+        ),
         (right.replace("tests/test_a.py", "a/tests/test_a.py"), ""),
-        (right.replace("tests/test_a.py", "test_a.py"), "is `tests/test_a.py`"),
-        (right.replace("EOF\n", "EOF\n```python\n").replace("end diff", "```\nend diff"), ""),
+        (
+            right.replace("tests/test_a.py", "test_a.py"),
+            "is `tests/test_a.py`",
+        ),
+        (
+            right
+                .replace("EOF\n", "EOF\n```python\n")
+                .replace("end diff", "```\nend diff"),
+            "",
+        ),
     ] {
         let (content, repairs) = new(&reply);
         assert_eq!(content, wanted, "{reply}");
@@ -74,8 +108,14 @@ fn blocks_are_read_as_models_write_them() {
     }
     let like = "diff\ntests/test_a.py\nrewrite\n10\ndef test_thre(self):\n    assert 0\nend diff";
     let (content, repairs) = new(like);
-    assert!(content.ends_with("f(2) == 2\n\n    def test_thre(self):\n        assert 0\n"), "{content}");
-    assert_eq!(repairs, ["`TestAll.test_three` is rewritten as `test_thre`"]);
+    assert!(
+        content.ends_with("f(2) == 2\n\n    def test_thre(self):\n        assert 0\n"),
+        "{content}"
+    );
+    assert_eq!(
+        repairs,
+        ["`TestAll.test_three` is rewritten as `test_thre`"]
+    );
     let statements = "diff\ntests/test_a.py\ninsert\nBOF\nimport os\nend diff";
     assert!(new(statements).0.starts_with("import os\nimport pkg\n"));
     let two = format!("{right}\n{}", right.replace("test_new", "test_other"));
@@ -85,15 +125,22 @@ fn blocks_are_read_as_models_write_them() {
 
 #[test]
 fn new_files_are_made_and_what_cannot_be_carried_out_is_told() {
-    let made = "diff\ntests/test_b.py\ninsert\nBOF\nimport pkg\n\n\ndef test_b():\n    pass\nend diff";
+    let made =
+        "diff\ntests/test_b.py\ninsert\nBOF\nimport pkg\n\n\ndef test_b():\n    pass\nend diff";
     let proposed = read(made, &old()).unwrap();
     let content = Some("import pkg\n\n\ndef test_b():\n    pass\n".to_owned());
     assert_eq!(proposed.files["tests/test_b.py"], content);
     for (reply, why) in [
         ("No test can show it.", "no `diff` block"),
         ("diff\n../x.py\ninsert\nEOF\nx = 1\nend diff", "no path"),
-        ("diff\ntests/test_a.py\nrewrite\n4\ndef test_one(:\nend diff", "does not parse"),
-        ("diff\ntests/test_a.py\nrewrite\n4\nx = 1\nend diff", "no complete function"),
+        (
+            "diff\ntests/test_a.py\nrewrite\n4\ndef test_one(:\nend diff",
+            "does not parse",
+        ),
+        (
+            "diff\ntests/test_a.py\nrewrite\n4\nx = 1\nend diff",
+            "no complete function",
+        ),
     ] {
         let error = read(reply, &old()).unwrap_err().0;
         assert!(error.contains(why), "{error}");

@@ -67,8 +67,11 @@ pub fn content(hunks: &[Hunk]) -> String {
     text
 }
 
+/// What counts of a line.
+type Likeness = fn(&str) -> &str;
+
 /// How far a line may differ from the file's, from nothing on.
-const LIKENESS: [(&str, fn(&str) -> &str); 3] = [
+const LIKENESS: [(&str, Likeness); 3] = [
     ("", |line| line),
     ("white space at line ends differs", str::trim_end),
     ("indentation differs", str::trim),
@@ -76,7 +79,12 @@ const LIKENESS: [(&str, fn(&str) -> &str); 3] = [
 /// Lines of context at either end that may be wrong.
 const FUZZ: usize = 3;
 
-pub fn apply(before: &str, hunks: &[Hunk], path: &str, proposed: &mut ProposedFiles) -> Result<String, FormatError> {
+pub fn apply(
+    before: &str,
+    hunks: &[Hunk],
+    path: &str,
+    proposed: &mut ProposedFiles,
+) -> Result<String, FormatError> {
     let (text, ends) = Lines::split(before);
     let old: Vec<&str> = text.lines().collect();
     let mut new: Vec<String> = Vec::new();
@@ -85,7 +93,9 @@ pub fn apply(before: &str, hunks: &[Hunk], path: &str, proposed: &mut ProposedFi
     for hunk in hunks {
         let Some(found) = find(hunk, &old, at, proposed) else {
             let wanted = hunk.lines.iter().find_map(|line| match line {
-                HunkLine::Removed(text) | HunkLine::Context(text) if !text.trim().is_empty() => Some(text.trim()),
+                HunkLine::Removed(text) | HunkLine::Context(text) if !text.trim().is_empty() => {
+                    Some(text.trim())
+                }
                 _ => None,
             });
             return Err(FormatError::new(format!(
@@ -144,7 +154,9 @@ fn find(hunk: &Hunk, old: &[&str], from: usize, proposed: &mut ProposedFiles) ->
     let is_wanted = |line: &HunkLine| !matches!(line, HunkLine::Added(_));
     if !hunk.lines.iter().any(is_wanted) {
         // Nothing says where but the number.
-        let line = hunk.first.map_or(old.len(), |first| first.saturating_sub(1));
+        let line = hunk
+            .first
+            .map_or(old.len(), |first| first.saturating_sub(1));
         proposed.repaired("a hunk without context stands where its number says");
         return Some(Fit {
             at: line.clamp(from, old.len()),
@@ -179,7 +191,8 @@ fn find(hunk: &Hunk, old: &[&str], from: usize, proposed: &mut ProposedFiles) ->
 
 /// Which lines are left when so many lines of context are cut at the ends; none of them where there are not so many.
 fn cuts(hunk: &Hunk, fuzz: usize) -> Vec<(usize, usize)> {
-    let is_context = |line: &&HunkLine| matches!(line, HunkLine::Context(_) | HunkLine::Unsigned(_));
+    let is_context =
+        |line: &&HunkLine| matches!(line, HunkLine::Context(_) | HunkLine::Unsigned(_));
     let lead = hunk.lines.iter().take_while(is_context).count();
     let tail = hunk.lines.iter().rev().take_while(is_context).count();
     let all = hunk.lines.len();
@@ -187,10 +200,15 @@ fn cuts(hunk: &Hunk, fuzz: usize) -> Vec<(usize, usize)> {
     for front in 0..=fuzz {
         let back = fuzz - front;
         // Something has to be left that says where.
-        let left = hunk.lines.get(front..all.saturating_sub(back)).unwrap_or_default();
+        let left = hunk
+            .lines
+            .get(front..all.saturating_sub(back))
+            .unwrap_or_default();
         let says = |line: &HunkLine| match line {
             HunkLine::Added(_) => false,
-            HunkLine::Context(text) | HunkLine::Removed(text) | HunkLine::Unsigned(text) => fuzz == 0 || !text.trim().is_empty(),
+            HunkLine::Context(text) | HunkLine::Removed(text) | HunkLine::Unsigned(text) => {
+                fuzz == 0 || !text.trim().is_empty()
+            }
         };
         if front <= lead && back <= tail && left.iter().any(says) {
             found.push((front, all - back));
@@ -199,22 +217,40 @@ fn cuts(hunk: &Hunk, fuzz: usize) -> Vec<(usize, usize)> {
     found
 }
 
-fn place(hunk: &Hunk, lines: &[HunkLine], lead: usize, old: &[&str], from: usize, likeness: fn(&str) -> &str) -> Option<Fit> {
+fn place(
+    hunk: &Hunk,
+    lines: &[HunkLine],
+    lead: usize,
+    old: &[&str],
+    from: usize,
+    likeness: Likeness,
+) -> Option<Fit> {
     let wanted: Vec<&str> = lines
         .iter()
         .filter_map(|line| match line {
-            HunkLine::Context(text) | HunkLine::Removed(text) | HunkLine::Unsigned(text) => Some(likeness(text)),
+            HunkLine::Context(text) | HunkLine::Removed(text) | HunkLine::Unsigned(text) => {
+                Some(likeness(text))
+            }
             HunkLine::Added(_) => None,
         })
         .collect();
     let last = old.len().checked_sub(wanted.len())?;
-    let fits = |at: &usize| old[*at..].iter().zip(&wanted).all(|(old, wanted)| likeness(old) == *wanted);
+    let fits = |at: &usize| {
+        old[*at..]
+            .iter()
+            .zip(&wanted)
+            .all(|(old, wanted)| likeness(old) == *wanted)
+    };
     let hint = hunk.first.map(|first| first.saturating_sub(1) + lead);
     let distance = |at: &usize| hint.map_or(0, |hint| hint.abs_diff(*at));
     let at = (from..=last).filter(fits).min_by_key(distance)?;
     let columns = |line: &str| (line.len() - line.trim_start().len()) as isize;
     let first = lines.iter().find_map(|line| match line {
-        HunkLine::Context(text) | HunkLine::Removed(text) | HunkLine::Unsigned(text) if !text.trim().is_empty() => Some(text),
+        HunkLine::Context(text) | HunkLine::Removed(text) | HunkLine::Unsigned(text)
+            if !text.trim().is_empty() =>
+        {
+            Some(text)
+        }
         _ => None,
     });
     let there = old[at..].iter().find(|line| !line.trim().is_empty());

@@ -50,18 +50,41 @@ fn diffs_are_read_as_models_write_them() {
     let git = "diff --git a/tests/test_a.py b/tests/test_a.py\nindex 1..2 100644\n";
     for (reply, repair) in [
         (format!("{git}{right}"), ""),
-        (format!("Here it is:\n```diff\n{right}```\nIt fails today.\n"), "fenced"),
+        (
+            format!("Here it is:\n```diff\n{right}```\nIt fails today.\n"),
+            "fenced",
+        ),
         (right.replace('\n', "\r\n"), "CRLF"),
-        (right.replace("-8,2 +8,6", "-80,3 +1,99"), "numbers of a hunk are wrong"),
+        (
+            right.replace("-8,2 +8,6", "-80,3 +1,99"),
+            "numbers of a hunk are wrong",
+        ),
         (right.replace(" -8,2 +8,6 @@", ""), "no line numbers"),
-        (right.replace(" -8,2 +8,6 @@", " def test_two():"), "no line numbers"),
-        (right.replace("a/tests", "tests").replace("b/tests", "tests"), ""),
+        (
+            right.replace(" -8,2 +8,6 @@", " def test_two():"),
+            "no line numbers",
+        ),
+        (
+            right
+                .replace("a/tests", "tests")
+                .replace("b/tests", "tests"),
+            "",
+        ),
         (right.replace("/tests/", "/"), "is `tests/test_a.py`"),
-        (right.replace("--- a/tests/test_a.py\n", ""), "lacks its first line"),
+        (
+            right.replace("--- a/tests/test_a.py\n", ""),
+            "lacks its first line",
+        ),
         (right.replace("\n def", "\ndef"), "no sign"),
-        (right.replace("f(2) == 2", "f(2) == 2   "), "line ends differ"),
+        (
+            right.replace("f(2) == 2", "f(2) == 2   "),
+            "line ends differ",
+        ),
         (format!("{right}\nThis test fails on the old code.\n"), ""),
-        (right.replace(" def test_two", " # not there\n def test_two"), "edge is wrong"),
+        (
+            right.replace(" def test_two", " # not there\n def test_two"),
+            "edge is wrong",
+        ),
     ] {
         let (content, repairs) = new(&reply);
         assert_eq!(content, after_two(ADDED), "{reply}");
@@ -83,7 +106,8 @@ fn added_lines_take_the_indentation_of_what_is_there() {
 
 #[test]
 fn files_come_go_and_are_told_from_those_that_are_missing() {
-    let made = "--- /dev/null\n+++ b/tests/test_b.py\n@@ -0,0 +1,2 @@\n+def test_b():\n+    assert 0\n";
+    let made =
+        "--- /dev/null\n+++ b/tests/test_b.py\n@@ -0,0 +1,2 @@\n+def test_b():\n+    assert 0\n";
     let proposed = read(made, &old()).unwrap();
     let content = Some("def test_b():\n    assert 0\n".to_owned());
     assert_eq!(proposed.files["tests/test_b.py"], content);
@@ -95,9 +119,18 @@ fn files_come_go_and_are_told_from_those_that_are_missing() {
     for (reply, why) in [
         ("I cannot do that.", "no diff"),
         ("", "no diff"),
-        ("--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n", "no file `x.py`"),
-        ("--- a/../x.py\n+++ b/../x.py\n@@ -1 +1 @@\n-a\n+b\n", "no path"),
-        ("--- a/tests/test_a.py\n+++ b/tests/test_a.py\n@@ -1 +1 @@\n-nothing like it\n+b\n", "`nothing like it`"),
+        (
+            "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n",
+            "no file `x.py`",
+        ),
+        (
+            "--- a/../x.py\n+++ b/../x.py\n@@ -1 +1 @@\n-a\n+b\n",
+            "no path",
+        ),
+        (
+            "--- a/tests/test_a.py\n+++ b/tests/test_a.py\n@@ -1 +1 @@\n-nothing like it\n+b\n",
+            "`nothing like it`",
+        ),
     ] {
         let error = read(reply, &old()).unwrap_err().0;
         assert!(error.contains(why), "{error}");

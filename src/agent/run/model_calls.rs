@@ -1,0 +1,195 @@
+//! Calls of the model: for the conversation's next reply, and with a prompt of their own.
+
+use std::time::Instant;
+
+use testwright_tools::tool::ToolSpec;
+
+use super::super::failures::{infrastructure, model_failed};
+use super::super::progress::StepView;
+use super::super::{Limit, Outcome, compaction};
+use super::{Run, first_line};
+use crate::model::cassette::digest;
+use crate::model::{Message, ModelError, Reply, Request};
+use crate::trajectory::{Event, Purpose};
+
+impl Run {
+    /// One step's model call: asks for the next reply of the conversation and appends it.
+    pub async fn next_reply(
+        &mut self,
+        tools: &[ToolSpec],
+        parallel_calls: bool,
+    ) -> Result<Reply, Outcome> {
+        if let Some(until) = self.replay.compacted() {
+            compaction::cut(&mut self.messages, until);
+        }
+        if self.replay.is_over()
+            && let Some(limit) = self.budget.next_call(&self.messages)
+        {
+            return Err(Outcome::OutOfBudget { limit });
+        }
+        loop {
+            // Lent for as long as the call takes: a long conversation is not held twice.
+            let request = Request {
+                messages: std::mem::take(&mut self.messages),
+                tools: tools.to_vec(),
+                parallel_calls,
+                temperature: self.temperature,
+                max_tokens: self.max_tokens,
+            };
+            let asked = self.ask(Purpose::Step, &request).await;
+            self.messages = request.messages;
+            match asked {
+                Ok(reply) => {
+                    let turn = reply.turn();
+                    self.messages.push(turn.assistant);
+                    return Ok(reply);
+                }
+                Err(NoReply::ContextFull(message)) => {
+                    let Some(until) = compaction::until(&self.messages) else {
+                        return Err(Outcome::ModelFailed {
+                            message,
+                            hint: Some(
+                                "take a model with a longer context, or a shorter issue".to_owned(),
+                            ),
+                        });
+                    };
+                    self.record(&Event::Compacted { until })?;
+                    self.progress
+                        .note("the model's context is full: older tool answers are cut");
+                    compaction::cut(&mut self.messages, until);
+                }
+                Err(NoReply::Ended(outcome)) => return Err(outcome),
+            }
+        }
+    }
+
+    /// A model call of its own, without tools; `None` where the budget does not allow it or the prompt does not fit.
+    pub async fn side_reply(
+        &mut self,
+        purpose: Purpose,
+        messages: Vec<Message>,
+    ) -> Result<Option<Reply>, Outcome> {
+        if self.replay.is_over() && self.budget.side_call(&messages).is_some() {
+            return Ok(None);
+        }
+        let request = Request {
+            messages,
+            tools: Vec::new(),
+            parallel_calls: false,
+            temperature: self.temperature,
+            max_tokens: self.max_tokens,
+        };
+        match self.ask(purpose, &request).await {
+            Ok(reply) => Ok(Some(reply)),
+            Err(NoReply::ContextFull(_)) => Ok(None),
+            Err(NoReply::Ended(outcome)) => Err(outcome),
+        }
+    }
+
+    /// The model call of a pipeline's stage: a prompt of its own, which knows nothing of those before.
+    pub async fn prompt_reply(
+        &mut self,
+        messages: Vec<Message>,
+        temperature: Option<f64>,
+    ) -> Result<Reply, Outcome> {
+        if self.replay.is_over()
+            && let Some(limit) = self.budget.next_call(&messages)
+        {
+            return Err(Outcome::OutOfBudget { limit });
+        }
+        let request = Request {
+            messages,
+            tools: Vec::new(),
+            parallel_calls: false,
+            temperature: self.temperature.or(temperature),
+            max_tokens: self.max_tokens,
+        };
+        match self.ask(Purpose::Prompt, &request).await {
+            Ok(reply) => Ok(reply),
+            Err(NoReply::ContextFull(message)) => Err(Outcome::ModelFailed {
+                message,
+                hint: Some(
+                    "take a model with a longer context, or a smaller budget of code".to_owned(),
+                ),
+            }),
+            Err(NoReply::Ended(outcome)) => Err(outcome),
+        }
+    }
+
+    async fn ask(&mut self, purpose: Purpose, request: &Request) -> Result<Reply, NoReply> {
+        let step = purpose.is_step();
+        if let Some(recorded) = self.replay.reply(purpose) {
+            if !self.replay.has_live_tools() {
+                self.budget.book_past(recorded.seconds);
+            }
+            self.budget
+                .book(&recorded.reply, request, recorded.seconds, step);
+            let now = digest(request);
+            if now != recorded.request {
+                tracing::debug!(
+                    recorded = recorded.request,
+                    now,
+                    "the request differs from the recorded one"
+                );
+            }
+            return Ok(recorded.reply);
+        }
+        if self.replay.has_live_tools() {
+            return Err(NoReply::Ended(Outcome::Nothing {
+                reason: "the recorded run ends here".to_owned(),
+            }));
+        }
+        self.catch_up().await.map_err(NoReply::Ended)?;
+        self.session
+            .health()
+            .await
+            .map_err(|e| NoReply::Ended(infrastructure(e)))?;
+        let step_number = self.budget.spent.steps + u32::from(step);
+        self.progress.begins(&StepView {
+            step: step_number,
+            what: if step { "model" } else { "review" },
+            detail: "",
+            spent: &self.budget.spent,
+            seconds: 0.0,
+        });
+        let started = Instant::now();
+        let left = self.budget.left();
+        let reply = match tokio::time::timeout(left, self.model.complete(request)).await {
+            Err(_) => {
+                return Err(NoReply::Ended(Outcome::OutOfBudget {
+                    limit: Limit::Minutes,
+                }));
+            }
+            Ok(Err(ModelError::ContextFull(message))) => return Err(NoReply::ContextFull(message)),
+            Ok(Err(error)) => return Err(NoReply::Ended(model_failed(error))),
+            Ok(Ok(reply)) => reply,
+        };
+        let seconds = started.elapsed().as_secs_f64();
+        self.record(&Event::Reply {
+            purpose,
+            request: digest(request),
+            asked: match purpose {
+                Purpose::Step => Vec::new(),
+                Purpose::Prompt | Purpose::Review => request.messages.clone(),
+            },
+            reply: reply.clone(),
+            seconds,
+        })
+        .map_err(NoReply::Ended)?;
+        self.budget.book(&reply, request, seconds, step);
+        self.progress.ended(&StepView {
+            step: step_number,
+            what: if step { "model" } else { "review" },
+            detail: first_line(&reply.content),
+            spent: &self.budget.spent,
+            seconds,
+        });
+        Ok(reply)
+    }
+}
+
+/// Why [`Run::ask`] has no reply.
+enum NoReply {
+    ContextFull(String),
+    Ended(Outcome),
+}

@@ -1,0 +1,7 @@
+//! Stages that pipelines are made of: one file each.
+
+mod retrieve;
+mod write;
+
+pub use retrieve::{CODE_TOKENS, retrieve};
+pub use write::{Draft, ReplyFormat, system_and_user, write};

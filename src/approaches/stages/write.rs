@@ -1,0 +1,71 @@
+//! One call in which a model writes a change of files.
+
+use testwright_agent_prompts::Prompt;
+use testwright_sandboxes::repository::Tree;
+
+use crate::agent::{Outcome, Run, prompt};
+use crate::formats::{FormatError, OldFiles, ProposedFiles};
+use crate::model::Message;
+
+/// Reads a reply, given the old files.
+pub type ReplyFormat = fn(&str, &dyn OldFiles) -> Result<ProposedFiles, FormatError>;
+
+/// What a model wrote, where it could be read.
+#[derive(Debug)]
+pub struct Draft {
+    pub proposed: ProposedFiles,
+    pub reply: String,
+}
+
+/// `None` for a reply that cannot be read or carried out; why is on record.
+pub async fn write(
+    run: &mut Run,
+    tree: &Tree,
+    messages: Vec<Message>,
+    temperature: Option<f64>,
+    format: ReplyFormat,
+) -> Result<Result<Draft, FormatError>, Outcome> {
+    let reply = run.prompt_reply(messages, temperature).await?.content;
+    let read = format(&reply, &CodeTree(tree));
+    let result = match &read {
+        Ok(proposed) => {
+            let paths: Vec<&str> = proposed.files.keys().map(String::as_str).collect();
+            let mut result = format!("changes {}", paths.join(", "));
+            for repair in &proposed.repairs {
+                result.push_str(&format!("; repaired: {repair}"));
+            }
+            result
+        }
+        Err(why) => format!("the reply cannot be used: {why}"),
+    };
+    run.stage("write", result)?;
+    Ok(read.map(|proposed| Draft { proposed, reply }))
+}
+
+/// What does not differ between calls stands first, for the providers' caches.
+pub fn system_and_user(
+    system: &(impl Prompt + Sync),
+    user: &(impl Prompt + Sync),
+) -> Result<Vec<Message>, Outcome> {
+    Ok(vec![
+        Message::System {
+            content: prompt(system.render())?,
+        },
+        Message::User {
+            content: prompt(user.render())?,
+        },
+    ])
+}
+
+/// The files of the old code.
+struct CodeTree<'t>(&'t Tree);
+
+impl OldFiles for CodeTree<'_> {
+    fn text(&self, path: &str) -> Option<String> {
+        self.0.text(path).ok().flatten()
+    }
+
+    fn paths(&self) -> Vec<String> {
+        self.0.paths().map(str::to_owned).collect()
+    }
+}

@@ -1,0 +1,62 @@
+//! ZeroShot (SWT-bench §4.1): the issue and files found by BM25, one call, a unified diff.
+
+use async_trait::async_trait;
+use testwright_agent_prompts::{Prompt, ZeroShotSystem, ZeroShotTask};
+
+use super::stages::{CODE_TOKENS, ReplyFormat, retrieve, system_and_user, write};
+use super::{Approach, ApproachContext, Workflow};
+use crate::agent::{Outcome, Run};
+use crate::formats::unified_diff;
+
+pub(super) struct ZeroShot;
+
+#[async_trait]
+impl Approach for ZeroShot {
+    fn name(&self) -> &'static str {
+        "zero-shot"
+    }
+
+    fn description(&self) -> &'static str {
+        "one call: the issue and files found by BM25, answered by a unified diff"
+    }
+
+    fn workflow(&self) -> Workflow {
+        Workflow::Pipeline {
+            stages: &["retrieve", "write"],
+            model_calls: "1",
+            prompts: &[ZeroShotSystem::NAME, ZeroShotTask::NAME],
+        }
+    }
+
+    async fn run(&self, run: &mut Run, _: &ApproachContext) -> Outcome {
+        let outcome = in_one_call(run, &ZeroShotSystem {}, CODE_TOKENS, unified_diff::read).await;
+        outcome.unwrap_or_else(|outcome| outcome)
+    }
+}
+
+/// Retrieves, asks once, hands in what comes back.
+pub(super) async fn in_one_call(
+    run: &mut Run,
+    system: &(impl Prompt + Sync),
+    code_tokens: usize,
+    format: ReplyFormat,
+) -> Result<Outcome, Outcome> {
+    let tree = run.tree()?;
+    let retrieved = retrieve(run, &tree, code_tokens)?;
+    let task = ZeroShotTask {
+        repository: run.source.name.clone(),
+        issue: run.issue.text(),
+        files: retrieved.files,
+        is_cut: retrieved.is_cut,
+    };
+    let messages = system_and_user(system, &task)?;
+    match write(run, &tree, messages, Some(0.0), format).await? {
+        Ok(draft) => {
+            run.put_files(&draft.proposed.files).await?;
+            run.hand_in().await
+        }
+        Err(why) => Ok(Outcome::Nothing {
+            reason: format!("the model's reply cannot be used: {why}"),
+        }),
+    }
+}

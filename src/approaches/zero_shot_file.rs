@@ -1,0 +1,120 @@
+//! Otter's baseline (Otter §4.3): the repository's name and the issue, one call, a whole new test file.
+
+use async_trait::async_trait;
+use testwright_agent_prompts::{Prompt, ZeroShotFileSystem, ZeroShotTask};
+
+use super::stages::{system_and_user, write};
+use super::{Approach, ApproachContext, Workflow};
+use crate::agent::{Outcome, Run};
+use crate::formats::{FormatError, OldFiles, ProposedFiles, code_block};
+
+/// Name of the new file.
+const NAME: &str = "test_issue.py";
+
+pub(super) struct ZeroShotFile;
+
+#[async_trait]
+impl Approach for ZeroShotFile {
+    fn name(&self) -> &'static str {
+        "zero-shot-file"
+    }
+
+    fn description(&self) -> &'static str {
+        "one call: the issue alone, answered by a new test file"
+    }
+
+    fn workflow(&self) -> Workflow {
+        Workflow::Pipeline {
+            stages: &["write"],
+            model_calls: "1",
+            prompts: &[ZeroShotFileSystem::NAME, ZeroShotTask::NAME],
+        }
+    }
+
+    async fn run(&self, run: &mut Run, _: &ApproachContext) -> Outcome {
+        let outcome = in_one_file(run).await;
+        outcome.unwrap_or_else(|outcome| outcome)
+    }
+}
+
+async fn in_one_file(run: &mut Run) -> Result<Outcome, Outcome> {
+    let tree = run.tree()?;
+    let task = ZeroShotTask {
+        repository: run.source.name.clone(),
+        issue: run.issue.text(),
+        files: Vec::new(),
+        is_cut: false,
+    };
+    let messages = system_and_user(&ZeroShotFileSystem {}, &task)?;
+    match write(run, &tree, messages, Some(0.0), new_file).await? {
+        Ok(draft) => {
+            run.put_files(&draft.proposed.files).await?;
+            run.hand_in().await
+        }
+        Err(why) => Ok(Outcome::Nothing {
+            reason: format!("the model's reply cannot be used: {why}"),
+        }),
+    }
+}
+
+/// The code in the folder where most test files are.
+fn new_file(reply: &str, old: &dyn OldFiles) -> Result<ProposedFiles, FormatError> {
+    let code = code_block::code(reply)?;
+    let path = match test_folder(&old.paths()) {
+        Some(folder) => format!("{folder}/{NAME}"),
+        None => NAME.to_owned(),
+    };
+    Ok(ProposedFiles {
+        files: [(path, Some(code))].into(),
+        repairs: Vec::new(),
+    })
+}
+
+/// The folder that holds most files of tests; of equals the one that is higher up.
+fn test_folder(paths: &[String]) -> Option<&str> {
+    let is_test = |name: &str| name.starts_with("test_") || name.ends_with("_test.py");
+    let folders = paths
+        .iter()
+        .filter(|path| path.ends_with(".py"))
+        .filter_map(|path| {
+            let (folder, name) = path.rsplit_once('/')?;
+            is_test(name).then_some(folder)
+        });
+    let mut counts = std::collections::BTreeMap::<&str, usize>::new();
+    for folder in folders {
+        *counts.entry(folder).or_default() += 1;
+    }
+    let depth = |folder: &str| folder.matches('/').count();
+    let most = counts
+        .into_iter()
+        .max_by_key(|(folder, count)| (*count, usize::MAX - depth(folder)));
+    most.map(|(folder, _)| folder)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn the_file_goes_where_the_tests_are() {
+        let old: BTreeMap<String, String> = [
+            "pkg/a.py",
+            "tests/test_a.py",
+            "tests/test_b.py",
+            "pkg/x/test_c.py",
+        ]
+        .map(|path| (path.to_owned(), String::new()))
+        .into();
+        let proposed = new_file("```python\ndef test():\n    assert 0\n```", &old).unwrap();
+        let content = Some("def test():\n    assert 0\n".to_owned());
+        assert_eq!(
+            proposed.files,
+            [("tests/test_issue.py".to_owned(), content)].into()
+        );
+        assert_eq!(test_folder(&["a.py".to_owned()]), None);
+        assert!(new_file("", &old).is_err());
+    }
+}
