@@ -55,7 +55,7 @@ async fn stages(run: &mut Run) -> Result<Outcome, Outcome> {
     let retrieved = retrieve(run, &tree, CODE_TOKENS)?;
     let task = ZeroShotTask {
         repository: run.source.name.clone(),
-        issue: run.issue.text(),
+        issue: run.issue.folded_text(),
         files: retrieved.files,
         is_cut: retrieved.is_cut,
     };
@@ -105,7 +105,7 @@ async fn stages(run: &mut Run) -> Result<Outcome, Outcome> {
 
 async fn judge(run: &mut Run, draft: &Draft, failure: &str) -> Result<bool, Outcome> {
     let text = LibroJudge {
-        issue: run.issue.text(),
+        issue: run.issue.folded_text(),
         test: draft.reply.trim().to_owned(),
         failure: failure.to_owned(),
     };

@@ -45,7 +45,7 @@ pub(super) async fn in_one_call(
     let retrieved = retrieve(run, &tree, code_tokens)?;
     let task = ZeroShotTask {
         repository: run.source.name.clone(),
-        issue: run.issue.text(),
+        issue: run.issue.folded_text(),
         files: retrieved.files,
         is_cut: retrieved.is_cut,
     };

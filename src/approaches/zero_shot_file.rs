@@ -41,7 +41,7 @@ async fn in_one_file(run: &mut Run) -> Result<Outcome, Outcome> {
     let tree = run.tree()?;
     let task = ZeroShotTask {
         repository: run.source.name.clone(),
-        issue: run.issue.text(),
+        issue: run.issue.folded_text(),
         files: Vec::new(),
         is_cut: false,
     };

@@ -16,7 +16,7 @@ pub fn read(reply: &str, old: &dyn OldFiles) -> Result<ProposedFiles, FormatErro
     if text.len() != reply.len() {
         proposed.repaired("line ends are CRLF");
     }
-    let text = diff_of(&text, &mut proposed);
+    let text = diff_of(&text);
     let changes = Reader::read(&text, &mut proposed);
     if changes.is_empty() {
         return Err(FormatError::new("the reply holds no diff"));
@@ -28,7 +28,7 @@ pub fn read(reply: &str, old: &dyn OldFiles) -> Result<ProposedFiles, FormatErro
 }
 
 /// The fenced blocks that hold a diff, or all where none does.
-fn diff_of(text: &str, proposed: &mut ProposedFiles) -> String {
+fn diff_of(text: &str) -> String {
     let is_diff = |text: &str| {
         let mut lines = text.lines();
         lines.any(|line| line.starts_with("@@") || line.starts_with("+++ "))
@@ -38,11 +38,10 @@ fn diff_of(text: &str, proposed: &mut ProposedFiles) -> String {
         .map(|block| block.text)
         .filter(|text| is_diff(text))
         .collect();
-    if blocks.is_empty() {
-        return text.to_owned();
+    match blocks.is_empty() {
+        true => text.to_owned(),
+        false => blocks.concat(),
     }
-    proposed.repaired("the diff stands in a fenced block");
-    blocks.concat()
 }
 
 /// One file's part.

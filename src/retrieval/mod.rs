@@ -7,6 +7,12 @@ use bm25::{Document, SearchEngine, SearchEngineBuilder, Tokenizer};
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::repository::Tree;
 
+/// Words that English text has anywhere (Lucene's list).
+const STOP_WORDS: [&str; 32] = [
+    "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no",
+    "not", "of", "on", "or", "such", "that", "the", "their", "then", "there", "these", "they",
+    "this", "to", "was", "will", "with",
+];
 /// Of files that are larger only the begin is indexed, in bytes: generated tables and the like.
 const LONGEST: usize = 1 << 20;
 
@@ -104,6 +110,7 @@ impl Tokenizer for IdentifierTokenizer {
             }
             found.extend(parts);
         }
+        found.retain(|word| !STOP_WORDS.contains(&word.as_str()));
         found
     }
 }
@@ -161,7 +168,7 @@ mod tests {
         assert_eq!(parts("HTTPServer_port2"), ["http", "server", "port2"]);
         assert_eq!(parts("x"), [""; 0]);
         assert_eq!(
-            IdentifierTokenizer.tokenize("a `serveForever()` call."),
+            IdentifierTokenizer.tokenize("This is a `serveForever()` call."),
             ["serveforever", "serve", "forever", "call"]
         );
         let paths = |query: &str| -> Vec<String> {

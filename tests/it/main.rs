@@ -14,6 +14,7 @@ mod issues;
 mod lists;
 mod manual;
 mod messages;
+mod pipelines;
 mod program;
 mod review;
 mod runs;

@@ -25,7 +25,7 @@ static TOOLS: &[&dyn AnyTool] = &[&RunPytest, &Submit];
 pub struct ChangedTests {
     /// At least one fails, or cannot be run.
     pub fail: bool,
-    /// As an agent would see it.
+    /// As an agent would see it, without hints on its tools.
     pub text: String,
 }
 
@@ -77,9 +77,17 @@ impl Run {
     pub async fn run_changed_tests(&mut self) -> Result<ChangedTests, Outcome> {
         let answer = self.stage_call(RunPytest::NAME, json!({})).await?;
         let counts = RunCounts::read(&answer.data);
+        // Hints on tools are for agents.
+        let is_hint = |line: &&str| line.starts_with("not reached in ");
+        let lines: Vec<&str> = answer
+            .result
+            .content
+            .lines()
+            .filter(|line| !is_hint(line))
+            .collect();
         Ok(ChangedTests {
             fail: counts.is_some_and(RunCounts::has_failure),
-            text: answer.result.content,
+            text: lines.join("\n"),
         })
     }
 

@@ -20,7 +20,7 @@ pub struct Retrieved {
 /// The files that share the most words with the issue (BM25), as far as the budget goes, in tokens.
 pub fn retrieve(run: &mut Run, tree: &Tree, budget: usize) -> Result<Retrieved, Outcome> {
     let index = Index::of(tree).map_err(infrastructure)?;
-    let found = index.within(&run.issue.text(), budget);
+    let found = index.within(&run.issue.folded_text(), budget);
     let is_cut = |file: &RetrievedFile| {
         let whole = tree.text(&file.path).ok().flatten();
         whole.is_some_and(|whole| whole.len() > file.text.len())

@@ -52,7 +52,7 @@ fn diffs_are_read_as_models_write_them() {
         (format!("{git}{right}"), ""),
         (
             format!("Here it is:\n```diff\n{right}```\nIt fails today.\n"),
-            "fenced",
+            "",
         ),
         (right.replace('\n', "\r\n"), "CRLF"),
         (

@@ -1,0 +1,230 @@
+//! Pipelines: stages in a fixed order, each model call with a prompt of its own.
+
+use serde_json::{Value, json};
+
+use crate::program::{Place, assert_exit_code, says};
+
+const TEST: &str = "def test_cut_leaves_no_separator_at_the_end():\n    \
+                    assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
+
+/// As a function block.
+fn block(test: &str) -> String {
+    format!("diff\ntests/test_slug.py\ninsert\nEOF\n{test}end diff\n")
+}
+
+/// A hunk that stands nowhere near its line numbers.
+fn diff() -> String {
+    let added: String = TEST.lines().map(|line| format!("+{line}\n")).collect();
+    format!(
+        "```diff\n--- a/tests/test_slug.py\n+++ b/tests/test_slug.py\n@@ -900,2 +900,6 @@\n from slugs import slugify\n+\n+\n{added}```\n"
+    )
+}
+
+fn run(place: &Place, approach: &str, replies: &[Value]) -> std::process::Output {
+    let model = place.recording(replies);
+    let arguments = ["--approach", approach, "--model", &model];
+    place.run_example(&arguments).output().unwrap()
+}
+
+fn of_kind(place: &Place, kind: &str) -> Vec<Value> {
+    let events = place.events().into_iter();
+    events.filter(|event| event["event"] == kind).collect()
+}
+
+fn stages(place: &Place) -> Vec<String> {
+    let events = of_kind(place, "stage");
+    let stage = |event: &Value| event["stage"].as_str().unwrap().to_owned();
+    events.iter().map(stage).collect()
+}
+
+#[test]
+fn one_call_ends_in_an_accepted_test_in_every_format() {
+    let file = format!("```python\nfrom slugs import slugify\n\n\n{TEST}```\n");
+    for (approach, reply, wanted) in [
+        ("zero-shot", diff(), &["retrieve", "write"][..]),
+        ("zero-shot-plus", block(TEST), &["retrieve", "write"]),
+        ("zero-shot-file", file, &["write"]),
+    ] {
+        let place = Place::new();
+        let output = run(&place, approach, &[says(&reply)]);
+        assert_exit_code(&output, 0);
+        assert_eq!(stages(&place), wanted, "{approach}");
+        let record = place.json("run.json");
+        assert_eq!(
+            (&record["usage"]["steps"], &record["approach"]),
+            (&json!(1), &json!(approach))
+        );
+        let replies = of_kind(&place, "reply");
+        assert_eq!(replies[0]["purpose"], "prompt");
+        let asked = replies[0]["asked"][1]["content"].as_str().unwrap();
+        // The code that the issue speaks of, and the tests of it.
+        let has_code = asked.contains("<file path=\"src/slugs/slug.py\">")
+            && asked.contains("<file path=\"tests/test_slug.py\">");
+        assert_eq!(has_code, approach != "zero-shot-file", "{asked}");
+        let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
+        assert!(
+            patch.contains("+def test_cut_leaves_no_separator_at_the_end"),
+            "{patch}"
+        );
+    }
+}
+
+#[test]
+fn what_was_repaired_and_what_cannot_be_read_is_on_record() {
+    let place = Place::new();
+    assert_exit_code(&run(&place, "zero-shot", &[says(&diff())]), 0);
+    let written = of_kind(&place, "stage")[1]["result"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        written.contains("line numbers of a hunk are wrong"),
+        "{written}"
+    );
+
+    let place = Place::new();
+    let output = run(&place, "zero-shot", &[says("I would rather not.")]);
+    assert_exit_code(&output, 1);
+    let record = place.json("run.json");
+    assert_eq!(record["outcome"], "nothing");
+    let reason = record["reason"].as_str().unwrap();
+    assert_eq!(
+        reason,
+        "the model's reply cannot be used: the reply holds no diff"
+    );
+
+    // Handed in all the same: the gate speaks for the record alone.
+    let place = Place::new();
+    let passing = block("def test_short():\n    assert slugify(\"bread\") == \"bread\"\n");
+    assert_exit_code(&run(&place, "zero-shot-plus", &[says(&passing)]), 1);
+    assert_eq!(place.json("run.json")["outcome"], "refused");
+    assert!(place.path("out/refused.patch").exists());
+}
+
+/// Five samples: one that passes, one that cannot be read, one with a mistake, and one twice.
+fn samples() -> Vec<Value> {
+    let long = TEST.replace("def test_cut", "# The words are cut.\ndef test_long_cut");
+    vec![
+        says(&block(&long)),
+        says("YES\nIt is the wrong value of the issue."),
+        says(&block(
+            "def test_short():\n    assert slugify(\"bread\") == \"bread\"\n",
+        )),
+        says("No test."),
+        says(&block("def test_mistake():\n    assert slugs.missing\n")),
+        says("NO: the name is wrong"),
+        says(&block(TEST)),
+        says("Yes."),
+    ]
+}
+
+fn assert_short_one_was_chosen(place: &Place) {
+    let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
+    assert!(patch.contains("+def test_cut_leaves"), "{patch}");
+    assert!(
+        !patch.contains("test_mistake") && !patch.contains("test_long_cut"),
+        "{patch}"
+    );
+}
+
+const LIBRO: [&str; 11] = [
+    "retrieve", "write", "judge", "write", "run", "write", "write", "judge", "write", "judge",
+    "choose",
+];
+
+#[test]
+fn libro_hands_in_the_shortest_sample_that_fails_as_the_issue_says() {
+    let place = Place::new();
+    let output = run(&place, "libro", &samples());
+    assert_exit_code(&output, 0);
+    assert_short_one_was_chosen(&place);
+    assert_eq!(stages(&place), LIBRO);
+    let replies = of_kind(&place, "reply");
+    let judged = replies[5]["asked"][0]["content"].as_str().unwrap();
+    assert!(
+        judged.contains("def test_mistake") && judged.contains("NameError"),
+        "{judged}"
+    );
+
+    let place = Place::new();
+    let none = vec![says("No test."); 5];
+    assert_exit_code(&run(&place, "libro", &none), 1);
+    assert_eq!(place.json("run.json")["outcome"], "nothing");
+}
+
+/// Wherever it was cut short: nothing is asked twice, and nothing is on record twice.
+#[test]
+fn a_pipeline_goes_on_where_it_was() {
+    let whole = Place::new();
+    assert_exit_code(&run(&whole, "libro", &samples()), 0);
+    let text = std::fs::read_to_string(whole.path("out/trajectory.jsonl")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    for cut in (1..lines.len()).step_by(4) {
+        let place = Place::new();
+        std::fs::create_dir(place.path("out")).unwrap();
+        let begun = format!("{}\n", lines[..cut].join("\n"));
+        let file = whole.path("replies.jsonl").display().to_string();
+        let own = place.path("replies.jsonl").display().to_string();
+        std::fs::write(
+            place.path("out/trajectory.jsonl"),
+            begun.replace(&file, &own),
+        )
+        .unwrap();
+        let paid = of_kind(&place, "reply").len();
+        place.recording(&samples()[paid..]);
+        let mut resumed = place.testwright();
+        let output = resumed
+            .args(["run", "--resume"])
+            .arg(place.path("out"))
+            .output()
+            .unwrap();
+        assert_exit_code(&output, 0);
+        assert_short_one_was_chosen(&place);
+        assert_eq!(
+            of_kind(&place, "reply").len(),
+            samples().len(),
+            "cut at {cut}"
+        );
+        assert_eq!(stages(&place), LIBRO, "cut at {cut}");
+        let usage = &place.json("run.json")["usage"];
+        assert_eq!(usage["model_calls"], 8, "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_recorded_pipeline_can_be_played_again() {
+    let place = Place::new();
+    assert_exit_code(&run(&place, "libro", &samples()), 0);
+    let mut replay = place.testwright();
+    let replayed = replay
+        .args(["replay", "--json"])
+        .arg(place.path("out"))
+        .output()
+        .unwrap();
+    assert_exit_code(&replayed, 0);
+}
+
+#[test]
+fn the_list_of_approaches_says_how_each_works() {
+    let mut command = Place::new().testwright();
+    let output = command.args(["approaches", "--json"]).output().unwrap();
+    assert_exit_code(&output, 0);
+    let all: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let libro = all
+        .iter()
+        .find(|approach| approach["name"] == "libro")
+        .unwrap();
+    assert_eq!(libro["kind"], "pipeline");
+    assert_eq!(
+        libro["stages"],
+        json!(["retrieve", "write", "run", "judge", "choose"])
+    );
+    let mut command = Place::new().testwright();
+    let output = command.arg("approaches").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("prompts: zero-shot/system.md, zero-shot/task.md"),
+        "{text}"
+    );
+    assert!(text.contains("model calls: 1\n"), "{text}");
+}
