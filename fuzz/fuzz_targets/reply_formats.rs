@@ -1,0 +1,30 @@
+//! Replies that change files: whatever a model writes is read or refused, only paths of the repository come out of it, and
+//! what came out is text that can be read again. The parts of an input are the reply and an old file.
+#![no_main]
+
+use std::collections::BTreeMap;
+
+use libfuzzer_sys::fuzz_target;
+use testwright::formats::{FormatError, ProposedFiles, code_block, function_blocks, unified_diff};
+use testwright_fuzz::texts;
+
+const OLD: &str = "tests/test_a.py";
+
+fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+    let [Some(reply), old] = texts(data) else {
+        return;
+    };
+    let old = BTreeMap::from([(OLD.to_owned(), old.unwrap_or_default())]);
+    check(unified_diff::read(&reply, &old));
+    check(function_blocks::read(&reply, &old));
+    if let Ok(code) = code_block::code(&reply) {
+        assert!(code.ends_with('\n') && !code.trim().is_empty());
+    }
+});
+
+fn check(read: Result<ProposedFiles, FormatError>) {
+    for path in read.unwrap_or_default().files.keys() {
+        let is_odd = |part: &str| part.is_empty() || part == "." || part == ".." || part == ".git";
+        assert!(!path.split('/').any(is_odd), "{path:?}");
+    }
+}
