@@ -81,6 +81,37 @@ prompts! {
         failure: String,
     }
 
+    /// System message of the approach `assert-flip`: a test that passes, in function blocks.
+    AssertFlipSystem, "assert-flip/system" {}
+
+    /// AssertFlip: the test cannot be used, or does not pass.
+    AssertFlipRefine, "assert-flip/refine" {
+        reply: String,
+        /// Why the reply cannot be used; empty where it was run.
+        problem: String,
+        failure: String,
+    }
+
+    /// AssertFlip: the assertions are to be turned round.
+    AssertFlipFlip, "assert-flip/flip" {
+        issue: String,
+        /// The test that passes.
+        reply: String,
+    }
+
+    /// AssertFlip: is it the issue's failure?
+    AssertFlipValidate, "assert-flip/validate" {
+        issue: String,
+        reply: String,
+        failure: String,
+    }
+
+    /// AssertFlip: the validator was not content.
+    AssertFlipRegenerate, "assert-flip/regenerate" {
+        reply: String,
+        reasons: String,
+    }
+
     /// System message of the approach `snippet`.
     SnippetSystem, "snippet/system" {}
 

@@ -61,6 +61,46 @@ fn every_prompt_renders() {
         .render()
         .unwrap()
     );
+    insta::assert_snapshot!("assert-flip-system", AssertFlipSystem {}.render().unwrap());
+    let (issue, reply) = ("f(1) returns 2".to_owned(), "def test_f(): ...".to_owned());
+    let refine = |problem: &str| AssertFlipRefine {
+        reply: reply.clone(),
+        problem: problem.into(),
+        failure: "AssertionError".into(),
+    };
+    insta::assert_snapshot!("assert-flip-refine", refine("").render().unwrap());
+    insta::assert_snapshot!(
+        "assert-flip-refine-unread",
+        refine("it holds no block").render().unwrap()
+    );
+    insta::assert_snapshot!(
+        "assert-flip-flip",
+        AssertFlipFlip {
+            issue: issue.clone(),
+            reply: reply.clone(),
+        }
+        .render()
+        .unwrap()
+    );
+    insta::assert_snapshot!(
+        "assert-flip-validate",
+        AssertFlipValidate {
+            issue,
+            reply: reply.clone(),
+            failure: "AssertionError".into(),
+        }
+        .render()
+        .unwrap()
+    );
+    insta::assert_snapshot!(
+        "assert-flip-regenerate",
+        AssertFlipRegenerate {
+            reply,
+            reasons: "NO, it is another function".into(),
+        }
+        .render()
+        .unwrap()
+    );
     insta::assert_snapshot!("snippet-system", SnippetSystem {}.render().unwrap());
     insta::assert_snapshot!("task", task().render().unwrap());
     insta::assert_snapshot!(

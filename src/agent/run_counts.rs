@@ -6,6 +6,8 @@ use testwright_tools::outcomes::report::{Outcome as TestOutcome, Report};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RunCounts {
+    #[serde(default)]
+    passed: usize,
     failed: usize,
     /// Errors of set-up, tests that did not run or were not found, and modules that could not be collected.
     errors: usize,
@@ -22,6 +24,7 @@ impl RunCounts {
             tests.filter(|test| wanted.contains(&test.outcome)).count()
         };
         let counts = RunCounts {
+            passed: count(&[TestOutcome::Passed]),
             failed: count(&[TestOutcome::Failed]),
             errors: count(&[TestOutcome::Error, TestOutcome::Absent])
                 + report.collection_errors.len()
@@ -36,6 +39,11 @@ impl RunCounts {
 
     pub fn has_failure(self) -> bool {
         self.failed + self.errors > 0
+    }
+
+    /// A test passes, and nothing is wrong.
+    pub fn is_clean(self) -> bool {
+        self.passed > 0 && !self.has_failure()
     }
 
     /// A test fails, and nothing else is wrong.

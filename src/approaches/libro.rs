@@ -5,11 +5,10 @@
 use async_trait::async_trait;
 use testwright_agent_prompts::{LibroJudge, Prompt, ZeroShotPlusSystem, ZeroShotTask};
 
-use super::stages::{CODE_TOKENS, Draft, retrieve, system_and_user, write};
+use super::stages::{CODE_TOKENS, Draft, judge, retrieve, system_and_user, write};
 use super::{Approach, ApproachContext, Workflow};
-use crate::agent::{Outcome, Run, prompt};
+use crate::agent::{Outcome, Run};
 use crate::formats::function_blocks;
-use crate::model::Message;
 
 const SAMPLES: usize = 5;
 const TEMPERATURE: f64 = 0.7;
@@ -87,7 +86,12 @@ async fn stages(run: &mut Run) -> Result<Outcome, Outcome> {
             run.stage("run", "passes on the old code: dropped")?;
             continue;
         }
-        let is_of_issue = judge(run, &draft, &ran.text).await?;
+        let question = LibroJudge {
+            issue: run.issue.folded_text(),
+            test: draft.reply.trim().to_owned(),
+            failure: ran.text,
+        };
+        let is_of_issue = judge(run, &question).await?.is_yes;
         failing.push(FailingSample { draft, is_of_issue });
     }
     let Some(chosen) = choose(&failing) else {
@@ -101,30 +105,6 @@ async fn stages(run: &mut Run) -> Result<Outcome, Outcome> {
     )?;
     run.put_files(&failing[chosen].draft.proposed.files).await?;
     run.hand_in().await
-}
-
-async fn judge(run: &mut Run, draft: &Draft, failure: &str) -> Result<bool, Outcome> {
-    let text = LibroJudge {
-        issue: run.issue.folded_text(),
-        test: draft.reply.trim().to_owned(),
-        failure: failure.to_owned(),
-    };
-    let messages = vec![Message::User {
-        content: prompt(text.render())?,
-    }];
-    let reply = run.prompt_reply(messages, Some(0.0)).await?.content;
-    let is_of_issue = says_yes(&reply);
-    let answer = reply.trim().lines().next().unwrap_or_default();
-    run.stage("judge", answer)?;
-    Ok(is_of_issue)
-}
-
-/// The first word that is one of the two.
-fn says_yes(reply: &str) -> bool {
-    let mut words = reply.split(|c: char| !c.is_alphabetic());
-    let answer =
-        words.find(|word| word.eq_ignore_ascii_case("yes") || word.eq_ignore_ascii_case("no"));
-    answer.is_some_and(|word| word.eq_ignore_ascii_case("yes"))
 }
 
 /// Of those that the judge prefers, else of all, the shortest; of equals the first.
@@ -168,18 +148,5 @@ mod tests {
         assert_eq!(choose(&all), Some(2));
         assert_eq!(choose(&all[..1]), Some(0));
         assert_eq!(choose(&[]), None);
-    }
-
-    #[test]
-    fn answers_are_read_by_their_first_word() {
-        for (reply, yes) in [
-            ("YES\nIt is.", true),
-            ("**Yes**, it does", true),
-            ("No. Yes would be wrong.", false),
-            ("Answer: yes", true),
-            ("It cannot be said.", false),
-        ] {
-            assert_eq!(says_yes(reply), yes, "{reply}");
-        }
     }
 }

@@ -86,6 +86,7 @@ approaches! {
     zero_shot_plus::ZeroShotPlus,
     zero_shot_file::ZeroShotFile,
     libro::Libro,
+    assert_flip::AssertFlip,
     snippet::Snippet,
 }
 

@@ -56,7 +56,7 @@ pub(super) async fn in_one_call(
             run.hand_in().await
         }
         Err(why) => Ok(Outcome::Nothing {
-            reason: format!("the model's reply cannot be used: {why}"),
+            reason: format!("the model's reply cannot be used: {}", why.error),
         }),
     }
 }

@@ -52,7 +52,7 @@ async fn in_one_file(run: &mut Run) -> Result<Outcome, Outcome> {
             run.hand_in().await
         }
         Err(why) => Ok(Outcome::Nothing {
-            reason: format!("the model's reply cannot be used: {why}"),
+            reason: format!("the model's reply cannot be used: {}", why.error),
         }),
     }
 }

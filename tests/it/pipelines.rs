@@ -152,6 +152,58 @@ fn libro_hands_in_the_shortest_sample_that_fails_as_the_issue_says() {
     assert_eq!(place.json("run.json")["outcome"], "nothing");
 }
 
+#[test]
+fn assert_flip_turns_round_what_pins_the_wrong_behaviour() {
+    let wrong = TEST.replace("\"how-to\"", "\"how-to-\"");
+    let other = wrong.replace("max_length=7", "max_length=6");
+    let place = Place::new();
+    let replies = [
+        says("I cannot."),
+        says(&block(TEST)),
+        says(&block(&other.replace("how-to-", "how-to"))),
+        // Passes before and after.
+        says(&block(&other.replace("how-to-", "how-to"))),
+        says(&block(&wrong)),
+        says(&block(&TEST.replace("def test_cut", "def test_first_cut"))),
+        says("NO\nThe name is bad."),
+        says(&block(&wrong)),
+        says(&block(TEST)),
+        says("YES"),
+    ];
+    let output = run(&place, "assert-flip", &replies);
+    assert_exit_code(&output, 0);
+    let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
+    assert!(
+        patch.contains("+def test_cut_leaves") && patch.contains("\"how-to\""),
+        "{patch}"
+    );
+    let asked: Vec<String> = of_kind(&place, "reply")
+        .iter()
+        .map(|reply| {
+            let asked = reply["asked"].as_array().unwrap();
+            asked.last().unwrap()["content"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    for (at, text) in [
+        (1, "cannot be used: the reply holds no `diff` block"),
+        (2, "does not pass on the code as it is"),
+        (4, "With its assertions turned round it passes"),
+        (6, "def test_first_cut"),
+        (7, "The name is bad."),
+    ] {
+        assert!(asked[at].contains(text), "{at}: {}", asked[at]);
+    }
+    // What no attempt leads to a yes for is handed in all the same, where it fails.
+    let place = Place::new();
+    let attempt = [says(&block(&wrong)), says(&block(TEST)), says("NO")];
+    let replies: Vec<Value> = attempt.iter().cycle().take(30).cloned().collect();
+    assert_exit_code(&run(&place, "assert-flip", &replies), 0);
+    assert_eq!(place.json("run.json")["usage"]["steps"], 30);
+}
+
 /// Wherever it was cut short: nothing is asked twice, and nothing is on record twice.
 #[test]
 fn a_pipeline_goes_on_where_it_was() {

@@ -25,6 +25,8 @@ static TOOLS: &[&dyn AnyTool] = &[&RunPytest, &Submit];
 pub struct ChangedTests {
     /// At least one fails, or cannot be run.
     pub fail: bool,
+    /// At least one passes, and nothing is wrong.
+    pub pass: bool,
     /// As an agent would see it, without hints on its tools.
     pub text: String,
 }
@@ -87,6 +89,7 @@ impl Run {
             .collect();
         Ok(ChangedTests {
             fail: counts.is_some_and(RunCounts::has_failure),
+            pass: counts.is_some_and(RunCounts::is_clean),
             text: lines.join("\n"),
         })
     }

@@ -1,7 +1,9 @@
 //! Stages that pipelines are made of: one file each.
 
+mod judge;
 mod retrieve;
 mod write;
 
+pub use judge::judge;
 pub use retrieve::{CODE_TOKENS, retrieve};
 pub use write::{Draft, ReplyFormat, system_and_user, write};

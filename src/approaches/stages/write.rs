@@ -17,14 +17,21 @@ pub struct Draft {
     pub reply: String,
 }
 
-/// `None` for a reply that cannot be read or carried out; why is on record.
+/// A reply that cannot be read or carried out.
+#[derive(Debug)]
+pub struct UnusableReply {
+    pub reply: String,
+    pub error: FormatError,
+}
+
+/// What a model wrote, or why it cannot be used; either is on record.
 pub async fn write(
     run: &mut Run,
     tree: &Tree,
     messages: Vec<Message>,
     temperature: Option<f64>,
     format: ReplyFormat,
-) -> Result<Result<Draft, FormatError>, Outcome> {
+) -> Result<Result<Draft, UnusableReply>, Outcome> {
     let reply = run.prompt_reply(messages, temperature).await?.content;
     let read = format(&reply, &CodeTree(tree));
     let result = match &read {
@@ -39,7 +46,10 @@ pub async fn write(
         Err(why) => format!("the reply cannot be used: {why}"),
     };
     run.stage("write", result)?;
-    Ok(read.map(|proposed| Draft { proposed, reply }))
+    Ok(match read {
+        Ok(proposed) => Ok(Draft { proposed, reply }),
+        Err(error) => Err(UnusableReply { reply, error }),
+    })
 }
 
 /// What does not differ between calls stands first, for the providers' caches.
