@@ -81,6 +81,58 @@ prompts! {
         failure: String,
     }
 
+    /// Otter's localizer: which files?
+    OtterFiles, "otter/files" {
+        repository: String,
+        issue: String,
+        /// Test files; else source files.
+        tests: bool,
+        files: Vec<String>,
+        /// How many to name.
+        most: usize,
+    }
+
+    /// Otter's localizer: which functions of these files?
+    OtterFunctions, "otter/functions" {
+        repository: String,
+        issue: String,
+        tests: bool,
+        /// With the names of their functions.
+        files: Vec<CodeFile>,
+    }
+
+    /// Otter's planner: what to read?
+    OtterPlan, "otter/plan" {
+        repository: String,
+        issue: String,
+        /// Localized functions, `path::function`.
+        code: Vec<CodeFile>,
+    }
+
+    /// Otter's planner: reflect and improve.
+    OtterReflect, "otter/reflect" {
+        repository: String,
+        issue: String,
+        valid: Vec<String>,
+        invalid: Vec<String>,
+        code: Vec<CodeFile>,
+    }
+
+    /// Otter's generator.
+    OtterGenerate, "otter/generate" {
+        repository: String,
+        issue: String,
+        code: Vec<CodeFile>,
+        /// The test file.
+        path: String,
+        /// Of the new test; empty where the plan does not say.
+        name: String,
+        /// The test to modify; empty for a new one.
+        original: String,
+        /// Imports and outline of the test file.
+        structure: String,
+    }
+
     /// System message of the approach `assert-flip`: a test that passes, in function blocks.
     AssertFlipSystem, "assert-flip/system" {}
 

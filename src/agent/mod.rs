@@ -30,5 +30,6 @@ pub use outcome::{Limit, Outcome};
 pub use progress::{Progress, Silent, StepView};
 pub use replay::{Difference, Replay};
 pub use run::{ChangedTests, Run, RunParts};
+pub use run_counts::FailureKind;
 pub use submission_policy::{OnSubmit, SubmissionPolicy};
 pub use token_shares::TokenShares;

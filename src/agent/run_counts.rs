@@ -1,16 +1,39 @@
 //! How the tests of a run ended, in numbers: kept with the answer for what follows it in the same message.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use testwright_tools::outcomes::report::{Outcome as TestOutcome, Report};
+use testwright_tools::outcomes::report::{FailureClass, Outcome as TestOutcome, Report};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RunCounts {
     #[serde(default)]
     passed: usize,
     failed: usize,
+    /// Of those that failed, in an assertion.
+    #[serde(default)]
+    assertions: usize,
     /// Errors of set-up, tests that did not run or were not found, and modules that could not be collected.
     errors: usize,
+}
+
+/// How tests fail, the best kind first (Otter §4.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FailureKind {
+    Assertion,
+    Other,
+    Error,
+}
+
+impl fmt::Display for FailureKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FailureKind::Assertion => "an assertion",
+            FailureKind::Other => "another failure",
+            FailureKind::Error => "an error",
+        })
+    }
 }
 
 impl RunCounts {
@@ -26,6 +49,11 @@ impl RunCounts {
         let counts = RunCounts {
             passed: count(&[TestOutcome::Passed]),
             failed: count(&[TestOutcome::Failed]),
+            assertions: (report.tests.iter())
+                .filter(|test| test.outcome == TestOutcome::Failed)
+                .filter_map(|test| test.failure.as_ref())
+                .filter(|failure| failure.class == FailureClass::Assertion)
+                .count(),
             errors: count(&[TestOutcome::Error, TestOutcome::Absent])
                 + report.collection_errors.len()
                 + report.not_found.len(),
@@ -39,6 +67,16 @@ impl RunCounts {
 
     pub fn has_failure(self) -> bool {
         self.failed + self.errors > 0
+    }
+
+    /// The best kind of failure that there is, as Otter sees it.
+    pub fn kind(self) -> Option<FailureKind> {
+        match self {
+            counts if counts.assertions > 0 => Some(FailureKind::Assertion),
+            counts if counts.failed > 0 => Some(FailureKind::Other),
+            counts if counts.errors > 0 => Some(FailureKind::Error),
+            _ => None,
+        }
     }
 
     /// A test passes, and nothing is wrong.

@@ -166,7 +166,7 @@ async fn flip(run: &mut Run, tree: &Tree, passing: &Draft) -> Result<Flipped, Ou
     };
     run.put_files(&draft.proposed.files).await?;
     let ran = run.run_changed_tests().await?;
-    if !ran.fail {
+    if ran.kind.is_none() {
         run.stage("flip", "passes with its assertions turned round")?;
         return Ok(Flipped::Unusable(
             "With its assertions turned round it passes on the code as it is: they did not pin what the issue describes."

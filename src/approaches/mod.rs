@@ -87,6 +87,8 @@ approaches! {
     zero_shot_file::ZeroShotFile,
     libro::Libro,
     assert_flip::AssertFlip,
+    otter::Otter,
+    otter_plus_plus::OtterPlusPlus,
     snippet::Snippet,
 }
 

@@ -57,6 +57,11 @@ impl Index {
         }
     }
 
+    /// All files, by path.
+    pub fn files(&self) -> &[RetrievedFile] {
+        &self.files
+    }
+
     /// Files by relevance; equals in the order of their paths.
     pub fn ranked(&self, query: &str) -> Vec<&RetrievedFile> {
         let mut found = self.engine.search(query, None);

@@ -11,7 +11,7 @@ use testwright_tools::tool::{AnyTool, Tool};
 use testwright_tools::tools::{RunPytest, Submit};
 
 use super::super::failures::infrastructure;
-use super::super::run_counts::RunCounts;
+use super::super::run_counts::{FailureKind, RunCounts};
 use super::super::submission_policy::OnSubmit;
 use super::{Outcome, Run};
 use crate::model::ToolCall;
@@ -23,8 +23,8 @@ static TOOLS: &[&dyn AnyTool] = &[&RunPytest, &Submit];
 
 /// How tests that a draft adds or changes ended on the old code.
 pub struct ChangedTests {
-    /// At least one fails, or cannot be run.
-    pub fail: bool,
+    /// How they fail, or cannot be run; `None` where none does.
+    pub kind: Option<FailureKind>,
     /// At least one passes, and nothing is wrong.
     pub pass: bool,
     /// As an agent would see it, without hints on its tools.
@@ -88,7 +88,7 @@ impl Run {
             .filter(|line| !is_hint(line))
             .collect();
         Ok(ChangedTests {
-            fail: counts.is_some_and(RunCounts::has_failure),
+            kind: counts.and_then(RunCounts::kind),
             pass: counts.is_some_and(RunCounts::is_clean),
             text: lines.join("\n"),
         })

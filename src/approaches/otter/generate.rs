@@ -1,0 +1,152 @@
+//! The generator: one complete function, never a diff.
+
+use testwright_agent_prompts::{CodeFile, OtterGenerate};
+use testwright_tools::python::Module;
+use testwright_tools::python::edit::{Code, InsertionPoint, Lines, insert, replace};
+use testwright_tools::python::import_edit::add_imports;
+
+use super::imports;
+use super::localize::named;
+use super::plan::{Action, WriteMode};
+use super::repository::{FunctionName, Repository};
+use super::{OtterConfig, ask};
+use crate::agent::{Outcome, Run};
+use crate::approaches::stages::Draft;
+use crate::formats::{FormatError, ProposedFiles, code_block};
+
+/// `None` for a reply that cannot be put into the repository; why is on record.
+pub async fn generate(
+    run: &mut Run,
+    repository: &Repository,
+    reads: &[FunctionName],
+    target: &Action,
+    config: OtterConfig,
+) -> Result<Option<Draft>, Outcome> {
+    let path = &target.name.path;
+    let original = match target.mode {
+        WriteMode::Modify => repository.source(&target.name).map(|code| code.text),
+        WriteMode::Write => None,
+    };
+    let code = reads.iter().filter_map(|name| repository.source(name));
+    let question = OtterGenerate {
+        repository: run.source.name.clone(),
+        issue: run.issue.folded_text(),
+        code: code.collect::<Vec<CodeFile>>(),
+        path: path.clone(),
+        name: match original {
+            Some(_) => String::new(),
+            None => target.name.function.clone(),
+        },
+        original: original.unwrap_or_default(),
+        structure: repository.structure(path),
+    };
+    let reply = ask(run, &question).await?;
+    let text = match put(&reply, &repository.text(path).unwrap_or_default(), target) {
+        Ok(text) => text,
+        Err(why) => {
+            run.stage("write", format!("the reply cannot be used: {why}"))?;
+            return Ok(None);
+        }
+    };
+    run.stage("write", format!("changes {path}"))?;
+    let text = match config.import_repair {
+        true => {
+            let before = repository.text(path).unwrap_or_default();
+            let (text, repaired) = imports::repair(repository, &before, &text);
+            if !repaired.is_empty() {
+                run.stage("repair", repaired.join("; "))?;
+            }
+            text
+        }
+        false => text,
+    };
+    Ok(Some(Draft {
+        proposed: ProposedFiles {
+            files: [(path.clone(), Some(text))].into(),
+            repairs: Vec::new(),
+        },
+        reply,
+    }))
+}
+
+/// The file with the function of the reply in it.
+fn put(reply: &str, before: &str, target: &Action) -> Result<String, FormatError> {
+    let given = code_block::code(reply)?;
+    let code = Code::read(&given).map_err(FormatError)?;
+    let (text, ends) = Lines::split(before);
+    let module = Module::parse(text);
+    let changed = match target.mode {
+        WriteMode::Modify => {
+            let found = module.find(&target.name.function).into_iter().next();
+            let found =
+                found.ok_or_else(|| FormatError(format!("there is no `{}`", target.name)))?;
+            replace(&module, &found, &code).text
+        }
+        WriteMode::Write => {
+            let after = after(reply).and_then(|name| module.find(&name).into_iter().next());
+            let point = after
+                .as_ref()
+                .map_or(InsertionPoint::End, InsertionPoint::After);
+            insert(&module, &code, point).text
+        }
+    };
+    let module = Module::parse(changed);
+    let done = add_imports(&module, &code.imports, &|_| false).map_err(FormatError)?;
+    Ok(ends.join(&done.text))
+}
+
+/// The function that the reply names as the one before.
+fn after(reply: &str) -> Option<String> {
+    let line = reply.lines().find_map(|line| {
+        let line = line.trim().trim_start_matches(['`', '*']);
+        line.to_lowercase().starts_with("after:").then_some(line)
+    })?;
+    let name = named(line.split_once(':')?.1);
+    let name = name.rsplit("::").next().unwrap_or(name);
+    (name != "END").then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const OLD: &str = "import pkg\n\n\ndef test_one():\n    assert pkg.f(1)\n\n\ndef test_two():\n    assert pkg.f(2)\n";
+
+    fn target(mode: WriteMode, function: &str) -> Action {
+        Action {
+            mode,
+            name: FunctionName {
+                path: "t.py".to_owned(),
+                function: function.to_owned(),
+            },
+        }
+    }
+
+    #[test]
+    fn functions_are_put_where_the_reply_says() {
+        let reply =
+            "after: `test_one`\n```python\nimport os\n\ndef test_new():\n    assert os.sep\n```";
+        let text = put(reply, OLD, &target(WriteMode::Write, "test_new")).unwrap();
+        assert!(text.starts_with("import os\n"), "{text}");
+        assert!(
+            text.contains("f(1)\n\n\ndef test_new():\n    assert os.sep\n\n\ndef test_two"),
+            "{text}"
+        );
+        let end = put(
+            &reply.replace("`test_one`", "END"),
+            OLD,
+            &target(WriteMode::Write, ""),
+        )
+        .unwrap();
+        assert!(
+            end.ends_with("def test_new():\n    assert os.sep\n"),
+            "{end}"
+        );
+        let modified = "```\ndef test_two():\n    assert pkg.f(3)\n```";
+        let text = put(modified, OLD, &target(WriteMode::Modify, "test_two")).unwrap();
+        assert_eq!(text, OLD.replace("f(2)", "f(3)"));
+        assert!(put("I cannot.", OLD, &target(WriteMode::Write, "")).is_err());
+        assert!(put(modified, OLD, &target(WriteMode::Modify, "test_gone")).is_err());
+    }
+}

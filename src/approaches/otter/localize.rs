@@ -1,0 +1,192 @@
+//! The localizer: first files, then functions, each of tests and of the code that has the problem.
+
+use testwright_agent_prompts::{CodeFile, OtterFiles, OtterFunctions};
+
+use super::plan::{Action, Plan, WriteMode};
+use super::repository::{FunctionName, Repository};
+use super::{OtterConfig, ask};
+use crate::agent::{Outcome, Run};
+
+/// Files, and functions, that are named.
+const MOST: usize = 10;
+
+/// What the issue is about.
+#[derive(Debug, Clone, Default)]
+pub struct Localized {
+    pub test_files: Vec<String>,
+    pub tests: Vec<FunctionName>,
+    pub focal: Vec<FunctionName>,
+}
+
+impl Localized {
+    /// Without a planner: all that was localized is read.
+    pub fn as_plan(&self, config: OtterConfig) -> Plan {
+        let tests = self.tests.iter().filter(|_| config.tests);
+        let focal = self.focal.iter().filter(|_| config.focal);
+        Plan {
+            reads: focal.chain(tests).cloned().collect(),
+            target: None,
+        }
+    }
+
+    /// A new test in the best test file.
+    pub fn default_target(&self) -> Option<Action> {
+        let of_tests = self.tests.first().map(|test| &test.path);
+        let path = of_tests.or_else(|| self.test_files.first())?;
+        Some(Action {
+            mode: WriteMode::Write,
+            name: FunctionName {
+                path: path.clone(),
+                function: String::new(),
+            },
+        })
+    }
+}
+
+pub async fn localize(
+    run: &mut Run,
+    repository: &Repository,
+    config: OtterConfig,
+) -> Result<Localized, Outcome> {
+    let mut localized = Localized::default();
+    if config.tests {
+        let (files, functions) = of_kind(run, repository, true).await?;
+        (localized.test_files, localized.tests) = (files, functions);
+    }
+    if config.focal {
+        localized.focal = of_kind(run, repository, false).await?.1;
+    }
+    Ok(localized)
+}
+
+async fn of_kind(
+    run: &mut Run,
+    repository: &Repository,
+    tests: bool,
+) -> Result<(Vec<String>, Vec<FunctionName>), Outcome> {
+    let known = if tests {
+        &repository.tests
+    } else {
+        &repository.sources
+    };
+    let kind = if tests { "tests" } else { "focal code" };
+    if known.is_empty() {
+        run.stage("localize", format!("{kind}: there are no such files"))?;
+        return Ok(Default::default());
+    }
+    let question = OtterFiles {
+        repository: run.source.name.clone(),
+        issue: run.issue.folded_text(),
+        tests,
+        files: known.clone(),
+        most: MOST,
+    };
+    let files = known_files(&ask(run, &question).await?, known);
+    run.stage("localize", format!("{kind}: {}", files.join(", ")))?;
+    if files.is_empty() {
+        return Ok(Default::default());
+    }
+    let with_functions = |path: &String| CodeFile {
+        path: path.clone(),
+        text: repository
+            .functions(path, tests)
+            .iter()
+            .map(|name| format!("  {name}"))
+            .collect::<Vec<_>>()
+            .join("\n"),
+    };
+    let question = OtterFunctions {
+        repository: run.source.name.clone(),
+        issue: run.issue.folded_text(),
+        tests,
+        files: files.iter().map(with_functions).collect(),
+    };
+    let reply = ask(run, &question).await?;
+    let functions = known_functions(&reply, repository, &files, tests);
+    let names: Vec<String> = functions.iter().map(FunctionName::to_string).collect();
+    run.stage("localize", format!("{kind}: {}", names.join(", ")))?;
+    Ok((files, functions))
+}
+
+/// What a line names, without what lists and quotes put around it.
+pub fn named(line: &str) -> &str {
+    let line = line.trim().trim_start_matches(['-', '*', '+', ' ']);
+    let digits = line.len() - line.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let numbered = digits > 0 && line[digits..].starts_with(['.', ')']);
+    let line = if numbered { &line[digits + 1..] } else { line };
+    line.trim()
+        .trim_matches(['`', '"', '\'', '*', ','])
+        .trim_end_matches("()")
+}
+
+/// The files that exist, each once.
+fn known_files(reply: &str, known: &[String]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for line in reply.lines() {
+        let name = named(line).trim_start_matches("./");
+        if known.iter().any(|path| path == name) && !found.iter().any(|path| path == name) {
+            found.push(name.to_owned());
+        }
+    }
+    found.truncate(MOST);
+    found
+}
+
+/// Functions that exist. A file that does not is replaced by the one with the nearest name.
+fn known_functions(
+    reply: &str,
+    repository: &Repository,
+    files: &[String],
+    tests: bool,
+) -> Vec<FunctionName> {
+    let mut found: Vec<FunctionName> = Vec::new();
+    for line in reply.lines() {
+        let Some((path, function)) = named(line).split_once("::") else {
+            continue;
+        };
+        let near = files
+            .iter()
+            .min_by_key(|known| strsim::levenshtein(known, path));
+        let Some(path) = near else {
+            continue;
+        };
+        let function = function.replace("::", ".");
+        let functions = repository.functions(path, tests);
+        let is_it =
+            |known: &&String| **known == function || known.ends_with(&format!(".{function}"));
+        if let Some(function) = functions.iter().find(is_it) {
+            let name = FunctionName {
+                path: path.clone(),
+                function: function.clone(),
+            };
+            if !found.contains(&name) {
+                found.push(name);
+            }
+        }
+    }
+    found.truncate(MOST);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_from_lists_of_all_kinds() {
+        for (line, name) in [
+            ("a/b.py", "a/b.py"),
+            ("- `a/b.py`", "a/b.py"),
+            ("10. a/b.py", "a/b.py"),
+            ("2) **a/b.py**", "a/b.py"),
+            ("a/b.py::f()", "a/b.py::f"),
+        ] {
+            assert_eq!(named(line), name, "{line}");
+        }
+        let known = ["a.py", "b.py"].map(str::to_owned);
+        assert_eq!(
+            known_files("b.py\nc.py\n- `a.py`\nb.py\n", &known),
+            ["b.py", "a.py"]
+        );
+    }
+}

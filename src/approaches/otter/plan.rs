@@ -1,0 +1,166 @@
+//! The planner: what to read, and where to write, reflected upon until it is satisfied.
+
+use testwright_agent_prompts::{CodeFile, OtterPlan, OtterReflect};
+
+use super::localize::{Localized, named};
+use super::repository::{FunctionName, Repository};
+use super::{OtterConfig, ask};
+use crate::agent::{Outcome, Run};
+
+/// Times that it reflects.
+const REFLECTIONS: usize = 5;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteMode {
+    /// A new test.
+    Write,
+    /// An existing one.
+    Modify,
+}
+
+/// Where the test goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Action {
+    pub mode: WriteMode,
+    pub name: FunctionName,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    pub reads: Vec<FunctionName>,
+    pub target: Option<Action>,
+}
+
+impl Plan {
+    fn lines(&self) -> Vec<String> {
+        let reads = self.reads.iter().map(|name| format!("read {name}"));
+        let target = self.target.iter().map(|target| {
+            let verb = match target.mode {
+                WriteMode::Write => "write",
+                WriteMode::Modify => "modify",
+            };
+            format!("{verb} {}", target.name)
+        });
+        reads.chain(target).collect()
+    }
+
+    fn code(&self, repository: &Repository) -> Vec<CodeFile> {
+        let sources = self.reads.iter().filter_map(|name| repository.source(name));
+        sources.collect()
+    }
+}
+
+pub async fn plan(
+    run: &mut Run,
+    repository: &Repository,
+    localized: &Localized,
+    config: OtterConfig,
+) -> Result<Plan, Outcome> {
+    let question = OtterPlan {
+        repository: run.source.name.clone(),
+        issue: run.issue.folded_text(),
+        code: localized.as_plan(config).code(repository),
+    };
+    let reply = ask(run, &question).await?;
+    let (mut plan, mut invalid) = read(&reply, repository, config);
+    run.stage("plan", plan.lines().join("; "))?;
+    let reflections = if config.refinement { REFLECTIONS } else { 0 };
+    for _ in 0..reflections {
+        let question = OtterReflect {
+            repository: run.source.name.clone(),
+            issue: run.issue.folded_text(),
+            valid: plan.lines(),
+            invalid: std::mem::take(&mut invalid),
+            code: plan.code(repository),
+        };
+        let reply = ask(run, &question).await?;
+        (plan, invalid) = read(&reply, repository, config);
+        let is_satisfied = is_satisfied(&reply);
+        let how = if is_satisfied {
+            "satisfied"
+        } else {
+            "not satisfied"
+        };
+        run.stage("plan", format!("{how}: {}", plan.lines().join("; ")))?;
+        if is_satisfied {
+            break;
+        }
+    }
+    Ok(plan)
+}
+
+/// The plan's own word on itself, the first of the three that it says.
+fn is_satisfied(reply: &str) -> bool {
+    let mut words = reply
+        .split(|c: char| !c.is_alphabetic())
+        .map(str::to_lowercase);
+    let answer = words.find(|word| ["satisfied", "unsatisfied", "unsure"].contains(&word.as_str()));
+    answer.as_deref() == Some("satisfied")
+}
+
+/// The actions that are possible, and the lines of those that are not.
+fn read(reply: &str, repository: &Repository, config: OtterConfig) -> (Plan, Vec<String>) {
+    let (mut plan, mut invalid) = (Plan::default(), Vec::new());
+    for line in reply.lines() {
+        let action = named(line);
+        let Some((verb, name)) = action.split_once(' ') else {
+            continue;
+        };
+        let Some((path, function)) = named(name).split_once("::") else {
+            continue;
+        };
+        let name = FunctionName {
+            path: path.to_owned(),
+            function: function.replace("::", "."),
+        };
+        let is_there = repository.source(&name).is_some();
+        let is_test_file = repository.text(&name.path).is_some();
+        let is_possible = match verb.to_lowercase().as_str() {
+            "read" => is_there,
+            "modify" => is_there,
+            "write" => is_test_file,
+            _ => continue,
+        };
+        if !is_possible {
+            if config.validation {
+                invalid.push(action.to_owned());
+            }
+            continue;
+        }
+        match verb.to_lowercase().as_str() {
+            "read" if !plan.reads.contains(&name) => plan.reads.push(name),
+            "modify" => {
+                plan.target = Some(Action {
+                    mode: WriteMode::Modify,
+                    name,
+                })
+            }
+            "write" => {
+                plan.target = Some(Action {
+                    mode: WriteMode::Write,
+                    name,
+                })
+            }
+            _ => {}
+        }
+    }
+    (plan, invalid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_word_is_satisfied() {
+        for (reply, satisfied) in [
+            ("Satisfied\nread a.py::f", true),
+            ("**Satisfied**", true),
+            ("I am Unsatisfied with it.", false),
+            ("Unsure: satisfied but for one thing", false),
+            ("read a.py::f", false),
+        ] {
+            assert_eq!(is_satisfied(reply), satisfied, "{reply}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Otter++ (Otter §4.2): five drafts from different views of the code, run on the old code; of those that fail the first
+//! of the best class is handed in: an assertion, another failure, an error.
+
+use async_trait::async_trait;
+
+use super::otter::{OtterConfig, PROMPTS, drafts};
+use super::stages::Draft;
+use super::{Approach, ApproachContext, Workflow};
+use crate::agent::{FailureKind, Outcome, Run};
+
+/// T1 is Otter; the others skip the planner and see both localizations, tests, focal code, and neither.
+fn views() -> [OtterConfig; 5] {
+    let whole = OtterConfig::default();
+    let view = |tests, focal| OtterConfig {
+        planner: false,
+        tests,
+        focal,
+        ..whole
+    };
+    [
+        whole,
+        view(true, true),
+        view(true, false),
+        view(false, true),
+        view(false, false),
+    ]
+}
+
+pub(super) struct OtterPlusPlus;
+
+#[async_trait]
+impl Approach for OtterPlusPlus {
+    fn name(&self) -> &'static str {
+        "otter-plus-plus"
+    }
+
+    fn description(&self) -> &'static str {
+        "otter and four drafts without a plan; the best class of failure"
+    }
+
+    fn workflow(&self) -> Workflow {
+        Workflow::Pipeline {
+            stages: &["localize", "plan", "write", "repair", "run", "choose"],
+            model_calls: "11 to 15",
+            prompts: PROMPTS,
+        }
+    }
+
+    async fn run(&self, run: &mut Run, _: &ApproachContext) -> Outcome {
+        let outcome = stages(run).await;
+        outcome.unwrap_or_else(|outcome| outcome)
+    }
+}
+
+async fn stages(run: &mut Run) -> Result<Outcome, Outcome> {
+    let mut failing: Vec<(Draft, FailureKind)> = Vec::new();
+    for draft in drafts(run, &views()).await? {
+        run.put_files(&draft.proposed.files).await?;
+        let ran = run.run_changed_tests().await?;
+        match ran.kind {
+            Some(kind) => failing.push((draft, kind)),
+            None => run.stage("run", "passes on the old code: dropped")?,
+        }
+    }
+    let kinds: Vec<FailureKind> = failing.iter().map(|(_, kind)| *kind).collect();
+    let Some(chosen) = best(&kinds) else {
+        return Ok(Outcome::Nothing {
+            reason: "no draft fails on the old code".to_owned(),
+        });
+    };
+    let (draft, kind) = &failing[chosen];
+    let of = failing.len();
+    run.stage(
+        "choose",
+        format!("draft {} of {of} that fail: {kind}", chosen + 1),
+    )?;
+    run.put_files(&draft.proposed.files).await?;
+    run.hand_in().await
+}
+
+/// The first of the best kind.
+fn best(kinds: &[FailureKind]) -> Option<usize> {
+    (0..kinds.len()).min_by_key(|at| kinds[*at])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_assertion_is_better_than_an_error() {
+        use FailureKind::{Assertion, Error, Other};
+        assert_eq!(best(&[Error, Other, Assertion, Assertion]), Some(2));
+        assert_eq!(best(&[Error, Other, Other]), Some(1));
+        assert_eq!(best(&[]), None);
+    }
+}
