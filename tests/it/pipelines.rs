@@ -280,3 +280,150 @@ fn the_list_of_approaches_says_how_each_works() {
     );
     assert!(text.contains("model calls: 1\n"), "{text}");
 }
+
+/// Files and functions of tests, and of the code.
+fn localized() -> [Value; 4] {
+    [
+        says("1. `tests/test_slug.py`\n2. tests/test_gone.py\n"),
+        // A file that is not there, and a function that is not there.
+        says(
+            "tests/test_slugs.py::TestMaxLength::test_long_text_is_cut\ntests/test_slug.py::test_gone",
+        ),
+        says("- src/slugs/slug.py\n- tests/test_slug.py"),
+        says("src/slugs/slug.py::slugify()"),
+    ]
+}
+
+fn generated(test: &str) -> Value {
+    says(&format!("after: END\n```python\n{test}```\n"))
+}
+
+#[test]
+fn otter_localizes_plans_writes_and_repairs_imports() {
+    let place = Place::new();
+    // Two guesses: a module that does not hold the name, and a name that nothing binds.
+    let guessed = "from slugs.text import to_ascii\n\n\ndef test_cut_leaves_no_separator_at_the_end():\n    \
+                   assert to_ascii(\"a\") == \"a\"\n    assert truncate(\"abc\", 2) == \"ab\"\n    \
+                   assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n";
+    let planned = [
+        says("read src/slugs/slug.py::slugify\nread src/slugs/slug.py::gone"),
+        says("Unsatisfied\nread src/slugs/slug.py::truncate\nwrite tests/test_gone.py::test_it"),
+        says(
+            "Satisfied\nread src/slugs/slug.py::slugify\nwrite tests/test_slug.py::test_cut_leaves_no_separator_at_the_end",
+        ),
+        generated(guessed),
+    ];
+    let output = run(
+        &place,
+        "otter",
+        &[localized().to_vec(), planned.to_vec()].concat(),
+    );
+    assert_exit_code(&output, 0);
+    let results: Vec<String> = of_kind(&place, "stage")
+        .iter()
+        .map(|event| event["result"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(results[0], "tests: tests/test_slug.py");
+    assert_eq!(
+        results[1],
+        "tests: tests/test_slug.py::TestMaxLength.test_long_text_is_cut"
+    );
+    assert_eq!(results[3], "focal code: src/slugs/slug.py::slugify");
+    let asked: Vec<String> = of_kind(&place, "reply")
+        .iter()
+        .map(|reply| reply["asked"][0]["content"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(
+        asked[5].contains("no such file or function:\n\nread src/slugs/slug.py::gone"),
+        "{}",
+        asked[5]
+    );
+    assert!(
+        asked[6].contains("write tests/test_gone.py::test_it"),
+        "{}",
+        asked[6]
+    );
+    assert!(
+        asked[7].contains("def slugify(") && asked[7].contains("class TestMaxLength"),
+        "{}",
+        asked[7]
+    );
+    let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
+    assert!(
+        patch.contains("+from slugs.letters import to_ascii"),
+        "{patch}"
+    );
+    assert!(
+        patch.contains("+from slugs.slug import truncate"),
+        "{patch}"
+    );
+    assert!(!patch.contains("slugs.text"), "{patch}");
+    assert_eq!(place.json("run.json")["usage"]["steps"], 8);
+}
+
+#[test]
+fn otter_modifies_a_test_that_is_there() {
+    let place = Place::new();
+    let modified = "```python\ndef test_long_text_is_cut(self):\n    \
+                    assert slugify(\"How to bake bread\", max_length=9) == \"how-to-ba\"\n    \
+                    assert slugify(\"How to bake bread\", max_length=7) == \"how-to\"\n```";
+    let planned = [
+        says("read src/slugs/slug.py::slugify"),
+        says("Satisfied\nmodify tests/test_slug.py::TestMaxLength.test_long_text_is_cut"),
+        says(modified),
+    ];
+    let output = run(
+        &place,
+        "otter",
+        &[localized().to_vec(), planned.to_vec()].concat(),
+    );
+    assert_exit_code(&output, 0);
+    let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
+    assert!(
+        patch.contains("+        assert slugify(\"How to bake bread\", max_length=7)"),
+        "{patch}"
+    );
+}
+
+#[test]
+fn otter_plus_plus_hands_in_the_best_class_of_failure() {
+    let place = Place::new();
+    let passing = "def test_passes():\n    assert slugify(\"a\") == \"a\"\n";
+    let error = "def test_error(gone):\n    assert slugify(\"a\")\n";
+    let raises = "def test_raises():\n    slugify(\"a\", max_length=0)\n";
+    let planned = [
+        says("read src/slugs/slug.py::slugify"),
+        says("Satisfied\nwrite tests/test_slug.py::test_passes"),
+        generated(passing),
+        generated(error),
+        generated(raises),
+        generated(TEST),
+        says("No test."),
+    ];
+    let output = run(
+        &place,
+        "otter-plus-plus",
+        &[localized().to_vec(), planned.to_vec()].concat(),
+    );
+    assert_exit_code(&output, 0);
+    let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
+    assert!(patch.contains("+def test_cut_leaves"), "{patch}");
+    let stages = of_kind(&place, "stage");
+    let chosen = stages.last().unwrap()["result"].as_str().unwrap();
+    assert_eq!(chosen, "draft 3 of 3 that fail: an assertion");
+    // Both localizations, tests alone, focal code alone, neither.
+    let sees: Vec<(bool, bool)> = of_kind(&place, "reply")[7..]
+        .iter()
+        .map(|reply| {
+            let asked = reply["asked"][0]["content"].as_str().unwrap();
+            (
+                asked.contains("# src/slugs/slug.py::"),
+                asked.contains("# tests/test_slug.py::"),
+            )
+        })
+        .collect();
+    assert_eq!(
+        sees,
+        [(true, true), (false, true), (true, false), (false, false)]
+    );
+}

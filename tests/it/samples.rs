@@ -185,9 +185,9 @@ fn a_file_and_a_line_add_a_tool_an_approach_and_a_sandbox() {
 
     let help = printed(&["run", "--help"], 0);
     for line in [
-        "The approach: testwright, swe-agent-plus, snippet or sample\n",
+        ", snippet or sample\n",
         "Where tools run: local, docker or sample\n",
-        "  sample          counts lines and submits\n",
+        " counts lines and submits\n",
         "  sample  as local\n",
     ] {
         assert!(help.contains(line), "{line}{help}");

@@ -2,7 +2,6 @@
 
 use testwright_agent_prompts::{CodeFile, OtterFiles, OtterFunctions};
 
-use super::plan::{Action, Plan, WriteMode};
 use super::repository::{FunctionName, Repository};
 use super::{OtterConfig, ask};
 use crate::agent::{Outcome, Run};
@@ -16,31 +15,6 @@ pub struct Localized {
     pub test_files: Vec<String>,
     pub tests: Vec<FunctionName>,
     pub focal: Vec<FunctionName>,
-}
-
-impl Localized {
-    /// Without a planner: all that was localized is read.
-    pub fn as_plan(&self, config: OtterConfig) -> Plan {
-        let tests = self.tests.iter().filter(|_| config.tests);
-        let focal = self.focal.iter().filter(|_| config.focal);
-        Plan {
-            reads: focal.chain(tests).cloned().collect(),
-            target: None,
-        }
-    }
-
-    /// A new test in the best test file.
-    pub fn default_target(&self) -> Option<Action> {
-        let of_tests = self.tests.first().map(|test| &test.path);
-        let path = of_tests.or_else(|| self.test_files.first())?;
-        Some(Action {
-            mode: WriteMode::Write,
-            name: FunctionName {
-                path: path.clone(),
-                function: String::new(),
-            },
-        })
-    }
 }
 
 pub async fn localize(

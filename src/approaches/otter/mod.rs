@@ -18,6 +18,7 @@ use crate::agent::{Outcome, Run, prompt};
 use crate::model::Message;
 
 use localize::Localized;
+use plan::{Action, Plan};
 use repository::Repository;
 
 const STAGES: &[&str] = &["localize", "plan", "write", "repair"];
@@ -118,9 +119,9 @@ async fn draft(
 ) -> Result<Option<Draft>, Outcome> {
     let plan = match config.planner {
         true => plan::plan(run, repository, localized, config).await?,
-        false => localized.as_plan(config),
+        false => Plan::of(localized, config),
     };
-    let Some(target) = plan.target.or_else(|| localized.default_target()) else {
+    let Some(target) = plan.target.or_else(|| Action::new_test(localized)) else {
         run.stage("plan", "there is no test file to write to")?;
         return Ok(None);
     };

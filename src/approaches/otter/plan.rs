@@ -25,6 +25,21 @@ pub struct Action {
     pub name: FunctionName,
 }
 
+impl Action {
+    /// A new test in the best test file.
+    pub fn new_test(localized: &Localized) -> Option<Action> {
+        let of_tests = localized.tests.first().map(|test| &test.path);
+        let path = of_tests.or_else(|| localized.test_files.first())?;
+        Some(Action {
+            mode: WriteMode::Write,
+            name: FunctionName {
+                path: path.clone(),
+                function: String::new(),
+            },
+        })
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
     pub reads: Vec<FunctionName>,
@@ -32,6 +47,16 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Without a planner: all that was localized is read.
+    pub fn of(localized: &Localized, config: OtterConfig) -> Plan {
+        let tests = localized.tests.iter().filter(|_| config.tests);
+        let focal = localized.focal.iter().filter(|_| config.focal);
+        Plan {
+            reads: focal.chain(tests).cloned().collect(),
+            target: None,
+        }
+    }
+
     fn lines(&self) -> Vec<String> {
         let reads = self.reads.iter().map(|name| format!("read {name}"));
         let target = self.target.iter().map(|target| {
@@ -59,7 +84,7 @@ pub async fn plan(
     let question = OtterPlan {
         repository: run.source.name.clone(),
         issue: run.issue.folded_text(),
-        code: localized.as_plan(config).code(repository),
+        code: Plan::of(localized, config).code(repository),
     };
     let reply = ask(run, &question).await?;
     let (mut plan, mut invalid) = read(&reply, repository, config);
