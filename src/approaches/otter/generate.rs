@@ -1,9 +1,9 @@
 //! The generator: one complete function, never a diff.
 
 use testwright_agent_prompts::{CodeFile, OtterGenerate};
-use testwright_tools::python::Module;
 use testwright_tools::python::edit::{Code, InsertionPoint, Lines, insert, replace};
 use testwright_tools::python::import_edit::add_imports;
+use testwright_tools::python::{Definition, Module, flatten};
 
 use super::imports;
 use super::localize::named;
@@ -83,16 +83,33 @@ fn put(reply: &str, before: &str, target: &Action) -> Result<String, FormatError
             replace(&module, &found, &code).text
         }
         WriteMode::Write => {
-            let after = after(reply).and_then(|name| module.find(&name).into_iter().next());
-            let point = after
-                .as_ref()
-                .map_or(InsertionPoint::End, InsertionPoint::After);
+            let outline = module.outline();
+            let after = after(reply).and_then(|name| definition(&outline, &name));
+            let class = target
+                .name
+                .function
+                .rsplit_once('.')
+                .map(|(class, _)| class);
+            let class = class.and_then(|name| definition(&outline, name));
+            let point = match (after, class) {
+                (Some(after), _) => InsertionPoint::After(after),
+                (None, Some(class)) => InsertionPoint::In(class),
+                (None, None) => InsertionPoint::End,
+            };
             insert(&module, &code, point).text
         }
     };
     let module = Module::parse(changed);
     let done = add_imports(&module, &code.imports, &|_| false).map_err(FormatError)?;
     Ok(ends.join(&done.text))
+}
+
+/// By its qualified name, or by its own.
+fn definition<'o>(outline: &'o [Definition], name: &str) -> Option<&'o Definition> {
+    let all = flatten(outline);
+    let qualified = all.iter().find(|definition| definition.qualified == name);
+    let found = qualified.or_else(|| all.iter().find(|definition| definition.name == name));
+    found.copied()
 }
 
 /// The function that the reply names as the one before.
@@ -146,6 +163,21 @@ mod tests {
         let modified = "```\ndef test_two():\n    assert pkg.f(3)\n```";
         let text = put(modified, OLD, &target(WriteMode::Modify, "test_two")).unwrap();
         assert_eq!(text, OLD.replace("f(2)", "f(3)"));
+        // A method goes into its class, whichever way that is said.
+        let old = "class TestAll:\n    def test_one(self):\n        pass\n\n    def test_two(self):\n        pass\n";
+        let method = "```\n    def test_new(self):\n        pass\n```";
+        let first =
+            "    def test_one(self):\n        pass\n\n    def test_new(self):\n        pass\n";
+        for name in ["test_one", "TestAll.test_one", "t.py::TestAll.test_one"] {
+            let reply = format!("after: {name}\n{method}");
+            let text = put(&reply, old, &target(WriteMode::Write, "")).unwrap();
+            assert!(text.contains(first), "{text}");
+        }
+        let last = put(method, old, &target(WriteMode::Write, "TestAll.test_new")).unwrap();
+        assert!(
+            last.ends_with("\n\n    def test_new(self):\n        pass\n"),
+            "{last}"
+        );
         assert!(put("I cannot.", OLD, &target(WriteMode::Write, "")).is_err());
         assert!(put(modified, OLD, &target(WriteMode::Modify, "test_gone")).is_err());
     }
