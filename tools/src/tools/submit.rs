@@ -142,8 +142,13 @@ fn named_part_of_ours(change: &FileChange) -> Option<&'static str> {
         "testwright_pytest",
         "testwright_trace",
         "testwright_program",
+        "testwright_process_state",
+        "testwright_fork_server",
+        "testwright_children",
+        "testwright_test_begins",
         "testwright_result",
         "TESTWRIGHT_RECORD",
+        "TESTWRIGHT_COVERAGE",
     ];
     let has = |content: &Option<Vec<u8>>, name: &str| {
         let content = content.as_deref().unwrap_or_default();
