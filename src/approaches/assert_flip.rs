@@ -53,13 +53,7 @@ impl Approach for AssertFlip {
 
 async fn attempts(run: &mut Run) -> Result<Outcome, Outcome> {
     let tree = run.tree()?;
-    let retrieved = retrieve(run, &tree, CODE_TOKENS)?;
-    let task = ZeroShotTask {
-        repository: run.source.name.clone(),
-        issue: run.issue.folded_text(),
-        files: retrieved.files,
-        is_cut: retrieved.is_cut,
-    };
+    let task = retrieve(run, &tree, CODE_TOKENS)?;
     let first = system_and_user(&AssertFlipSystem {}, &task)?;
     let mut messages = first.clone();
     // A test that fails, though the validator is not content with it.
@@ -69,7 +63,7 @@ async fn attempts(run: &mut Run) -> Result<Outcome, Outcome> {
             break;
         };
         let (reply, reasons) = match flip(run, &tree, &passing).await? {
-            Flipped::Valid(draft) => return hand_in(run, &draft).await,
+            Flipped::Valid(draft) => return draft.hand_in(run).await,
             Flipped::Doubtful(draft, reasons) => {
                 let reply = draft.reply.clone();
                 fallback = Some(draft);
@@ -85,17 +79,12 @@ async fn attempts(run: &mut Run) -> Result<Outcome, Outcome> {
         messages.push(user(&again)?);
     }
     match fallback {
-        Some(draft) => hand_in(run, &draft).await,
+        Some(draft) => draft.hand_in(run).await,
         None => Ok(Outcome::Nothing {
             reason: "no test came about that passes on the old code and fails once its assertions are turned round"
                 .to_owned(),
         }),
     }
-}
-
-async fn hand_in(run: &mut Run, draft: &Draft) -> Result<Outcome, Outcome> {
-    run.put_files(&draft.proposed.files).await?;
-    run.hand_in().await
 }
 
 fn user(text: &(impl Prompt + Sync)) -> Result<Message, Outcome> {

@@ -51,13 +51,7 @@ struct FailingSample {
 
 async fn stages(run: &mut Run) -> Result<Outcome, Outcome> {
     let tree = run.tree()?;
-    let retrieved = retrieve(run, &tree, CODE_TOKENS)?;
-    let task = ZeroShotTask {
-        repository: run.source.name.clone(),
-        issue: run.issue.folded_text(),
-        files: retrieved.files,
-        is_cut: retrieved.is_cut,
-    };
+    let task = retrieve(run, &tree, CODE_TOKENS)?;
     let messages = system_and_user(&ZeroShotPlusSystem {}, &task)?;
     let mut failing: Vec<FailingSample> = Vec::new();
     for _ in 0..SAMPLES {
@@ -103,8 +97,7 @@ async fn stages(run: &mut Run) -> Result<Outcome, Outcome> {
         "choose",
         format!("sample {} of {} that fail", chosen + 1, failing.len()),
     )?;
-    run.put_files(&failing[chosen].draft.proposed.files).await?;
-    run.hand_in().await
+    failing[chosen].draft.hand_in(run).await
 }
 
 /// Of those that the judge prefers, else of all, the shortest; of equals the first.

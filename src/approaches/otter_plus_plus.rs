@@ -74,8 +74,7 @@ async fn stages(run: &mut Run) -> Result<Outcome, Outcome> {
         "choose",
         format!("draft {} of {of} that fail: {kind}", chosen + 1),
     )?;
-    run.put_files(&draft.proposed.files).await?;
-    run.hand_in().await
+    draft.hand_in(run).await
 }
 
 /// The first of the best kind.

@@ -4,10 +4,21 @@
 use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, SweAgentSystem, Task};
 use testwright_tools::tool::AnyTool;
+use testwright_tools::tools::{CreateFile, EditLines, FindFile, OpenFile, Search, Shell, Submit};
 
-use super::swe_agent_plus::TOOLS;
 use super::{Approach, ApproachContext, Workflow, begin};
-use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, run_loop};
+use crate::agent::{Hook, LoopConfig, NoHook, OnSubmit, Outcome, Run, run_loop};
+
+/// In the order in which they are offered.
+pub(super) static TOOLS: &[&dyn AnyTool] = &[
+    &Shell,
+    &OpenFile,
+    &Search,
+    &FindFile,
+    &CreateFile,
+    &EditLines,
+    &Submit,
+];
 
 pub(super) struct SweAgent;
 
@@ -35,15 +46,25 @@ impl Approach for SweAgent {
         let system = SweAgentSystem {
             max_steps: context.max_steps,
         };
-        if let Err(outcome) = begin(run, &system, &context.notes).await {
-            return outcome;
-        }
-        let config = LoopConfig {
-            tools: self.tools(),
-            parallel_calls: false,
-            max_empty_replies: 3,
-            on_submit: OnSubmit::Once,
-        };
-        run_loop(run, &config, &mut NoHook).await
+        run_with_shell(run, &system, &context.notes, &mut NoHook).await
     }
+}
+
+/// One command at a time; the first submission ends the run.
+pub(super) async fn run_with_shell(
+    run: &mut Run,
+    system: &(impl Prompt + Sync),
+    notes: &[String],
+    hook: &mut dyn Hook,
+) -> Outcome {
+    if let Err(outcome) = begin(run, system, notes).await {
+        return outcome;
+    }
+    let config = LoopConfig {
+        tools: TOOLS.to_vec(),
+        parallel_calls: false,
+        max_empty_replies: 3,
+        on_submit: OnSubmit::Once,
+    };
+    run_loop(run, &config, hook).await
 }

@@ -6,23 +6,13 @@ use async_trait::async_trait;
 use serde_json::Value;
 use testwright_agent_prompts::{Prompt, RunBeforeSubmit, SweAgentPlusSystem, Task};
 use testwright_tools::tool::{AnyTool, Tool};
-use testwright_tools::tools::{CreateFile, EditLines, FindFile, OpenFile, Search, Shell, Submit};
+use testwright_tools::tools::{CreateFile, EditLines, Shell, Submit};
 
-use super::{Approach, ApproachContext, Workflow, begin};
-use crate::agent::{Hook, LoopConfig, OnSubmit, Outcome, Run, prompt, run_loop};
+use super::swe_agent::{TOOLS, run_with_shell};
+use super::{Approach, ApproachContext, Workflow};
+use crate::agent::{Hook, Outcome, Run, prompt};
 use crate::model::ToolCall;
 use crate::trajectory::Answer;
-
-/// In the order in which they are offered.
-pub(super) static TOOLS: &[&dyn AnyTool] = &[
-    &Shell,
-    &OpenFile,
-    &Search,
-    &FindFile,
-    &CreateFile,
-    &EditLines,
-    &Submit,
-];
 
 pub(super) struct SweAgentPlus;
 
@@ -47,24 +37,10 @@ impl Approach for SweAgentPlus {
     }
 
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
-        if let Err(outcome) = begin(
-            run,
-            &SweAgentPlusSystem {
-                max_steps: context.max_steps,
-            },
-            &context.notes,
-        )
-        .await
-        {
-            return outcome;
-        }
-        let config = LoopConfig {
-            tools: self.tools(),
-            parallel_calls: false,
-            max_empty_replies: 3,
-            on_submit: OnSubmit::Once,
+        let system = SweAgentPlusSystem {
+            max_steps: context.max_steps,
         };
-        run_loop(run, &config, &mut Reminder::default()).await
+        run_with_shell(run, &system, &context.notes, &mut Reminder::default()).await
     }
 }
 

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, ZeroShotSystem, ZeroShotTask};
 
-use super::stages::{CODE_TOKENS, ReplyFormat, retrieve, system_and_user, write};
+use super::stages::{CODE_TOKENS, ReplyFormat, retrieve, system_and_user, write_and_hand_in};
 use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{Outcome, Run};
 use crate::formats::unified_diff;
@@ -42,21 +42,7 @@ pub(super) async fn in_one_call(
     format: ReplyFormat,
 ) -> Result<Outcome, Outcome> {
     let tree = run.tree()?;
-    let retrieved = retrieve(run, &tree, code_tokens)?;
-    let task = ZeroShotTask {
-        repository: run.source.name.clone(),
-        issue: run.issue.folded_text(),
-        files: retrieved.files,
-        is_cut: retrieved.is_cut,
-    };
+    let task = retrieve(run, &tree, code_tokens)?;
     let messages = system_and_user(system, &task)?;
-    match write(run, &tree, messages, Some(0.0), format).await? {
-        Ok(draft) => {
-            run.put_files(&draft.proposed.files).await?;
-            run.hand_in().await
-        }
-        Err(why) => Ok(Outcome::Nothing {
-            reason: format!("the model's reply cannot be used: {}", why.error),
-        }),
-    }
+    write_and_hand_in(run, &tree, messages, format).await
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, ZeroShotFileSystem, ZeroShotTask};
 
-use super::stages::{system_and_user, write};
+use super::stages::{system_and_user, write_and_hand_in};
 use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{Outcome, Run};
 use crate::formats::{FormatError, OldFiles, ProposedFiles, code_block};
@@ -46,15 +46,7 @@ async fn in_one_file(run: &mut Run) -> Result<Outcome, Outcome> {
         is_cut: false,
     };
     let messages = system_and_user(&ZeroShotFileSystem {}, &task)?;
-    match write(run, &tree, messages, Some(0.0), new_file).await? {
-        Ok(draft) => {
-            run.put_files(&draft.proposed.files).await?;
-            run.hand_in().await
-        }
-        Err(why) => Ok(Outcome::Nothing {
-            reason: format!("the model's reply cannot be used: {}", why.error),
-        }),
-    }
+    write_and_hand_in(run, &tree, messages, new_file).await
 }
 
 /// The code in the folder where most test files are.

@@ -128,14 +128,12 @@ fn block(lines: &[&str], proposed: &mut ProposedFiles) -> Option<Block> {
 impl Block {
     fn apply(&self, old: &dyn OldFiles, proposed: &mut ProposedFiles) -> Result<(), FormatError> {
         let mut path = paths::clean(&self.path, old)?;
-        let mut before = proposed.files.get(&path).cloned().flatten();
-        before = before.or_else(|| old.text(&path));
+        let mut before = proposed.text(&path, old);
         if before.is_none()
             && let Some(meant) = paths::meant(&path, old)
         {
             proposed.repaired(format!("`{path}` is `{meant}`"));
-            before = proposed.files.get(&meant).cloned().flatten();
-            before = before.or_else(|| old.text(&meant));
+            before = proposed.text(&meant, old);
             path = meant;
         }
         let Some(before) = before else {

@@ -18,6 +18,12 @@ pub struct ProposedFiles {
 }
 
 impl ProposedFiles {
+    /// A file as it is so far.
+    fn text(&self, path: &str, old: &dyn OldFiles) -> Option<String> {
+        let proposed = self.files.get(path).cloned().flatten();
+        proposed.or_else(|| old.text(path))
+    }
+
     /// A repair is told once.
     fn repaired(&mut self, what: impl Into<String>) {
         let what = what.into();

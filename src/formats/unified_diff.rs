@@ -207,8 +207,7 @@ impl FileChange {
             proposed.files.insert(path, None);
             return Ok(());
         }
-        let mut before = proposed.files.get(&path).cloned().flatten();
-        before = before.or_else(|| old.text(&path));
+        let mut before = proposed.text(&path, old);
         let only_adds = self.hunks.iter().all(Hunk::only_adds);
         let is_new = is_null(&self.old) || self.is_new;
         if before.is_none() && !is_new {

@@ -160,8 +160,7 @@ impl Harness {
         log(&self.out, id, Owner::Instance, name, &text).map(|_| ())
     }
 
-    /// The golden tests' files without them, as far as ΔC depends on which lines they run: where the lines of `own`, the
-    /// contributed tests, are these.
+    /// The golden tests' files without them, measured as far as ΔC depends on whether they run these lines.
     async fn suite(
         &self,
         instance: &Instance,

@@ -84,10 +84,7 @@ impl Default for OtterConfig {
 
 async fn stages(run: &mut Run, config: OtterConfig) -> Result<Outcome, Outcome> {
     match drafts(run, &[config]).await?.first() {
-        Some(draft) => {
-            run.put_files(&draft.proposed.files).await?;
-            run.hand_in().await
-        }
+        Some(draft) => draft.hand_in(run).await,
         None => Ok(Outcome::Nothing {
             reason: "the model wrote no test that can be put into the repository".to_owned(),
         }),

@@ -1,5 +1,7 @@
 //! What Otter asks of the old code: its files by kind, and their functions.
 
+use std::collections::HashSet;
+
 use testwright_agent_prompts::CodeFile;
 use testwright_sandboxes::repository::Tree;
 use testwright_tools::python::{Module, flatten};
@@ -53,16 +55,13 @@ impl Repository {
         let tree = run.tree()?;
         let index = Index::of(&tree).map_err(crate::agent::infrastructure)?;
         let (mut tests, mut sources) = (Vec::new(), Vec::new());
-        for file in index.ranked(&run.issue.folded_text()) {
-            let is_test = is_test_file(&file.path, &file.text);
-            let kind = if is_test { &mut tests } else { &mut sources };
-            kind.push(file.path.clone());
-        }
         // What shares no word with the issue comes last.
-        for file in index.files() {
-            let is_test = is_test_file(&file.path, &file.text);
-            let kind = if is_test { &mut tests } else { &mut sources };
-            if !kind.contains(&file.path) {
+        let ranked = index.ranked(&run.issue.folded_text());
+        let mut seen = HashSet::new();
+        for file in ranked.into_iter().chain(index.files()) {
+            if seen.insert(file.path.as_str()) {
+                let is_test = is_test_file(&file.path, &file.text);
+                let kind = if is_test { &mut tests } else { &mut sources };
                 kind.push(file.path.clone());
             }
         }

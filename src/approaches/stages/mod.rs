@@ -6,4 +6,4 @@ mod write;
 
 pub use judge::judge;
 pub use retrieve::{CODE_TOKENS, retrieve};
-pub use write::{Draft, ReplyFormat, system_and_user, write};
+pub use write::{Draft, ReplyFormat, system_and_user, write, write_and_hand_in};

@@ -1,6 +1,6 @@
 //! Finding the code that a model is shown.
 
-use testwright_agent_prompts::CodeFile;
+use testwright_agent_prompts::{CodeFile, ZeroShotTask};
 use testwright_sandboxes::repository::Tree;
 
 use crate::agent::{Outcome, Run, infrastructure};
@@ -9,16 +9,8 @@ use crate::retrieval::{Index, RetrievedFile, tokens};
 /// Tokens of code that a prompt may hold (SWT-bench §5.1).
 pub const CODE_TOKENS: usize = 27_000;
 
-/// What was found, the most relevant first.
-#[derive(Debug)]
-pub struct Retrieved {
-    pub files: Vec<CodeFile>,
-    /// The budget ended in the last one.
-    pub is_cut: bool,
-}
-
-/// The files that share the most words with the issue (BM25), as far as the budget goes, in tokens.
-pub fn retrieve(run: &mut Run, tree: &Tree, budget: usize) -> Result<Retrieved, Outcome> {
+/// The issue, and the files that share the most words with it (BM25), as far as the budget goes, in tokens.
+pub fn retrieve(run: &mut Run, tree: &Tree, budget: usize) -> Result<ZeroShotTask, Outcome> {
     let index = Index::of(tree).map_err(infrastructure)?;
     let found = index.within(&run.issue.folded_text(), budget);
     let is_cut = |file: &RetrievedFile| {
@@ -40,7 +32,9 @@ pub fn retrieve(run: &mut Run, tree: &Tree, budget: usize) -> Result<Retrieved, 
         path: file.path,
         text: file.text,
     });
-    Ok(Retrieved {
+    Ok(ZeroShotTask {
+        repository: run.source.name.clone(),
+        issue: run.issue.folded_text(),
         files: files.collect(),
         is_cut,
     })

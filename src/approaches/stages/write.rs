@@ -17,6 +17,14 @@ pub struct Draft {
     pub reply: String,
 }
 
+impl Draft {
+    /// Puts its files into the workspace, and hands them in.
+    pub async fn hand_in(&self, run: &mut Run) -> Result<Outcome, Outcome> {
+        run.put_files(&self.proposed.files).await?;
+        run.hand_in().await
+    }
+}
+
 /// A reply that cannot be read or carried out.
 #[derive(Debug)]
 pub struct UnusableReply {
@@ -50,6 +58,21 @@ pub async fn write(
         Ok(proposed) => Ok(Draft { proposed, reply }),
         Err(error) => Err(UnusableReply { reply, error }),
     })
+}
+
+/// Asks once, and hands in what comes back.
+pub async fn write_and_hand_in(
+    run: &mut Run,
+    tree: &Tree,
+    messages: Vec<Message>,
+    format: ReplyFormat,
+) -> Result<Outcome, Outcome> {
+    match write(run, tree, messages, Some(0.0), format).await? {
+        Ok(draft) => draft.hand_in(run).await,
+        Err(why) => Ok(Outcome::Nothing {
+            reason: format!("the model's reply cannot be used: {}", why.error),
+        }),
+    }
 }
 
 /// What does not differ between calls stands first, for the providers' caches.

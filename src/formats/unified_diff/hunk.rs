@@ -13,6 +13,18 @@ pub enum HunkLine {
     Unsigned(String),
 }
 
+impl HunkLine {
+    /// As it should stand in the old file.
+    fn old(&self) -> Option<&str> {
+        match self {
+            HunkLine::Context(text) | HunkLine::Removed(text) | HunkLine::Unsigned(text) => {
+                Some(text)
+            }
+            HunkLine::Added(_) => None,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 pub struct Hunk {
     /// Of its first line in the old file, counted from 1, if it says so.
@@ -151,8 +163,7 @@ impl Fit {
 }
 
 fn find(hunk: &Hunk, old: &[&str], from: usize, proposed: &mut ProposedFiles) -> Option<Fit> {
-    let is_wanted = |line: &HunkLine| !matches!(line, HunkLine::Added(_));
-    if !hunk.lines.iter().any(is_wanted) {
+    if hunk.only_adds() {
         // Nothing says where but the number.
         let line = hunk
             .first
@@ -204,11 +215,9 @@ fn cuts(hunk: &Hunk, fuzz: usize) -> Vec<(usize, usize)> {
             .lines
             .get(front..all.saturating_sub(back))
             .unwrap_or_default();
-        let says = |line: &HunkLine| match line {
-            HunkLine::Added(_) => false,
-            HunkLine::Context(text) | HunkLine::Removed(text) | HunkLine::Unsigned(text) => {
-                fuzz == 0 || !text.trim().is_empty()
-            }
+        let says = |line: &HunkLine| {
+            let old = line.old();
+            old.is_some_and(|text| fuzz == 0 || !text.trim().is_empty())
         };
         if front <= lead && back <= tail && left.iter().any(says) {
             found.push((front, all - back));
@@ -227,12 +236,8 @@ fn place(
 ) -> Option<Fit> {
     let wanted: Vec<&str> = lines
         .iter()
-        .filter_map(|line| match line {
-            HunkLine::Context(text) | HunkLine::Removed(text) | HunkLine::Unsigned(text) => {
-                Some(likeness(text))
-            }
-            HunkLine::Added(_) => None,
-        })
+        .filter_map(HunkLine::old)
+        .map(likeness)
         .collect();
     let last = old.len().checked_sub(wanted.len())?;
     let fits = |at: &usize| {
@@ -245,14 +250,8 @@ fn place(
     let distance = |at: &usize| hint.map_or(0, |hint| hint.abs_diff(*at));
     let at = (from..=last).filter(fits).min_by_key(distance)?;
     let columns = |line: &str| (line.len() - line.trim_start().len()) as isize;
-    let first = lines.iter().find_map(|line| match line {
-        HunkLine::Context(text) | HunkLine::Removed(text) | HunkLine::Unsigned(text)
-            if !text.trim().is_empty() =>
-        {
-            Some(text)
-        }
-        _ => None,
-    });
+    let is_said = |line: &&str| !line.trim().is_empty();
+    let first = lines.iter().filter_map(HunkLine::old).find(is_said);
     let there = old[at..].iter().find(|line| !line.trim().is_empty());
     let shift = match (first, there) {
         (Some(first), Some(there)) => columns(there) - columns(first),
