@@ -177,6 +177,7 @@ impl From<ModelError> for Error {
         let hint = match e {
             ModelError::Fatal { hint, .. } => hint,
             ModelError::ContextFull(_) => Some("choose a model with a larger context".to_owned()),
+            ModelError::CeilingReached(_) => Some("raise --max-dollars".to_owned()),
             ModelError::NotRecorded(_) => {
                 Some("the recording belongs to another run; record it again".to_owned())
             }

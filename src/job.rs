@@ -7,14 +7,19 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::repository::Source;
 
-use crate::agent::{Budget, Limits, Outcome, Progress, Replay, Run, RunParts, RunUsage};
-use crate::approaches::{Approach, ApproachContext};
+use crate::agent::{
+    Budget, Limits, Outcome, ProcessorShare, Progress, Replay, Run, RunParts, RunUsage,
+};
+use crate::approaches::{ApproachContext, Variant};
 use crate::error::Result;
 use crate::issues::Issue;
+use crate::model::Model;
+use crate::session::Session;
 use crate::settings::Settings;
-use crate::setup::{RepositoryLocation, Setup};
+use crate::setup::{self, ModelArgs, RepositoryLocation, Setup};
 use crate::trajectory::event::FORMAT;
 use crate::trajectory::{Event, RunFolder, Started};
 
@@ -57,7 +62,7 @@ pub struct Job {
     pub settings: Settings,
     pub issue: Issue,
     pub place: RepositoryLocation,
-    pub approach: &'static dyn Approach,
+    pub approach: Variant,
     /// The model's name.
     pub model: String,
     /// Folder for the results.
@@ -70,13 +75,20 @@ pub struct Job {
     pub notes: Vec<String>,
 }
 
+/// What a run works with.
+pub struct Workplace {
+    /// The old code.
+    pub source: Source,
+    pub environment: Environment,
+    /// In a sandbox of that environment.
+    pub session: Session,
+    pub model: Arc<dyn Model>,
+    pub processor: ProcessorShare,
+}
+
 impl Job {
     /// One that goes on with a run that was cut short; `approach` is the recorded one.
-    pub fn resumed(
-        recorded: RecordedRun,
-        mut settings: Settings,
-        approach: &'static dyn Approach,
-    ) -> Self {
+    pub fn resumed(recorded: RecordedRun, mut settings: Settings, approach: Variant) -> Self {
         let out = recorded.folder.path().to_owned();
         settings.run.out = Some(out.clone());
         Job {
@@ -114,12 +126,11 @@ impl Job {
         for note in &self.notes {
             progress.note(note);
         }
-        let model = crate::setup::model(
-            &self.settings,
-            &self.model,
-            self.traffic.take(),
-            progress.clone(),
-        )?;
+        let args = ModelArgs {
+            record: self.traffic.take(),
+            ceiling: None,
+        };
+        let model = setup::model(&self.settings, &self.model, args, progress.clone())?;
         let setup = Setup::new(&self.settings, progress.clone())
             .await?
             .with_preferred_python(self.issue.named_python());
@@ -131,13 +142,36 @@ impl Job {
             .as_ref()
             .map(|run| run.started.digest.as_str());
         let (source, environment, session) = setup.start_session(&self.place, digest).await?;
+        let workplace = Workplace {
+            source,
+            environment,
+            session,
+            model,
+            processor: ProcessorShare::default(),
+        };
+        self.work_in(workplace, progress).await
+    }
+
+    /// From a sandbox of the old code to the results on disk.
+    pub async fn work_in(
+        mut self,
+        workplace: Workplace,
+        progress: Arc<dyn Progress>,
+    ) -> Result<(Record, PathBuf)> {
+        let Workplace {
+            source,
+            environment,
+            session,
+            model,
+            processor,
+        } = workplace;
         self.forget_newer_comments(&source, progress.as_ref());
         let first = if self.recorded.is_none() {
             Event::Started(Box::new(Started {
                 format: FORMAT,
                 at: jiff::Timestamp::now().to_string(),
                 testwright: env!("CARGO_PKG_VERSION").to_owned(),
-                approach: self.approach.name().to_owned(),
+                approach: self.approach.name(),
                 model: self.model.clone(),
                 issue: self.issue.clone(),
                 repository: source.name.clone(),
@@ -146,6 +180,7 @@ impl Job {
                 settings: serde_json::to_value(RecordedSettings::new(&self.settings, &self.place))
                     .unwrap_or_default(),
                 tools: self
+                    .approach
                     .approach
                     .tools()
                     .iter()
@@ -185,6 +220,8 @@ impl Job {
         let context = ApproachContext {
             max_steps: limits.steps.unwrap_or(u32::MAX),
             notes: for_model,
+            options: self.approach.options().clone(),
+            context_window: self.settings.model.context_window,
         };
         let mut run = Run::new(RunParts {
             issue: self.issue.clone(),
@@ -197,10 +234,11 @@ impl Job {
             progress: progress.clone(),
             max_tokens: self.settings.model.max_tokens,
             temperature: self.settings.model.temperature,
+            processor,
         });
         let outcome = tokio::select! {
-            outcome = self.approach.run(&mut run, &context) => outcome,
-            () = crate::setup::interrupted() => Outcome::Interrupted,
+            outcome = self.approach.approach.run(&mut run, &context) => outcome,
+            () = setup::interrupted() => Outcome::Interrupted,
         };
         let (budget, folder, _) = run.finish(&outcome).await;
         let record = Record {
@@ -208,7 +246,7 @@ impl Job {
             issue: serde_json::json!({ "title": self.issue.title, "origin": self.issue.origin }),
             repository: source.name,
             commit: source.commit,
-            approach: self.approach.name().to_owned(),
+            approach: self.approach.name(),
             model: self.model,
             settings: self.settings.record(),
             sandbox: facts,

@@ -6,7 +6,7 @@
 
 mod prompt;
 
-pub use prompt::{Prompt, RenderError};
+pub use prompt::{Prompt, RenderError, use_folder};
 
 use serde::Serialize;
 
@@ -133,6 +133,12 @@ prompts! {
         structure: String,
     }
 
+    /// e-Otter++: the issue in another form.
+    EOtterRewrite, "e-otter-plus-plus/rewrite" {
+        repository: String,
+        issue: String,
+    }
+
     /// System message of the approach `assert-flip`: a test that passes, in function blocks.
     AssertFlipSystem, "assert-flip/system" {}
 
@@ -162,6 +168,30 @@ prompts! {
     AssertFlipRegenerate, "assert-flip/regenerate" {
         reply: String,
         reasons: String,
+    }
+
+    /// System message of the approach `auto-code-rover`: the searches.
+    AutoCodeRoverSystem, "auto-code-rover/system" {}
+
+    /// AutoCodeRover: the issue.
+    AutoCodeRoverTask, "auto-code-rover/task" {
+        repository: String,
+        issue: String,
+    }
+
+    /// AutoCodeRover: what searches came to; is that enough?
+    AutoCodeRoverMore, "auto-code-rover/more" {
+        results: Vec<String>,
+        /// Rounds.
+        left: usize,
+    }
+
+    /// AutoCodeRover: the tests, as pieces of files.
+    AutoCodeRoverWrite, "auto-code-rover/write" {}
+
+    /// AutoCodeRover: an answer could not be applied.
+    AutoCodeRoverAgain, "auto-code-rover/again" {
+        problem: String,
     }
 
     /// System message of the approach `snippet`.

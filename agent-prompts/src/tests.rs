@@ -36,6 +36,49 @@ fn every_prompt_renders() {
         "zero-shot-file-system",
         ZeroShotFileSystem {}.render().unwrap()
     );
+    insta::assert_snapshot!(
+        "e-otter-plus-plus-rewrite",
+        EOtterRewrite {
+            repository: "owner/name".into(),
+            issue: "f(1) returns 2".into(),
+        }
+        .render()
+        .unwrap()
+    );
+    insta::assert_snapshot!(
+        "auto-code-rover-system",
+        AutoCodeRoverSystem {}.render().unwrap()
+    );
+    insta::assert_snapshot!(
+        "auto-code-rover-task",
+        AutoCodeRoverTask {
+            repository: "owner/name".into(),
+            issue: "f(1) returns 2".into(),
+        }
+        .render()
+        .unwrap()
+    );
+    let more = |left| AutoCodeRoverMore {
+        results: vec![
+            "search_class(A): nothing found".into(),
+            "search_method(f): 1 found\n<file>a.py</file>\n<code>\ndef f():\n</code>\n".into(),
+        ],
+        left,
+    };
+    insta::assert_snapshot!("auto-code-rover-more", more(9).render().unwrap());
+    insta::assert_snapshot!("auto-code-rover-last", more(0).render().unwrap());
+    insta::assert_snapshot!(
+        "auto-code-rover-write",
+        AutoCodeRoverWrite {}.render().unwrap()
+    );
+    insta::assert_snapshot!(
+        "auto-code-rover-again",
+        AutoCodeRoverAgain {
+            problem: "the <original> is not in `a.py`".into(),
+        }
+        .render()
+        .unwrap()
+    );
     let file = |path: &str| CodeFile {
         path: path.into(),
         text: "def f():\n    return {{ 1 }}\n".into(),

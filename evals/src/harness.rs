@@ -19,6 +19,7 @@ mod leakage;
 mod logs;
 mod notes;
 mod outcome_pairs;
+mod patch_selection;
 mod results;
 mod runs;
 mod schedule;
@@ -37,6 +38,7 @@ use testwright_sandboxes::{Backend, Limits, SandboxError};
 
 use crate::result::Infrastructure;
 
+pub use patch_selection::{SelectionJob, select_all};
 pub use results::{Results, ResultsError};
 pub use schedule::{Job, Progress, Step, Workers, grade_all, workers};
 
@@ -79,7 +81,7 @@ pub const TESTS: &str = "tests";
 pub const FORGE: &str = "https://github.com/{owner}/{name}";
 
 impl Harness {
-    fn location(&self, repo: &str) -> String {
+    pub fn location(&self, repo: &str) -> String {
         let (owner, name) = repo.split_once('/').unwrap_or(("", repo));
         self.repositories
             .replace("{owner}", owner)

@@ -7,6 +7,7 @@
 extern crate self as testwright_evals;
 
 pub mod dataset;
+pub mod document;
 mod folder;
 pub mod foreign_text;
 pub mod harness;
@@ -15,6 +16,7 @@ pub mod predictions;
 mod records;
 pub mod report;
 pub mod result;
+pub mod selection;
 pub mod statistics;
 pub mod verdict;
 pub mod verify;

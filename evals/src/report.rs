@@ -5,7 +5,6 @@
 
 mod compare;
 mod details;
-mod format;
 mod markdown;
 mod metric;
 mod page;

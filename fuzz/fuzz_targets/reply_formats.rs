@@ -5,7 +5,9 @@
 use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
-use testwright::formats::{FormatError, ProposedFiles, code_block, function_blocks, unified_diff};
+use testwright::formats::{
+    FormatError, ProposedFiles, code_block, function_blocks, snippets, unified_diff,
+};
 use testwright_fuzz::texts;
 
 const OLD: &str = "tests/test_a.py";
@@ -17,6 +19,7 @@ fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
     let old = BTreeMap::from([(OLD.to_owned(), old.unwrap_or_default())]);
     check(unified_diff::read(&reply, &old));
     check(function_blocks::read(&reply, &old));
+    check(snippets::read(&reply, &old));
     if let Ok(code) = code_block::code(&reply) {
         assert!(code.ends_with('\n') && !code.trim().is_empty());
     }

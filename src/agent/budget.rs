@@ -68,6 +68,8 @@ pub struct Budget {
     started: Instant,
     /// Seconds that the run took before it was resumed.
     before: f64,
+    /// Waiting for a processor that other runs had.
+    waited: Duration,
     last: Usage,
     last_length: usize,
 }
@@ -84,13 +86,20 @@ impl Budget {
             spent: RunUsage::default(),
             started: Instant::now(),
             before: 0.0,
+            waited: Duration::ZERO,
             last: Usage::default(),
             last_length: 0,
         }
     }
 
     pub fn elapsed(&self) -> Duration {
-        self.started.elapsed() + Duration::from_secs_f64(self.before)
+        let here = self.started.elapsed().saturating_sub(self.waited);
+        here + Duration::from_secs_f64(self.before)
+    }
+
+    /// Time that is no run's own.
+    pub fn leave_out(&mut self, waited: Duration) {
+        self.waited += waited;
     }
 
     /// Time left until the limit of minutes; a day if there is none.

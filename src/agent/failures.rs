@@ -40,6 +40,10 @@ pub(super) fn model_failed(error: ModelError) -> Outcome {
             message,
             hint: Some("go on later with `testwright run --resume DIR`".to_owned()),
         },
+        ModelError::CeilingReached(_) => Outcome::ModelFailed {
+            message,
+            hint: Some("raise --max-dollars".to_owned()),
+        },
         ModelError::ContextFull(_) | ModelError::NotRecorded(_) => Outcome::ModelFailed {
             message,
             hint: None,

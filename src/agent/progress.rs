@@ -21,6 +21,8 @@ pub trait Progress: Send + Sync {
     fn begins(&self, view: &StepView<'_>);
     /// It is over.
     fn ended(&self, view: &StepView<'_>);
+    /// What a stage of a pipeline came to.
+    fn stage(&self, stage: &str, result: &str);
     /// Something that the user should know.
     fn note(&self, text: &str);
 }
@@ -32,5 +34,6 @@ impl Progress for Silent {
     fn phase(&self, _: &str, _: &str) {}
     fn begins(&self, _: &StepView<'_>) {}
     fn ended(&self, _: &StepView<'_>) {}
+    fn stage(&self, _: &str, _: &str) {}
     fn note(&self, _: &str) {}
 }

@@ -19,6 +19,7 @@ use super::earlier_calls::takes_tests;
 use super::failures::{infrastructure, trajectory_failed, unknown_tool};
 use super::fix_trials::RecordedTrial;
 use super::outcome::Outcome;
+use super::processor::ProcessorShare;
 use super::progress::{Progress, StepView};
 use super::replay::Replay;
 use super::run_counts::RunCounts;
@@ -43,6 +44,7 @@ pub struct RunParts {
     /// Most completion tokens of one call.
     pub max_tokens: Option<u64>,
     pub temperature: Option<f64>,
+    pub processor: ProcessorShare,
 }
 
 pub struct Run {
@@ -57,6 +59,7 @@ pub struct Run {
     messages: Vec<Message>,
     max_tokens: Option<u64>,
     temperature: Option<f64>,
+    processor: ProcessorShare,
     /// Files that differ from the base commit, as last recorded.
     pub(super) state: Contents,
     /// The sandbox holds the state of the recorded part.
@@ -94,6 +97,7 @@ impl Run {
             messages: Vec::new(),
             max_tokens: parts.max_tokens,
             temperature: parts.temperature,
+            processor: parts.processor,
             state: Contents::new(),
             submission_policy: SubmissionPolicy::default(),
             trials: Vec::new(),
@@ -208,6 +212,22 @@ impl Run {
     }
 
     async fn carry_out(
+        &mut self,
+        call: &ToolCall,
+        allowed: &[&dyn AnyTool],
+    ) -> Result<Answer, Outcome> {
+        self.acquire_processor().await;
+        let answer = self.carry_out_here(call, allowed).await;
+        self.processor.release();
+        answer
+    }
+
+    async fn acquire_processor(&mut self) {
+        let waited = self.processor.acquire().await;
+        self.budget.leave_out(waited);
+    }
+
+    async fn carry_out_here(
         &mut self,
         call: &ToolCall,
         allowed: &[&dyn AnyTool],

@@ -4,12 +4,12 @@
 use async_trait::async_trait;
 use testwright_agent_prompts::{
     AssertFlipFlip, AssertFlipRefine, AssertFlipRegenerate, AssertFlipSystem, AssertFlipValidate,
-    Prompt, ZeroShotTask,
+    Prompt, ZeroShotPlusSystem, ZeroShotTask,
 };
 use testwright_sandboxes::repository::Tree;
 
-use super::stages::{CODE_TOKENS, Draft, judge, retrieve, system_and_user, write};
-use super::{Approach, ApproachContext, Workflow};
+use super::stages::{Draft, judge, retrieve, system_and_user, write};
+use super::{Approach, ApproachContext, ApproachOption, Workflow};
 use crate::agent::{Outcome, Run, prompt};
 use crate::formats::function_blocks;
 use crate::model::Message;
@@ -17,6 +17,22 @@ use crate::model::Message;
 /// Attempts to make a test pass, and attempts in all.
 const REFINEMENTS: usize = 10;
 const ATTEMPTS: usize = 10;
+
+const INVERSION: ApproachOption = ApproachOption {
+    name: "inversion",
+    description: "first a test that passes; off: the failing test at once",
+    default: true,
+};
+const VALIDATOR: ApproachOption = ApproachOption {
+    name: "validator",
+    description: "a call reads the failure against the issue",
+    default: true,
+};
+const REGENERATION: ApproachOption = ApproachOption {
+    name: "regeneration",
+    description: "another attempt where one leads to nothing",
+    default: true,
+};
 
 pub(super) struct AssertFlip;
 
@@ -45,31 +61,53 @@ impl Approach for AssertFlip {
         }
     }
 
-    async fn run(&self, run: &mut Run, _: &ApproachContext) -> Outcome {
-        let outcome = attempts(run).await;
+    fn options(&self) -> &'static [ApproachOption] {
+        &[INVERSION, VALIDATOR, REGENERATION]
+    }
+
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+        let outcome = attempts(run, context).await;
         outcome.unwrap_or_else(|outcome| outcome)
     }
 }
 
-async fn attempts(run: &mut Run) -> Result<Outcome, Outcome> {
+async fn attempts(run: &mut Run, context: &ApproachContext) -> Result<Outcome, Outcome> {
+    let options = &context.options;
     let tree = run.tree()?;
-    let task = retrieve(run, &tree, CODE_TOKENS)?;
-    let first = system_and_user(&AssertFlipSystem {}, &task)?;
+    let task = retrieve(run, &tree, context.code_tokens())?;
+    let inverts = options.is_on(&INVERSION);
+    let first = match inverts {
+        true => system_and_user(&AssertFlipSystem {}, &task)?,
+        false => system_and_user(&ZeroShotPlusSystem {}, &task)?,
+    };
     let mut messages = first.clone();
     // A test that fails, though the validator is not content with it.
     let mut fallback: Option<Draft> = None;
-    for _ in 0..ATTEMPTS {
-        let Some(passing) = passing(run, &tree, messages).await? else {
-            break;
+    let attempts = if options.is_on(&REGENERATION) {
+        ATTEMPTS
+    } else {
+        1
+    };
+    for _ in 0..attempts {
+        let written = if inverts {
+            let Some(passing) = passing(run, &tree, messages).await? else {
+                break;
+            };
+            flip(run, &tree, passing).await?
+        } else {
+            failing(run, &tree, messages).await?
         };
-        let (reply, reasons) = match flip(run, &tree, &passing).await? {
-            Flipped::Valid(draft) => return draft.hand_in(run).await,
-            Flipped::Doubtful(draft, reasons) => {
-                let reply = draft.reply.clone();
-                fallback = Some(draft);
-                (reply, reasons)
-            }
-            Flipped::Unusable(reasons) => (passing.reply, reasons),
+        let (reply, reasons) = match written {
+            Err(Unusable { reply, reasons }) => (reply, reasons),
+            Ok((draft, _)) if !options.is_on(&VALIDATOR) => return draft.hand_in(run).await,
+            Ok((draft, failure)) => match doubts(run, &draft, failure).await? {
+                None => return draft.hand_in(run).await,
+                Some(doubts) => {
+                    let reply = draft.reply.clone();
+                    fallback = Some(draft);
+                    (reply, doubts)
+                }
+            },
         };
         let again = AssertFlipRegenerate {
             reply: reply.trim().to_owned(),
@@ -128,49 +166,84 @@ async fn passing(
     Ok(None)
 }
 
-/// What became of a test whose assertions were turned round.
-enum Flipped {
-    Valid(Draft),
-    /// It fails; why the validator is not content.
-    Doubtful(Draft, String),
-    /// Why there is none that fails.
-    Unusable(String),
+/// A test that does not fail on the old code, or is none.
+struct Unusable {
+    reply: String,
+    reasons: String,
 }
 
-async fn flip(run: &mut Run, tree: &Tree, passing: &Draft) -> Result<Flipped, Outcome> {
-    let issue = run.issue.folded_text();
+/// A test, and how it fails on the old code.
+type Failing = (Draft, String);
+
+/// A passing test with its assertions turned round.
+async fn flip(
+    run: &mut Run,
+    tree: &Tree,
+    passing: Draft,
+) -> Result<Result<Failing, Unusable>, Outcome> {
     let question = AssertFlipFlip {
-        issue: issue.clone(),
+        issue: run.issue.folded_text(),
         reply: passing.reply.trim().to_owned(),
     };
     let messages = vec![user(&question)?];
+    let unusable = |reasons: String| Unusable {
+        reply: passing.reply.clone(),
+        reasons,
+    };
     let draft = match write(run, tree, messages, Some(0.0), function_blocks::read).await? {
         Ok(draft) => draft,
         Err(why) => {
-            return Ok(Flipped::Unusable(format!(
-                "Its assertions could not be turned round: {}.",
-                why.error
-            )));
+            let reasons = format!("Its assertions could not be turned round: {}.", why.error);
+            return Ok(Err(unusable(reasons)));
         }
     };
     run.put_files(&draft.proposed.files).await?;
     let ran = run.run_changed_tests().await?;
     if ran.kind.is_none() {
         run.stage("flip", "passes with its assertions turned round")?;
-        return Ok(Flipped::Unusable(
+        return Ok(Err(unusable(
             "With its assertions turned round it passes on the code as it is: they did not pin what the issue describes."
                 .to_owned(),
-        ));
+        )));
     }
     run.stage("flip", "fails with its assertions turned round")?;
+    Ok(Ok((draft, ran.text)))
+}
+
+/// A test that is to fail at once.
+async fn failing(
+    run: &mut Run,
+    tree: &Tree,
+    messages: Vec<Message>,
+) -> Result<Result<Failing, Unusable>, Outcome> {
+    let draft = match write(run, tree, messages, Some(0.0), function_blocks::read).await? {
+        Ok(draft) => draft,
+        Err(why) => {
+            let reasons = format!("It cannot be put into the repository: {}.", why.error);
+            let reply = why.reply;
+            return Ok(Err(Unusable { reply, reasons }));
+        }
+    };
+    run.put_files(&draft.proposed.files).await?;
+    let ran = run.run_changed_tests().await?;
+    if ran.kind.is_none() {
+        run.stage("run", "does not fail on the old code")?;
+        return Ok(Err(Unusable {
+            reply: draft.reply,
+            reasons: "It does not fail on the code as it is.".to_owned(),
+        }));
+    }
+    run.stage("run", "fails on the old code")?;
+    Ok(Ok((draft, ran.text)))
+}
+
+/// Why the validator is not content with how a test fails.
+async fn doubts(run: &mut Run, draft: &Draft, failure: String) -> Result<Option<String>, Outcome> {
     let question = AssertFlipValidate {
-        issue,
+        issue: run.issue.folded_text(),
         reply: draft.reply.trim().to_owned(),
-        failure: ran.text,
+        failure,
     };
     let judgement = judge(run, &question).await?;
-    Ok(match judgement.is_yes {
-        true => Flipped::Valid(draft),
-        false => Flipped::Doubtful(draft, judgement.text.trim().to_owned()),
-    })
+    Ok((!judgement.is_yes).then(|| judgement.text.trim().to_owned()))
 }

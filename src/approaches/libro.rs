@@ -5,13 +5,10 @@
 use async_trait::async_trait;
 use testwright_agent_prompts::{LibroJudge, Prompt, ZeroShotPlusSystem, ZeroShotTask};
 
-use super::stages::{CODE_TOKENS, Draft, judge, retrieve, system_and_user, write};
+use super::stages::{Draft, SAMPLE_TEMPERATURE, SAMPLES, judge, retrieve, system_and_user, write};
 use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{Outcome, Run};
 use crate::formats::function_blocks;
-
-const SAMPLES: usize = 5;
-const TEMPERATURE: f64 = 0.7;
 
 pub(super) struct Libro;
 
@@ -37,8 +34,8 @@ impl Approach for Libro {
         }
     }
 
-    async fn run(&self, run: &mut Run, _: &ApproachContext) -> Outcome {
-        let outcome = stages(run).await;
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+        let outcome = stages(run, context.code_tokens()).await;
         outcome.unwrap_or_else(|outcome| outcome)
     }
 }
@@ -49,9 +46,9 @@ struct FailingSample {
     is_of_issue: bool,
 }
 
-async fn stages(run: &mut Run) -> Result<Outcome, Outcome> {
+async fn stages(run: &mut Run, code_tokens: usize) -> Result<Outcome, Outcome> {
     let tree = run.tree()?;
-    let task = retrieve(run, &tree, CODE_TOKENS)?;
+    let task = retrieve(run, &tree, code_tokens)?;
     let messages = system_and_user(&ZeroShotPlusSystem {}, &task)?;
     let mut failing: Vec<FailingSample> = Vec::new();
     for _ in 0..SAMPLES {
@@ -60,7 +57,7 @@ async fn stages(run: &mut Run) -> Result<Outcome, Outcome> {
             run,
             &tree,
             messages,
-            Some(TEMPERATURE),
+            Some(SAMPLE_TEMPERATURE),
             function_blocks::read,
         )
         .await?;

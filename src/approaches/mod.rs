@@ -2,6 +2,7 @@
 
 pub mod model_selection;
 mod stages;
+mod variant;
 
 use async_trait::async_trait;
 use serde::Serialize;
@@ -10,6 +11,9 @@ use testwright_tools::tool::AnyTool;
 
 use crate::agent::{Outcome, Run};
 use crate::model::Message;
+use stages::CODE_TOKENS;
+
+pub use variant::{ApproachOption, Options, Variant};
 
 /// A method: an agent or a pipeline.
 #[async_trait]
@@ -27,6 +31,14 @@ pub trait Approach: Send + Sync {
     /// The tools that it offers to its model, in this order; a pipeline offers none.
     fn tools(&self) -> Vec<&'static dyn AnyTool> {
         Vec::new()
+    }
+    /// The parts of it that can be switched.
+    fn options(&self) -> &'static [ApproachOption] {
+        &[]
+    }
+    /// Samples that a comparison takes of it at least; of more than one, the grader picks, so that the rate is an upper bound.
+    fn oracle_samples(&self) -> u32 {
+        1
     }
     /// Works until the run has ended.
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome;
@@ -66,6 +78,18 @@ pub struct ApproachContext {
     pub max_steps: u32,
     /// What the user should know of the environment.
     pub notes: Vec<String>,
+    pub options: Options,
+    /// Tokens that the model can read, where that is known.
+    pub context_window: Option<u64>,
+}
+
+impl ApproachContext {
+    /// Tokens of code that a prompt may hold: as in the papers, or as many as leave room in the model's context.
+    fn code_tokens(&self) -> usize {
+        let room = self.context_window.map(|window| window / 2);
+        let room = room.and_then(|room| usize::try_from(room).ok());
+        room.map_or(CODE_TOKENS, |room| room.min(CODE_TOKENS))
+    }
 }
 
 /// Declares the modules, and a list of the approaches in them in the same order.
@@ -85,10 +109,13 @@ approaches! {
     zero_shot::ZeroShot,
     zero_shot_plus::ZeroShotPlus,
     zero_shot_file::ZeroShotFile,
+    pass_at_k::PassAtK,
     libro::Libro,
     assert_flip::AssertFlip,
+    auto_code_rover::AutoCodeRover,
     otter::Otter,
     otter_plus_plus::OtterPlusPlus,
+    e_otter_plus_plus::EOtterPlusPlus,
     snippet::Snippet,
 }
 

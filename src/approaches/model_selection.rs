@@ -55,7 +55,7 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
     };
     let fallback = rule_based().next();
     if approach_given
-        && let Some(approach) = find(&approach)
+        && let Some(approach) = find(approach.split(':').next().unwrap_or_default())
         && let ModelKind::Rules(model) = approach.model()
     {
         return Ok(by_rules((approach, model), None));

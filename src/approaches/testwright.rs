@@ -9,7 +9,7 @@ use testwright_tools::tools::{
     FindFile, OpenFile, Outline, ReadFunction, RunPython, Search, ShowPatch,
 };
 
-use super::{Approach, ApproachContext, Workflow, begin};
+use super::{Approach, ApproachContext, ApproachOption, Workflow, begin};
 use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, SubmissionPolicy, run_loop};
 
 /// Offered first, in this order: what the agent looks around with.
@@ -21,6 +21,25 @@ static FIRST: &[&dyn AnyTool] = &[
     &ReadFunction,
     &RunPython,
 ];
+
+const FEEDBACK: ApproachOption = ApproachOption {
+    name: "feedback",
+    description: "`submit` answers with what the gate finds until it finds nothing",
+    default: true,
+};
+const FIX: ApproachOption = ApproachOption {
+    name: "fix",
+    description: "asks for a candidate fix before the first submission counts",
+    default: true,
+};
+const REVIEW: ApproachOption = ApproachOption {
+    name: "review",
+    description: "a reviewer reads the failure against the issue",
+    default: true,
+};
+
+/// How often the reviewer's doubts go back to the model.
+const REVIEWS: u32 = 2;
 
 pub(super) struct Testwright;
 
@@ -47,11 +66,17 @@ impl Approach for Testwright {
         FIRST.iter().copied().chain(others).collect()
     }
 
+    fn options(&self) -> &'static [ApproachOption] {
+        &[FEEDBACK, FIX, REVIEW]
+    }
+
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+        let options = &context.options;
+        let feedback = options.is_on(&FEEDBACK);
         run.set_submission_policy(SubmissionPolicy {
-            feedback: true,
-            wants_fix: true,
-            reviews: 2,
+            feedback,
+            wants_fix: options.is_on(&FIX),
+            reviews: if options.is_on(&REVIEW) { REVIEWS } else { 0 },
         });
         if let Err(outcome) = begin(
             run,
@@ -68,7 +93,10 @@ impl Approach for Testwright {
             tools: self.tools(),
             parallel_calls: true,
             max_empty_replies: 3,
-            on_submit: OnSubmit::UntilAccepted,
+            on_submit: match feedback {
+                true => OnSubmit::UntilAccepted,
+                false => OnSubmit::Once,
+            },
         };
         run_loop(run, &config, &mut NoHook).await
     }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, ZeroShotSystem, ZeroShotTask};
 
-use super::stages::{CODE_TOKENS, ReplyFormat, retrieve, system_and_user, write_and_hand_in};
+use super::stages::{ReplyFormat, retrieve, system_and_user, write_and_hand_in};
 use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{Outcome, Run};
 use crate::formats::unified_diff;
@@ -28,21 +28,33 @@ impl Approach for ZeroShot {
         }
     }
 
-    async fn run(&self, run: &mut Run, _: &ApproachContext) -> Outcome {
-        let outcome = in_one_call(run, &ZeroShotSystem {}, CODE_TOKENS, unified_diff::read).await;
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+        let call = OneCall {
+            system: ZeroShotSystem {},
+            code_tokens: context.code_tokens(),
+            temperature: 0.0,
+            format: unified_diff::read,
+        };
+        let outcome = in_one_call(run, &call).await;
         outcome.unwrap_or_else(|outcome| outcome)
     }
+}
+
+/// A method of one call.
+pub(super) struct OneCall<S> {
+    pub system: S,
+    pub code_tokens: usize,
+    pub temperature: f64,
+    pub format: ReplyFormat,
 }
 
 /// Retrieves, asks once, hands in what comes back.
 pub(super) async fn in_one_call(
     run: &mut Run,
-    system: &(impl Prompt + Sync),
-    code_tokens: usize,
-    format: ReplyFormat,
+    call: &OneCall<impl Prompt + Sync>,
 ) -> Result<Outcome, Outcome> {
     let tree = run.tree()?;
-    let task = retrieve(run, &tree, code_tokens)?;
-    let messages = system_and_user(system, &task)?;
-    write_and_hand_in(run, &tree, messages, format).await
+    let task = retrieve(run, &tree, call.code_tokens)?;
+    let messages = system_and_user(&call.system, &task)?;
+    write_and_hand_in(run, &tree, messages, call.temperature, call.format).await
 }

@@ -46,7 +46,7 @@ async fn in_one_file(run: &mut Run) -> Result<Outcome, Outcome> {
         is_cut: false,
     };
     let messages = system_and_user(&ZeroShotFileSystem {}, &task)?;
-    write_and_hand_in(run, &tree, messages, new_file).await
+    write_and_hand_in(run, &tree, messages, 0.0, new_file).await
 }
 
 /// The code in the folder where most test files are.

@@ -3,8 +3,7 @@
 use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, ZeroShotPlusSystem, ZeroShotTask};
 
-use super::stages::CODE_TOKENS;
-use super::zero_shot::in_one_call;
+use super::zero_shot::{OneCall, in_one_call};
 use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{Outcome, Run};
 use crate::formats::function_blocks;
@@ -29,9 +28,14 @@ impl Approach for ZeroShotPlus {
         }
     }
 
-    async fn run(&self, run: &mut Run, _: &ApproachContext) -> Outcome {
-        let system = ZeroShotPlusSystem {};
-        let outcome = in_one_call(run, &system, CODE_TOKENS, function_blocks::read).await;
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+        let call = OneCall {
+            system: ZeroShotPlusSystem {},
+            code_tokens: context.code_tokens(),
+            temperature: 0.0,
+            format: function_blocks::read,
+        };
+        let outcome = in_one_call(run, &call).await;
         outcome.unwrap_or_else(|outcome| outcome)
     }
 }

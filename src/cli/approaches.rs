@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::approaches::{ALL, Approach, Workflow};
+use crate::approaches::{ALL, Approach, ApproachOption, Workflow};
 use crate::error::Result;
 
 #[derive(Debug, clap::Args)]
@@ -20,6 +20,7 @@ struct Description {
     workflow: Workflow,
     /// Names.
     tools: Vec<&'static str>,
+    options: &'static [ApproachOption],
 }
 
 impl Description {
@@ -29,6 +30,7 @@ impl Description {
             description: approach.description(),
             workflow: approach.workflow(),
             tools: approach.tools().iter().map(|tool| tool.name()).collect(),
+            options: approach.options(),
         }
     }
 
@@ -51,6 +53,13 @@ impl Description {
         };
         let files: Vec<String> = prompts.iter().map(|name| format!("{name}.md")).collect();
         lines.push(format!("  prompts: {}", files.join(", ")));
+        for option in self.options {
+            let default = if option.default { "on" } else { "off" };
+            lines.push(format!(
+                "  option {}: {} ({default})",
+                option.name, option.description
+            ));
+        }
         lines.join("\n")
     }
 }

@@ -1,7 +1,7 @@
 //! `testwright eval`: grades predictions on a dataset, and makes reports.
 
-mod errors;
-mod grading;
+pub(super) mod errors;
+pub(super) mod grading;
 mod progress;
 mod report;
 mod verify;
@@ -43,7 +43,7 @@ pub struct GradeArgs {
     instances: Option<String>,
     /// How many instances are worked on at once, as far as memory and disk have room [default: half of the processors]
     #[arg(long, value_name = "N")]
-    workers: Option<usize>,
+    pub workers: Option<usize>,
     /// Where git comes from; {owner} and {name} are put in
     #[arg(long, value_name = "TEMPLATE", default_value = testwright_evals::harness::FORGE)]
     repositories: String,
@@ -51,14 +51,14 @@ pub struct GradeArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     test_seconds: u64,
     #[command(flatten)]
-    sandbox: SandboxArgs,
+    pub sandbox: SandboxArgs,
     /// Folder for results, logs and reports; the same command goes on with what is there. More instances and predictions
     /// may be asked for than are there, but not fewer
     #[arg(long, value_name = "DIR", required = true)]
-    out: Option<PathBuf>,
+    pub out: Option<PathBuf>,
     /// Print the report (report.json) alone, for programs
     #[arg(long)]
-    json: bool,
+    pub json: bool,
 }
 
 pub async fn run(args: &Args) -> Result<u8> {

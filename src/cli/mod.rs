@@ -1,11 +1,13 @@
 //! The command line: one file a command, and this list.
 
 mod approaches;
+mod compare;
 mod completions;
 mod doctor;
 mod environment;
 mod eval;
 mod evidence_card;
+mod inspect;
 mod log;
 mod man;
 mod mcp;
@@ -15,6 +17,7 @@ mod place;
 mod reference;
 mod replay;
 mod run;
+mod select;
 mod show;
 mod terminal;
 mod tools;
@@ -23,9 +26,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-
-use crate::approaches::{ALL, Approach, find};
-use crate::error::{Error, Result};
 
 /// Give it an issue and a Python repository; it gives back a test that fails today, for the reason that the issue
 /// states, and that will pass once the issue is fixed.
@@ -61,6 +61,12 @@ enum Command {
     Mcp(mcp::Args),
     /// Grade test patches on a dataset of issues, and report
     Eval(Box<eval::Args>),
+    /// Compare approaches and models on a dataset of issues: run, grade, report
+    Compare(Box<compare::Args>),
+    /// Sort code patches by generated tests
+    Select(Box<select::Args>),
+    /// Look through a run or a comparison in the terminal
+    Inspect(inspect::Args),
     /// Say what is there and what is missing, with hints
     Doctor(doctor::Args),
     /// Print what a shell needs to complete commands and options
@@ -93,6 +99,9 @@ pub async fn main() -> ExitCode {
         Command::Tools(args) => tools::run(&args).map(|()| 0),
         Command::Mcp(args) => mcp::run(&args).await.map(|()| 0),
         Command::Eval(args) => eval::run(&args).await,
+        Command::Compare(args) => compare::run(&args).await,
+        Command::Select(args) => select::run(&args).await,
+        Command::Inspect(args) => inspect::run(&args).map(|()| 0),
         Command::Doctor(args) => doctor::run(&args).await.map(|()| 0),
         Command::Completions(args) => {
             completions::run(&args);
@@ -107,13 +116,4 @@ pub async fn main() -> ExitCode {
             ExitCode::from(error.kind.exit_code())
         }
     }
-}
-
-/// The approach of this name.
-fn approach(name: &str) -> Result<&'static dyn Approach> {
-    find(name).ok_or_else(|| {
-        let names: Vec<&str> = ALL.iter().map(|approach| approach.name()).collect();
-        Error::usage(format!("find the approach `{name}`"))
-            .hint(format!("the approaches are: {}", names.join(", ")))
-    })
 }

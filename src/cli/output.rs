@@ -59,6 +59,11 @@ impl<T: Into<String>> From<T> for Text {
     }
 }
 
+/// Somebody can look at the screen and press keys.
+pub fn is_interactive() -> bool {
+    std::io::stdout().is_terminal() && std::io::stdin().is_terminal()
+}
+
 /// To stdout, as it is.
 pub fn out(text: impl Into<Text>) {
     anstream::print!("{}", text.into().rendered());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::output;
 use crate::backends;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::issues::Issue;
 use crate::settings::{Flags, Settings, Sources};
 use crate::setup::RepositoryLocation;
@@ -99,6 +99,14 @@ impl PlaceArgs {
 pub fn load(sources: &Sources) -> Result<Settings> {
     let settings = Settings::load(sources)?;
     output::hide(settings.redactor());
+    if let Some(folder) = &settings.run.prompts {
+        if !folder.is_dir() {
+            return Err(Error::usage("use prompts of your own")
+                .cause(format!("{} is not a folder", folder.display()))
+                .hint("name a folder with files such as libro/judge.md"));
+        }
+        testwright_agent_prompts::use_folder(folder.clone());
+    }
     backends::find(&settings)?;
     Ok(settings)
 }

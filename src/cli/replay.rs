@@ -7,8 +7,10 @@ use serde::Serialize;
 
 use super::place::PlaceArgs;
 use super::terminal::Terminal;
-use crate::agent::{Budget, Difference, Limits, Outcome, Progress, Replay, Run, RunParts};
-use crate::approaches::ApproachContext;
+use crate::agent::{
+    Budget, Difference, Limits, Outcome, ProcessorShare, Progress, Replay, Run, RunParts,
+};
+use crate::approaches::{ApproachContext, Variant};
 use crate::error::{Error, Result};
 use crate::model::{Model, ModelError, Reply, Request};
 use crate::setup::Setup;
@@ -76,7 +78,7 @@ pub async fn run(args: &Args) -> Result<u8> {
         }
     })?;
     settings.notes.iter().for_each(|note| terminal.note(note));
-    let approach = super::approach(&started.approach)?;
+    let approach = Variant::parse(&started.approach)?;
     let setup = Setup::new(&settings, terminal.clone())
         .await?
         .with_preferred_python(started.issue.named_python());
@@ -100,14 +102,17 @@ pub async fn run(args: &Args) -> Result<u8> {
         replay: Replay::with_live_tools(events),
         progress: terminal.clone(),
         max_tokens: None,
+        processor: ProcessorShare::default(),
         temperature: None,
     });
     let context = ApproachContext {
         max_steps: u32::MAX,
         notes: environment.notes.clone(),
+        options: approach.options().clone(),
+        context_window: settings.model.context_window,
     };
     let outcome = tokio::select! {
-        outcome = approach.run(&mut run, &context) => outcome,
+        outcome = approach.approach.run(&mut run, &context) => outcome,
         () = crate::setup::interrupted() => Outcome::Interrupted,
     };
     let (budget, _, replay) = run.finish(&outcome).await;

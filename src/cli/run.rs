@@ -8,7 +8,7 @@ use super::place::PlaceArgs;
 use super::place::names::{approaches, sandboxes};
 use super::{evidence_card, terminal::Terminal};
 use crate::agent::Outcome;
-use crate::approaches::model_selection;
+use crate::approaches::{Variant, model_selection};
 use crate::error::{Error, Result};
 use crate::issues::{self, Issue};
 use crate::job::{Job, RecordedRun};
@@ -40,6 +40,9 @@ pub struct Args {
     /// Folder for the results [default: testwright-runs/TIME-ISSUE]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Folder of prompts of your own: NAME.md stands in for the prompt of that name
+    #[arg(long, value_name = "DIR")]
+    prompts: Option<PathBuf>,
     /// Most model calls
     #[arg(long, value_name = "N")]
     max_steps: Option<u64>,
@@ -111,6 +114,7 @@ async fn new_job(args: &Args) -> Result<Job> {
         flags.set("run.approach", args.approach.clone());
         flags.set("run.model", args.model.clone());
         flags.set("run.out", args.out.clone());
+        flags.set("run.prompts", args.prompts.clone());
         flags.set("run.max-steps", args.max_steps);
         flags.set("run.max-dollars", args.max_dollars);
         flags.set("run.max-tokens", args.max_tokens);
@@ -137,7 +141,7 @@ async fn new_job(args: &Args) -> Result<Job> {
         place: args.place.place(Some(&issue)),
         settings,
         issue,
-        approach: super::approach(&selection.approach)?,
+        approach: Variant::parse(&selection.approach)?,
         model: selection.model,
         out,
         recorded: None,
@@ -171,7 +175,7 @@ fn resumed_job(args: &Args, path: &Path) -> Result<Job> {
         flags.set("run.image", recorded.settings.image.clone());
         flags.set("run.python", recorded.settings.python.clone());
     })?;
-    let approach = super::approach(&recorded.started.approach)?;
+    let approach = Variant::parse(&recorded.started.approach)?;
     let mut job = Job::resumed(recorded, settings, approach);
     job.traffic = args.record.clone();
     Ok(job)

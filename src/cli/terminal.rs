@@ -71,6 +71,10 @@ impl Progress for Terminal {
         ));
     }
 
+    fn stage(&self, stage: &str, result: &str) {
+        self.line(&format!("{stage}: {}", cut(result, 2 * WIDTH)));
+    }
+
     fn note(&self, text: &str) {
         self.live.line(&single_line(&format!("note: {text}")));
     }

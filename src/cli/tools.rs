@@ -5,6 +5,7 @@ use testwright_tools::registry;
 use testwright_tools::tool::ToolSpec;
 
 use super::place::names::approaches;
+use crate::approaches::Variant;
 use crate::error::Result;
 
 #[derive(Debug, clap::Args)]
@@ -19,7 +20,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<()> {
     let tools = match &args.approach {
-        Some(name) => super::approach(name)?.tools(),
+        Some(name) => Variant::parse(name)?.approach.tools(),
         None => registry::for_models().collect(),
     };
     let specs: Vec<ToolSpec> = tools.iter().map(|tool| tool.spec()).collect();

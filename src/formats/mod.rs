@@ -4,6 +4,7 @@
 pub mod code_block;
 pub mod function_blocks;
 mod paths;
+pub mod snippets;
 pub mod unified_diff;
 
 use std::collections::BTreeMap;

@@ -142,6 +142,11 @@ pub async fn load(named: &str, options: &Options) -> Result<Issue> {
     }
 }
 
+/// An issue whose text is at hand; `origin` names it.
+pub fn of_text(text: &str, origin: &str) -> Result<Issue> {
+    text::read(text.as_bytes(), origin)
+}
+
 /// Reads bytes as an issue, and a text as the address of one, for the fuzz targets.
 #[cfg(fuzzing)]
 pub fn read_bytes(bytes: &[u8]) -> (Result<Issue>, Result<bool>) {

@@ -5,6 +5,7 @@
 //! Dollars come from a table (`price`). The rule-based model, which needs no key, is `crate::rule_based`.
 
 pub mod cassette;
+pub mod ceiling;
 pub mod conversation;
 pub mod message;
 pub mod near_json;
@@ -115,9 +116,16 @@ pub enum ModelError {
     /// The prompt does not fit: answered by compaction, not by retrying.
     #[error("the prompt does not fit into the model's context: {0}")]
     ContextFull(String),
-    /// Worth another try (429, 5xx, a broken connection); `after` as in Retry-After, seconds.
+    /// Worth another try (429, 5xx, a broken connection).
     #[error("{message}")]
-    Transient { message: String, after: Option<f64> },
+    Transient {
+        message: String,
+        /// As in Retry-After, seconds.
+        after: Option<f64>,
+        /// Refused before any work was done: nobody bills it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unbilled: bool,
+    },
     /// Will not get better: a wrong key, an unknown model, a request that the provider refuses.
     #[error("{message}")]
     Fatal {
@@ -127,6 +135,22 @@ pub enum ModelError {
     /// A replayed run has no answer recorded for this request.
     #[error("{0}")]
     NotRecorded(String),
+    /// The call could cost more than is left of the dollars of a comparison: it was not made.
+    #[error("{0}")]
+    CeilingReached(String),
+}
+
+impl ModelError {
+    /// The provider may have worked on the request.
+    pub fn may_be_billed(&self) -> bool {
+        match self {
+            ModelError::Transient { unbilled, .. } => !unbilled,
+            ModelError::Fatal { .. } => true,
+            ModelError::ContextFull(_)
+            | ModelError::NotRecorded(_)
+            | ModelError::CeilingReached(_) => false,
+        }
+    }
 }
 
 #[async_trait]

@@ -38,14 +38,18 @@ impl Prices {
 
     /// What `usage` costs; `None` for a model without a price.
     pub fn dollars(&self, model: &str, usage: &Usage) -> Option<f64> {
-        let price = self.of(model)?;
-        let cached = usage.cached_tokens.min(usage.prompt_tokens);
-        let fresh = usage.prompt_tokens - cached;
-        let sum = fresh as f64 * price.prompt
-            + cached as f64 * price.cached.unwrap_or(price.prompt)
-            + usage.completion_tokens as f64 * price.completion;
-        Some(sum / 1e6)
+        Some(cost(self.of(model)?, usage))
     }
+}
+
+/// In dollars.
+pub(super) fn cost(price: &Price, usage: &Usage) -> f64 {
+    let cached = usage.cached_tokens.min(usage.prompt_tokens);
+    let fresh = usage.prompt_tokens - cached;
+    let sum = fresh as f64 * price.prompt
+        + cached as f64 * price.cached.unwrap_or(price.prompt)
+        + usage.completion_tokens as f64 * price.completion;
+    sum / 1e6
 }
 
 fn undated(name: &str) -> &str {

@@ -3,12 +3,14 @@
 //! `snippet` · `replay:FILE` (`replay-by-order:FILE`) · `azure/DEPLOYMENT` · `openai/NAME` or plain `NAME`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::SecretString;
 
 use super::Model;
 use super::cassette::{Recorder, Replayer};
+use super::ceiling::{Ceiling, MeteredModel};
 use super::openai::{Azure, OPENAI_BASE_URL, OpenAi, OpenAiSettings};
 use super::price::{PricedModel, Prices};
 use super::retry::{Retry, RetrySettings, Wait};
@@ -40,6 +42,8 @@ pub struct ModelOptions {
     pub on_wait: Option<OnWait>,
     /// Where all exchanges are recorded.
     pub record: Option<PathBuf>,
+    /// What calls count against, where the model has a price.
+    pub ceiling: Option<Arc<Ceiling>>,
 }
 
 /// Azure's version where none is given: the latest one that is not a preview.
@@ -154,11 +158,23 @@ impl Provider {
             Provider::Snippet => snippet(),
             Provider::Replay { file, lenient } => Box::new(replayer(&file, lenient)?),
             Provider::OpenAi(settings) => {
+                let completion_tokens = settings.max_tokens;
                 let client = OpenAi::new(*settings).map_err(|e| Error {
                     kind: crate::error::Kind::Usage,
                     ..Error::from(e)
                 })?;
-                let mut retry = Retry::new(Box::new(client), options.retry);
+                let priced = prices.of(client.name()).cloned().zip(options.ceiling);
+                // Each try by itself: a failed one may be billed too.
+                let client: Box<dyn Model> = match priced {
+                    Some((price, ceiling)) => Box::new(MeteredModel::new(
+                        Box::new(client),
+                        price,
+                        ceiling,
+                        completion_tokens,
+                    )),
+                    None => Box::new(client),
+                };
+                let mut retry = Retry::new(client, options.retry);
                 if let Some(tell) = options.on_wait {
                     retry = retry.on_wait(tell);
                 }

@@ -127,13 +127,19 @@ impl Model for Retry {
                 Err(error) => error,
             };
             self.failed.fetch_add(1, Ordering::Relaxed);
-            let ModelError::Transient { message, after } = error else {
+            let ModelError::Transient {
+                message,
+                after,
+                unbilled,
+            } = error
+            else {
                 return Err(error);
             };
             if attempt >= self.settings.tries {
                 return Err(ModelError::Transient {
                     message: given_up(&message, attempt, waited, ""),
                     after,
+                    unbilled,
                 });
             }
             let wait = self.wait(attempt, after);
@@ -146,6 +152,7 @@ impl Model for Retry {
                 return Err(ModelError::Transient {
                     message: given_up(&message, attempt, waited, &why),
                     after,
+                    unbilled,
                 });
             }
             let notice = Wait {

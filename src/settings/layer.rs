@@ -37,7 +37,7 @@ impl Trust {
 }
 
 /// Paths; in a file they are relative to its folder.
-const PATHS: [&str; 3] = ["cache", "run.out", "build.ca-bundle"];
+const PATHS: [&str; 4] = ["cache", "run.out", "run.prompts", "build.ca-bundle"];
 
 /// A longer file is not a configuration.
 const MOST_BYTES: u64 = 1 << 20;

@@ -34,6 +34,8 @@ pub struct Run {
     pub max_minutes: f64,
     /// Folder for the results.
     pub out: Option<PathBuf>,
+    /// Folder of prompts of your own: `NAME.md` stands in for the prompt of that name (`testwright approaches` says which there are).
+    pub prompts: Option<PathBuf>,
 }
 
 impl Default for Run {
@@ -49,6 +51,7 @@ impl Default for Run {
             max_tokens: None,
             max_minutes: 30.0,
             out: None,
+            prompts: None,
         }
     }
 }
@@ -73,7 +76,7 @@ pub struct Model {
     pub text_calls: bool,
     /// Seconds of silence after which a call has failed; without `stream` that is the time of the whole answer.
     pub timeout_seconds: u64,
-    /// Tokens that the model can read; beyond it, older tool answers are cut.
+    /// Tokens that the model can read: pipelines fill at most half of it with code.
     pub context_window: Option<u64>,
     /// Azure: name of the deployment.
     pub azure_deployment: Option<String>,

@@ -22,7 +22,7 @@ use crate::session::{Session, SessionSettings};
 use crate::settings::{RedactedUrl, Settings};
 
 pub use harness::{HarnessArgs, harness};
-pub use model::model;
+pub use model::{ModelArgs, model};
 
 /// Where the old code is.
 #[derive(Debug, Clone)]

@@ -6,16 +6,26 @@ use std::sync::Arc;
 use crate::agent::Progress;
 use crate::error::Result;
 use crate::model::Model;
+use crate::model::ceiling::Ceiling;
 use crate::model::price::Prices;
 use crate::model::provider::{ModelOptions, Provider};
 use crate::rule_based::Snippet;
 use crate::settings::Settings;
 
-/// The model of this name; `record` is a file that takes all its traffic.
+/// What is done with the calls of a model.
+#[derive(Default)]
+pub struct ModelArgs {
+    /// A file that takes all traffic.
+    pub record: Option<PathBuf>,
+    /// What they count against.
+    pub ceiling: Option<Arc<Ceiling>>,
+}
+
+/// The model of this name.
 pub fn model(
     settings: &Settings,
     name: &str,
-    record: Option<PathBuf>,
+    args: ModelArgs,
     progress: Arc<dyn Progress>,
 ) -> Result<Arc<dyn Model>> {
     let provider = Provider::new(name, settings, &|variable| std::env::var(variable).ok())?;
@@ -26,7 +36,8 @@ pub fn model(
                 wait.message, wait.seconds
             ));
         })),
-        record,
+        record: args.record,
+        ceiling: args.ceiling,
         ..ModelOptions::default()
     };
     let prices = Prices::from(&settings.prices);

@@ -1,9 +1,11 @@
 //! The folder of a run: `trajectory.jsonl` (append-only, on disk before the next step), `run.json`,
 //! `evidence.json` and `test.patch` (written aside and renamed).
 
+mod entries;
 pub mod event;
 mod failure;
 mod folder;
 
+pub use entries::{Entry, EntryKind, entries};
 pub use event::{Answer, Event, FileState, Purpose, Started};
 pub use folder::{RunFolder, TrajectoryError};

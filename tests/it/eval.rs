@@ -3,7 +3,7 @@
 mod corpus;
 mod folder;
 mod hostile;
-mod repository;
+pub mod repository;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -6,6 +6,7 @@ mod action;
 mod architecture;
 #[path = "../../sandboxes/tests/it/base_image.rs"]
 mod base_image;
+mod compare;
 mod diagnostics;
 mod eval;
 mod guide;
@@ -19,5 +20,6 @@ mod program;
 mod review;
 mod runs;
 mod samples;
+mod select;
 mod server;
 mod supply_chain;

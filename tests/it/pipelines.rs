@@ -1,5 +1,7 @@
 //! Pipelines: stages in a fixed order, each model call with a prompt of its own.
 
+mod many_calls;
+
 use serde_json::{Value, json};
 
 use crate::program::{Place, assert_exit_code, says};
@@ -426,4 +428,37 @@ fn otter_plus_plus_hands_in_the_best_class_of_failure() {
         sees,
         [(true, true), (false, true), (true, false), (false, false)]
     );
+}
+
+#[test]
+fn prompts_of_a_users_own_stand_in_for_ours_and_may_name_nothing_else() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.path("prompts/zero-shot")).unwrap();
+    let task = place.path("prompts/zero-shot/task.md");
+    std::fs::write(&task, "In {{ repository }}: {{ issue }}\n").unwrap();
+    let model = place.recording(&[says(&diff())]);
+    let prompts = place.path("prompts");
+    let arguments = ["--approach", "zero-shot", "--model", &model, "--prompts"];
+    let run = || {
+        place
+            .run_example(&arguments)
+            .arg(&prompts)
+            .output()
+            .unwrap()
+    };
+    assert_exit_code(&run(), 0);
+    let replies = of_kind(&place, "reply");
+    let asked = replies[0]["asked"][1]["content"].as_str().unwrap();
+    assert!(asked.starts_with("In slugs: "), "{asked}");
+    std::fs::write(&task, "{{ solution }}").unwrap();
+    std::fs::remove_dir_all(place.path("out")).unwrap();
+    let output = run();
+    assert_exit_code(&output, 3);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        stderr.contains("undefined value") && stderr.contains("zero-shot/task"),
+        "{stderr}"
+    );
+    std::fs::remove_dir_all(&prompts).unwrap();
+    assert_exit_code(&run(), 2);
 }

@@ -80,6 +80,17 @@ impl PreparedInstance {
 }
 
 impl Harness {
+    /// The old code of an instance and its environment, as predictions for it are graded on.
+    pub async fn old_code(
+        &self,
+        instance: &Instance,
+        progress: &(dyn Fn(Step) + Send + Sync),
+    ) -> Result<(Source, Environment), GradingFailure> {
+        let source = self.source(instance).await?;
+        let environment = self.environment(instance, &source, progress).await?;
+        Ok((source, environment))
+    }
+
     /// Blocks while environments are built.
     pub(super) async fn prepare(
         &self,
@@ -164,6 +175,19 @@ impl Harness {
         }
     }
 
+    /// The environment of the old code with these files, where they have to be installed anew.
+    pub(super) async fn environment_with(
+        &self,
+        instance: &Instance,
+        files: &Files,
+        progress: &(dyn Fn(Step) + Send + Sync),
+    ) -> Result<Environment, GradingFailure> {
+        let source = self.source(instance).await?;
+        let patched = source.with_files(files, &self.cache);
+        let patched = patched.map_err(at_stage("source"))?;
+        self.environment(instance, &patched, progress).await
+    }
+
     fn apply_golden(
         &self,
         instance: &Instance,
@@ -240,7 +264,7 @@ fn before(tree: &Tree, fix: &Files) -> Result<Files, SandboxError> {
 }
 
 /// With such a file changed, the new code has to be installed anew.
-fn changes_what_is_installed(path: &str) -> bool {
+pub(super) fn changes_what_is_installed(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     let compiled = [".pyx", ".pxd", ".c", ".h", ".cpp", ".hpp", ".f", ".f90"];
     let is_top = !path.contains('/');

@@ -3,26 +3,19 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use base64::Engine as _;
-use minijinja::value::{Serde, Value};
-use minijinja::{Environment, UndefinedBehavior};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
-use super::format::{NONE, letter, old_class, percent, short_rate};
 use super::metric::{Metric, counts};
-use super::plots::{Plot, plots};
+use super::plots::plots;
 use super::prediction_sets::PredictionSet;
-use super::sections::{Cell, Column, Labels, Section, Table, facts, sections};
+use super::sections::{Labels, facts, sections};
 use super::{Report, ReportError};
-use crate::foreign_text;
+use crate::document::Column;
+use crate::document::format::{NONE, letter, old_class, percent, short_rate};
+use crate::document::html::{self, STYLE};
 use crate::result::InstanceResult;
 
-/// Characters of a text; `results.jsonl` has it whole.
-pub(super) const LONGEST: usize = 4_000;
-
 const TEMPLATE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 #[derive(Serialize)]
@@ -34,7 +27,7 @@ struct Page {
     script_hash: String,
     facts: Vec<(&'static str, String)>,
     sets: Vec<SetView>,
-    sections: Vec<SectionView>,
+    sections: Vec<html::SectionView>,
     repositories: Vec<String>,
     columns: Vec<Column>,
     rows: Vec<Row>,
@@ -47,30 +40,6 @@ struct SetView {
     name: String,
     figure: String,
     about: String,
-}
-
-#[derive(Serialize)]
-struct SectionView {
-    id: &'static str,
-    title: &'static str,
-    notes: Vec<String>,
-    plots: Vec<Plot>,
-    tables: Vec<TableView>,
-}
-
-#[derive(Serialize)]
-struct TableView {
-    caption: String,
-    columns: Vec<Column>,
-    rows: Vec<Vec<Link>>,
-    /// Shown without being asked for.
-    is_open: bool,
-}
-
-#[derive(Serialize)]
-struct Link {
-    text: String,
-    href: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -118,33 +87,23 @@ pub(super) fn page(report: &Report, sets: &[PredictionSet]) -> Result<String, Re
     let page = Page {
         title: title(sets),
         style: STYLE,
-        style_hash: hash(STYLE),
+        style_hash: html::hash(STYLE),
         script: SCRIPT,
-        script_hash: hash(SCRIPT),
+        script_hash: html::hash(SCRIPT),
         facts: facts(&report.run),
         sets: cards(report),
         sections: sections(report, &labels)
             .into_iter()
-            .map(|section| section_view(section, report, &labels))
+            .map(|section| {
+                let plots = plots(section.id, report, &labels.long);
+                html::section_view(section, plots, &["rates", "classes", "comparison"])
+            })
             .collect(),
         repositories,
         columns: columns(),
         rows: rows(sets),
     };
-    let mut environment = Environment::new();
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_formatter(|out, state, value| match value.as_str() {
-        // Style, script and pictures are ours.
-        Some(text) if !value.is_safe() => minijinja::escape_formatter(
-            out,
-            state,
-            &Value::from(foreign_text::excerpt(text, LONGEST)),
-        ),
-        _ => minijinja::escape_formatter(out, state, value),
-    });
-    environment
-        .render_named_str("page.html", TEMPLATE, Value::from(Serde(&page)))
-        .map_err(|e| ReportError::Render(format!("{e:#}")))
+    html::render("page.html", TEMPLATE, &page).map_err(ReportError::Render)
 }
 
 fn title(sets: &[PredictionSet]) -> String {
@@ -158,11 +117,6 @@ fn title(sets: &[PredictionSet]) -> String {
         of(sets.len(), "prediction set"),
         of(instances as usize, "instance")
     )
-}
-
-/// As a content security policy names a script or a style.
-fn hash(text: &str) -> String {
-    base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text))
 }
 
 fn class(set: usize) -> String {
@@ -185,38 +139,6 @@ fn cards(report: &Report) -> Vec<SetView> {
             ),
         })
         .collect()
-}
-
-fn section_view(section: Section, report: &Report, labels: &Labels) -> SectionView {
-    let plots = plots(section.id, report, &labels.long);
-    let is_open = |table: &Table| match section.id {
-        "rates" | "classes" | "comparison" => true,
-        _ => plots.is_empty() && table.rows.len() <= 12,
-    };
-    let tables = section.tables.into_iter().map(|table| TableView {
-        is_open: is_open(&table),
-        caption: table.caption,
-        columns: table.columns,
-        rows: table
-            .rows
-            .into_iter()
-            .map(|row| row.into_iter().map(link).collect())
-            .collect(),
-    });
-    SectionView {
-        id: section.id,
-        title: section.title,
-        notes: section.notes,
-        tables: tables.collect(),
-        plots,
-    }
-}
-
-fn link(cell: Cell) -> Link {
-    Link {
-        href: cell.file.as_deref().and_then(href),
-        text: cell.text,
-    }
 }
 
 fn columns() -> Vec<Column> {
@@ -316,45 +238,18 @@ fn logs(graded: &InstanceResult) -> Vec<Log> {
         .filter_map(|(name, path)| {
             Some(Log {
                 name: name.clone(),
-                href: href(path)?,
+                href: html::href(path)?,
             })
         })
         .collect();
     let failed = graded.infrastructure.as_ref();
-    if let Some(href) = failed.and_then(|i| href(i.log.as_deref()?))
+    if let Some(href) = failed.and_then(|i| html::href(i.log.as_deref()?))
         && logs.iter().all(|log| log.href != href)
     {
         let name = "failure".to_owned();
         logs.push(Log { name, href });
     }
     logs
-}
-
-/// A link to a file beside the page. `None` for a path that is not below the folder of results, or one of ours that leads
-/// from one such folder to another ([`move_logs`]).
-fn href(path: &str) -> Option<String> {
-    let components: Vec<Component<'_>> = Path::new(path).components().collect();
-    let is_fit = |c: &Component<'_>| matches!(c, Component::Normal(_) | Component::CurDir);
-    let below = components
-        .iter()
-        .position(|c| *c != Component::ParentDir)
-        .unwrap_or(components.len());
-    if components[below..].is_empty() || !components[below..].iter().all(is_fit) {
-        return None;
-    }
-    let mut href = ".".to_owned();
-    for component in &components {
-        href.push('/');
-        for byte in component.as_os_str().as_encoded_bytes() {
-            match byte {
-                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                    href.push(char::from(*byte));
-                }
-                other => href.push_str(&format!("%{other:02X}")),
-            }
-        }
-    }
-    Some(href)
 }
 
 /// Logs are relative to their folder of results; makes them relative to another.
@@ -377,28 +272,6 @@ pub(super) fn move_logs(graded: &mut [InstanceResult], from: &Path, to: &Path) {
             if Path::new(&*log).is_relative() {
                 *log = way.join(&*log).to_string_lossy().into_owned();
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn links_stay_beside_the_page() {
-        let link = |path: &str| href(path);
-        assert_eq!(
-            link("logs/a b/\"x\".txt"),
-            Some("./logs/a%20b/%22x%22.txt".to_owned())
-        );
-        assert_eq!(
-            link("javascript:alert(1)"),
-            Some("./javascript%3Aalert%281%29".to_owned())
-        );
-        assert_eq!(link("../b/logs/x"), Some("./../b/logs/x".to_owned()));
-        for path in ["/etc/passwd", "", "..", "logs/../../x"] {
-            assert_eq!(link(path), None, "{path}");
         }
     }
 }

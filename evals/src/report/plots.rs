@@ -6,21 +6,9 @@ mod coverage;
 mod forest_plot;
 mod sankey;
 mod slowest;
-mod svg;
-
-use serde::Serialize;
 
 use super::Report;
-
-/// A plot with what it shows.
-#[derive(Serialize)]
-pub(super) struct Plot {
-    pub caption: String,
-    pub svg: String,
-}
-
-/// Width of all plots in units that are a pixel where there is room.
-const WIDTH: f64 = 380.0;
+use crate::document::{Plot, WIDTH};
 
 /// The plots of a section. `labels` as for its tables.
 pub(super) fn plots(section: &str, report: &Report, labels: &[String]) -> Vec<Plot> {

@@ -4,41 +4,9 @@ mod tables;
 
 pub(super) use tables::names;
 
-use super::format::{bytes, seconds};
 use super::{Report, RunMetadata};
-
-pub(super) struct Section {
-    /// Names the section's plots and its anchor.
-    pub id: &'static str,
-    pub title: &'static str,
-    pub notes: Vec<String>,
-    pub tables: Vec<Table>,
-}
-
-pub(super) struct Table {
-    pub caption: String,
-    pub columns: Vec<Column>,
-    pub rows: Vec<Vec<Cell>>,
-}
-
-#[derive(serde::Serialize)]
-pub(super) struct Column {
-    pub title: String,
-    /// Figures: to the right.
-    pub right: bool,
-    /// Sentences: wide.
-    pub long: bool,
-}
-
-impl Column {
-    pub(super) fn new(title: &str) -> Column {
-        Column {
-            title: title.to_owned(),
-            right: false,
-            long: false,
-        }
-    }
-}
+use crate::document::format::{bytes, seconds};
+use crate::document::{Section, Table};
 
 /// Names of the prediction sets as the reader should see them, in the order of the report.
 pub(super) struct Labels {
@@ -46,57 +14,6 @@ pub(super) struct Labels {
     pub long: Vec<String>,
     /// In rows, where they are many.
     pub short: Vec<String>,
-}
-
-#[derive(Clone, Default)]
-pub(super) struct Cell {
-    pub text: String,
-    /// A path below the folder of results.
-    pub file: Option<String>,
-}
-
-impl<T: Into<String>> From<T> for Cell {
-    fn from(text: T) -> Cell {
-        Cell {
-            text: text.into(),
-            file: None,
-        }
-    }
-}
-
-impl Table {
-    fn new(caption: &str) -> Table {
-        Table {
-            caption: caption.to_owned(),
-            columns: Vec::new(),
-            rows: Vec::new(),
-        }
-    }
-
-    fn words(mut self, title: &str) -> Table {
-        self.columns.push(Column::new(title));
-        self
-    }
-
-    fn sentences(mut self, title: &str) -> Table {
-        self.columns.push(Column {
-            long: true,
-            ..Column::new(title)
-        });
-        self
-    }
-
-    fn figures<S: AsRef<str>>(mut self, titles: &[S]) -> Table {
-        self.columns.extend(titles.iter().map(|title| Column {
-            right: true,
-            ..Column::new(title.as_ref())
-        }));
-        self
-    }
-
-    fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
-        self.rows.push(cells.into_iter().collect());
-    }
 }
 
 pub(super) fn sections(report: &Report, labels: &Labels) -> Vec<Section> {

@@ -106,12 +106,8 @@ impl Run {
         };
         match self.ask(Purpose::Prompt, &request).await {
             Ok(reply) => Ok(reply),
-            Err(NoReply::ContextFull(message)) => Err(Outcome::ModelFailed {
-                message,
-                hint: Some(
-                    "take a model with a longer context, or a smaller budget of code".to_owned(),
-                ),
-            }),
+            // Of this method with this model: asked again, it would be no other.
+            Err(NoReply::ContextFull(message)) => Err(Outcome::Nothing { reason: message }),
             Err(NoReply::Ended(outcome)) => Err(outcome),
         }
     }
@@ -152,9 +148,15 @@ impl Run {
             spent: &self.budget.spent,
             seconds: 0.0,
         });
+        let had_processor = self.processor.release();
         let started = Instant::now();
         let left = self.budget.left();
-        let reply = match tokio::time::timeout(left, self.model.complete(request)).await {
+        let answered = tokio::time::timeout(left, self.model.complete(request)).await;
+        let seconds = started.elapsed().as_secs_f64();
+        if had_processor {
+            self.acquire_processor().await;
+        }
+        let reply = match answered {
             Err(_) => {
                 return Err(NoReply::Ended(Outcome::OutOfBudget {
                     limit: Limit::Minutes,
@@ -164,7 +166,6 @@ impl Run {
             Ok(Err(error)) => return Err(NoReply::Ended(model_failed(error))),
             Ok(Ok(reply)) => reply,
         };
-        let seconds = started.elapsed().as_secs_f64();
         self.record(&Event::Reply {
             purpose,
             request: digest(request),

@@ -40,7 +40,7 @@ impl Run {
     /// Writes down what a stage came to.
     pub fn stage(&mut self, stage: &str, result: impl Into<String>) -> Result<(), Outcome> {
         let result = result.into();
-        self.progress.note(&format!("{stage}: {result}"));
+        self.progress.stage(stage, &result);
         if self.replay.has_stage() || self.replay.has_live_tools() {
             return Ok(());
         }

@@ -38,7 +38,10 @@ pub async fn generate(
             None => target.name.function.clone(),
         },
         original: original.unwrap_or_default(),
-        structure: repository.structure(path),
+        structure: match config.imports {
+            true => repository.structure(path),
+            false => String::new(),
+        },
     };
     let reply = ask(run, &question).await?;
     let text = match put(&reply, &repository.text(path).unwrap_or_default(), target) {
@@ -92,9 +95,13 @@ fn put(reply: &str, before: &str, target: &Action) -> Result<String, FormatError
                 .map(|(class, _)| class);
             let class = class.and_then(|name| definition(&outline, name));
             let point = match (after, class) {
+                // In a class it could not be called.
+                (Some(after), _) if !is_method(&given) => {
+                    InsertionPoint::After(at_top_level(&outline, after))
+                }
                 (Some(after), _) => InsertionPoint::After(after),
-                (None, Some(class)) => InsertionPoint::In(class),
-                (None, None) => InsertionPoint::End,
+                (None, Some(class)) if is_method(&given) => InsertionPoint::In(class),
+                (None, _) => InsertionPoint::End,
             };
             insert(&module, &code, point).text
         }
@@ -102,6 +109,24 @@ fn put(reply: &str, before: &str, target: &Action) -> Result<String, FormatError
     let module = Module::parse(changed);
     let done = add_imports(&module, &code.imports, &|_| false).map_err(FormatError)?;
     Ok(ends.join(&done.text))
+}
+
+/// Its first parameter is the object.
+fn is_method(code: &str) -> bool {
+    let test = code
+        .lines()
+        .map(str::trim_start)
+        .find(|line| line.starts_with("def ") || line.starts_with("async def "));
+    test.and_then(|line| line.split_once('('))
+        .is_some_and(|(_, rest)| rest.starts_with("self"))
+}
+
+/// The function or class that it is, or that it is in.
+fn at_top_level<'o>(outline: &'o [Definition], inner: &'o Definition) -> &'o Definition {
+    let around = outline
+        .iter()
+        .find(|d| (d.first..=d.last).contains(&inner.first));
+    around.unwrap_or(inner)
 }
 
 /// By its qualified name, or by its own.
@@ -178,6 +203,15 @@ mod tests {
             last.ends_with("\n\n    def test_new(self):\n        pass\n"),
             "{last}"
         );
+        // A function that takes no object stays outside of it.
+        let function = "```\ndef test_new():\n    pass\n```";
+        for reply in [function.to_owned(), format!("after: test_one\n{function}")] {
+            let text = put(&reply, old, &target(WriteMode::Write, "TestAll.test_new")).unwrap();
+            assert!(
+                text.ends_with("\n\n\ndef test_new():\n    pass\n"),
+                "{text}"
+            );
+        }
         assert!(put("I cannot.", OLD, &target(WriteMode::Write, "")).is_err());
         assert!(put(modified, OLD, &target(WriteMode::Modify, "test_gone")).is_err());
     }

@@ -13,7 +13,7 @@ use testwright_agent_prompts::{
 };
 
 use super::stages::Draft;
-use super::{Approach, ApproachContext, Workflow};
+use super::{Approach, ApproachContext, ApproachOption, Options, Workflow};
 use crate::agent::{Outcome, Run, prompt};
 use crate::model::Message;
 
@@ -50,13 +50,53 @@ impl Approach for Otter {
         }
     }
 
-    async fn run(&self, run: &mut Run, _: &ApproachContext) -> Outcome {
-        let outcome = stages(run, OtterConfig::default()).await;
+    fn options(&self) -> &'static [ApproachOption] {
+        OPTIONS
+    }
+
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+        let outcome = stages(run, OtterConfig::of(&context.options)).await;
         outcome.unwrap_or_else(|outcome| outcome)
     }
 }
 
-/// What the generator is given, and what is done besides: the paper's ablations (Otter §6.3).
+const fn option(name: &'static str, description: &'static str) -> ApproachOption {
+    ApproachOption {
+        name,
+        description,
+        default: true,
+    }
+}
+
+const PLANNER: ApproachOption = option("planner", "plans what to read and where to write");
+const REFINEMENT: ApproachOption = option("refinement", "the planner reflects on its plan");
+const VALIDATION: ApproachOption = option(
+    "validation",
+    "the planner is told which of its actions are not possible",
+);
+const FOCAL: ApproachOption = option("focal", "localizes the code that is at fault");
+const TESTS: ApproachOption = option("tests", "localizes tests");
+const IMPORTS: ApproachOption = option(
+    "imports",
+    "the generator sees the imports and the structure of the test file",
+);
+const IMPORT_REPAIR: ApproachOption = option(
+    "import-repair",
+    "imports that are missing or wrong are looked up",
+);
+
+/// The paper's ablations (Otter §6.3).
+static OPTIONS: &[ApproachOption] = &[
+    PLANNER,
+    REFINEMENT,
+    VALIDATION,
+    FOCAL,
+    TESTS,
+    IMPORTS,
+    IMPORT_REPAIR,
+];
+
+/// What the generator is given, and what is done besides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OtterConfig {
     pub planner: bool,
@@ -66,19 +106,28 @@ pub(super) struct OtterConfig {
     pub validation: bool,
     pub focal: bool,
     pub tests: bool,
+    /// The generator sees the imports and the structure of the test file.
+    pub imports: bool,
     pub import_repair: bool,
+}
+
+impl OtterConfig {
+    fn of(options: &Options) -> Self {
+        OtterConfig {
+            planner: options.is_on(&PLANNER),
+            refinement: options.is_on(&REFINEMENT),
+            validation: options.is_on(&VALIDATION),
+            focal: options.is_on(&FOCAL),
+            tests: options.is_on(&TESTS),
+            imports: options.is_on(&IMPORTS),
+            import_repair: options.is_on(&IMPORT_REPAIR),
+        }
+    }
 }
 
 impl Default for OtterConfig {
     fn default() -> Self {
-        OtterConfig {
-            planner: true,
-            refinement: true,
-            validation: true,
-            focal: true,
-            tests: true,
-            import_repair: true,
-        }
+        OtterConfig::of(&Options::default())
     }
 }
 

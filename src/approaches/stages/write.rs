@@ -7,6 +7,10 @@ use crate::agent::{Outcome, Run, prompt};
 use crate::formats::{FormatError, OldFiles, ProposedFiles};
 use crate::model::Message;
 
+/// Samples of a method that chooses among several, and how they are decoded (SWT-bench §5.1).
+pub const SAMPLES: usize = 5;
+pub const SAMPLE_TEMPERATURE: f64 = 0.7;
+
 /// Reads a reply, given the old files.
 pub type ReplyFormat = fn(&str, &dyn OldFiles) -> Result<ProposedFiles, FormatError>;
 
@@ -65,9 +69,10 @@ pub async fn write_and_hand_in(
     run: &mut Run,
     tree: &Tree,
     messages: Vec<Message>,
+    temperature: f64,
     format: ReplyFormat,
 ) -> Result<Outcome, Outcome> {
-    match write(run, tree, messages, Some(0.0), format).await? {
+    match write(run, tree, messages, Some(temperature), format).await? {
         Ok(draft) => draft.hand_in(run).await,
         Err(why) => Ok(Outcome::Nothing {
             reason: format!("the model's reply cannot be used: {}", why.error),

@@ -46,14 +46,20 @@ pub async fn run(args: &GradeArgs, files: &[PathBuf]) -> Result<u8> {
 pub struct GradingRun<'a> {
     args: &'a GradeArgs,
     /// With the instances that were not chosen.
-    whole: Dataset,
+    pub whole: Dataset,
     pub dataset: Dataset,
     pub out: PathBuf,
-    settings: Settings,
+    pub settings: Settings,
 }
 
 impl<'a> GradingRun<'a> {
     pub fn new(args: &'a GradeArgs) -> Result<Self> {
+        let settings = load(&args.sandbox.sources(|_| {}))?;
+        Self::with_settings(args, settings)
+    }
+
+    /// The same with settings that are read already.
+    pub fn with_settings(args: &'a GradeArgs, settings: Settings) -> Result<Self> {
         let (Some(path), Some(out)) = (&args.dataset, &args.out) else {
             return Err(Error::usage("grade").cause("--dataset and --out are needed"));
         };
@@ -64,7 +70,6 @@ impl<'a> GradingRun<'a> {
             })?,
             None => whole.clone(),
         };
-        let settings = load(&args.sandbox.sources(|_| {}))?;
         Ok(GradingRun {
             args,
             whole,
@@ -86,12 +91,7 @@ impl<'a> GradingRun<'a> {
         let missing = missing(&self.dataset, sets);
         let jobs = jobs(&self.dataset, sets, &missing);
         asks_for_all(&jobs, &results, &self.out)?;
-        let given = HarnessArgs {
-            repositories: self.args.repositories.clone(),
-            test_time: Duration::from_secs(self.args.test_seconds),
-            out: self.out.clone(),
-        };
-        let (harness, notes) = harness(&self.settings, given).await?;
+        let (harness, notes) = self.harness().await?;
         let all = jobs.iter().map(|job| job.predictions.len()).sum();
         let progress = GradingProgress::new(all, self.args.json);
         let all_notes = self.settings.notes.iter().chain(&notes);
@@ -130,9 +130,24 @@ impl<'a> GradingRun<'a> {
         Ok((report, results.all().cloned().collect()))
     }
 
-    fn workers(&self) -> harness::Workers {
+    /// What it is graded with, and lines about what killed runs had left behind.
+    pub async fn harness(&self) -> Result<(Harness, Vec<String>)> {
+        let given = HarnessArgs {
+            repositories: self.args.repositories.clone(),
+            test_time: Duration::from_secs(self.args.test_seconds),
+            out: self.out.clone(),
+        };
+        harness(&self.settings, given).await
+    }
+
+    pub fn workers(&self) -> harness::Workers {
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         let asked = self.args.workers.unwrap_or(processors.div_ceil(2));
+        self.fit(asked, self.settings.limits.memory.bytes())
+    }
+
+    /// As many as are asked for, as far as there is room for what each may take.
+    pub fn fit(&self, asked: usize, memory_each: u64) -> harness::Workers {
         let memory = std::fs::read_to_string("/proc/meminfo")
             .ok()
             .and_then(|text| {
@@ -143,7 +158,7 @@ impl<'a> GradingRun<'a> {
         let disk = rustix::fs::statvfs(existing(&self.settings.cache))
             .ok()
             .map(|about| about.f_bavail.saturating_mul(about.f_frsize));
-        let each = [self.settings.limits.memory.bytes(), DISK];
+        let each = [memory_each, DISK];
         harness::workers(asked, memory, disk, each)
     }
 

@@ -13,7 +13,7 @@ struct Format {
     types: &'static [(&'static str, &'static [&'static str])],
 }
 
-const FORMATS: [Format; 8] = [
+const FORMATS: [Format; 11] = [
     Format {
         title: "evidence.json",
         what: "What speaks for an accepted test. One JSON object, an `Evidence`.",
@@ -101,6 +101,48 @@ const FORMATS: [Format; 8] = [
             ("evals/src/report/details.rs", &["Details"]),
             ("evals/src/report/compare.rs", &["Comparison"]),
         ],
+    },
+    Format {
+        title: "comparison.json and runs.jsonl",
+        what: "What a comparison compares, a `Plan`; and what became of its runs, one JSON object a line, a `RunRecord`.",
+        types: &[
+            (
+                "src/compare/plan.rs",
+                &["Plan", "System", "PlanLimits", "PlannedInstance"],
+            ),
+            (
+                "src/compare/run_record.rs",
+                &["RunRecord", "RunStatus", "RunCost", "StageCost"],
+            ),
+        ],
+    },
+    Format {
+        title: "report.json of a comparison",
+        what: "The figures of its `report.md` and `report.html`. One JSON object, a `Report`.",
+        types: &[
+            ("src/compare/report/mod.rs", &["Report"]),
+            (
+                "src/compare/report/summary.rs",
+                &["SystemSummary", "CostSummary", "Group"],
+            ),
+            ("src/compare/report/score.rs", &["Score"]),
+            (
+                "src/compare/report/pairs.rs",
+                &["Pair", "Discordant", "Ablation"],
+            ),
+            (
+                "src/compare/report/overlap.rs",
+                &["Overlap", "OverlapGroup"],
+            ),
+        ],
+    },
+    Format {
+        title: "selection.json",
+        what: "Code patches sorted by tests: `summaries`, of each set of tests, and `results`, of each patch.",
+        types: &[(
+            "evals/src/selection.rs",
+            &["SelectionSummary", "SelectionResult"],
+        )],
     },
     Format {
         title: "testwright.toml [environment]",

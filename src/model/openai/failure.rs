@@ -75,6 +75,7 @@ pub(super) fn classed(error: &OpenAIError, settings: &OpenAiSettings) -> ModelEr
     let transient = |message: String| ModelError::Transient {
         message: clean(&message, settings),
         after: None,
+        unbilled: false,
     };
     match error {
         OpenAIError::Reqwest(e) => transport(e, settings),
@@ -121,7 +122,8 @@ fn transport(error: &reqwest::Error, settings: &OpenAiSettings) -> ModelError {
             ),
         };
     }
-    let message = if error.is_connect() && !error.is_timeout() {
+    let unbilled = error.is_connect() && !error.is_timeout();
+    let message = if unbilled {
         format!("no connection to {from}: {causes}")
     } else if error.is_timeout() {
         format!("{from} was silent for {} s", settings.timeout.as_secs_f64())
@@ -131,6 +133,7 @@ fn transport(error: &reqwest::Error, settings: &OpenAiSettings) -> ModelError {
     ModelError::Transient {
         message: clean(&message, settings),
         after: None,
+        unbilled,
     }
 }
 
@@ -200,10 +203,13 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
         408 | 409 | 425 | 429 => ModelError::Transient {
             after: refusal.after.or_else(|| wait_in(&reported)),
             message,
+            // A time-out may come in the middle of the work.
+            unbilled: status != 408,
         },
         500 | 502..=599 => ModelError::Transient {
             message,
             after: refusal.after,
+            unbilled: false,
         },
         _ => fatal(None),
     }

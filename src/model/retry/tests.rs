@@ -23,6 +23,7 @@ fn transient(after: Option<f64>) -> ModelError {
     ModelError::Transient {
         message: "busy".to_owned(),
         after,
+        unbilled: false,
     }
 }
 

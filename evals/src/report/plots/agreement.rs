@@ -1,7 +1,7 @@
 //! Strict against official verdicts: four fields for each prediction set and public harness, darker for more instances.
 
-use super::svg::{Anchor, Svg};
 use super::{Plot, WIDTH};
+use crate::document::svg::{Anchor, Svg};
 use crate::report::{Report, VerdictAgreement};
 
 const FIELD: (f64, f64) = (62.0, 34.0);

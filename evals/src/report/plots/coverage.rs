@@ -1,7 +1,7 @@
 //! Instances by change coverage: a histogram for each prediction set, the successful ones below.
 
-use super::svg::{Anchor, Svg};
 use super::{Plot, WIDTH};
+use crate::document::svg::{Anchor, Svg};
 use crate::report::{Histogram, Report};
 
 const LEFT: f64 = 34.0;

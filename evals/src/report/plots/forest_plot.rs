@@ -1,10 +1,10 @@
 //! A forest plot: rates as dots with their intervals as whiskers, one row for each prediction set, under the name of what is
 //! measured.
 
-use super::svg::{Anchor, Svg, cut};
 use super::{Plot, WIDTH};
+use crate::document::format::{letter, percent};
+use crate::document::svg::{Anchor, Svg, cut};
 use crate::report::details::{Details, Group};
-use crate::report::format::{letter, percent};
 use crate::report::sections::names;
 use crate::report::{Report, Summary};
 use crate::statistics::{Mean, Rate};

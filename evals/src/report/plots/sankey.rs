@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use testwright_tools::outcomes::report::Outcome;
 
-use super::svg::{Anchor, Svg};
 use super::{Plot, WIDTH};
-use crate::report::format::outcome;
+use crate::document::format::outcome;
+use crate::document::svg::{Anchor, Svg};
 use crate::report::{Flow, Report};
 
 const LEFT: f64 = 104.0;

@@ -1,9 +1,9 @@
 //! The slowest instances of all prediction sets, with what took the time.
 
-use super::svg::{Anchor, Svg, cut};
 use super::{Plot, WIDTH};
+use crate::document::format::{letter, seconds};
+use crate::document::svg::{Anchor, Svg, cut};
 use crate::report::Report;
-use crate::report::format::{letter, seconds};
 use crate::result::Seconds;
 
 const BARS: usize = 10;

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use testwright_tools::outcomes::report::Outcome;
 
-use super::{Cell, Labels, Section, Table};
-use crate::report::details::{Details, Group, VerdictAgreement};
-use crate::report::format::{
+use super::Labels;
+use crate::document::format::{
     NONE, mean, old_class, outcome, p_value, percent, points, rate, seconds, short_rate,
 };
+use crate::document::{Cell, Section, Table};
+use crate::report::details::{Details, Group, VerdictAgreement};
 use crate::report::{Metric, Report, Summary};
 
 type Line = (&'static str, fn(&Summary) -> String);

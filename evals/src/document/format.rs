@@ -5,15 +5,15 @@ use crate::verdict::OldClass;
 use testwright_tools::outcomes::report::Outcome;
 
 /// What stands where there is no figure.
-pub(super) const NONE: &str = "–";
+pub const NONE: &str = "–";
 
 /// `37.0 %`.
-pub(super) fn percent(share: Option<f64>) -> String {
+pub fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| NONE.to_owned(), |s| format!("{:.1} %", 100.0 * s))
 }
 
 /// Percentage points with their sign.
-pub(super) fn points(difference: Option<f64>) -> String {
+pub fn points(difference: Option<f64>) -> String {
     match difference {
         None => NONE.to_owned(),
         Some(d) => {
@@ -30,24 +30,24 @@ fn interval(interval: Option<[f64; 2]>) -> String {
 }
 
 /// `37.0 % (166/449, 32.6–41.5)`.
-pub(super) fn rate(rate: &Rate) -> String {
+pub fn rate(rate: &Rate) -> String {
     let (share, between) = (percent(rate.rate), interval(rate.interval));
     format!("{share} ({}/{}{between})", rate.numerator, rate.denominator)
 }
 
 /// `37.0 % (166/449)`.
-pub(super) fn short_rate(rate: &Rate) -> String {
+pub fn short_rate(rate: &Rate) -> String {
     let share = percent(rate.rate);
     format!("{share} ({}/{})", rate.numerator, rate.denominator)
 }
 
 /// `32.4 % (n = 449, 28.2–36.7)`.
-pub(super) fn mean(mean: &Mean) -> String {
+pub fn mean(mean: &Mean) -> String {
     let (value, between) = (percent(mean.mean), interval(mean.interval));
     format!("{value} (n = {}{between})", mean.denominator)
 }
 
-pub(super) fn p_value(p: f64) -> String {
+pub fn p_value(p: f64) -> String {
     if p < 0.0001 {
         "< 0.0001".to_owned()
     } else {
@@ -56,7 +56,7 @@ pub(super) fn p_value(p: f64) -> String {
 }
 
 /// `8.4 s`, `3 min 20 s`, `2 h 5 min`.
-pub(super) fn seconds(seconds: f64) -> String {
+pub fn seconds(seconds: f64) -> String {
     let whole = seconds.round().max(0.0) as u64;
     match whole {
         0..60 => format!("{seconds:.1} s"),
@@ -65,7 +65,7 @@ pub(super) fn seconds(seconds: f64) -> String {
     }
 }
 
-pub(super) fn bytes(bytes: u64) -> String {
+pub fn bytes(bytes: u64) -> String {
     let mut size = bytes as f64;
     for unit in ["B", "kB", "MB"] {
         if size < 1000.0 {
@@ -76,7 +76,7 @@ pub(super) fn bytes(bytes: u64) -> String {
     format!("{size:.1} GB")
 }
 
-pub(super) fn outcome(outcome: Outcome) -> &'static str {
+pub fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Passed => "passed",
         Outcome::Failed => "failed",
@@ -88,7 +88,7 @@ pub(super) fn outcome(outcome: Outcome) -> &'static str {
     }
 }
 
-pub(super) fn old_class(class: OldClass) -> &'static str {
+pub fn old_class(class: OldClass) -> &'static str {
     match class {
         OldClass::Pass => "pass",
         OldClass::Assertion => "assertion failure",
@@ -99,7 +99,7 @@ pub(super) fn old_class(class: OldClass) -> &'static str {
 }
 
 /// Names of prediction sets in plots and narrow columns: A, B, …, Z, A1, ….
-pub(super) fn letter(at: usize) -> String {
+pub fn letter(at: usize) -> String {
     let letter = char::from(b'A' + (at % 26) as u8);
     match at / 26 {
         0 => letter.to_string(),

@@ -2,24 +2,24 @@
 
 use std::fmt::Write as _;
 
-use super::super::page::LONGEST;
+use super::LONGEST;
 use crate::foreign_text::excerpt;
 
 /// Where a text stands about its point.
 #[derive(Clone, Copy)]
-pub(super) enum Anchor {
+pub enum Anchor {
     Start,
     Middle,
     End,
 }
 
-pub(super) struct Svg {
+pub struct Svg {
     width: f64,
     body: String,
 }
 
 impl Svg {
-    pub(super) fn new(width: f64) -> Svg {
+    pub fn new(width: f64) -> Svg {
         Svg {
             width,
             body: String::new(),
@@ -31,14 +31,14 @@ impl Svg {
         let _ = self.body.write_fmt(piece);
     }
 
-    pub(super) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+    pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         let ((x1, y1), (x2, y2)) = (from, to);
         self.put(format_args!(
             "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>"
         ));
     }
 
-    pub(super) fn dot(&mut self, class: &str, at: (f64, f64), about: &str) {
+    pub fn dot(&mut self, class: &str, at: (f64, f64), about: &str) {
         let ((x, y), about) = (at, escape(about));
         self.put(format_args!(
             "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"><title>{about}</title></circle>"
@@ -46,7 +46,7 @@ impl Svg {
     }
 
     /// `size`: width and height.
-    pub(super) fn bar(&mut self, class: &str, at: (f64, f64), size: (f64, f64), about: &str) {
+    pub fn bar(&mut self, class: &str, at: (f64, f64), size: (f64, f64), about: &str) {
         let ((x, y), (width, height), about) = (at, size, escape(about));
         self.put(format_args!(
             "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\">\
@@ -55,7 +55,7 @@ impl Svg {
     }
 
     /// A bar of which so much shows, 0 to 1.
-    pub(super) fn faint_bar(
+    pub fn faint_bar(
         &mut self,
         class: &str,
         at: (f64, f64),
@@ -70,14 +70,14 @@ impl Svg {
         ));
     }
 
-    pub(super) fn path(&mut self, class: &str, d: &str, about: &str) {
+    pub fn path(&mut self, class: &str, d: &str, about: &str) {
         let about = escape(about);
         self.put(format_args!(
             "<path class=\"{class}\" d=\"{d}\"><title>{about}</title></path>"
         ));
     }
 
-    pub(super) fn text(&mut self, class: &str, anchor: Anchor, at: (f64, f64), text: &str) {
+    pub fn text(&mut self, class: &str, anchor: Anchor, at: (f64, f64), text: &str) {
         let ((x, y), text) = (at, escape(text));
         let anchor = match anchor {
             Anchor::Start => "start",
@@ -90,7 +90,7 @@ impl Svg {
     }
 
     /// `description` is read out in place of the picture.
-    pub(super) fn finish(self, height: f64, description: &str) -> String {
+    pub fn finish(self, height: f64, description: &str) -> String {
         let (width, description, body) = (self.width, escape(description), self.body);
         format!(
             "<svg viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{description}\">{body}</svg>"
@@ -99,7 +99,7 @@ impl Svg {
 }
 
 /// A text that may be longer than there is room, cut in the middle: ids differ at both ends.
-pub(super) fn cut(text: &str, most: usize) -> String {
+pub fn cut(text: &str, most: usize) -> String {
     let chars: Vec<char> = text.chars().collect();
     if chars.len() <= most {
         return text.to_owned();

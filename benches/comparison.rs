@@ -1,0 +1,126 @@
+//! What a comparison costs beside its models and its tests, on 20 instances and every approach, the models' part played by an
+//! endpoint: the processor time of the program itself, without the processes that tools and tests run in, as a share of the wall time
+//! (wanted: under 5 %); and two workers beside one (wanted: at least 1.7 times the speed). Grading has a bench of its own (`eval`).
+//!
+//! `cargo bench --bench comparison`, on a machine that has nothing else to do.
+
+#[path = "../tests/it/eval/repository.rs"]
+#[allow(dead_code, clippy::unwrap_used)]
+mod repository;
+#[path = "../tests/it/server.rs"]
+#[allow(dead_code, clippy::unwrap_used)]
+mod server;
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use repository::{GOOD, Repository, lines};
+use serde_json::{Value, json};
+use server::{Request, Response, Server};
+
+const INSTANCES: usize = 20;
+/// What a model takes to answer.
+const ANSWER: Duration = Duration::from_millis(200);
+
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Failure> {
+    let scratch = tempfile::tempdir()?;
+    let folder = scratch.path();
+    let repository = Repository::new(folder.join("repositories/example+sums"), None);
+    let issue = "add(1, -2) gives 0, and I expected -1.";
+    let instances: Vec<Value> = (0..INSTANCES)
+        .map(|n| repository.instance(&format!("instance-{n}"), issue))
+        .collect();
+    lines(&folder.join("dataset.jsonl"), &instances);
+    let server = Server::start(answer);
+    let bench = Bench {
+        folder: folder.to_owned(),
+        url: format!("{}/v1", server.url),
+    };
+    // The environment, and what grading keeps of the base suite.
+    bench.compare("begin", 1, &["--instances", "instance-0"])?;
+    let (one, own) = bench.compare("one", 1, &[])?;
+    let (two, _) = bench.compare("two", 2, &[])?;
+    let (own, faster) = (own / one, one / two);
+    println!(
+        "{INSTANCES} instances: {one:.1} s by one worker, of which the program itself takes {:.1} % (wanted: under 5 %); two \
+         workers take {two:.1} s: {faster:.2} times as fast (wanted: at least 1.7)",
+        100.0 * own
+    );
+    std::process::exit(i32::from(own >= 0.05 || faster < 1.7));
+}
+
+fn answer(request: &Request) -> Response {
+    std::thread::sleep(ANSWER);
+    let block = format!("diff\ntests/test_calc.py\ninsert\nEOF\n{GOOD}end diff\n");
+    let content = match request.body.as_str() {
+        body if body.contains("YES") => "YES",
+        body if body.contains("end diff") => &block,
+        _ => {
+            "```python\nfrom pkg.calc import add\n\n\ndef test_sum():\n    assert add(2, -2) == 0\n```\n"
+        }
+    };
+    Response::json(json!({
+        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": content}}],
+        "usage": {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100},
+    }))
+    .with("content-type", "application/json")
+}
+
+struct Bench {
+    folder: PathBuf,
+    url: String,
+}
+
+impl Bench {
+    /// Seconds of the runs, without grading, and the processor time of the program itself in them.
+    fn compare(&self, out: &str, workers: usize, words: &[&str]) -> Result<(f64, f64), Failure> {
+        let names = testwright::approaches::ALL.iter().map(|a| a.name());
+        let names: Vec<&str> = names.collect();
+        let start = Instant::now();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_testwright"))
+            .arg("compare")
+            .args(["--approaches", &names.join(","), "--models", "m"])
+            .arg("--dataset")
+            .arg(self.folder.join("dataset.jsonl"))
+            .arg("--repositories")
+            .arg(self.folder.join("repositories/{owner}+{name}"))
+            .args(["--workers", &workers.to_string()])
+            .arg("--out")
+            .arg(self.folder.join(out))
+            .args(words)
+            .env("TESTWRIGHT_CACHE", self.folder.join("cache"))
+            .env("TESTWRIGHT_MODEL_BASE_URL", &self.url)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        // Grading begins when this file is there.
+        let graded = self.folder.join(out).join("grading/results.jsonl");
+        let mut of_runs = None;
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            if of_runs.is_none() && graded.is_file() {
+                of_runs = Some((start.elapsed().as_secs_f64(), own_seconds(child.id())?));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        if !status.success() {
+            return Err(format!("compare ended with {status}").into());
+        }
+        Ok(of_runs.ok_or("nothing was graded")?)
+    }
+}
+
+/// Processor time of a process, without its children.
+fn own_seconds(id: u32) -> Result<f64, Failure> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat"))?;
+    let fields = stat.rsplit_once(')').ok_or("no name")?.1;
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    let ticks = fields[11].parse::<f64>()? + fields[12].parse::<f64>()?;
+    // The kernel tells it in hundredths, whatever its own clock is.
+    Ok(ticks / 100.0)
+}

@@ -1,0 +1,152 @@
+//! Documents as pages: one file that needs no other, in light and dark. Whatever comes from data is escaped, and the page's
+//! policy lets no other script run than its own.
+
+use std::path::{Component, Path};
+
+use base64::Engine as _;
+use minijinja::value::{Serde, Value};
+use minijinja::{Environment, UndefinedBehavior};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::{Cell, Column, LONGEST, Plot, Section, Table};
+use crate::foreign_text;
+
+/// The style of all pages.
+pub const STYLE: &str = include_str!("page.css");
+
+#[derive(Serialize)]
+pub struct SectionView {
+    pub id: &'static str,
+    pub title: &'static str,
+    pub notes: Vec<String>,
+    pub plots: Vec<Plot>,
+    pub tables: Vec<TableView>,
+}
+
+#[derive(Serialize)]
+pub struct TableView {
+    pub caption: String,
+    pub columns: Vec<Column>,
+    pub rows: Vec<Vec<Link>>,
+    /// Shown without being asked for.
+    pub is_open: bool,
+}
+
+#[derive(Serialize)]
+pub struct Link {
+    pub text: String,
+    pub href: Option<String>,
+}
+
+/// A page from its template; texts are cut and stand in one line.
+pub fn render(name: &str, template: &str, page: &impl Serialize) -> Result<String, String> {
+    render_with(name, template, page, |text| {
+        foreign_text::excerpt(text, LONGEST)
+    })
+}
+
+/// A page from its template; `shown` makes a text fit to be shown, and it is escaped after that.
+pub fn render_with(
+    name: &str,
+    template: &str,
+    page: &impl Serialize,
+    shown: impl Fn(&str) -> String + Send + Sync + 'static,
+) -> Result<String, String> {
+    let mut environment = Environment::new();
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_formatter(move |out, state, value| match value.as_str() {
+        // Style, script and pictures are ours.
+        Some(text) if !value.is_safe() => {
+            minijinja::escape_formatter(out, state, &Value::from(shown(text)))
+        }
+        _ => minijinja::escape_formatter(out, state, value),
+    });
+    environment
+        .render_named_str(name, template, Value::from(Serde(page)))
+        .map_err(|e| format!("{e:#}"))
+}
+
+/// As a content security policy names a script or a style.
+pub fn hash(text: &str) -> String {
+    base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text))
+}
+
+/// A section with its plots; tables of the `open` sections are shown without being asked for.
+pub fn section_view(section: Section, plots: Vec<Plot>, open: &[&str]) -> SectionView {
+    let is_open =
+        |table: &Table| open.contains(&section.id) || plots.is_empty() && table.rows.len() <= 12;
+    let tables = section.tables.into_iter().map(|table| TableView {
+        is_open: is_open(&table),
+        caption: table.caption,
+        columns: table.columns,
+        rows: table
+            .rows
+            .into_iter()
+            .map(|row| row.into_iter().map(link).collect())
+            .collect(),
+    });
+    SectionView {
+        id: section.id,
+        title: section.title,
+        notes: section.notes,
+        tables: tables.collect(),
+        plots,
+    }
+}
+
+fn link(cell: Cell) -> Link {
+    Link {
+        href: cell.file.as_deref().and_then(href),
+        text: cell.text,
+    }
+}
+
+/// A link to a file beside the page. `None` for a path that is not below the folder of results, or one of ours that leads
+/// from one such folder to another ([`move_logs`]).
+pub fn href(path: &str) -> Option<String> {
+    let components: Vec<Component<'_>> = Path::new(path).components().collect();
+    let is_fit = |c: &Component<'_>| matches!(c, Component::Normal(_) | Component::CurDir);
+    let below = components
+        .iter()
+        .position(|c| *c != Component::ParentDir)
+        .unwrap_or(components.len());
+    if components[below..].is_empty() || !components[below..].iter().all(is_fit) {
+        return None;
+    }
+    let mut href = ".".to_owned();
+    for component in &components {
+        href.push('/');
+        for byte in component.as_os_str().as_encoded_bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                    href.push(char::from(*byte));
+                }
+                other => href.push_str(&format!("%{other:02X}")),
+            }
+        }
+    }
+    Some(href)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_stay_beside_the_page() {
+        let link = |path: &str| href(path);
+        assert_eq!(
+            link("logs/a b/\"x\".txt"),
+            Some("./logs/a%20b/%22x%22.txt".to_owned())
+        );
+        assert_eq!(
+            link("javascript:alert(1)"),
+            Some("./javascript%3Aalert%281%29".to_owned())
+        );
+        assert_eq!(link("../b/logs/x"), Some("./../b/logs/x".to_owned()));
+        for path in ["/etc/passwd", "", "..", "logs/../../x"] {
+            assert_eq!(link(path), None, "{path}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Documents as Markdown: short tables, readable on a forge. Long lists are cut.
+
+use super::{LONGEST, Section, Table};
+use crate::foreign_text::excerpt;
+
+/// Rows of a table that are shown.
+const ROWS: usize = 25;
+
+/// `whole` is the file that has what is cut here.
+pub fn markdown(
+    title: &str,
+    facts: &[(&'static str, String)],
+    sections: &[Section],
+    whole: &str,
+) -> String {
+    let mut text = format!("# {}\n\n", escape(title));
+    for (name, value) in facts {
+        text += &format!("- {name}: {}\n", escape(value));
+    }
+    for section in sections {
+        text += &format!("\n## {}\n", section.title);
+        for note in &section.notes {
+            text += &format!("\n{}\n", escape(note));
+        }
+        for of in &section.tables {
+            text += &table(of, whole);
+        }
+    }
+    text
+}
+
+fn table(table: &Table, whole: &str) -> String {
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let mut text = format!("\n{}:\n\n", escape(&table.caption));
+    text += &line(table.columns.iter().map(|c| escape(&c.title)).collect());
+    let rules = table.columns.iter().map(|column| match column.right {
+        true => "---:".to_owned(),
+        false => "---".to_owned(),
+    });
+    text += &line(rules.collect());
+    for row in table.rows.iter().take(ROWS) {
+        text += &line(row.iter().map(|cell| escape(&cell.text)).collect());
+    }
+    let more = table.rows.len().saturating_sub(ROWS);
+    if more > 0 {
+        text += &format!("\nand {more} more: see `{whole}`.\n");
+    }
+    text
+}
+
+/// Nothing in it is a sign of Markdown or HTML, or ends the cell or the line.
+fn escape(text: &str) -> String {
+    let text = excerpt(text, LONGEST);
+    let mut escaped = String::with_capacity(text.len());
+    let mut before = ' ';
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let after = chars.peek().copied().unwrap_or(' ');
+        let in_word = |c: char| c.is_alphanumeric() || c == '_';
+        match c {
+            // Underscores inside of words are only that.
+            '_' if in_word(before) && in_word(after) => escaped.push('_'),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '\\' | '`' | '*' | '_' | '|' | '[' | ']' | '~' | '@' | '$' => {
+                escaped.push('\\');
+                escaped.push(c);
+            }
+            c => escaped.push(c),
+        }
+        before = c;
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_of_markdown_are_words() {
+        assert_eq!(
+            escape("<b>a|b_c\n`d`\u{1b}[1m @x"),
+            "&lt;b&gt;a\\|b_c \\`d\\`\\\\u{1b}\\[1m \\@x"
+        );
+        assert_eq!(escape("a__b __c__"), "a__b \\__c_\\_");
+    }
+}

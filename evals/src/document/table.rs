@@ -1,0 +1,85 @@
+//! Titles, remarks and tables: what a document holds besides plots.
+
+pub struct Section {
+    /// Names the section's plots and its anchor.
+    pub id: &'static str,
+    pub title: &'static str,
+    pub notes: Vec<String>,
+    pub tables: Vec<Table>,
+}
+
+pub struct Table {
+    pub caption: String,
+    pub columns: Vec<Column>,
+    pub rows: Vec<Vec<Cell>>,
+}
+
+#[derive(serde::Serialize)]
+pub struct Column {
+    pub title: String,
+    /// Figures: to the right.
+    pub right: bool,
+    /// Sentences: wide.
+    pub long: bool,
+}
+
+impl Column {
+    pub fn new(title: &str) -> Column {
+        Column {
+            title: title.to_owned(),
+            right: false,
+            long: false,
+        }
+    }
+}
+
+#[derive(Clone, Default)]
+pub struct Cell {
+    pub text: String,
+    /// A path below the folder of results.
+    pub file: Option<String>,
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Cell {
+        Cell {
+            text: text.into(),
+            file: None,
+        }
+    }
+}
+
+impl Table {
+    pub fn new(caption: &str) -> Table {
+        Table {
+            caption: caption.to_owned(),
+            columns: Vec::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    pub fn words(mut self, title: &str) -> Table {
+        self.columns.push(Column::new(title));
+        self
+    }
+
+    pub fn sentences(mut self, title: &str) -> Table {
+        self.columns.push(Column {
+            long: true,
+            ..Column::new(title)
+        });
+        self
+    }
+
+    pub fn figures<S: AsRef<str>>(mut self, titles: &[S]) -> Table {
+        self.columns.extend(titles.iter().map(|title| Column {
+            right: true,
+            ..Column::new(title.as_ref())
+        }));
+        self
+    }
+
+    pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+}

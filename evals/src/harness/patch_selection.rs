@@ -1,0 +1,300 @@
+//! Candidate code patches sorted by generated tests (SWT-bench §5.3, Otter §6.7): every test of a prediction on every patch.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Mutex;
+
+use futures::future::join_all;
+use testwright_sandboxes::repository::Files;
+use testwright_tools::outcomes::report::Outcome;
+
+use super::contribution::Contribution;
+use super::instance::{PreparedInstance, State, changes_what_is_installed};
+use super::outcome_pairs::pairs;
+use super::schedule::{Progress, Step};
+use super::test_run_cache::{RunRecord, TestRun};
+use super::timeline::{Part, RunSlots, Timeline};
+use super::{GradingFailure, Harness, at_stage};
+use crate::dataset::Instance;
+use crate::predictions::Prediction;
+use crate::selection::SelectionResult;
+use crate::verdict::Pairs;
+
+/// An instance with tests, and with patches that they sort.
+pub struct SelectionJob<'a> {
+    pub instance: &'a Instance,
+    pub tests: Vec<&'a Prediction>,
+    pub patches: Vec<&'a Prediction>,
+}
+
+/// All jobs; `done` takes each result as it comes.
+pub async fn select_all(
+    harness: &Harness,
+    jobs: Vec<SelectionJob<'_>>,
+    workers: usize,
+    progress: Progress<'_>,
+    done: &(dyn Fn(SelectionResult) + Sync),
+) {
+    let slots = RunSlots::new(workers);
+    let waiting = Mutex::new(VecDeque::from(jobs));
+    let next = || {
+        let mut waiting = waiting
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        waiting.pop_front()
+    };
+    let work = || async {
+        while let Some(job) = next() {
+            harness.select(&job, &slots, progress, done).await;
+        }
+    };
+    join_all((0..workers.max(1)).map(|_| work())).await;
+}
+
+/// A candidate patch, ready for tests.
+struct Candidate<'a> {
+    patch: &'a Prediction,
+    /// Why it cannot be tried; or the patched code.
+    code: Result<State, String>,
+    /// `None` without golden tests.
+    resolves: Option<bool>,
+}
+
+/// Generated tests, and which of them fail on the old code.
+struct Tests<'a> {
+    prediction: &'a Prediction,
+    files: Files,
+    ids: Vec<String>,
+    failing: BTreeSet<String>,
+}
+
+impl Harness {
+    async fn select(
+        &self,
+        job: &SelectionJob<'_>,
+        slots: &RunSlots,
+        progress: Progress<'_>,
+        done: &(dyn Fn(SelectionResult) + Sync),
+    ) {
+        let timeline = Timeline::new(slots);
+        let prepared = self.candidates(job, &timeline, progress).await;
+        for tests in &job.tests {
+            progress(Step::Grading {
+                instance: job.instance.instance_id.clone(),
+                prediction: tests.model_name_or_path.clone(),
+            });
+            let sorted = match &prepared {
+                Ok((prepared, candidates)) => {
+                    self.sort_all(prepared, candidates, tests, &timeline).await
+                }
+                Err(failed) => Err(failed.clone()),
+            };
+            match sorted {
+                Ok(results) => results.into_iter().for_each(done),
+                Err(failed) => job.patches.iter().for_each(|patch| {
+                    done(SelectionResult {
+                        infrastructure: Some(format!("{}: {}", failed.stage, failed.cause)),
+                        ..SelectionResult::of(tests, patch)
+                    });
+                }),
+            }
+        }
+    }
+
+    async fn candidates<'a>(
+        &self,
+        job: &SelectionJob<'a>,
+        timeline: &Timeline<'_>,
+        progress: Progress<'_>,
+    ) -> Result<(PreparedInstance, Vec<Candidate<'a>>), GradingFailure> {
+        let prepare = self.prepare(job.instance, progress);
+        let prepared = timeline.spend(Part::Build, prepare).await?;
+        let mut candidates = Vec::new();
+        for patch in &job.patches {
+            let candidate = self.candidate(job.instance, &prepared, patch, timeline, progress);
+            candidates.push(candidate.await?);
+        }
+        Ok((prepared, candidates))
+    }
+
+    async fn sort_all(
+        &self,
+        prepared: &PreparedInstance,
+        candidates: &[Candidate<'_>],
+        tests: &Prediction,
+        timeline: &Timeline<'_>,
+    ) -> Result<Vec<SelectionResult>, GradingFailure> {
+        let tests = self.failing_tests(prepared, tests, timeline).await?;
+        let mut results = Vec::new();
+        for candidate in candidates {
+            results.push(self.sort(&tests, candidate, timeline).await?);
+        }
+        Ok(results)
+    }
+
+    async fn candidate<'a>(
+        &self,
+        instance: &Instance,
+        prepared: &PreparedInstance,
+        patch: &'a Prediction,
+        timeline: &Timeline<'_>,
+        progress: Progress<'_>,
+    ) -> Result<Candidate<'a>, GradingFailure> {
+        let without = |why: &str| Candidate {
+            patch,
+            code: Err(why.to_owned()),
+            resolves: prepared.golden.as_ref().map(|_| false),
+        };
+        let Some(text) = &patch.model_patch else {
+            return Ok(without("there is no patch"));
+        };
+        let applied = match prepared.apply(text).map_err(at_stage("source"))? {
+            Ok(applied) => applied,
+            Err(why) => return Ok(without(&format!("it does not apply: {why}"))),
+        };
+        let code = if applied
+            .files
+            .keys()
+            .any(|path| changes_what_is_installed(path))
+        {
+            State {
+                environment: self
+                    .environment_with(instance, &applied.files, progress)
+                    .await?,
+                files: Files::new(),
+            }
+        } else {
+            let mut files = prepared.old.files.clone();
+            files.extend(applied.files);
+            State {
+                environment: prepared.old.environment.clone(),
+                files,
+            }
+        };
+        let resolves = self.resolves(prepared, &code, timeline).await?;
+        Ok(Candidate {
+            patch,
+            code: Ok(code),
+            resolves,
+        })
+    }
+
+    /// Every test of the golden tests' files that passes with the golden patch passes with this one.
+    async fn resolves(
+        &self,
+        prepared: &PreparedInstance,
+        code: &State,
+        timeline: &Timeline<'_>,
+    ) -> Result<Option<bool>, GradingFailure> {
+        let Some((golden, tests)) = &prepared.golden else {
+            return Ok(None);
+        };
+        let wanted = self
+            .outcomes(&prepared.new, &golden.files, &tests.files, timeline)
+            .await?;
+        let now = self
+            .outcomes(code, &golden.files, &tests.files, timeline)
+            .await?;
+        let pairs: Pairs = pairs(&wanted.answer.report, &now.answer.report, &tests.tests);
+        let is_kept = pairs
+            .values()
+            .filter(|pair| pair.old == Outcome::Passed)
+            .all(|pair| pair.new == Outcome::Passed);
+        Ok(Some(is_kept))
+    }
+
+    async fn failing_tests<'a>(
+        &self,
+        prepared: &PreparedInstance,
+        prediction: &'a Prediction,
+        timeline: &Timeline<'_>,
+    ) -> Result<Tests<'a>, GradingFailure> {
+        let nothing = Tests {
+            prediction,
+            files: Files::new(),
+            ids: Vec::new(),
+            failing: BTreeSet::new(),
+        };
+        let Some(text) = &prediction.model_patch else {
+            return Ok(nothing);
+        };
+        let Ok(applied) = prepared.apply(text).map_err(at_stage("source"))? else {
+            return Ok(nothing);
+        };
+        let tests = Contribution::of(&applied, &prepared.tree, &prepared.layout)
+            .map_err(at_stage("source"))?;
+        let ran = self
+            .outcomes(&prepared.old, &applied.files, &tests.tests, timeline)
+            .await?;
+        let pairs = pairs(&ran.answer.report, &ran.answer.report, &tests.tests);
+        let failing = pairs.iter().filter(|(_, pair)| fails(pair.old));
+        Ok(Tests {
+            prediction,
+            failing: failing.map(|(id, _)| id.clone()).collect(),
+            files: applied.files,
+            ids: tests.tests,
+        })
+    }
+
+    async fn sort(
+        &self,
+        tests: &Tests<'_>,
+        candidate: &Candidate<'_>,
+        timeline: &Timeline<'_>,
+    ) -> Result<SelectionResult, GradingFailure> {
+        let mut result = SelectionResult {
+            resolves: candidate.resolves,
+            ..SelectionResult::of(tests.prediction, candidate.patch)
+        };
+        let code = match &candidate.code {
+            Ok(code) => code,
+            Err(why) => {
+                result.not_tried = Some(why.clone());
+                return Ok(result);
+            }
+        };
+        if tests.failing.is_empty() {
+            return Ok(result);
+        }
+        let ran = self
+            .outcomes(code, &tests.files, &tests.ids, timeline)
+            .await?;
+        let pairs = pairs(&ran.answer.report, &ran.answer.report, &tests.ids);
+        let outcomes: BTreeMap<&String, Outcome> =
+            pairs.iter().map(|(id, pair)| (id, pair.new)).collect();
+        for test in &tests.failing {
+            let passes = outcomes.get(test) == Some(&Outcome::Passed);
+            let list = if passes {
+                &mut result.passed
+            } else {
+                &mut result.failed
+            };
+            list.push(test.clone());
+        }
+        Ok(result)
+    }
+
+    async fn outcomes(
+        &self,
+        state: &State,
+        files: &Files,
+        ids: &[String],
+        timeline: &Timeline<'_>,
+    ) -> Result<RunRecord, GradingFailure> {
+        let run = TestRun {
+            state,
+            files,
+            ids: ids.to_vec(),
+            measure: Vec::new(),
+            counted: false,
+            until: Default::default(),
+            of_prediction: true,
+            hash_seed: 0,
+            part: Part::New,
+        };
+        self.run(&run, timeline).await.map_err(at_stage("new"))
+    }
+}
+
+fn fails(outcome: Outcome) -> bool {
+    matches!(outcome, Outcome::Failed | Outcome::Error)
+}

@@ -1,0 +1,215 @@
+//! Code patches sorted by generated tests: what came of each, and how well it was sorted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::predictions::Prediction;
+use crate::statistics::Rate;
+
+/// A set of tests on a patch: a line of `selection.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SelectionResult {
+    pub instance_id: String,
+    /// `model_name_or_path` of the tests.
+    pub tests: String,
+    /// `model_name_or_path` of the patch.
+    pub patch: String,
+    /// Of the tests that fail on the old code, those that pass with the patch.
+    pub passed: Vec<String>,
+    /// The others of them.
+    pub failed: Vec<String>,
+    /// Every test of the golden tests' files that passes with the golden patch passes with this one; `None` without golden
+    /// tests.
+    pub resolves: Option<bool>,
+    /// Why the patch could not be tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_tried: Option<String>,
+    /// What failed that is nobody's fault.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub infrastructure: Option<String>,
+}
+
+impl SelectionResult {
+    pub(crate) fn of(tests: &Prediction, patch: &Prediction) -> Self {
+        SelectionResult {
+            instance_id: patch.instance_id.clone(),
+            tests: tests.model_name_or_path.clone(),
+            patch: patch.model_name_or_path.clone(),
+            passed: Vec::new(),
+            failed: Vec::new(),
+            resolves: None,
+            not_tried: None,
+            infrastructure: None,
+        }
+    }
+
+    /// At least one of the tests that fail on the old code passes with the patch.
+    pub fn is_kept(&self) -> bool {
+        !self.passed.is_empty()
+    }
+
+    /// There was a test that fails on the old code, and a patch to try it on.
+    pub fn is_sorted(&self) -> bool {
+        !self.passed.is_empty() || !self.failed.is_empty()
+    }
+}
+
+/// How well a set of tests sorts patches.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SelectionSummary {
+    /// Of the tests.
+    pub tests: String,
+    /// Patches that something could be said of.
+    pub patches: u64,
+    pub kept: u64,
+    /// Tests failed, and none passed.
+    pub dropped: u64,
+    /// There was no test that fails on the old code.
+    pub undecided: u64,
+    pub infrastructure: u64,
+    /// Kept and truly resolving, of the kept.
+    pub precision: Rate,
+    /// Kept and truly resolving, of the truly resolving.
+    pub recall: Rate,
+    /// Instances of which CodeT's choice among several patches truly resolves, of those with a choice.
+    pub codet: Rate,
+}
+
+/// By set of tests, in their order.
+pub fn summaries(results: &[SelectionResult]) -> Vec<SelectionSummary> {
+    let mut by_tests: BTreeMap<&str, Vec<&SelectionResult>> = BTreeMap::new();
+    for result in results {
+        by_tests.entry(&result.tests).or_default().push(result);
+    }
+    by_tests
+        .into_iter()
+        .map(|(tests, of)| summary(tests, &of))
+        .collect()
+}
+
+fn summary(tests: &str, all: &[&SelectionResult]) -> SelectionSummary {
+    let known: Vec<&&SelectionResult> = all.iter().filter(|r| r.infrastructure.is_none()).collect();
+    let kept: Vec<&&&SelectionResult> = known.iter().filter(|r| r.is_kept()).collect();
+    let good = kept.iter().filter(|r| r.resolves == Some(true)).count();
+    // Without golden tests nothing is known of a patch.
+    let judged = kept.iter().filter(|r| r.resolves.is_some()).count();
+    let resolving = known.iter().filter(|r| r.resolves == Some(true)).count();
+    let mut by_instance: BTreeMap<&str, Vec<&SelectionResult>> = BTreeMap::new();
+    for result in &known {
+        by_instance
+            .entry(&result.instance_id)
+            .or_default()
+            .push(result);
+    }
+    let choices: Vec<bool> = by_instance
+        .values()
+        .filter(|of| of.len() > 1)
+        .filter_map(|of| codet_choice(of)?.resolves)
+        .collect();
+    SelectionSummary {
+        tests: tests.to_owned(),
+        patches: known.len() as u64,
+        kept: kept.len() as u64,
+        dropped: known
+            .iter()
+            .filter(|r| r.is_sorted() && !r.is_kept())
+            .count() as u64,
+        undecided: known.iter().filter(|r| !r.is_sorted()).count() as u64,
+        infrastructure: (all.len() - known.len()) as u64,
+        precision: Rate::of(good, judged),
+        recall: Rate::of(good, resolving),
+        codet: Rate::of(choices.iter().filter(|good| **good).count(), choices.len()),
+    }
+}
+
+/// CodeT (arXiv 2207.10397): patches that pass the same tests are a group, which scores as many as its patches times the
+/// tests that they pass; the first of the best group. `None` where no patch passes any test.
+pub fn codet_choice<'r>(of_instance: &[&'r SelectionResult]) -> Option<&'r SelectionResult> {
+    let mut groups: Vec<(BTreeSet<&String>, Vec<&'r SelectionResult>)> = Vec::new();
+    for result in of_instance.iter().filter(|r| r.is_kept()) {
+        let passed: BTreeSet<&String> = result.passed.iter().collect();
+        match groups.iter_mut().find(|(tests, _)| *tests == passed) {
+            Some((_, group)) => group.push(result),
+            None => groups.push((passed, vec![result])),
+        }
+    }
+    let score =
+        |(tests, group): &(BTreeSet<&String>, Vec<&SelectionResult>)| tests.len() * group.len();
+    let best = groups.iter().map(score).max()?;
+    let group = groups.iter().find(|group| score(group) == best)?;
+    group.1.first().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn result(
+        instance: &str,
+        patch: &str,
+        passed: &[&str],
+        failed: &[&str],
+        resolves: bool,
+    ) -> SelectionResult {
+        let names = |names: &[&str]| names.iter().map(|n| (*n).to_owned()).collect();
+        SelectionResult {
+            instance_id: instance.to_owned(),
+            tests: "t".to_owned(),
+            patch: patch.to_owned(),
+            passed: names(passed),
+            failed: names(failed),
+            resolves: Some(resolves),
+            not_tried: None,
+            infrastructure: None,
+        }
+    }
+
+    #[test]
+    fn codet_takes_the_first_of_the_group_with_most_patches_times_tests() {
+        let all = [
+            result("i", "p1", &["a"], &["b"], false),
+            result("i", "p2", &["a", "b"], &[], true),
+            result("i", "p3", &["a"], &["b"], false),
+            result("i", "p4", &[], &["a", "b"], false),
+        ];
+        let of: Vec<&SelectionResult> = all.iter().collect();
+        // 2 patches × 1 test against 1 patch × 2 tests: the first group.
+        assert_eq!(codet_choice(&of).unwrap().patch, "p1");
+        assert_eq!(codet_choice(&of[1..]).unwrap().patch, "p2");
+        assert_eq!(codet_choice(&of[3..]), None);
+    }
+
+    #[test]
+    fn precision_and_recall_as_the_papers_have_them() {
+        let mut all = vec![
+            result("i", "p", &["a"], &[], true),
+            result("j", "p", &["a"], &["b"], false),
+            result("k", "p", &[], &["a"], true),
+            result("l", "p", &[], &[], true),
+        ];
+        all.push(SelectionResult {
+            infrastructure: Some("build".to_owned()),
+            ..result("m", "p", &[], &[], false)
+        });
+        let summary = &summaries(&all)[0];
+        let counts = (
+            summary.patches,
+            summary.kept,
+            summary.dropped,
+            summary.undecided,
+            summary.infrastructure,
+        );
+        assert_eq!(counts, (4, 2, 1, 1, 1));
+        assert_eq!(
+            (summary.precision.numerator, summary.precision.denominator),
+            (1, 2)
+        );
+        assert_eq!(
+            (summary.recall.numerator, summary.recall.denominator),
+            (1, 3)
+        );
+        assert_eq!(summary.codet.denominator, 0);
+    }
+}

@@ -1,0 +1,345 @@
+//! The searches that AutoCodeRover offers, as calls that are written in text.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use testwright_sandboxes::repository::Tree;
+use testwright_tools::python::{Definition, Module, flatten};
+
+use crate::agent::{Outcome, infrastructure};
+use crate::retrieval::Index;
+
+/// Results that are shown whole; of the others, the places.
+const WHOLE: usize = 3;
+/// Lines of one result, and lines about a line that was searched for.
+const LINES: usize = 150;
+const ABOUT: usize = 3;
+/// Places that are named.
+const PLACES: usize = 30;
+/// Calls of one round.
+const CALLS: usize = 5;
+
+/// A call such as `search_method_in_class("save", "Model")`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchCall {
+    name: String,
+    arguments: Vec<String>,
+}
+
+impl fmt::Display for SearchCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}({})", self.name, self.arguments.join(", "))
+    }
+}
+
+/// The calls in a reply, each once.
+pub fn calls(reply: &str) -> Vec<SearchCall> {
+    const TEXT: &str = r#""((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'"#;
+    static TEXTS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(TEXT).ok());
+    static CALLED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(&format!(
+            r"\b(search_\w+)\s*\(((?:\s*(?:\w+\s*=\s*)?(?:{TEXT})\s*,?)+)\)"
+        ))
+        .ok()
+    });
+    let (Some(called), Some(texts)) = (CALLED.as_ref(), TEXTS.as_ref()) else {
+        return Vec::new();
+    };
+    let mut found: Vec<SearchCall> = Vec::new();
+    for written in called.captures_iter(reply) {
+        let argument = |part: regex::Captures<'_>| {
+            let text = part.get(1).or_else(|| part.get(2));
+            let text = text.map_or("", |text| text.as_str());
+            text.replace("\\n", "\n")
+                .replace("\\\"", "\"")
+                .replace("\\'", "'")
+        };
+        let call = SearchCall {
+            name: written[1].to_owned(),
+            arguments: texts.captures_iter(&written[2]).map(argument).collect(),
+        };
+        if !found.contains(&call) && found.len() < CALLS {
+            found.push(call);
+        }
+    }
+    found
+}
+
+/// The Python files of the old code.
+pub struct CodeSearch {
+    files: Vec<SearchedFile>,
+}
+
+struct SearchedFile {
+    path: String,
+    text: String,
+    outline: Vec<Definition>,
+}
+
+/// A piece of a file.
+struct Hit<'f> {
+    file: &'f SearchedFile,
+    first: usize,
+    last: usize,
+    /// A class or function that it is in, where it is not one itself.
+    within: Option<String>,
+}
+
+impl CodeSearch {
+    pub fn of(tree: &Tree) -> Result<Self, Outcome> {
+        let index = Index::of(tree).map_err(infrastructure)?;
+        let files = index.files().iter().map(|file| SearchedFile {
+            outline: Module::parse(file.text.clone()).outline(),
+            path: file.path.clone(),
+            text: file.text.clone(),
+        });
+        Ok(CodeSearch {
+            files: files.collect(),
+        })
+    }
+
+    /// What a call comes to, for the model.
+    pub fn answer(&self, call: &SearchCall) -> String {
+        let hits = match (call.name.as_str(), call.arguments.as_slice()) {
+            ("search_class", [name]) => self.definitions(name, None, None, true),
+            ("search_class_in_file", [name, file]) => {
+                self.definitions(name, None, Some(file), true)
+            }
+            ("search_class_signature", [name]) => return self.signatures(call, name),
+            ("search_method", [name]) => self.definitions(name, None, None, false),
+            ("search_method_in_class", [name, class]) => {
+                self.definitions(name, Some(class), None, false)
+            }
+            ("search_method_in_file", [name, file]) => {
+                self.definitions(name, None, Some(file), false)
+            }
+            ("search_code", [code]) => self.lines(code, None),
+            ("search_code_in_file", [code, file]) => self.lines(code, Some(file)),
+            _ => return format!("{call}: there is no such search with so many arguments"),
+        };
+        self.shown(call, &hits)
+    }
+
+    fn in_files<'f>(
+        &'f self,
+        named: Option<&'f String>,
+    ) -> impl Iterator<Item = &'f SearchedFile> + 'f {
+        let fits = move |path: &str| {
+            named.is_none_or(|named| {
+                let named = named.trim_start_matches("./");
+                path.strip_suffix(named)
+                    .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+            })
+        };
+        self.files.iter().filter(move |file| fits(&file.path))
+    }
+
+    /// Classes, or functions and methods.
+    fn definitions<'f>(
+        &'f self,
+        name: &str,
+        class: Option<&String>,
+        file: Option<&'f String>,
+        classes: bool,
+    ) -> Vec<Hit<'f>> {
+        let mut hits = Vec::new();
+        for file in self.in_files(file) {
+            for found in flatten(&file.outline) {
+                let is_class = found.signature.starts_with("class ");
+                let parent = found.qualified.rsplit_once('.').map(|(parent, _)| parent);
+                let in_class = class.is_none_or(|class| {
+                    parent.is_some_and(|p| p == class || p.ends_with(&format!(".{class}")))
+                });
+                if found.name == name && is_class == classes && in_class {
+                    hits.push(Hit {
+                        file,
+                        first: found.first,
+                        last: found.last,
+                        within: parent.map(str::to_owned),
+                    });
+                }
+            }
+        }
+        hits
+    }
+
+    /// Lines that hold a piece of code, with those about them.
+    fn lines<'f>(&'f self, code: &str, file: Option<&'f String>) -> Vec<Hit<'f>> {
+        let wanted = code.lines().map(str::trim).find(|line| !line.is_empty());
+        let Some(wanted) = wanted else {
+            return Vec::new();
+        };
+        let mut hits: Vec<Hit<'f>> = Vec::new();
+        for file in self.in_files(file) {
+            let all = file.text.lines().count();
+            for (at, line) in file.text.lines().enumerate() {
+                if line.contains(wanted) {
+                    let number = at + 1;
+                    let (first, last) = (
+                        number.saturating_sub(ABOUT).max(1),
+                        (number + ABOUT).min(all),
+                    );
+                    // Lines next to each other are one piece.
+                    if let Some(before) = hits.last_mut()
+                        && std::ptr::eq(before.file, file)
+                        && first <= before.last + 1
+                    {
+                        before.last = last;
+                        continue;
+                    }
+                    let flat = flatten(&file.outline);
+                    let within = flat
+                        .iter()
+                        .rev()
+                        .find(|d| (d.first..=d.last).contains(&number));
+                    hits.push(Hit {
+                        file,
+                        first,
+                        last,
+                        within: within.map(|d| d.qualified.clone()),
+                    });
+                }
+            }
+        }
+        hits
+    }
+
+    /// A class with the first lines of its methods.
+    fn signatures(&self, call: &SearchCall, name: &str) -> String {
+        let mut text = String::new();
+        for file in &self.files {
+            let all = flatten(&file.outline);
+            let is_wanted = |d: &&&Definition| d.name == name && d.signature.starts_with("class ");
+            for class in all.iter().filter(is_wanted) {
+                text.push_str(&format!("<file>{}</file>\n", file.path));
+                for inner in all
+                    .iter()
+                    .filter(|d| (class.first..=class.last).contains(&d.first))
+                {
+                    let indent = " ".repeat(inner.indent);
+                    text.push_str(&format!("{indent}{}\n", inner.signature));
+                }
+            }
+        }
+        match text.is_empty() {
+            true => format!("{call}: nothing found"),
+            false => format!("{call}:\n{text}"),
+        }
+    }
+
+    fn shown(&self, call: &SearchCall, hits: &[Hit<'_>]) -> String {
+        if hits.is_empty() {
+            return format!("{call}: nothing found");
+        }
+        let mut text = format!("{call}: {} found\n", hits.len());
+        for hit in hits.iter().take(WHOLE) {
+            text.push_str(&format!("<file>{}</file>", hit.file.path));
+            if let Some(within) = &hit.within {
+                text.push_str(&format!(" in {within}"));
+            }
+            let lines: Vec<&str> = hit.file.text.lines().collect();
+            let last = hit.last.min(hit.first + LINES - 1).min(lines.len());
+            let cut = if last < hit.last { "\n… (cut)" } else { "" };
+            let code = lines[hit.first - 1..last].join("\n");
+            text.push_str(&format!("\n<code>\n{code}{cut}\n</code>\n"));
+        }
+        let others: Vec<String> = hits
+            .iter()
+            .skip(WHOLE)
+            .take(PLACES)
+            .map(|hit| match &hit.within {
+                Some(within) => format!("{} in {within}", hit.file.path),
+                None => hit.file.path.clone(),
+            })
+            .collect();
+        if !others.is_empty() {
+            let more = if hits.len() > WHOLE + PLACES {
+                ", …"
+            } else {
+                ""
+            };
+            text.push_str(&format!("also in {}{more}\n", others.join(", ")));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, text: &str) -> SearchedFile {
+        SearchedFile {
+            outline: Module::parse(text.to_owned()).outline(),
+            path: path.to_owned(),
+            text: text.to_owned(),
+        }
+    }
+
+    fn code() -> CodeSearch {
+        let text = "class Model:\n    def save(self):\n        return self.write(1)\n\n    def load(self):\n        pass\n\n\ndef save(x):\n    x.save()\n";
+        CodeSearch {
+            files: vec![
+                file("pkg/model.py", text),
+                file(
+                    "tests/test_model.py",
+                    "def test_save():\n    Model().save()\n",
+                ),
+            ],
+        }
+    }
+
+    fn answer(written: &str) -> String {
+        let calls = calls(written);
+        assert_eq!(calls.len(), 1, "{written}");
+        code().answer(&calls[0])
+    }
+
+    #[test]
+    fn calls_are_found_in_prose_and_lists() {
+        let found = calls(
+            "I need:\n- `search_class(\"Model\")`\n- search_method_in_class(method_name='save', class_name = 'Model')\n\
+             1. search_code(\"x = f(\\\"a\\\")\") and again search_class('Model'); search_class(Model) is none",
+        );
+        let shown: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            shown,
+            [
+                "search_class(Model)",
+                "search_method_in_class(save, Model)",
+                "search_code(x = f(\"a\"))"
+            ]
+        );
+        assert!(calls("I have enough: research_class('x') and search().").is_empty());
+    }
+
+    #[test]
+    fn searches_answer_with_pieces_of_files() {
+        let found = answer("search_method_in_class('save', 'Model')");
+        assert!(
+            found.contains(
+                "1 found\n<file>pkg/model.py</file> in Model\n<code>\n    def save(self):"
+            ),
+            "{found}"
+        );
+        assert!(answer("search_method('save')").contains("2 found"));
+        let signatures = answer("search_class_signature('Model')");
+        assert!(
+            signatures.contains("    def load(self)") && !signatures.contains("write(1)"),
+            "{signatures}"
+        );
+        let lines = answer("search_code_in_file('.save()', 'test_model.py')");
+        assert!(
+            lines.contains("1 found") && lines.contains("in test_save"),
+            "{lines}"
+        );
+        let near = answer("search_code('save')");
+        assert!(
+            near.contains("2 found") && near.contains("def load(self)"),
+            "{near}"
+        );
+        assert!(answer("search_class('save')").ends_with("nothing found"));
+        assert!(answer("search_class('a', 'b', 'c')").contains("no such search"));
+    }
+}

@@ -1,0 +1,47 @@
+//! Pass@k (SWT-bench §4.1): one sample of `zero-shot-plus`, not greedily decoded. A comparison takes several, and the
+//! grader picks among them: an upper bound, and no approach's own score.
+
+use async_trait::async_trait;
+use testwright_agent_prompts::{Prompt, ZeroShotPlusSystem, ZeroShotTask};
+
+use super::stages::{SAMPLE_TEMPERATURE, SAMPLES};
+use super::zero_shot::{OneCall, in_one_call};
+use super::{Approach, ApproachContext, Workflow};
+use crate::agent::{Outcome, Run};
+use crate::formats::function_blocks;
+
+pub(super) struct PassAtK;
+
+#[async_trait]
+impl Approach for PassAtK {
+    fn name(&self) -> &'static str {
+        "pass-at-k"
+    }
+
+    fn description(&self) -> &'static str {
+        "a sample of zero-shot-plus; of five, a comparison counts the best: an upper bound"
+    }
+
+    fn workflow(&self) -> Workflow {
+        Workflow::Pipeline {
+            stages: &["retrieve", "write"],
+            model_calls: "1 a sample",
+            prompts: &[ZeroShotPlusSystem::NAME, ZeroShotTask::NAME],
+        }
+    }
+
+    fn oracle_samples(&self) -> u32 {
+        SAMPLES as u32
+    }
+
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+        let call = OneCall {
+            system: ZeroShotPlusSystem {},
+            code_tokens: context.code_tokens(),
+            temperature: SAMPLE_TEMPERATURE,
+            format: function_blocks::read,
+        };
+        let outcome = in_one_call(run, &call).await;
+        outcome.unwrap_or_else(|outcome| outcome)
+    }
+}

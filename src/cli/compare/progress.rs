@@ -1,0 +1,53 @@
+//! Progress of a comparison on stderr: a bar on a terminal, a line a run elsewhere.
+
+use crate::cli::output::{Live, single_line};
+use crate::compare::{RunRecord, Step};
+
+pub struct CompareProgress {
+    live: Live,
+    quiet: bool,
+}
+
+const STYLE: &str = "{bar:30} {pos}/{len}  {eta} left  {msg}";
+
+impl CompareProgress {
+    /// `quiet` shows notes alone (for `--json`).
+    pub fn new(all: usize, quiet: bool) -> Self {
+        let live = Live::new(Some(all as u64), STYLE, quiet);
+        CompareProgress { live, quiet }
+    }
+
+    pub fn note(&self, text: &str) {
+        self.live.line(&single_line(text));
+    }
+
+    pub fn step(&self, step: &Step<'_>) {
+        match step {
+            Step::Building { instance, step } => self.live.status(&format!("{instance}: {step}")),
+            Step::Working { cell, what } => self.live.status(&format!("{}: {what}", cell.name())),
+            Step::Note { text } => self.note(&format!("note: {text}")),
+            Step::Ended { run, fresh } => {
+                self.live.advance(*fresh);
+                if *fresh && !self.quiet {
+                    self.note(&line(run));
+                }
+            }
+        }
+    }
+
+    /// Takes the bar away, so that results can be printed.
+    pub fn clear(&self) {
+        self.live.clear();
+    }
+}
+
+fn line(run: &RunRecord) -> String {
+    let system = run.prediction_set();
+    let outcome: String = run.outcome.chars().take(100).collect();
+    format!(
+        "{:<32} {system:<32} {:>3} calls {:>8} tokens  {outcome}",
+        run.instance_id,
+        run.cost.model_calls,
+        run.cost.tokens()
+    )
+}

@@ -1,0 +1,213 @@
+//! `testwright select`: candidate code patches, sorted by generated tests.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+use testwright_evals::document::format::short_rate;
+use testwright_evals::harness::{self, SelectionJob};
+use testwright_evals::predictions::{self, Prediction, Predictions};
+use testwright_evals::selection::{SelectionResult, SelectionSummary, summaries};
+
+use super::eval::GradeArgs;
+use super::eval::errors::records;
+use super::eval::grading::GradingRun;
+use super::output::{self, Live, single_line};
+use super::place::load;
+use crate::error::{Error, Result};
+use crate::setup::interrupted;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    grade: GradeArgs,
+    /// Generated tests, in the format of predictions; several times for several files
+    #[arg(long, value_name = "PREDICTIONS", required = true)]
+    tests: Vec<PathBuf>,
+    /// Candidate code patches, in the same format; several times for several files
+    #[arg(long, value_name = "PATCHES", required = true)]
+    patches: Vec<PathBuf>,
+}
+
+/// `selection.json`.
+#[derive(Serialize)]
+struct Selection {
+    summaries: Vec<SelectionSummary>,
+    results: Vec<SelectionResult>,
+}
+
+pub async fn run(args: &Args) -> Result<u8> {
+    let settings = load(&args.grade.sandbox.sources(|_| {}))?;
+    let grading = GradingRun::with_settings(&args.grade, settings)?;
+    let read = |files: &[PathBuf]| {
+        let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+        let (sets, _) =
+            predictions::read(&files, &grading.whole, &grading.dataset).map_err(records)?;
+        Ok::<Vec<Predictions>, Error>(sets)
+    };
+    let (tests, patches) = (read(&args.tests)?, read(&args.patches)?);
+    let of = |sets: &'_ [Predictions], instance: &str| -> Vec<Prediction> {
+        let found = sets.iter().filter_map(|set| set.by_instance.get(instance));
+        found.cloned().collect()
+    };
+    let given: Vec<_> = grading
+        .dataset
+        .instances
+        .iter()
+        .map(|instance| {
+            let id = &instance.instance_id;
+            (instance, of(&tests, id), of(&patches, id))
+        })
+        .filter(|(_, tests, patches)| !tests.is_empty() && !patches.is_empty())
+        .collect();
+    let jobs: Vec<SelectionJob<'_>> = given
+        .iter()
+        .map(|(instance, tests, patches)| SelectionJob {
+            instance,
+            tests: tests.iter().collect(),
+            patches: patches.iter().collect(),
+        })
+        .collect();
+    if jobs.is_empty() {
+        return Err(Error::usage("select patches")
+            .cause("no instance of the dataset has both tests and patches"));
+    }
+    let results = sort(args, &grading, jobs).await?;
+    let selection = Selection {
+        summaries: summaries(&results),
+        results,
+    };
+    write(&grading.out, &selection)?;
+    if args.grade.json {
+        output::json(&selection)?;
+    } else {
+        output::out(table(&selection.summaries));
+        let path = grading.out.join(FILE);
+        output::err(single_line(&format!("each patch: {}", path.display())));
+    }
+    let failed = selection.summaries.iter().any(|s| s.infrastructure > 0);
+    Ok(if failed { 3 } else { 0 })
+}
+
+const FILE: &str = "selection.json";
+
+async fn sort(
+    args: &Args,
+    grading: &GradingRun<'_>,
+    jobs: Vec<SelectionJob<'_>>,
+) -> Result<Vec<SelectionResult>> {
+    let (harness, notes) = grading.harness().await?;
+    let all = jobs
+        .iter()
+        .map(|job| job.tests.len() * job.patches.len())
+        .sum::<usize>();
+    let live = Live::new(
+        Some(all as u64),
+        "{bar:30} {pos}/{len}  {msg}",
+        args.grade.json,
+    );
+    for note in grading.settings.notes.iter().chain(&notes) {
+        live.line(&single_line(&format!("note: {note}")));
+    }
+    let progress = |step: harness::Step| match step {
+        harness::Step::Building { instance, step } => live.status(&format!("{instance}: {step}")),
+        harness::Step::Grading {
+            instance,
+            prediction,
+        } => live.status(&format!("{instance}: {prediction}")),
+        harness::Step::Graded { .. } => {}
+    };
+    let results = Mutex::new(Vec::new());
+    let done = |result: SelectionResult| {
+        live.advance(true);
+        if !args.grade.json {
+            live.line(&single_line(&line(&result)));
+        }
+        let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+        results.push(result);
+    };
+    let workers = grading.workers().number;
+    let ended = tokio::select! {
+        () = harness::select_all(&harness, jobs, workers, &progress, &done) => true,
+        () = interrupted() => false,
+    };
+    live.clear();
+    if !ended {
+        harness.backend.abandon().await?;
+        return Err(Error::interrupted("select patches: interrupted")
+            .hint("the same command makes no run again that is there"));
+    }
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by(|a, b| {
+        let name = |r: &SelectionResult| (r.instance_id.clone(), r.tests.clone(), r.patch.clone());
+        name(a).cmp(&name(b))
+    });
+    Ok(results)
+}
+
+fn write(out: &Path, selection: &Selection) -> Result<()> {
+    let path = out.join(FILE);
+    let failed = |error: std::io::Error| Error::io(format!("write {}", path.display()), &error);
+    let mut text = serde_json::to_vec_pretty(selection).map_err(|e| failed(e.into()))?;
+    text.push(b'\n');
+    std::fs::create_dir_all(out).map_err(failed)?;
+    std::fs::write(&path, text).map_err(failed)
+}
+
+fn line(result: &SelectionResult) -> String {
+    let verdict = match (&result.infrastructure, &result.not_tried) {
+        (Some(why), _) => format!("infrastructure: {why}"),
+        (None, Some(why)) => format!("not tried: {why}"),
+        _ if result.is_kept() => "kept".to_owned(),
+        _ if result.is_sorted() => "dropped".to_owned(),
+        _ => "undecided: no test fails on the old code".to_owned(),
+    };
+    let truth = match result.resolves {
+        Some(true) => "resolves",
+        Some(false) => "does not resolve",
+        None => "",
+    };
+    format!(
+        "{:<32} {:<28} {verdict:<10} {truth}",
+        result.instance_id, result.tests
+    )
+}
+
+fn table(summaries: &[SelectionSummary]) -> String {
+    let width = summaries
+        .iter()
+        .map(|s| single_line(&s.tests).chars().count())
+        .max();
+    let width = width.unwrap_or_default().max(5);
+    let heads = [
+        "patches",
+        "kept",
+        "dropped",
+        "undecided",
+        "precision",
+        "recall",
+        "CodeT's choice",
+    ];
+    let mut text = format!("{:width$}", "tests");
+    heads
+        .iter()
+        .for_each(|head| text.push_str(&format!("  {head:>15}")));
+    text.push('\n');
+    for s in summaries {
+        let cells = [
+            s.patches.to_string(),
+            s.kept.to_string(),
+            s.dropped.to_string(),
+            s.undecided.to_string(),
+            short_rate(&s.precision),
+            short_rate(&s.recall),
+            short_rate(&s.codet),
+        ];
+        text.push_str(&format!("{:width$}", single_line(&s.tests)));
+        cells
+            .iter()
+            .for_each(|cell| text.push_str(&format!("  {cell:>15}")));
+        text.push('\n');
+    }
+    text
+}

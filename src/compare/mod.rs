@@ -1,0 +1,70 @@
+//! Comparisons: every approach × model × instance × sample under the same limits. Each run has a folder of its own, and is
+//! gone on with where it was cut short; what became of it is a line of `runs.jsonl`.
+
+use std::fs::{File, Permissions};
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+mod plan;
+mod predictions;
+mod recorded_model;
+pub mod report;
+mod run_record;
+mod runs;
+mod runs_file;
+mod schedule;
+mod trajectory_page;
+
+pub use plan::{Cell, Plan, PlanLimits, PlannedInstance, System};
+pub use predictions::{prediction_sets, write_predictions};
+pub use run_record::{RunCost, RunRecord, RunStatus, StageCost, costs};
+pub use runs_file::RunsFile;
+pub use schedule::{Schedule, Step, StepListener, Summary};
+
+/// Names of files and folders in the folder of a comparison.
+const PLAN: &str = "comparison.json";
+const RUNS: &str = "runs.jsonl";
+const SPENDING: &str = "spending.jsonl";
+/// What the grader writes.
+pub const GRADING: &str = "grading";
+
+/// Writes a file aside and renames it.
+fn replace(path: &Path, content: &[u8]) -> std::io::Result<File> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let mut aside = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o644))
+        .tempfile_in(folder)?;
+    aside.write_all(content)?;
+    aside.as_file().sync_data()?;
+    aside.persist(path).map_err(|error| error.error)
+}
+
+/// A name as that of a file or folder: no two names have the same.
+fn encoded(name: &str) -> String {
+    let mut text = String::new();
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'@' | b'=' => {
+                text.push(char::from(byte));
+            }
+            b'.' if !text.is_empty() => text.push('.'),
+            other => text.push_str(&format!("%{other:02X}")),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::encoded;
+
+    #[test]
+    fn names_are_files_of_one_folder() {
+        assert_eq!(encoded("gpt-5-mini"), "gpt-5-mini");
+        assert_eq!(encoded("otter:planner=off"), "otter%3Aplanner=off");
+        assert_eq!(encoded(".."), "%2E.");
+        assert_ne!(encoded("a/b"), encoded("a%2Fb"));
+    }
+}

@@ -1,0 +1,141 @@
+//! `report.html`: one file that needs no other, with a table of all instances that can be searched.
+
+use serde::Serialize;
+use testwright_evals::document::Section;
+use testwright_evals::document::format::{letter, percent, short_rate};
+use testwright_evals::document::html::{self, STYLE, SectionView};
+
+use super::data::{Data, Judgement, ScoredRun};
+use super::plots::plots;
+use super::sections::facts;
+use super::{Report, TITLE};
+use crate::compare::trajectory_page;
+
+const TEMPLATE: &str = include_str!("report.html");
+const SCRIPT: &str = include_str!("report.js");
+const OWN_STYLE: &str = include_str!("report.css");
+
+#[derive(Serialize)]
+struct Page {
+    title: &'static str,
+    style: String,
+    style_hash: String,
+    script: &'static str,
+    script_hash: String,
+    facts: Vec<(&'static str, String)>,
+    systems: Vec<SystemView>,
+    sections: Vec<SectionView>,
+    rows: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct SystemView {
+    letter: String,
+    class: String,
+    name: String,
+    figure: String,
+    about: String,
+}
+
+/// An instance.
+#[derive(Serialize)]
+struct Row {
+    id: String,
+    repository: String,
+    tokens: u64,
+    /// How many systems solve it.
+    solved: usize,
+    /// By system, and by sample.
+    cells: Vec<Vec<RunView>>,
+}
+
+#[derive(Serialize)]
+struct RunView {
+    sign: &'static str,
+    /// Of its sign, and for those who cannot see that.
+    class: &'static str,
+    href: Option<String>,
+}
+
+pub fn page(report: &Report, data: &Data, sections: Vec<Section>) -> Result<String, String> {
+    let style = format!("{STYLE}{OWN_STYLE}");
+    let systems = report.systems.iter().enumerate().map(|(at, s)| {
+        let bound = match s.system.oracle_samples {
+            Some(samples) => format!("an upper bound: the best of {samples} samples; "),
+            None => String::new(),
+        };
+        SystemView {
+            letter: letter(at),
+            class: format!("s{}", at % 6),
+            name: s.name.clone(),
+            figure: percent(s.fail_to_pass.value),
+            about: format!(
+                "{bound}strict F→P of {} instances; {} of the submitted are F→P; {:.1} model calls and {:.0} tokens a run",
+                s.fail_to_pass.instances,
+                short_rate(&s.precision),
+                s.cost.model_calls,
+                s.cost.tokens
+            ),
+        }
+    });
+    let page = Page {
+        title: TITLE,
+        style_hash: html::hash(&style),
+        style,
+        script: SCRIPT,
+        script_hash: html::hash(SCRIPT),
+        facts: facts(report),
+        systems: systems.collect(),
+        sections: sections
+            .into_iter()
+            .map(|section| {
+                let plots = plots(section.id, report);
+                html::section_view(section, plots, &["rates", "ablations", "cost"])
+            })
+            .collect(),
+        rows: rows(data),
+    };
+    html::render("report.html", TEMPLATE, &page)
+}
+
+fn rows(data: &Data) -> Vec<Row> {
+    let row = |(at, instance): (usize, &crate::compare::plan::PlannedInstance)| {
+        let solved = data.systems.iter().filter(|s| {
+            let verdicts = s.runs[at].iter().flatten().filter_map(ScoredRun::verdict);
+            verdicts.into_iter().any(|v| v.fail_to_pass)
+        });
+        Row {
+            id: instance.id.clone(),
+            repository: instance.repository.clone(),
+            tokens: instance.issue_tokens,
+            solved: solved.count(),
+            cells: data
+                .systems
+                .iter()
+                .map(|s| s.runs[at].iter().map(|run| view(run.as_ref())).collect())
+                .collect(),
+        }
+    };
+    data.plan.instances.iter().enumerate().map(row).collect()
+}
+
+fn view(run: Option<&ScoredRun>) -> RunView {
+    let Some(run) = run else {
+        return RunView {
+            sign: "·",
+            class: "not run",
+            href: None,
+        };
+    };
+    let (sign, class) = match &run.judgement {
+        Judgement::NotJudged(_) => ("?", "u"),
+        Judgement::Verdict(v) if v.fail_to_pass => ("✓", "y"),
+        Judgement::Verdict(v) if v.old_class.is_none() => ("–", "n"),
+        Judgement::Verdict(_) => ("✗", "n"),
+    };
+    RunView {
+        sign,
+        class,
+        href: html::href(&format!("{}/{}", run.folder, trajectory_page::FILE)),
+    }
+}

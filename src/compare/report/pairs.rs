@@ -1,0 +1,144 @@
+//! Every two systems on the same instances: paired tests, with Holm's correction for there being many.
+
+use serde::{Deserialize, Serialize};
+use testwright_evals::statistics::PairedComparison;
+
+use super::data::{Data, SystemRuns};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    pub first: String,
+    pub second: String,
+    /// With a verdict for both.
+    pub instances: u64,
+    #[serde(flatten)]
+    pub paired: PairedComparison,
+    /// McNemar's p-value after Holm (1979), over all pairs of the report.
+    pub p_value_holm: f64,
+    /// Instances that one of them solves.
+    pub discordant: Vec<Discordant>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Discordant {
+    pub instance: String,
+    /// The first solves it; else the second.
+    pub by_first: bool,
+    /// Folders of the two runs, relative to the report.
+    pub first_run: String,
+    pub second_run: String,
+}
+
+/// A system with options less the same without.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ablation {
+    pub system: String,
+    pub base: String,
+    pub instances: u64,
+    /// `first` is the system, `second` the base.
+    #[serde(flatten)]
+    pub paired: PairedComparison,
+}
+
+pub fn pairs(data: &Data) -> Vec<Pair> {
+    let systems: Vec<&SystemRuns> = data
+        .systems
+        .iter()
+        .filter(|s| s.system.oracle_samples.is_none())
+        .collect();
+    let mut pairs = Vec::new();
+    for (at, first) in systems.iter().enumerate() {
+        for second in &systems[at + 1..] {
+            pairs.push(pair(data, first, second));
+        }
+    }
+    let values: Vec<f64> = pairs.iter().map(|pair| pair.paired.p_value).collect();
+    for (pair, p) in pairs.iter_mut().zip(holm(&values)) {
+        pair.p_value_holm = p;
+    }
+    pairs
+}
+
+fn pair(data: &Data, first: &SystemRuns, second: &SystemRuns) -> Pair {
+    let both = both(data, first, second);
+    let folder = |of: &SystemRuns, at: usize| {
+        let run = of.runs[at].first().and_then(Option::as_ref);
+        run.map(|run| run.folder.clone()).unwrap_or_default()
+    };
+    let discordant = both.iter().filter(|(_, a, b)| a != b);
+    let discordant = discordant.map(|(at, by_first, _)| Discordant {
+        instance: data.plan.instances[*at].id.clone(),
+        by_first: *by_first,
+        first_run: folder(first, *at),
+        second_run: folder(second, *at),
+    });
+    Pair {
+        first: first.system.name(),
+        second: second.system.name(),
+        instances: both.len() as u64,
+        paired: PairedComparison::of(both.iter().map(|(_, a, b)| (*a, *b))),
+        p_value_holm: 1.0,
+        discordant: discordant.collect(),
+    }
+}
+
+/// Instances with a verdict for both, and the verdicts.
+fn both(data: &Data, first: &SystemRuns, second: &SystemRuns) -> Vec<(usize, bool, bool)> {
+    let of = |at: usize| {
+        let (a, b) = (first.first(at)?, second.first(at)?);
+        Some((at, a.fail_to_pass, b.fail_to_pass))
+    };
+    (0..data.plan.instances.len()).filter_map(of).collect()
+}
+
+/// Adjusted p-values, in the order of those given.
+pub fn holm(values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
+    let mut adjusted = vec![1.0; values.len()];
+    let mut largest: f64 = 0.0;
+    for (rank, at) in order.into_iter().enumerate() {
+        largest = largest
+            .max(values[at] * (values.len() - rank) as f64)
+            .min(1.0);
+        adjusted[at] = largest;
+    }
+    adjusted
+}
+
+pub fn ablations(data: &Data) -> Vec<Ablation> {
+    let base_of = |of: &SystemRuns| {
+        let (base, _) = of.system.approach.split_once(':')?;
+        data.systems
+            .iter()
+            .find(|s| s.system.approach == base && s.system.model == of.system.model)
+    };
+    let ablation = |of: &SystemRuns| {
+        let base = base_of(of)?;
+        let both = both(data, of, base);
+        Some(Ablation {
+            system: of.system.name(),
+            base: base.system.name(),
+            instances: both.len() as u64,
+            paired: PairedComparison::of(both.iter().map(|(_, a, b)| (*a, *b))),
+        })
+    };
+    data.systems.iter().filter_map(ablation).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::holm;
+
+    #[test]
+    fn holm_as_in_the_books() {
+        // Sorted: 0.005·4, 0.01·3, 0.03·2, 0.04·1, each at least the one before.
+        let adjusted = holm(&[0.01, 0.04, 0.03, 0.005]);
+        let wanted = [0.03, 0.06, 0.06, 0.02];
+        for (a, b) in adjusted.iter().zip(wanted) {
+            assert!((a - b).abs() < 1e-12, "{adjusted:?}");
+        }
+        assert_eq!(holm(&[0.9, 0.8]), [1.0, 1.0]);
+        assert!(holm(&[]).is_empty());
+    }
+}

@@ -1,0 +1,481 @@
+//! The report as titles, remarks and tables.
+
+use std::collections::BTreeSet;
+
+use testwright_evals::document::format::{
+    NONE, letter, mean, old_class, p_value, percent, points, rate, seconds, short_rate,
+};
+use testwright_evals::document::{Cell, Section, Table};
+use testwright_evals::statistics::Rate;
+
+use super::{Group, Pair, Report, Score, SystemSummary};
+use crate::compare::trajectory_page;
+
+/// What the report is about, by name.
+pub fn facts(report: &Report) -> Vec<(&'static str, String)> {
+    let plan = &report.plan;
+    let limits = &plan.limits;
+    let mut each = format!("{} model calls, {} minutes", limits.steps, limits.minutes);
+    if let Some(tokens) = limits.tokens {
+        each.push_str(&format!(", {tokens} tokens"));
+    }
+    let runs: u64 = report.systems.iter().map(|s| s.cost.runs).sum();
+    let dollars: Option<f64> = report
+        .systems
+        .iter()
+        .map(|s| s.cost.dollars.map(|d| d * s.cost.runs as f64))
+        .sum();
+    let mut facts = vec![
+        ("Dataset", plan.dataset.clone()),
+        ("Instances", plan.instances.len().to_string()),
+        ("Systems", plan.systems.len().to_string()),
+        ("Samples", plan.samples.to_string()),
+        ("Runs", runs.to_string()),
+        ("Limits of a run", each),
+        ("testwright", report.testwright.clone()),
+    ];
+    if let Some(dollars) = dollars.filter(|dollars| *dollars > 0.0) {
+        facts.push(("Dollars", format!("{dollars:.2}")));
+    }
+    facts
+}
+
+pub fn sections(report: &Report) -> Vec<Section> {
+    let mut sections = vec![
+        rates(report),
+        cost(report),
+        overlap(report),
+        pairs(report),
+        classes(report),
+        groups("repositories", "By repository", report, |s| {
+            &s.by_repository
+        }),
+        groups(
+            "lengths",
+            "By length of the issue, in tokens",
+            report,
+            |s| &s.by_issue_length,
+        ),
+    ];
+    if !report.ablations.is_empty() {
+        sections.insert(1, ablations(report));
+    }
+    sections.push(stages(report));
+    if !report.not_judged.is_empty() {
+        sections.push(not_judged(report));
+    }
+    sections
+}
+
+/// `37.0 % (n = 449, 32.6–41.5)`
+fn score(score: &Score) -> String {
+    let between = match score.interval {
+        Some([low, high]) => format!(", {:.1}–{:.1}", 100.0 * low, 100.0 * high),
+        None => String::new(),
+    };
+    format!(
+        "{} (n = {}{between})",
+        percent(score.value),
+        score.instances
+    )
+}
+
+/// With its letter, as plots have it.
+fn label(at: usize, system: &SystemSummary) -> String {
+    let bound = if system.system.oracle_samples.is_some() {
+        " (upper bound)"
+    } else {
+        ""
+    };
+    format!("{} {}{bound}", letter(at), system.name)
+}
+
+fn rates(report: &Report) -> Section {
+    let mut table = Table::new("Rates and means with 95 % intervals")
+        .words("System")
+        .figures(&[
+            "F→P, strict",
+            "SWT-bench success",
+            "TDD-Bench F→P",
+            "tddScore",
+            "ΔC",
+            "Submitted",
+            "Precision: F→P of the submitted",
+            "Runs not judged",
+        ]);
+    for (at, s) in report.systems.iter().enumerate() {
+        table.row([
+            label(at, s).into(),
+            score(&s.fail_to_pass).into(),
+            score(&s.success).into(),
+            score(&s.tdd_fail_to_pass).into(),
+            mean(&s.tdd_score).into(),
+            mean(&s.coverage_delta).into(),
+            s.submitted.to_string().into(),
+            rate(&s.precision).into(),
+            s.not_judged.to_string().into(),
+        ]);
+    }
+    let mut tables = vec![table];
+    let most = report.systems.iter().map(|s| s.pass_at.len()).max();
+    if let Some(most) = most.filter(|most| *most > 1) {
+        let names: Vec<String> = (1..=most).map(|k| format!("pass@{k}")).collect();
+        let mut table = Table::new("pass@k by strict F→P, the unbiased estimator")
+            .words("System")
+            .figures(&names);
+        for (at, s) in report.systems.iter().enumerate() {
+            let figures = (0..most).map(|k| percent(s.pass_at.get(k).copied().flatten()).into());
+            table.row([label(at, s).into()].into_iter().chain(figures));
+        }
+        tables.push(table);
+    }
+    let least = report.systems.iter().filter_map(|s| s.smallest_difference);
+    let least = least.reduce(f64::min);
+    let could = match least {
+        Some(least) => format!(
+            "So many instances show, with 80 % power, a difference of {:.1} points between two systems that disagree as often as two \
+             runs of one system do (70 of 433 instances, published); what is smaller is noise.",
+            100.0 * least
+        ),
+        None => "So few instances show no difference with 80 % power between two systems that disagree as often as two runs of one \
+                 system do (70 of 433 instances, published)."
+            .to_owned(),
+    };
+    Section {
+        id: "rates",
+        title: "Rates",
+        notes: vec![
+            "A run that handed in nothing counts as 0; a run that could not be made or graded is in no rate. With several samples, \
+             intervals are bootstrapped over instances."
+                .to_owned(),
+            could,
+        ],
+        tables,
+    }
+}
+
+fn ablations(report: &Report) -> Section {
+    let mut table = Table::new("Strict F→P with options less without, on the same instances")
+        .words("System")
+        .words("Base")
+        .figures(&["Difference, points", "Gained", "Lost", "p (McNemar, exact)"]);
+    for one in &report.ablations {
+        table.row([
+            one.system.as_str().into(),
+            one.base.as_str().into(),
+            points(one.paired.difference).into(),
+            one.paired.only_first.to_string().into(),
+            one.paired.only_second.to_string().into(),
+            p_value(one.paired.p_value).into(),
+        ]);
+    }
+    Section {
+        id: "ablations",
+        title: "Ablations",
+        notes: Vec::new(),
+        tables: vec![table],
+    }
+}
+
+fn cost(report: &Report) -> Section {
+    let mut table = Table::new("Means a run").words("System").figures(&[
+        "Model calls",
+        "Failed, in all",
+        "Malformed, in all",
+        "Tool calls",
+        "Tokens",
+        "From a cache",
+        "Dollars",
+        "Waiting for the model",
+        "Tools",
+    ]);
+    for (at, s) in report.systems.iter().enumerate() {
+        let cost = &s.cost;
+        let dollars = cost
+            .dollars
+            .map_or_else(|| NONE.to_owned(), |d| format!("{d:.4}"));
+        table.row([
+            label(at, s).into(),
+            format!("{:.1}", cost.model_calls).into(),
+            cost.failed_calls.to_string().into(),
+            cost.malformed_calls.to_string().into(),
+            format!("{:.1}", cost.tool_calls).into(),
+            format!("{:.0}", cost.tokens).into(),
+            percent(cost.cached).into(),
+            dollars.into(),
+            seconds(cost.model_seconds).into(),
+            seconds(cost.tool_seconds).into(),
+        ]);
+    }
+    Section {
+        id: "cost",
+        title: "Cost",
+        notes: vec!["The line joins systems that no other beats at their cost.".to_owned()],
+        tables: vec![table],
+    }
+}
+
+/// Groups that are shown; report.json has all.
+const GROUPS: usize = 30;
+
+fn overlap(report: &Report) -> Section {
+    let found = &report.overlap;
+    let mut table = Table::new("Instances solved by exactly these systems")
+        .words("Systems")
+        .figures(&["Instances"])
+        .sentences("Which");
+    for group in found.groups.iter().take(GROUPS) {
+        let names: Vec<&str> = group
+            .systems
+            .iter()
+            .map(|at| report.systems[*at].name.as_str())
+            .collect();
+        table.row([
+            names.join(", ").into(),
+            group.instances.len().to_string().into(),
+            group.instances.join(", ").into(),
+        ]);
+    }
+    Section {
+        id: "overlap",
+        title: "Overlap",
+        notes: vec![format!(
+            "Of {} instances with a verdict for every system, {} are solved by some system and {} by all.",
+            found.instances, found.union, found.intersection
+        )],
+        tables: vec![table],
+    }
+}
+
+fn pairs(report: &Report) -> Section {
+    let mut table = Table::new("Strict F→P of the first less that of the second, first samples")
+        .words("First")
+        .words("Second")
+        .figures(&[
+            "Instances",
+            "Difference, points",
+            "Only first",
+            "Only second",
+            "p (McNemar, exact)",
+            "p (Holm)",
+            "Smallest difference to be shown",
+        ]);
+    for pair in &report.pairs {
+        let least = pair.paired.smallest_difference;
+        let least = least.map_or_else(|| "too few".to_owned(), |d| format!("{:.1}", 100.0 * d));
+        table.row([
+            pair.first.as_str().into(),
+            pair.second.as_str().into(),
+            pair.instances.to_string().into(),
+            points(pair.paired.difference).into(),
+            pair.paired.only_first.to_string().into(),
+            pair.paired.only_second.to_string().into(),
+            p_value(pair.paired.p_value).into(),
+            p_value(pair.p_value_holm).into(),
+            least.into(),
+        ]);
+    }
+    let mut tables = vec![table];
+    tables.extend(
+        report
+            .pairs
+            .iter()
+            .filter(|p| !p.discordant.is_empty())
+            .map(discordant),
+    );
+    Section {
+        id: "pairs",
+        title: "Every two systems",
+        notes: vec![
+            "Exact McNemar tests on the same instances; Holm's correction is over all pairs."
+                .to_owned(),
+        ],
+        tables,
+    }
+}
+
+fn discordant(pair: &Pair) -> Table {
+    let (first, second) = (&pair.first, &pair.second);
+    let mut table = Table::new(&format!("Solved by one of {first} and {second}"))
+        .words("Instance")
+        .words("Solved by")
+        .words("First's run")
+        .words("Second's run");
+    let run = |folder: &str| Cell {
+        text: "trajectory".to_owned(),
+        file: Some(format!("{folder}/{}", trajectory_page::FILE)),
+    };
+    for one in &pair.discordant {
+        let winner = if one.by_first { first } else { second };
+        table.row([
+            one.instance.as_str().into(),
+            winner.as_str().into(),
+            run(&one.first_run),
+            run(&one.second_run),
+        ]);
+    }
+    table
+}
+
+fn classes(report: &Report) -> Section {
+    let names: Vec<&str> = report
+        .systems
+        .first()
+        .map(|s| {
+            s.classes
+                .iter()
+                .map(|(class, _)| old_class(*class))
+                .collect()
+        })
+        .unwrap_or_default();
+    let mut table = Table::new("How tests end on the old code: runs, with those that are F→P")
+        .words("System")
+        .figures(&names);
+    for (at, s) in report.systems.iter().enumerate() {
+        let cell = |rate: &Rate| match rate.denominator {
+            0 => "0".to_owned(),
+            of => format!("{of}, {} F→P ({})", rate.numerator, percent(rate.rate)),
+        };
+        let cells = s.classes.iter().map(|(_, rate)| cell(rate).into());
+        table.row([label(at, s).into()].into_iter().chain(cells));
+    }
+    Section {
+        id: "classes",
+        title: "Class of failure on the old code",
+        notes: Vec::new(),
+        tables: vec![table],
+    }
+}
+
+fn groups(
+    id: &'static str,
+    title: &'static str,
+    report: &Report,
+    of: fn(&SystemSummary) -> &[Group],
+) -> Section {
+    let names: BTreeSet<&str> = report
+        .systems
+        .iter()
+        .flat_map(|s| of(s).iter().map(|group| group.name.as_str()))
+        .collect();
+    let titles: Vec<String> = report
+        .systems
+        .iter()
+        .enumerate()
+        .map(|(at, s)| label(at, s))
+        .collect();
+    let mut table = Table::new("Strict F→P of first samples")
+        .words("Group")
+        .figures(&titles);
+    for name in names {
+        let figure = |s: &SystemSummary| -> Cell {
+            let group = of(s).iter().find(|group| group.name == name);
+            group
+                .map_or_else(|| NONE.to_owned(), |g| short_rate(&g.fail_to_pass))
+                .into()
+        };
+        let figures = report.systems.iter().map(figure);
+        table.row([name.into()].into_iter().chain(figures));
+    }
+    Section {
+        id,
+        title,
+        notes: Vec::new(),
+        tables: vec![table],
+    }
+}
+
+fn stages(report: &Report) -> Section {
+    let mut table = Table::new("Over all runs")
+        .words("System")
+        .words("Stage")
+        .figures(&[
+            "Model calls",
+            "Tokens",
+            "Share of tokens",
+            "Waiting for the model",
+            "Tools",
+        ]);
+    for (at, s) in report.systems.iter().enumerate() {
+        let all: u64 = s.stages.values().map(|stage| stage.tokens).sum();
+        let mut stages: Vec<_> = s.stages.iter().collect();
+        stages.sort_by_key(|(_, stage)| std::cmp::Reverse(stage.tokens));
+        for (name, stage) in stages {
+            let share = (all > 0).then(|| stage.tokens as f64 / all as f64);
+            table.row([
+                label(at, s).into(),
+                name.as_str().into(),
+                stage.model_calls.to_string().into(),
+                stage.tokens.to_string().into(),
+                percent(share).into(),
+                seconds(stage.model_seconds).into(),
+                seconds(stage.tool_seconds).into(),
+            ]);
+        }
+    }
+    Section {
+        id: "stages",
+        title: "Where tokens and seconds went",
+        notes: Vec::new(),
+        tables: vec![table],
+    }
+}
+
+fn not_judged(report: &Report) -> Section {
+    let mut table = Table::new("Runs and verdicts that there are none of")
+        .sentences("Reason")
+        .figures(&["Runs"]);
+    for (reason, runs) in &report.not_judged {
+        table.row([reason.as_str().into(), runs.to_string().into()]);
+    }
+    Section {
+        id: "not-judged",
+        title: "Not judged",
+        notes: vec!["They count against no system.".to_owned()],
+        tables: vec![table],
+    }
+}
+
+/// A line a system.
+pub fn terminal(report: &Report) -> String {
+    let width = report.systems.iter().map(|s| s.name.chars().count()).max();
+    let width = width.unwrap_or_default().max(6);
+    let heads = [
+        "runs",
+        "submitted",
+        "F→P strict",
+        "interval",
+        "calls",
+        "tokens",
+        "not judged",
+    ];
+    let mut text = format!("{:width$}", "system");
+    heads
+        .iter()
+        .for_each(|head| text.push_str(&format!("  {head:>12}")));
+    text.push('\n');
+    for s in &report.systems {
+        let interval = s.fail_to_pass.interval;
+        let interval = interval.map_or_else(String::new, |[low, high]| {
+            format!("{:.0}–{:.0} %", 100.0 * low, 100.0 * high)
+        });
+        let cells = [
+            s.judged.to_string(),
+            s.submitted.to_string(),
+            percent(s.fail_to_pass.value),
+            interval,
+            format!("{:.1}", s.cost.model_calls),
+            format!("{:.0}", s.cost.tokens),
+            s.not_judged.to_string(),
+        ];
+        text.push_str(&format!("{:width$}", s.name));
+        cells
+            .iter()
+            .for_each(|cell| text.push_str(&format!("  {cell:>12}")));
+        if s.system.oracle_samples.is_some() {
+            text.push_str("  (upper bound)");
+        }
+        text.push('\n');
+    }
+    text
+}

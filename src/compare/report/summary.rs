@@ -1,0 +1,224 @@
+//! What is told of a system.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use testwright_evals::statistics::{DISAGREEMENT_OF_RERUNS, Mean, Rate, smallest_difference};
+use testwright_evals::verdict::OldClass;
+
+use super::data::{Data, ScoredRun, SystemRuns};
+use super::score::{Score, pass_at};
+use crate::compare::run_record::{RunCost, StageCost};
+use crate::compare::{RunStatus, System};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SystemSummary {
+    pub name: String,
+    #[serde(flatten)]
+    pub system: System,
+    /// Runs with a verdict.
+    pub judged: u64,
+    /// Runs without one, which count against nobody.
+    pub not_judged: u64,
+    /// Runs that handed in a test.
+    pub submitted: u64,
+    /// Strict; of an upper bound, by the best of its samples.
+    pub fail_to_pass: Score,
+    /// SWT-bench's success.
+    pub success: Score,
+    pub tdd_fail_to_pass: Score,
+    /// Mean of tddScore, 0 to 1.
+    pub tdd_score: Mean,
+    /// ΔC over all runs that it can be measured for.
+    pub coverage_delta: Mean,
+    /// Strict F→P among the runs that handed in a test: what an approach that may abstain is to be trusted with.
+    pub precision: Rate,
+    /// pass@k for each k up to the number of samples, from k = 1.
+    pub pass_at: Vec<Option<f64>>,
+    /// How tests end on the old code, of the runs that handed in some, with how many of those are F→P.
+    pub classes: Vec<(OldClass, Rate)>,
+    pub cost: CostSummary,
+    pub stages: BTreeMap<String, StageCost>,
+    /// Strict, of first samples.
+    pub by_repository: Vec<Group>,
+    pub by_issue_length: Vec<Group>,
+    /// The smallest difference in strict F→P that so many instances could show, with 80 % power, to a system that disagrees
+    /// with it as often as two runs of one system do.
+    pub smallest_difference: Option<f64>,
+}
+
+/// Means a run, over the runs that came to an end.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CostSummary {
+    pub runs: u64,
+    pub model_calls: f64,
+    pub tool_calls: f64,
+    pub tokens: f64,
+    /// Share of the prompt tokens that came from a provider's cache.
+    pub cached: Option<f64>,
+    /// `None` where some model has no price.
+    pub dollars: Option<f64>,
+    pub model_seconds: f64,
+    pub tool_seconds: f64,
+    /// In all.
+    pub failed_calls: u64,
+    pub malformed_calls: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    pub name: String,
+    pub fail_to_pass: Rate,
+}
+
+pub fn summaries(data: &Data) -> Vec<SystemSummary> {
+    data.systems.iter().map(|s| summary(data, s)).collect()
+}
+
+fn summary(data: &Data, of: &SystemRuns) -> SystemSummary {
+    let verdicts: Vec<_> = of.all().filter_map(ScoredRun::verdict).collect();
+    let expected: usize = of.runs.iter().map(Vec::len).sum();
+    let submitted = of.all().filter(|run| run.status == RunStatus::Submitted);
+    let submitted: Vec<&ScoredRun> = submitted.collect();
+    let submitted_verdicts: Vec<_> = submitted.iter().filter_map(|run| run.verdict()).collect();
+    let deltas: Vec<f64> = verdicts.iter().filter_map(|v| v.coverage_delta).collect();
+    let scores: Vec<f64> = verdicts.iter().map(|v| v.tdd_score).collect();
+    let holding = submitted_verdicts.iter().filter(|v| v.fail_to_pass).count();
+    let samples = of.runs.first().map_or(0, Vec::len);
+    let fail_to_pass = match of.system.oracle_samples {
+        None => Score::of(of, |v| v.fail_to_pass),
+        Some(_) => {
+            let best = of
+                .verdicts()
+                .map(|(_, all)| all.iter().any(|v| v.fail_to_pass));
+            let best: Vec<bool> = best.collect();
+            let holding = best.iter().filter(|holds| **holds).count();
+            Score::of_rate(&Rate::of(holding, best.len()))
+        }
+    };
+    SystemSummary {
+        name: of.system.name(),
+        system: of.system.clone(),
+        judged: verdicts.len() as u64,
+        not_judged: (expected - verdicts.len()) as u64,
+        submitted: submitted.len() as u64,
+        success: Score::of(of, |v| v.success),
+        tdd_fail_to_pass: Score::of(of, |v| v.tdd_fail_to_pass),
+        tdd_score: Mean::of(&scores),
+        coverage_delta: Mean::of(&deltas),
+        precision: Rate::of(holding, submitted_verdicts.len()),
+        pass_at: (1..=samples).map(|k| pass_at(of, k)).collect(),
+        classes: classes(&submitted_verdicts),
+        cost: cost(of),
+        stages: stages(of),
+        by_repository: by_repository(data, of),
+        by_issue_length: by_issue_length(data, of),
+        smallest_difference: smallest_difference(fail_to_pass.instances, DISAGREEMENT_OF_RERUNS),
+        fail_to_pass,
+    }
+}
+
+fn classes(verdicts: &[&super::data::Verdict]) -> Vec<(OldClass, Rate)> {
+    let all = [
+        OldClass::Pass,
+        OldClass::Assertion,
+        OldClass::Failure,
+        OldClass::Error,
+        OldClass::None,
+    ];
+    let of_class = |class: OldClass| {
+        let those = verdicts
+            .iter()
+            .filter(|v| v.old_class.unwrap_or(OldClass::None) == class);
+        let holding = those.clone().filter(|v| v.fail_to_pass).count();
+        (class, Rate::of(holding, those.count()))
+    };
+    all.map(of_class).into()
+}
+
+fn cost(of: &SystemRuns) -> CostSummary {
+    let ended = of
+        .all()
+        .filter(|run| run.status != RunStatus::Infrastructure);
+    let costs: Vec<&RunCost> = ended.map(|run| &run.cost).collect();
+    if costs.is_empty() {
+        return CostSummary::default();
+    }
+    let mean = |of: &dyn Fn(&RunCost) -> f64| {
+        costs.iter().map(|cost| of(cost)).sum::<f64>() / costs.len() as f64
+    };
+    let dollars: Option<Vec<f64>> = costs.iter().map(|cost| cost.dollars).collect();
+    let prompt: u64 = costs.iter().map(|cost| cost.prompt_tokens).sum();
+    let cached: u64 = costs.iter().map(|cost| cost.cached_tokens).sum();
+    CostSummary {
+        runs: costs.len() as u64,
+        model_calls: mean(&|cost| f64::from(cost.model_calls)),
+        tool_calls: mean(&|cost| f64::from(cost.tool_calls)),
+        tokens: mean(&|cost| cost.tokens() as f64),
+        cached: (prompt > 0).then(|| cached as f64 / prompt as f64),
+        dollars: dollars.map(|all| all.iter().sum::<f64>() / costs.len() as f64),
+        model_seconds: mean(&|cost| cost.model_seconds),
+        tool_seconds: mean(&|cost| cost.tool_seconds),
+        failed_calls: costs.iter().map(|cost| u64::from(cost.failed_calls)).sum(),
+        malformed_calls: costs
+            .iter()
+            .map(|cost| u64::from(cost.malformed_calls))
+            .sum(),
+    }
+}
+
+fn stages(of: &SystemRuns) -> BTreeMap<String, StageCost> {
+    let mut all: BTreeMap<String, StageCost> = BTreeMap::new();
+    for run in of.all() {
+        for (name, cost) in &run.stages {
+            all.entry(name.clone()).or_default().add(*cost);
+        }
+    }
+    all
+}
+
+/// First samples that have a verdict.
+fn group(name: &str, of: &SystemRuns, instances: impl Iterator<Item = usize>) -> Option<Group> {
+    let verdicts: Vec<bool> = instances
+        .filter_map(|at| of.first(at))
+        .map(|verdict| verdict.fail_to_pass)
+        .collect();
+    let holding = verdicts.iter().filter(|holds| **holds).count();
+    (!verdicts.is_empty()).then(|| Group {
+        name: name.to_owned(),
+        fail_to_pass: Rate::of(holding, verdicts.len()),
+    })
+}
+
+fn by_repository(data: &Data, of: &SystemRuns) -> Vec<Group> {
+    let instances = &data.plan.instances;
+    let mut names: Vec<&str> = instances.iter().map(|i| i.repository.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let of_name = |name: &str| {
+        let those = (0..instances.len()).filter(|at| instances[*at].repository == name);
+        group(name, of, those)
+    };
+    names.into_iter().filter_map(of_name).collect()
+}
+
+/// Of the issue, in tokens (SWT-bench §5.4).
+const LENGTHS: [(&str, u64); 4] = [
+    ("≤ 100", 100),
+    ("≤ 200", 200),
+    ("≤ 500", 500),
+    ("> 500", u64::MAX),
+];
+
+fn by_issue_length(data: &Data, of: &SystemRuns) -> Vec<Group> {
+    let instances = &data.plan.instances;
+    let mut least = 0;
+    let mut groups = Vec::new();
+    for (name, most) in LENGTHS {
+        let range = least..=most;
+        let those = (0..instances.len()).filter(|at| range.contains(&instances[*at].issue_tokens));
+        groups.extend(group(name, of, those));
+        least = most.saturating_add(1);
+    }
+    groups
+}

@@ -1,0 +1,358 @@
+//! All runs, side by side: while one waits for its model, another has the processor. Instances are taken in the grader's
+//! order, so that an environment is used while it is at hand, and is made ready once for all runs on it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::StreamExt as _;
+use testwright_evals::harness::Harness;
+use testwright_evals::{Dataset, Instance};
+use testwright_sandboxes::environment::Environment;
+use testwright_sandboxes::repository::Source;
+use tokio::sync::{OnceCell, Semaphore};
+
+use super::runs::RunContext;
+use super::{Cell, Plan, RunRecord, RunStatus, RunsFile, SPENDING};
+use crate::agent::{Outcome, Progress, StepView};
+use crate::error::{Error, Kind, Result};
+use crate::model::ceiling::Ceiling;
+use crate::settings::Settings;
+use crate::setup;
+
+/// What a comparison runs with.
+pub struct Schedule<'a> {
+    pub plan: &'a Plan,
+    pub dataset: &'a Dataset,
+    pub settings: &'a Settings,
+    pub harness: &'a Harness,
+    pub folder: &'a Path,
+    /// Of all runs together.
+    pub max_dollars: Option<f64>,
+    /// Processors that tools have.
+    pub workers: usize,
+    /// Runs that go on at one time, with those that wait for their models.
+    pub runs_at_once: usize,
+    pub recording: Option<&'a Path>,
+}
+
+/// What happens, for a display.
+#[derive(Debug)]
+pub enum Step<'s> {
+    Building {
+        instance: &'s str,
+        step: &'s str,
+    },
+    Working {
+        cell: &'s Cell,
+        what: &'s str,
+    },
+    /// `fresh` unless it was there from before.
+    Ended {
+        run: &'s RunRecord,
+        fresh: bool,
+    },
+    Note {
+        text: &'s str,
+    },
+}
+
+pub type StepListener = Arc<dyn Fn(&Step<'_>) + Send + Sync>;
+
+/// What became of it all.
+#[derive(Debug)]
+pub struct Summary {
+    /// In the order of the plan.
+    pub runs: Vec<RunRecord>,
+    pub interrupted: bool,
+    /// Runs that were not begun, and why.
+    pub not_made: Option<(usize, String)>,
+    /// With calls that failed; `None` where nothing has a price.
+    pub dollars: Option<f64>,
+}
+
+impl Summary {
+    /// Of the runs that are there.
+    pub fn of_folder(folder: &Path, plan: &Plan) -> Result<Self> {
+        let mut runs = RunsFile::read(folder)?;
+        let cells = plan.cells(plan.instances.iter().map(|i| i.id.as_str()));
+        Ok(Summary {
+            runs: cells
+                .iter()
+                .filter_map(|cell| runs.remove(&cell.key()))
+                .collect(),
+            interrupted: false,
+            not_made: None,
+            dollars: None,
+        })
+    }
+}
+
+/// Runs of a model that ended, one after the other, because it could not be used: then it is left alone.
+const OUTAGE: u32 = 3;
+
+/// What is known while runs go on.
+struct State {
+    interrupted: AtomicBool,
+    /// Failures of models in a row, by name.
+    failures: Mutex<BTreeMap<String, u32>>,
+    not_made: AtomicU32,
+    why: Mutex<Option<String>>,
+}
+
+type Code = std::result::Result<(Source, Environment), Outcome>;
+
+impl Schedule<'_> {
+    pub async fn work(&self, listener: StepListener) -> Result<Summary> {
+        let file = RunsFile::open(self.folder)?;
+        let ceiling = self.ceiling()?;
+        let context = RunContext {
+            settings: self.settings,
+            harness: self.harness,
+            folder: self.folder,
+            ceiling: ceiling.clone(),
+            processors: Arc::new(Semaphore::new(self.workers.max(1))),
+            recording: self.recording,
+        };
+        let mut instances: Vec<&Instance> = self.dataset.instances.iter().collect();
+        instances.sort_by_key(|i| (&i.repo, &i.version, &i.created_at, &i.instance_id));
+        let cells = self
+            .plan
+            .cells(instances.iter().map(|i| i.instance_id.as_str()));
+        let state = Arc::new(State {
+            interrupted: AtomicBool::new(false),
+            failures: Mutex::default(),
+            not_made: AtomicU32::new(0),
+            why: Mutex::default(),
+        });
+        let watched = state.clone();
+        let watch = tokio::spawn(async move {
+            setup::interrupted().await;
+            watched.interrupted.store(true, Ordering::SeqCst);
+        });
+        let recorded = match self.recording {
+            Some(folder) => RunsFile::read(folder)?,
+            None => BTreeMap::new(),
+        };
+        let code: BTreeMap<&str, OnceCell<Code>> = instances
+            .iter()
+            .map(|i| (i.instance_id.as_str(), OnceCell::new()))
+            .collect();
+        let runs = cells.iter().map(|cell| {
+            let (file, context, state, listener) = (&file, &context, &state, &listener);
+            let (code, recorded) = (&code, &recorded);
+            async move {
+                if let Some(run) = file
+                    .get(cell)
+                    .filter(|r| r.status != RunStatus::Infrastructure)
+                {
+                    listener(&Step::Ended {
+                        run: &run,
+                        fresh: false,
+                    });
+                    return Ok(());
+                }
+                let recorded = recorded.get(&cell.key());
+                if let Some(failed) = recorded.filter(|r| r.status == RunStatus::Infrastructure) {
+                    return file.add(failed.clone());
+                }
+                if !self.may_begin(cell, state, context.ceiling.as_deref()) {
+                    return Ok(());
+                }
+                let (Some(instance), Some(code)) = (
+                    self.dataset.get(&cell.instance),
+                    code.get(cell.instance.as_str()),
+                ) else {
+                    return Ok(());
+                };
+                let code = code
+                    .get_or_init(|| self.code(context, instance, listener))
+                    .await;
+                let (mut run, outcome) = self.one(context, cell, instance, code, listener).await?;
+                state.note(&run.model, &outcome);
+                if outcome == Outcome::Interrupted {
+                    return Ok(());
+                }
+                if let Some(recorded) = recorded {
+                    run.take_seconds(recorded);
+                }
+                listener(&Step::Ended {
+                    run: &run,
+                    fresh: true,
+                });
+                file.add(run)
+            }
+        });
+        let mut ended = futures::stream::iter(runs).buffer_unordered(self.runs_at_once.max(1));
+        let mut failure = None;
+        while let Some(run) = ended.next().await {
+            if let Err(error) = run {
+                // The others end where they are: what they did is on disk.
+                failure.get_or_insert(error);
+                break;
+            }
+        }
+        drop(ended);
+        watch.abort();
+        if let Some(error) = failure {
+            self.harness.backend.abandon().await?;
+            return Err(error);
+        }
+        let interrupted = state.interrupted.load(Ordering::SeqCst);
+        if interrupted {
+            // An environment may have been in the making.
+            self.harness.backend.abandon().await?;
+        }
+        let not_made = state.not_made.load(Ordering::SeqCst) as usize;
+        let why = state
+            .why
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        Ok(Summary {
+            runs: file.tidy(&cells)?,
+            interrupted,
+            not_made: why.map(|why| (not_made, why)),
+            dollars: ceiling.map(|ceiling| ceiling.spent()),
+        })
+    }
+
+    fn ceiling(&self) -> Result<Option<Arc<Ceiling>>> {
+        if self.recording.is_some() {
+            return Ok(None);
+        }
+        let path = self.folder.join(SPENDING);
+        let opened = Ceiling::open(&path, self.max_dollars);
+        let opened = opened.map_err(|e| Error::io(format!("open {}", path.display()), &e))?;
+        Ok(Some(Arc::new(opened)))
+    }
+
+    fn may_begin(&self, cell: &Cell, state: &State, ceiling: Option<&Ceiling>) -> bool {
+        if state.interrupted.load(Ordering::SeqCst) {
+            return false;
+        }
+        let failures = state
+            .failures
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let model = &cell.system.model;
+        let why = if ceiling.is_some_and(Ceiling::is_reached) {
+            "the ceiling of --max-dollars is reached".to_owned()
+        } else if failures.get(model).is_some_and(|n| *n >= OUTAGE) {
+            format!("the model {model} could not be used in {OUTAGE} runs one after the other")
+        } else {
+            return true;
+        };
+        state.not_made.fetch_add(1, Ordering::SeqCst);
+        let mut first = state.why.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert(why);
+        false
+    }
+
+    /// The old code of an instance and its environment.
+    async fn code(
+        &self,
+        context: &RunContext<'_>,
+        instance: &Instance,
+        listener: &StepListener,
+    ) -> Code {
+        let id = instance.instance_id.clone();
+        let listener = listener.clone();
+        let report = move |step: testwright_evals::harness::Step| {
+            if let testwright_evals::harness::Step::Building { step, .. } = step {
+                listener(&Step::Building {
+                    instance: &id,
+                    step: &step,
+                });
+            }
+        };
+        // Nobody closes it.
+        let _processor = context.processors.acquire().await.ok();
+        tokio::select! {
+            code = self.harness.old_code(instance, &report) => code.map_err(|failed| {
+                Outcome::Infrastructure {
+                    message: format!("{}: {}", failed.stage, failed.cause),
+                    hint: None,
+                }
+            }),
+            () = setup::interrupted() => Err(Outcome::Interrupted),
+        }
+    }
+
+    async fn one(
+        &self,
+        context: &RunContext<'_>,
+        cell: &Cell,
+        instance: &Instance,
+        code: &Code,
+        listener: &StepListener,
+    ) -> Result<(RunRecord, Outcome)> {
+        let code = match code {
+            Ok(code) => code,
+            Err(outcome) => return Ok((RunRecord::of(cell, &[], outcome), outcome.clone())),
+        };
+        let progress = Arc::new(CellProgress {
+            cell: cell.clone(),
+            listener: listener.clone(),
+        });
+        match context.run(cell, instance, code, progress).await {
+            Err(error) if error.kind == Kind::Infrastructure => {
+                let outcome = Outcome::Infrastructure {
+                    message: error.cause.unwrap_or(error.message),
+                    hint: error.hint,
+                };
+                Ok((RunRecord::of(cell, &[], &outcome), outcome))
+            }
+            run => run,
+        }
+    }
+}
+
+impl State {
+    fn note(&self, model: &str, outcome: &Outcome) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = failures.entry(model.to_owned()).or_default();
+        match outcome {
+            Outcome::ModelFailed { .. } => *count += 1,
+            outcome if outcome.is_final() => *count = 0,
+            _ => {}
+        }
+    }
+}
+
+/// What a run tells, as steps of the comparison.
+struct CellProgress {
+    cell: Cell,
+    listener: StepListener,
+}
+
+impl Progress for CellProgress {
+    fn phase(&self, name: &str, _: &str) {
+        self.working(name);
+    }
+
+    fn begins(&self, view: &StepView<'_>) {
+        self.working(view.what);
+    }
+
+    fn ended(&self, _: &StepView<'_>) {}
+
+    fn stage(&self, stage: &str, _: &str) {
+        self.working(stage);
+    }
+
+    fn note(&self, text: &str) {
+        let text = format!("{}: {text}", self.cell.name());
+        (self.listener)(&Step::Note { text: &text });
+    }
+}
+
+impl CellProgress {
+    fn working(&self, what: &str) {
+        (self.listener)(&Step::Working {
+            cell: &self.cell,
+            what,
+        });
+    }
+}

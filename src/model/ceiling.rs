@@ -1,0 +1,327 @@
+//! A ceiling in dollars over many runs that is never passed. Before a call, the most that it can cost is reserved, on disk;
+//! after it, what it did cost takes that place. A call that failed, or was cut short with the process, keeps its reservation
+//! where the provider may have worked on it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use super::price::cost;
+use super::{Model, ModelError, Reply, Request};
+use crate::settings::Price;
+
+/// Completion tokens of a call where no setting limits them: without a limit, nothing is known of what a call can cost.
+pub const COMPLETION_TOKENS: u64 = 16_384;
+
+/// Tokens that a provider may put around a message or a tool, at most.
+const FRAME: u64 = 64;
+
+/// A line of the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "snake_case")]
+enum Entry {
+    /// The most that a call can cost.
+    Reserved { call: u64, dollars: f64 },
+    /// What it did cost.
+    Spent { call: u64, dollars: f64 },
+}
+
+#[derive(Debug)]
+struct Ledger {
+    file: File,
+    path: PathBuf,
+    next: u64,
+    /// Reservations of calls in flight, and of calls that were cut short, included.
+    spent: f64,
+    is_reached: bool,
+}
+
+/// What may be spent, and what was. Only one process at a time has its file.
+#[derive(Debug)]
+pub struct Ceiling {
+    most: Option<f64>,
+    ledger: Mutex<Ledger>,
+}
+
+impl Ceiling {
+    /// With what the file says was spent before; `None` counts and allows everything.
+    pub fn open(path: &Path, most: Option<f64>) -> std::io::Result<Self> {
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
+        file.try_lock().map_err(|error| match error {
+            std::fs::TryLockError::Error(source) => source,
+            std::fs::TryLockError::WouldBlock => std::io::Error::new(
+                std::io::ErrorKind::ResourceBusy,
+                "another process spends from it",
+            ),
+        })?;
+        let text = std::fs::read_to_string(path)?;
+        // Half a line at the end is of a reservation whose call was not made yet, or of a cost whose reservation stands.
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let mut calls = std::collections::BTreeMap::new();
+        for (at, line) in text[..whole].lines().enumerate() {
+            let entry: Entry = serde_json::from_str(line).map_err(|error| {
+                let message = format!("line {}: {error}", at + 1);
+                std::io::Error::new(std::io::ErrorKind::InvalidData, message)
+            })?;
+            let (Entry::Reserved { call, dollars } | Entry::Spent { call, dollars }) = entry;
+            calls.insert(call, dollars);
+        }
+        file.set_len(whole as u64)?;
+        file.seek(SeekFrom::End(0))?;
+        let next = calls.last_key_value().map_or(0, |(last, _)| last + 1);
+        Ok(Ceiling {
+            most,
+            ledger: Mutex::new(Ledger {
+                file,
+                path: path.to_owned(),
+                next,
+                spent: calls.values().sum(),
+                is_reached: false,
+            }),
+        })
+    }
+
+    /// A call was refused because of it.
+    pub fn is_reached(&self) -> bool {
+        self.ledger().is_reached
+    }
+
+    /// Dollars, with all that is reserved.
+    pub fn spent(&self) -> f64 {
+        self.ledger().spent
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reserve(&self, dollars: f64) -> Result<u64, ModelError> {
+        let mut ledger = self.ledger();
+        if let Some(most) = self.most
+            && ledger.spent + dollars > most
+        {
+            ledger.is_reached = true;
+            return Err(ModelError::CeilingReached(format!(
+                "${:.4} of ${most} are spent or reserved, and the next call could cost ${dollars:.4}",
+                ledger.spent
+            )));
+        }
+        let call = ledger.next;
+        ledger.add(&Entry::Reserved { call, dollars })?;
+        ledger.next += 1;
+        ledger.spent += dollars;
+        Ok(call)
+    }
+
+    fn settle(&self, call: u64, reserved: f64, dollars: f64) -> Result<(), ModelError> {
+        let mut ledger = self.ledger();
+        ledger.add(&Entry::Spent { call, dollars })?;
+        ledger.spent += dollars - reserved;
+        Ok(())
+    }
+}
+
+impl Ledger {
+    fn add(&mut self, entry: &Entry) -> Result<(), ModelError> {
+        let written = serde_json::to_vec(entry)
+            .map_err(std::io::Error::from)
+            .and_then(|mut line| {
+                line.push(b'\n');
+                self.file.write_all(&line)?;
+                self.file.sync_data()
+            });
+        written.map_err(|error| ModelError::Fatal {
+            message: format!("{} cannot be written: {error}", self.path.display()),
+            hint: Some("make room on the disk".to_owned()),
+        })
+    }
+}
+
+/// A model whose calls count against a ceiling.
+pub struct MeteredModel {
+    inner: Box<dyn Model>,
+    price: Price,
+    ceiling: Arc<Ceiling>,
+    /// Where a request has no limit of its own.
+    completion_tokens: u64,
+}
+
+impl MeteredModel {
+    pub fn new(
+        inner: Box<dyn Model>,
+        price: Price,
+        ceiling: Arc<Ceiling>,
+        completion_tokens: Option<u64>,
+    ) -> Self {
+        MeteredModel {
+            inner,
+            price,
+            ceiling,
+            completion_tokens: completion_tokens.unwrap_or(COMPLETION_TOKENS),
+        }
+    }
+
+    /// The most that a call can cost: a token is at least a byte long.
+    fn most(&self, request: &Request) -> f64 {
+        let bytes = serde_json::to_vec(request).map_or(0, |text| text.len()) as u64;
+        let pieces = (request.messages.len() + request.tools.len() + 1) as u64;
+        let prompt = (bytes + FRAME * pieces) as f64;
+        let completion = request.max_tokens.unwrap_or(self.completion_tokens) as f64;
+        let dearest = self.price.prompt.max(self.price.cached.unwrap_or_default());
+        (prompt * dearest + completion * self.price.completion) / 1e6
+    }
+}
+
+#[async_trait]
+impl Model for MeteredModel {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    async fn complete(&self, request: &Request) -> Result<Reply, ModelError> {
+        let limited = Request {
+            max_tokens: request.max_tokens.or(Some(self.completion_tokens)),
+            ..request.clone()
+        };
+        let reserved = self.most(&limited);
+        let call = self.ceiling.reserve(reserved)?;
+        let answered = self.inner.complete(&limited).await;
+        match &answered {
+            // What a provider did not count may have cost all that was reserved.
+            Ok(reply) if reply.usage.estimated => {}
+            Ok(reply) => {
+                let dollars = cost(&self.price, &reply.usage);
+                self.ceiling.settle(call, reserved, dollars)?;
+            }
+            Err(error) if error.may_be_billed() => {}
+            Err(_) => self.ceiling.settle(call, reserved, 0.0)?,
+        }
+        answered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::model::{Message, Usage};
+
+    /// Bills each call, in tokens, and fails every third one on the way, billed or not.
+    struct Provider {
+        billed: Arc<AtomicU64>,
+        calls: AtomicU64,
+    }
+
+    #[async_trait]
+    impl Model for Provider {
+        fn name(&self) -> &str {
+            "m"
+        }
+
+        async fn complete(&self, request: &Request) -> Result<Reply, ModelError> {
+            let usage = Usage {
+                prompt_tokens: 40,
+                completion_tokens: request.max_tokens.unwrap_or(u64::MAX),
+                ..Usage::default()
+            };
+            let call = self.calls.fetch_add(1, Ordering::SeqCst);
+            let unbilled = call % 3 == 2;
+            if !unbilled {
+                let tokens = usage.prompt_tokens + usage.completion_tokens;
+                self.billed.fetch_add(tokens, Ordering::SeqCst);
+            }
+            if call.is_multiple_of(3) {
+                return Ok(Reply {
+                    usage,
+                    ..Reply::default()
+                });
+            }
+            Err(ModelError::Transient {
+                message: "busy".to_owned(),
+                after: None,
+                unbilled,
+            })
+        }
+    }
+
+    /// A dollar a token.
+    fn price() -> Price {
+        Price {
+            prompt: 1e6,
+            cached: None,
+            completion: 1e6,
+            date: None,
+        }
+    }
+
+    fn request() -> Request {
+        Request {
+            messages: vec![Message::User {
+                content: "What is wrong?".to_owned(),
+            }],
+            tools: Vec::new(),
+            parallel_calls: false,
+            temperature: None,
+            max_tokens: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn it_is_never_passed_and_holds_over_restarts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("spending.jsonl");
+        let billed = Arc::new(AtomicU64::new(0));
+        let mut made = 0;
+        for _ in 0..4 {
+            let ceiling = Arc::new(Ceiling::open(&path, Some(2_000.0)).unwrap());
+            assert!(Ceiling::open(&path, None).is_err(), "it is locked");
+            let provider = Provider {
+                billed: billed.clone(),
+                calls: AtomicU64::new(made),
+            };
+            let model = MeteredModel::new(Box::new(provider), price(), ceiling.clone(), Some(50));
+            // As many as a killed process might have made.
+            for _ in 0..4 {
+                match model.complete(&request()).await {
+                    Err(ModelError::CeilingReached(_)) => {}
+                    _ => made += 1,
+                }
+                let billed = billed.load(Ordering::SeqCst) as f64;
+                assert!(billed <= ceiling.spent() && ceiling.spent() <= 2_000.0);
+            }
+        }
+        assert!((6..16).contains(&made), "{made}");
+        let ceiling = Ceiling::open(&path, Some(2_000.0)).unwrap();
+        assert!(matches!(
+            ceiling.reserve(1_000.0),
+            Err(ModelError::CeilingReached(_))
+        ));
+    }
+
+    #[test]
+    fn a_call_in_flight_when_the_process_was_killed_counts_in_full() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("spending.jsonl");
+        let ceiling = Ceiling::open(&path, None).unwrap();
+        let first = ceiling.reserve(3.0).unwrap();
+        ceiling.reserve(4.0).unwrap();
+        ceiling.settle(first, 3.0, 1.0).unwrap();
+        drop(ceiling);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("{text}{{\"entry\":\"spe")).unwrap();
+        assert_eq!(Ceiling::open(&path, None).unwrap().spent(), 5.0);
+        std::fs::write(&path, "{}\n").unwrap();
+        assert!(Ceiling::open(&path, None).is_err());
+    }
+}
