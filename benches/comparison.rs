@@ -19,7 +19,7 @@ use repository::{GOOD, Repository, lines};
 use serde_json::{Value, json};
 use server::{Request, Response, Server};
 
-const INSTANCES: usize = 20;
+const INSTANCES: usize = 4;
 /// What a model takes to answer.
 const ANSWER: Duration = Duration::from_millis(200);
 
@@ -34,7 +34,7 @@ fn main() -> Result<(), Failure> {
         .map(|n| repository.instance(&format!("instance-{n}"), issue))
         .collect();
     lines(&folder.join("dataset.jsonl"), &instances);
-    let server = Server::start(answer);
+    let server = Server::start_parallel(answer);
     let bench = Bench {
         folder: folder.to_owned(),
         url: format!("{}/v1", server.url),

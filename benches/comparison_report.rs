@@ -58,6 +58,7 @@ fn write(folder: &Path) -> Result<(), Failure> {
             approach: format!("approach-{n}"),
             model: "some-model".to_owned(),
             oracle_samples: (n == 12).then_some(SAMPLES),
+            given: Vec::new(),
         })
         .collect();
     let names: Vec<String> = systems
@@ -80,6 +81,7 @@ fn write(folder: &Path) -> Result<(), Failure> {
                 id: result.instance_id.clone(),
                 repository: result.repo.clone(),
                 issue_tokens: result.issue_tokens,
+                given: None,
             },
         );
     }
@@ -93,7 +95,10 @@ fn write(folder: &Path) -> Result<(), Failure> {
             steps: 60,
             tokens: None,
             minutes: 30.0,
+            min_confidence: None,
         },
+        code_patches: None,
+        prompts: None,
         instances: instances.into_values().collect(),
     };
     plan.write(folder)?;
@@ -121,6 +126,7 @@ fn run(cell: &testwright::compare::Cell) -> RunRecord {
         status: RunStatus::Submitted,
         outcome: "accepted: tests/test_it.py::test_it fails (assertion)".to_owned(),
         patch: Some("+    assert f(1) == 2\n".repeat(60)),
+        confidence: Some(0.25 * f64::from(cell.sample)),
         cost: RunCost {
             model_calls: 8,
             prompt_tokens: 40_000,

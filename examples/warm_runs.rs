@@ -125,6 +125,7 @@ async fn one(
         let settings = SessionSettings {
             limits: Limits::default(),
             test_seconds: TIME.as_secs(),
+            processors: None,
             run: "warm-runs".to_owned(),
         };
         let session = Session::start(backend.clone(), &environment, &settings).await?;

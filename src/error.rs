@@ -121,6 +121,14 @@ impl Error {
         self.kind.exit_code()
     }
 
+    /// With its cause, and without its hint.
+    pub fn with_cause(&self) -> String {
+        match &self.cause {
+            Some(cause) => format!("{self}: {cause}"),
+            None => self.to_string(),
+        }
+    }
+
     /// As it goes to stderr: two or three lines, without a line end at the end.
     pub fn render(&self) -> String {
         // A line end in a name must not begin a line of its own.
@@ -177,10 +185,13 @@ impl From<ModelError> for Error {
         let hint = match e {
             ModelError::Fatal { hint, .. } => hint,
             ModelError::ContextFull(_) => Some("choose a model with a larger context".to_owned()),
-            ModelError::CeilingReached(_) => Some("raise --max-dollars".to_owned()),
+            ModelError::CeilingReached(_) => {
+                Some("raise --max-dollars, or `dollars-per-day` in [model-limits]".to_owned())
+            }
             ModelError::NotRecorded(_) => {
                 Some("the recording belongs to another run; record it again".to_owned())
             }
+            ModelError::TimeUp { .. } => Some("raise --max-minutes".to_owned()),
             ModelError::Transient { .. } => {
                 Some("try again later, or choose another --model".to_owned())
             }

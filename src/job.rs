@@ -9,19 +9,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::repository::Source;
+use testwright_tools::server::visible;
 
 use crate::agent::{
     Budget, Limits, Outcome, ProcessorShare, Progress, Replay, Run, RunParts, RunUsage,
 };
+use crate::approaches::given::Given;
 use crate::approaches::{ApproachContext, Variant};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::issues::Issue;
 use crate::model::Model;
+use crate::model::quota::Quota;
 use crate::session::Session;
 use crate::settings::Settings;
-use crate::setup::{self, ModelArgs, RepositoryLocation, Setup};
+use crate::setup::{self, ModelArgs, RepositoryLocation, Setup, SourceCheck};
+use crate::stop_signal::{StopSignal, stopped};
 use crate::trajectory::event::FORMAT;
-use crate::trajectory::{Event, RunFolder, Started};
+use crate::trajectory::{Event, EventSink, RunFolder, Started};
 
 pub use recorded_run::{RecordedRun, RecordedSettings};
 
@@ -42,6 +46,9 @@ pub struct Record {
     pub model: String,
     /// Settings in force, without secrets.
     pub settings: Value,
+    /// What the approach was given beyond the issue, as its options ask for.
+    #[serde(default, skip_serializing_if = "Given::is_empty")]
+    pub given: Given,
     /// What isolation was in force, and where things lay.
     pub sandbox: Value,
     /// Its recipe, Python and packages, the log of its build, and whether it came from the cache.
@@ -63,6 +70,8 @@ pub struct Job {
     pub issue: Issue,
     pub place: RepositoryLocation,
     pub approach: Variant,
+    /// What it is given beyond the issue.
+    pub given: Given,
     /// The model's name.
     pub model: String,
     /// Folder for the results.
@@ -71,6 +80,12 @@ pub struct Job {
     pub recorded: Option<RecordedRun>,
     /// A file that takes all traffic with the model.
     pub traffic: Option<PathBuf>,
+    /// A further place that keeps the events.
+    pub sink: Option<Box<dyn EventSink>>,
+    /// What calls of its model count against.
+    pub quota: Option<Arc<dyn Quota>>,
+    /// Ends the run as an interrupt of this process does, when it says `true`.
+    pub stop: Option<StopSignal>,
     /// What the user should know beforehand.
     pub notes: Vec<String>,
 }
@@ -100,10 +115,14 @@ impl Job {
                 revision: recorded.started.commit.clone(),
             },
             approach,
+            given: recorded.settings.given.clone(),
             model: recorded.started.model.clone(),
             out,
             recorded: Some(recorded),
             traffic: None,
+            sink: None,
+            quota: None,
+            stop: None,
         }
     }
 
@@ -128,12 +147,13 @@ impl Job {
         }
         let args = ModelArgs {
             record: self.traffic.take(),
-            ceiling: None,
+            quota: self.quota.take(),
         };
         let model = setup::model(&self.settings, &self.model, args, progress.clone())?;
         let setup = Setup::new(&self.settings, progress.clone())
             .await?
-            .with_preferred_python(self.issue.named_python());
+            .with_preferred_python(self.issue.named_python())
+            .with_source_check(self.source_check());
         if self.recorded.is_none() {
             RunFolder::check_free(&self.out)?;
         }
@@ -141,7 +161,26 @@ impl Job {
             .recorded
             .as_ref()
             .map(|run| run.started.digest.as_str());
-        let (source, environment, session) = setup.start_session(&self.place, digest).await?;
+        // What was started ends where the future is dropped.
+        let (source, environment, session) = tokio::select! {
+            started = setup.start_session(&self.place, digest) => started?,
+            () = ended(self.stop.clone()) => {
+                return Err(Error::interrupted("go on: it is to end"));
+            }
+        };
+        if self.recorded.is_none() {
+            let notes = match self.given.notes(&source) {
+                Ok(notes) => notes,
+                Err(error) => {
+                    session.close().await?;
+                    return Err(error);
+                }
+            };
+            for note in notes {
+                progress.note(&note);
+                self.notes.push(note);
+            }
+        }
         let workplace = Workplace {
             source,
             environment,
@@ -150,6 +189,15 @@ impl Job {
             processor: ProcessorShare::default(),
         };
         self.work_in(workplace, progress).await
+    }
+
+    /// Does the old code fit what is given?
+    fn source_check(&self) -> SourceCheck {
+        let (given, options) = (self.given.clone(), self.approach.options().clone());
+        Box::new(move |source| {
+            given.check_source(source, &options)?;
+            given.check_test_paths(source)
+        })
     }
 
     /// From a sandbox of the old code to the results on disk.
@@ -177,8 +225,12 @@ impl Job {
                 repository: source.name.clone(),
                 commit: source.commit.clone(),
                 digest: source.digest.clone(),
-                settings: serde_json::to_value(RecordedSettings::new(&self.settings, &self.place))
-                    .unwrap_or_default(),
+                settings: serde_json::to_value(RecordedSettings::new(
+                    &self.settings,
+                    &self.place,
+                    &self.given,
+                ))
+                .unwrap_or_default(),
                 tools: self
                     .approach
                     .approach
@@ -197,7 +249,13 @@ impl Job {
             None if self.settings.run.out.is_some() => (RunFolder::create(&self.out), Vec::new()),
             None => (RunFolder::create_unnamed(&self.out), Vec::new()),
         };
-        let begun = folder.and_then(|mut folder| folder.append(&first).map(|()| folder));
+        let sink = self.sink.take();
+        let begun = folder.and_then(|mut folder| {
+            if let Some(sink) = sink {
+                folder.keep_in(sink);
+            }
+            folder.append(&first).map(|()| folder)
+        });
         // Nothing is left running where the folder cannot be written.
         let folder = match begun {
             Ok(folder) => folder,
@@ -219,8 +277,12 @@ impl Job {
         let limits = limits(&self.settings);
         let context = ApproachContext {
             max_steps: limits.steps.unwrap_or(u32::MAX),
-            notes: for_model,
+            // What a recipe or a build said may hold escapes.
+            notes: (for_model.iter())
+                .map(|note| visible(note).into_owned())
+                .collect(),
             options: self.approach.options().clone(),
+            given: self.given.clone(),
             context_window: self.settings.model.context_window,
         };
         let mut run = Run::new(RunParts {
@@ -239,6 +301,11 @@ impl Job {
         let outcome = tokio::select! {
             outcome = self.approach.approach.run(&mut run, &context) => outcome,
             () = setup::interrupted() => Outcome::Interrupted,
+            () = ended(self.stop) => Outcome::Interrupted,
+        };
+        let outcome = match self.settings.run.min_confidence {
+            Some(minimum) => outcome.with_minimum(minimum),
+            None => outcome,
         };
         let (budget, folder, _) = run.finish(&outcome).await;
         let record = Record {
@@ -249,6 +316,7 @@ impl Job {
             approach: self.approach.name(),
             model: self.model,
             settings: self.settings.record(),
+            given: self.given,
             sandbox: facts,
             environment: serde_json::to_value(&environment).unwrap_or_default(),
             exit_code: outcome.exit_code(),
@@ -259,6 +327,14 @@ impl Job {
         };
         write_results(&folder, &record)?;
         Ok((record, folder.path().to_owned()))
+    }
+}
+
+/// Ends when the run is to end.
+async fn ended(stop: Option<StopSignal>) {
+    match stop {
+        Some(signal) => stopped(signal).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -278,6 +354,15 @@ fn write_results(folder: &RunFolder, record: &Record) -> Result<()> {
     }
     if let Outcome::Refused { patch, .. } = &record.outcome {
         folder.write("refused.patch", patch.as_bytes())?;
+    }
+    if let Outcome::Withheld {
+        patch, evidence, ..
+    } = &record.outcome
+    {
+        folder.write("withheld.patch", patch.as_bytes())?;
+        if let Some(evidence) = evidence {
+            folder.write_json("evidence.json", evidence)?;
+        }
     }
     if let Outcome::Abstained { .. } = &record.outcome {
         folder.write_json("evidence.json", &record.outcome)?;

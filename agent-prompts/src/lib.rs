@@ -4,9 +4,11 @@
 //! that a template that names anything else fails in this crate's tests and not in front of a model.
 //! Nothing here knows what a model, a tool or a repository is: callers hand in plain text.
 
+mod folder;
 mod prompt;
 
-pub use prompt::{Prompt, RenderError, use_folder};
+pub use folder::{FolderError, own_templates, use_folder};
+pub use prompt::{Prompt, RenderError};
 
 use serde::Serialize;
 
@@ -15,6 +17,16 @@ use serde::Serialize;
 pub struct CodeFile {
     pub path: String,
     pub text: String,
+}
+
+/// A test file that a model is to change.
+#[derive(Debug, Clone, Serialize)]
+pub struct TestFile {
+    pub path: String,
+    /// As it is; empty for one that is to be created.
+    pub text: String,
+    pub is_new: bool,
+    pub is_cut: bool,
 }
 
 /// Declares one prompt: the struct and its template file.
@@ -35,6 +47,9 @@ macro_rules! prompts {
 
         /// Names and templates of all prompts.
         pub const ALL: &[(&str, &str)] = &[$(($file, <$name as Prompt>::TEMPLATE)),*];
+
+        /// What each may name.
+        const FIELDS: &[(&str, &[&str])] = &[$(($file, &[$(stringify!($field)),*])),*];
     };
 }
 
@@ -43,6 +58,15 @@ prompts! {
     TestwrightSystem, "testwright/system" {
         /// Model calls that may be made.
         max_steps: u32,
+    }
+
+    /// A way to go about it, said after the task: first a test that passes.
+    PassingFirst, "testwright/passing-first" {}
+
+    /// A way to go about it, said after the task: first the faulty code.
+    CodeFirst, "testwright/code-first" {
+        /// `path::Class.method`, the likeliest first.
+        functions: Vec<String>,
     }
 
     /// System message of the approach `swe-agent-plus`.
@@ -68,8 +92,15 @@ prompts! {
     ZeroShotTask, "zero-shot/task" {
         repository: String,
         issue: String,
+        /// A code patch for the issue, which may be right or wrong.
+        code_patch: Option<String>,
+        is_patch_cut: bool,
+        /// Those that the test is to go into, where they are given.
+        test_files: Vec<TestFile>,
         /// Retrieved, the most relevant first.
         files: Vec<CodeFile>,
+        /// They are not retrieved, but those that a code patch changes.
+        are_of_patch: bool,
         /// The budget ended in the last one.
         is_cut: bool,
     }

@@ -20,6 +20,18 @@ fn every_prompt_renders() {
         TestwrightSystem { max_steps: 60 }.render().unwrap()
     );
     insta::assert_snapshot!(
+        "testwright-passing-first",
+        PassingFirst {}.render().unwrap()
+    );
+    let functions = vec![
+        "pkg/slug.py::Slug.shorten".to_owned(),
+        "pkg/slug.py::lower".to_owned(),
+    ];
+    insta::assert_snapshot!(
+        "testwright-code-first",
+        CodeFirst { functions }.render().unwrap()
+    );
+    insta::assert_snapshot!(
         "swe-agent-plus-system",
         SweAgentPlusSystem { max_steps: 60 }.render().unwrap()
     );
@@ -88,12 +100,44 @@ fn every_prompt_renders() {
         ZeroShotTask {
             repository: "owner/name".into(),
             issue: "f(1) returns 2".into(),
+            code_patch: None,
+            is_patch_cut: false,
+            test_files: Vec::new(),
             files: vec![file("a.py"), file("b.py")],
+            are_of_patch: false,
             is_cut: true,
         }
         .render()
         .unwrap()
     );
+    let test_file = |path: &str, is_new| TestFile {
+        path: path.into(),
+        text: if is_new { "" } else { "def test_f(): ...\n" }.into(),
+        is_new,
+        is_cut: false,
+    };
+    let given = ZeroShotTask {
+        repository: "owner/name".into(),
+        issue: "f(1) returns 2".into(),
+        code_patch: Some(
+            "--- a/a.py\n+++ b/a.py\n@@ -2 +2 @@\n-    return {{ 1 }}\n+    return 1".into(),
+        ),
+        is_patch_cut: false,
+        test_files: vec![test_file("test_a.py", false)],
+        files: vec![file("a.py")],
+        are_of_patch: true,
+        is_cut: false,
+    };
+    insta::assert_snapshot!("zero-shot-task-given", given.render().unwrap());
+    let mut cut = test_file("test_a.py", false);
+    cut.is_cut = true;
+    let given = ZeroShotTask {
+        is_patch_cut: true,
+        test_files: vec![cut, test_file("test_b.py", true)],
+        are_of_patch: false,
+        ..given
+    };
+    insta::assert_snapshot!("zero-shot-task-given-and-cut", given.render().unwrap());
     insta::assert_snapshot!(
         "libro-judge",
         LibroJudge {
@@ -185,6 +229,11 @@ fn every_prompt_renders() {
         .unwrap()
     );
     insta::assert_snapshot!("no-tool-call", NoToolCall { left: 2 }.render().unwrap());
+    let last = NoToolCall { left: 1 }.render().unwrap();
+    assert!(
+        last.contains("1 more answer without a tool call ends"),
+        "{last}"
+    );
     insta::assert_snapshot!("run-before-submit", RunBeforeSubmit {}.render().unwrap());
     insta::assert_snapshot!(
         "cut",
@@ -202,6 +251,79 @@ fn every_prompt_renders() {
         }
         .render()
         .unwrap()
+    );
+}
+
+#[test]
+fn every_prompt_of_otter_renders() {
+    let (repository, issue) = ("owner/name".to_owned(), "f(1) returns 2".to_owned());
+    let code = |path: &str, text: &str| CodeFile {
+        path: path.into(),
+        text: text.into(),
+    };
+    for (kind, tests) in [("tests", true), ("focal", false)] {
+        let files = OtterFiles {
+            repository: repository.clone(),
+            issue: issue.clone(),
+            tests,
+            files: vec!["a.py".into(), "b/c.py".into()],
+            most: 10,
+        };
+        insta::assert_snapshot!(format!("otter-files-{kind}"), files.render().unwrap());
+        let functions = OtterFunctions {
+            repository: repository.clone(),
+            issue: issue.clone(),
+            tests,
+            files: vec![code("a.py", "  a.py::f\n  a.py::A.g"), code("b.py", "")],
+        };
+        insta::assert_snapshot!(
+            format!("otter-functions-{kind}"),
+            functions.render().unwrap()
+        );
+    }
+    let read = code("a.py::f", "def f(x):\n    return {{ 2 }}");
+    insta::assert_snapshot!(
+        "otter-plan",
+        OtterPlan {
+            repository: repository.clone(),
+            issue: issue.clone(),
+            code: vec![read.clone()],
+        }
+        .render()
+        .unwrap()
+    );
+    let reflect = |invalid: &[&str]| OtterReflect {
+        repository: repository.clone(),
+        issue: issue.clone(),
+        valid: vec!["read a.py::f".into()],
+        invalid: invalid.iter().map(|&action| action.to_owned()).collect(),
+        code: vec![read.clone()],
+    };
+    insta::assert_snapshot!("otter-reflect", reflect(&[]).render().unwrap());
+    insta::assert_snapshot!(
+        "otter-reflect-invalid",
+        reflect(&["write a.py::test_f"]).render().unwrap()
+    );
+    let generate = |name: &str, original: &str, structure: &str| OtterGenerate {
+        repository: repository.clone(),
+        issue: issue.clone(),
+        code: vec![read.clone()],
+        path: "test_a.py".into(),
+        name: name.into(),
+        original: original.into(),
+        structure: structure.into(),
+    };
+    insta::assert_snapshot!(
+        "otter-generate-new",
+        generate("test_f", "", "import a\ndef test_g()")
+            .render()
+            .unwrap()
+    );
+    insta::assert_snapshot!(
+        "otter-generate-modified",
+        generate("", "def test_g():\n    assert a.f(2)", "")
+            .render()
+            .unwrap()
     );
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use testwright_tools::outcomes::report::Outcome;
 
 use crate::predictions::Prediction;
 use crate::statistics::Rate;
@@ -19,10 +20,16 @@ pub struct SelectionResult {
     pub passed: Vec<String>,
     /// The others of them.
     pub failed: Vec<String>,
+    /// Outcomes of the tests on the old code.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub old: BTreeMap<String, Outcome>,
+    /// Outcomes of the tests with the patch; none where no test fails on the old code.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub new: BTreeMap<String, Outcome>,
     /// Every test of the golden tests' files that passes with the golden patch passes with this one; `None` without golden
     /// tests.
     pub resolves: Option<bool>,
-    /// Why the patch could not be tried.
+    /// Why the patch could not be tried with the tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_tried: Option<String>,
     /// What failed that is nobody's fault.
@@ -38,6 +45,8 @@ impl SelectionResult {
             patch: patch.model_name_or_path.clone(),
             passed: Vec::new(),
             failed: Vec::new(),
+            old: BTreeMap::new(),
+            new: BTreeMap::new(),
             resolves: None,
             not_tried: None,
             infrastructure: None,
@@ -76,36 +85,60 @@ pub struct SelectionSummary {
     pub codet: Rate,
 }
 
+/// The patch that CodeT's rule takes among several of an instance, by the tests of one set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Choice {
+    pub instance_id: String,
+    /// `model_name_or_path` of the tests.
+    pub tests: String,
+    /// `model_name_or_path` of the patch.
+    pub patch: String,
+    /// `None` without golden tests.
+    pub resolves: Option<bool>,
+}
+
+/// By instance, then by set of tests; nothing where no patch passes a test, or there is one patch only.
+pub fn choices(results: &[SelectionResult]) -> Vec<Choice> {
+    let mut groups: BTreeMap<(&str, &str), Vec<&SelectionResult>> = BTreeMap::new();
+    for result in results.iter().filter(|r| r.infrastructure.is_none()) {
+        let group = (result.instance_id.as_str(), result.tests.as_str());
+        groups.entry(group).or_default().push(result);
+    }
+    let several = groups.into_values().filter(|group| group.len() > 1);
+    several
+        .filter_map(|group| codet_choice(&group))
+        .map(|chosen| Choice {
+            instance_id: chosen.instance_id.clone(),
+            tests: chosen.tests.clone(),
+            patch: chosen.patch.clone(),
+            resolves: chosen.resolves,
+        })
+        .collect()
+}
+
 /// By set of tests, in their order.
 pub fn summaries(results: &[SelectionResult]) -> Vec<SelectionSummary> {
     let mut by_tests: BTreeMap<&str, Vec<&SelectionResult>> = BTreeMap::new();
     for result in results {
         by_tests.entry(&result.tests).or_default().push(result);
     }
+    let choices = choices(results);
     by_tests
         .into_iter()
-        .map(|(tests, of)| summary(tests, &of))
+        .map(|(tests, of)| summary(tests, &of, &choices))
         .collect()
 }
 
-fn summary(tests: &str, all: &[&SelectionResult]) -> SelectionSummary {
+fn summary(tests: &str, all: &[&SelectionResult], choices: &[Choice]) -> SelectionSummary {
     let known: Vec<&&SelectionResult> = all.iter().filter(|r| r.infrastructure.is_none()).collect();
     let kept: Vec<&&&SelectionResult> = known.iter().filter(|r| r.is_kept()).collect();
     let good = kept.iter().filter(|r| r.resolves == Some(true)).count();
     // Without golden tests nothing is known of a patch.
     let judged = kept.iter().filter(|r| r.resolves.is_some()).count();
     let resolving = known.iter().filter(|r| r.resolves == Some(true)).count();
-    let mut by_instance: BTreeMap<&str, Vec<&SelectionResult>> = BTreeMap::new();
-    for result in &known {
-        by_instance
-            .entry(&result.instance_id)
-            .or_default()
-            .push(result);
-    }
-    let choices: Vec<bool> = by_instance
-        .values()
-        .filter(|of| of.len() > 1)
-        .filter_map(|of| codet_choice(of)?.resolves)
+    let choices: Vec<bool> = (choices.iter())
+        .filter(|choice| choice.tests == tests)
+        .filter_map(|choice| choice.resolves)
         .collect();
     SelectionSummary {
         tests: tests.to_owned(),
@@ -123,9 +156,17 @@ fn summary(tests: &str, all: &[&SelectionResult]) -> SelectionSummary {
     }
 }
 
+/// Patches that pass the same tests.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PatchGroup<'r> {
+    /// Its patches times the tests that they pass.
+    pub score: usize,
+    pub patches: Vec<&'r SelectionResult>,
+}
+
 /// CodeT (arXiv 2207.10397): patches that pass the same tests are a group, which scores as many as its patches times the
-/// tests that they pass; the first of the best group. `None` where no patch passes any test.
-pub fn codet_choice<'r>(of_instance: &[&'r SelectionResult]) -> Option<&'r SelectionResult> {
+/// tests that they pass. The best group first; patches that pass no test are in none.
+pub fn codet_groups<'r>(of_instance: &[&'r SelectionResult]) -> Vec<PatchGroup<'r>> {
     let mut groups: Vec<(BTreeSet<&String>, Vec<&'r SelectionResult>)> = Vec::new();
     for result in of_instance.iter().filter(|r| r.is_kept()) {
         let passed: BTreeSet<&String> = result.passed.iter().collect();
@@ -134,11 +175,19 @@ pub fn codet_choice<'r>(of_instance: &[&'r SelectionResult]) -> Option<&'r Selec
             None => groups.push((passed, vec![result])),
         }
     }
-    let score =
-        |(tests, group): &(BTreeSet<&String>, Vec<&SelectionResult>)| tests.len() * group.len();
-    let best = groups.iter().map(score).max()?;
-    let group = groups.iter().find(|group| score(group) == best)?;
-    group.1.first().copied()
+    let scored = groups.into_iter().map(|(tests, patches)| PatchGroup {
+        score: tests.len() * patches.len(),
+        patches,
+    });
+    let mut scored: Vec<PatchGroup<'r>> = scored.collect();
+    scored.sort_by_key(|group| std::cmp::Reverse(group.score));
+    scored
+}
+
+/// The first of the best of CodeT's groups. `None` where no patch passes any test.
+pub fn codet_choice<'r>(of_instance: &[&'r SelectionResult]) -> Option<&'r SelectionResult> {
+    let best = codet_groups(of_instance).into_iter().next()?;
+    best.patches.first().copied()
 }
 
 #[cfg(test)]
@@ -160,6 +209,8 @@ mod tests {
             patch: patch.to_owned(),
             passed: names(passed),
             failed: names(failed),
+            old: BTreeMap::new(),
+            new: BTreeMap::new(),
             resolves: Some(resolves),
             not_tried: None,
             infrastructure: None,
@@ -179,6 +230,28 @@ mod tests {
         assert_eq!(codet_choice(&of).unwrap().patch, "p1");
         assert_eq!(codet_choice(&of[1..]).unwrap().patch, "p2");
         assert_eq!(codet_choice(&of[3..]), None);
+    }
+
+    #[test]
+    fn a_choice_is_made_among_several_patches_of_an_instance() {
+        let all = [
+            result("i", "p1", &["a"], &["b"], false),
+            result("i", "p2", &["a", "b"], &[], true),
+            result("j", "p1", &["a"], &[], true),
+            result("k", "p1", &[], &["a"], false),
+            result("k", "p2", &[], &["a"], false),
+        ];
+        let found = choices(&all);
+        assert_eq!(
+            found,
+            [Choice {
+                instance_id: "i".to_owned(),
+                tests: "t".to_owned(),
+                patch: "p2".to_owned(),
+                resolves: Some(true),
+            }]
+        );
+        assert_eq!(summaries(&all)[0].codet.denominator, 1);
     }
 
     #[test]

@@ -275,12 +275,16 @@ async fn complete(
     Ok(())
 }
 
-/// The code of other environments, of which a tenth of their room is enough.
+/// The code of other environments, and the clones that it came from: a tenth of their room is enough for each.
 async fn make_room_for_archives(settings: &BuildSettings) {
     let (cache, most) = (settings.cache.clone(), settings.cache_size / 10);
-    let made = tokio::task::spawn_blocking(move || repository::make_room(&cache, most)).await;
+    let made = tokio::task::spawn_blocking(move || {
+        repository::make_room(&cache, most)?;
+        repository::make_room_for_clones(&cache, most)
+    })
+    .await;
     if let Ok(Err(error)) = made {
-        tracing::warn!(%error, "old archives were not removed");
+        tracing::warn!(%error, "old archives and clones were not removed");
     }
 }
 

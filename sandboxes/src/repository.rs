@@ -13,6 +13,7 @@ mod apply;
 mod archive;
 mod archive_cache;
 mod clone;
+mod clone_cache;
 mod config;
 mod derived_source;
 mod discover;
@@ -41,9 +42,8 @@ use serde::{Deserialize, Serialize};
 
 pub use apply::{AppliedPatch, ApplyMethod, apply};
 pub(crate) use archive_cache::{ArchiveLease, make_room};
-#[cfg(fuzzing)]
-pub use patch::touched;
-pub use patch::{apply_check, header_path};
+pub(crate) use clone_cache::make_room as make_room_for_clones;
+pub use patch::{apply_check, header_path, touched};
 pub use patch_base::{File, FileKind, Files};
 pub use tree::Tree;
 

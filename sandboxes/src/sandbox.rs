@@ -142,6 +142,9 @@ pub struct Paths {
     /// Writable, for the toolbox's own files; the programs that it starts get no right to write there.
     #[serde(default)]
     pub private: PathBuf,
+    /// The folder that the toolbox is put into. Programs that it starts get no right to write there.
+    #[serde(default)]
+    pub toolbox: PathBuf,
 }
 
 /// What is in force; ends up in a run's record.

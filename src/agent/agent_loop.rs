@@ -1,6 +1,9 @@
 //! The loop.
 
-use testwright_agent_prompts::{NearlySpent, NoToolCall, Prompt, RenderError};
+use testwright_agent_prompts::{
+    Cut, HeldBack, NearlySpent, NoToolCall, NothingTried, Prompt, ReasonMissing, RenderError,
+    Skipped,
+};
 use testwright_tools::tool::{AnyTool, Route, ToolSpec};
 
 use super::earlier_calls::EarlierCalls;
@@ -28,6 +31,17 @@ impl LoopConfig {
         tools.any(|tool| tool.name() == name && tool.route() == Route::Gate)
     }
 }
+
+/// Names of the templates of what the loop itself says to a model.
+pub const LOOP_PROMPTS: &[&str] = &[
+    NoToolCall::NAME,
+    Skipped::NAME,
+    HeldBack::NAME,
+    ReasonMissing::NAME,
+    NothingTried::NAME,
+    NearlySpent::NAME,
+    Cut::NAME,
+];
 
 /// Asks, carries out, writes down, until the run ends.
 pub async fn run_loop(run: &mut Run, config: &LoopConfig, hook: &mut dyn Hook) -> Outcome {

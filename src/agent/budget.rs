@@ -163,6 +163,22 @@ impl Budget {
         None
     }
 
+    /// Limits for one of so many parts alike of what is left.
+    pub fn share(&self, parts: u32) -> Limits {
+        let parts = parts.max(1);
+        let limits = &self.limits;
+        let share = |most: f64, spent: f64| spent + (most - spent).max(0.0) / f64::from(parts);
+        let minutes = self.elapsed().as_secs_f64() / 60.0;
+        let (steps, tokens) = (self.spent.steps, self.spent.tokens());
+        Limits {
+            steps: (limits.steps).map(|most| steps + most.saturating_sub(steps).div_ceil(parts)),
+            dollars: (limits.dollars).map(|most| share(most, self.spent.dollars.unwrap_or(0.0))),
+            tokens: (limits.tokens)
+                .map(|most| tokens + most.saturating_sub(tokens) / u64::from(parts)),
+            minutes: limits.minutes.map(|most| share(most, minutes)),
+        }
+    }
+
     /// What is nearly used up, in words, for a reminder in good time.
     pub fn nearly_spent(&self) -> Option<String> {
         let steps = self
@@ -293,6 +309,26 @@ mod tests {
         assert_eq!(budget.next_call(&user(1)), None);
         budget.book_past(61.0);
         assert_eq!(budget.next_call(&user(1)), Some(Limit::Minutes));
+    }
+
+    #[test]
+    fn what_a_part_leaves_goes_to_the_others() {
+        let mut budget = Budget::new(Limits {
+            steps: Some(60),
+            tokens: Some(9_000),
+            dollars: Some(3.0),
+            minutes: None,
+        });
+        let first = budget.share(3);
+        assert_eq!(first.steps, Some(20));
+        assert_eq!(first.tokens, Some(3_000));
+        assert_eq!(first.dollars, Some(1.0));
+        budget.book(&reply(900, 100, Some(0.5)), &request(10), 0.1, true);
+        let second = budget.share(2);
+        assert_eq!(second.steps, Some(1 + 30));
+        assert_eq!(second.tokens, Some(5_000));
+        assert_eq!(second.dollars, Some(1.75));
+        assert_eq!(budget.share(1), budget.limits);
     }
 
     #[test]

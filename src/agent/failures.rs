@@ -42,12 +42,14 @@ pub(super) fn model_failed(error: ModelError) -> Outcome {
         },
         ModelError::CeilingReached(_) => Outcome::ModelFailed {
             message,
-            hint: Some("raise --max-dollars".to_owned()),
+            hint: Some("raise --max-dollars, or `dollars-per-day` in [model-limits]".to_owned()),
         },
-        ModelError::ContextFull(_) | ModelError::NotRecorded(_) => Outcome::ModelFailed {
-            message,
-            hint: None,
-        },
+        ModelError::ContextFull(_) | ModelError::NotRecorded(_) | ModelError::TimeUp { .. } => {
+            Outcome::ModelFailed {
+                message,
+                hint: None,
+            }
+        }
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) struct RecordedTrial {
     pub state: String,
     /// Which call of the tool made it.
     pub call: usize,
+    /// Tests that were added or changed were among those that it was tried on.
+    pub contributed: bool,
 }
 
 /// What the toolbox says of a trial.
@@ -42,8 +44,14 @@ pub(super) struct RecordedTrial {
 struct TrialData {
     patch: String,
     report: Report,
+    #[serde(default = "yes")]
+    contributed: bool,
     #[serde(default)]
     neighbours: Siblings,
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Default, Deserialize)]
@@ -96,6 +104,7 @@ impl RecordedTrial {
                 edits: edits.iter().filter(own).cloned().collect(),
                 state: state.to_owned(),
                 call,
+                contributed: data.contributed,
             });
         }
         found
@@ -134,16 +143,15 @@ fn trial(data: &TrialData) -> FixTrial {
             })
             .collect(),
         patch: data.patch.clone(),
+        origin: None,
     }
 }
 
-/// `EXCEPTION: MESSAGE (FILE:LINE)`, of the innermost place in the repository.
+/// `EXCEPTION: MESSAGE (FILE:LINE: CODE)`, of the place where it arose.
 fn line(failure: &Failure) -> String {
-    let frames = failure.frames.iter().rev();
-    let frame = frames.clone().find(|frame| frame.place != Place::External);
     let message = failure.message.lines().next().unwrap_or_default().trim();
     let message: String = message.chars().take(160).collect();
-    match frame {
+    match failure.origin() {
         Some(frame) => format!(
             "{}: {message} ({}:{}: {})",
             failure.exception, frame.file, frame.line, frame.code
@@ -254,8 +262,12 @@ pub(super) fn places(patch: &str) -> Vec<SourceLine> {
     let edits = edits(patch).into_iter();
     edits
         .map(|edit| SourceLine {
+            // What is added only belongs to what comes before it.
+            line: match edit.removed {
+                0 => edit.at.saturating_sub(1).max(1),
+                _ => edit.at,
+            },
             path: edit.path,
-            line: edit.at,
         })
         .collect()
 }
@@ -299,6 +311,7 @@ mod tests {
             edits: Vec::new(),
             state: String::new(),
             call,
+            contributed: true,
         }
     }
 
@@ -372,5 +385,43 @@ mod tests {
         );
         assert_eq!(of("NameError", 10), None);
         assert_eq!(of("ValueError", 11), None);
+    }
+    #[test]
+    fn an_assertion_is_told_by_the_line_of_the_test() {
+        use testwright_tools::outcomes::report::{FailureClass, Frame, Phase};
+        let frame = |file: &str, line, code: &str, place| Frame {
+            file: file.to_owned(),
+            line,
+            function: "f".to_owned(),
+            code: code.to_owned(),
+            place,
+        };
+        let mut failure = Failure {
+            phase: Phase::Call,
+            class: FailureClass::Assertion,
+            exception: "Failed".to_owned(),
+            message: "nomatch: 'a'\nremains unmatched: 'a'".to_owned(),
+            frames: vec![
+                frame(
+                    "testing/test_a.py",
+                    7,
+                    "result.fnmatch_lines(['a'])",
+                    Place::Test,
+                ),
+                frame(
+                    "src/_pytest/outcomes.py",
+                    196,
+                    "raise Failed(reason)",
+                    Place::Source,
+                ),
+            ],
+            missing_name: None,
+        };
+        assert_eq!(
+            line(&failure),
+            "Failed: nomatch: 'a' (testing/test_a.py:7: result.fnmatch_lines(['a']))"
+        );
+        failure.class = FailureClass::Exception;
+        assert!(line(&failure).ends_with("(src/_pytest/outcomes.py:196: raise Failed(reason))"));
     }
 }

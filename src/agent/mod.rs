@@ -8,6 +8,7 @@
 mod agent_loop;
 pub mod budget;
 mod compaction;
+mod drafts;
 mod earlier_calls;
 mod failures;
 mod fix_trials;
@@ -24,8 +25,9 @@ mod token_shares;
 mod trial_runs;
 mod whole_issue;
 
-pub use agent_loop::{Hook, LoopConfig, NoHook, run_loop};
+pub use agent_loop::{Hook, LOOP_PROMPTS, LoopConfig, NoHook, run_loop};
 pub use budget::{Budget, Limits, RunUsage};
+pub use drafts::Drafts;
 pub(crate) use failures::{infrastructure, prompt};
 pub use outcome::{Limit, Outcome};
 pub use processor::ProcessorShare;

@@ -17,12 +17,24 @@ pub enum Outcome {
         patch: String,
         findings: Vec<String>,
     },
+    /// Less speaks for the test than the user wants: it is not handed over.
+    Withheld {
+        patch: String,
+        /// Of a test that the gate accepted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        evidence: Option<Box<Evidence>>,
+        /// What the gate found, of a test that it did not accept.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        findings: Vec<String>,
+        /// The confidence that was asked for.
+        minimum: f64,
+    },
     /// The model says that the issue cannot fail in this environment, and why.
     Abstained {
         reason: String,
         /// Version of the Python there.
         python: String,
-        /// What it ran, and the first line of each answer.
+        /// What it ran, with a line of each answer.
         tried: Vec<String>,
     },
     /// A budget was used up before a test was accepted.
@@ -73,11 +85,60 @@ impl Outcome {
         )
     }
 
+    /// What was handed in, accepted or not.
+    pub fn patch(&self) -> Option<&str> {
+        match self {
+            Outcome::Accepted { patch, .. } | Outcome::Refused { patch, .. } => Some(patch),
+            _ => None,
+        }
+    }
+
+    /// The test that was written, handed in or withheld, for people to look at.
+    pub fn written_patch(&self) -> Option<&str> {
+        match self {
+            Outcome::Withheld { patch, .. } => Some(patch),
+            other => other.patch(),
+        }
+    }
+
+    /// Of a test; 0 for one in which the gate found fault.
+    pub fn confidence(&self) -> Option<f64> {
+        match self {
+            Outcome::Accepted { evidence, .. } => Some(evidence.confidence()),
+            Outcome::Withheld { evidence, .. } => {
+                Some(evidence.as_ref().map_or(0.0, |found| found.confidence()))
+            }
+            Outcome::Refused { .. } => Some(0.0),
+            _ => None,
+        }
+    }
+
+    /// A test for which less speaks than this is not handed over.
+    pub fn with_minimum(self, minimum: f64) -> Outcome {
+        let is_enough = (self.confidence()).is_none_or(|confidence| confidence >= minimum);
+        match self {
+            Outcome::Accepted { patch, evidence } if !is_enough => Outcome::Withheld {
+                patch,
+                evidence: Some(evidence),
+                findings: Vec::new(),
+                minimum,
+            },
+            Outcome::Refused { patch, findings } if !is_enough => Outcome::Withheld {
+                patch,
+                evidence: None,
+                findings,
+                minimum,
+            },
+            other => other,
+        }
+    }
+
     /// Exit code of the command line.
     pub fn exit_code(&self) -> u8 {
         match self {
             Outcome::Accepted { .. } => 0,
             Outcome::Refused { .. }
+            | Outcome::Withheld { .. }
             | Outcome::Abstained { .. }
             | Outcome::OutOfBudget { .. }
             | Outcome::Nothing { .. } => 1,
@@ -93,6 +154,21 @@ impl Outcome {
             Outcome::Refused { findings, .. } => {
                 format!("submitted, but not accepted: {}", findings.join("; "))
             }
+            Outcome::Withheld {
+                evidence,
+                findings,
+                minimum,
+                ..
+            } => {
+                let (confidence, doubts) = match evidence {
+                    Some(evidence) => (evidence.confidence(), evidence.doubts()),
+                    None => (0.0, findings.clone()),
+                };
+                format!(
+                    "withheld: the confidence of {confidence:.2} is below {minimum}: {}",
+                    doubts.join("; ")
+                )
+            }
             Outcome::Abstained { reason, python, .. } => {
                 format!("abstained: the issue is said not to fail here (Python {python}): {reason}")
             }
@@ -107,5 +183,46 @@ impl Outcome {
             Outcome::Infrastructure { message, .. } => format!("infrastructure: {message}"),
             Outcome::Interrupted => "interrupted".to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused() -> Outcome {
+        Outcome::Refused {
+            patch: "p".to_owned(),
+            findings: vec!["the test passes".to_owned()],
+        }
+    }
+
+    #[test]
+    fn a_test_in_which_the_gate_found_fault_is_withheld_before_one_that_it_accepts() {
+        let accepted = Outcome::Accepted {
+            patch: "p".to_owned(),
+            evidence: Box::default(),
+        };
+        assert_eq!(refused().with_minimum(0.0), refused());
+        assert_eq!(accepted.clone().with_minimum(0.5), accepted);
+        for outcome in [refused().with_minimum(0.1), accepted.with_minimum(0.6)] {
+            assert!(matches!(outcome, Outcome::Withheld { .. }), "{outcome:?}");
+            assert_eq!(outcome.patch(), None);
+            assert_eq!(outcome.written_patch(), Some("p"));
+        }
+        let unchecked = Outcome::Accepted {
+            patch: "p".to_owned(),
+            evidence: Box::default(),
+        };
+        assert_eq!(
+            unchecked.with_minimum(0.6).summary(),
+            "withheld: the confidence of 0.50 is below 0.6: no candidate fix was tried on it; no reviewer read it"
+        );
+        let withheld = refused().with_minimum(0.1);
+        assert_eq!(withheld.confidence(), Some(0.0));
+        assert_eq!(
+            withheld.summary(),
+            "withheld: the confidence of 0.00 is below 0.1: the test passes"
+        );
     }
 }

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use super::Outcome;
 use crate::session::Contents;
-use crate::trajectory::{Answer, Event, Purpose};
+use crate::trajectory::{Answer, Event, NoReplyCause, Purpose};
 
 /// What is left of a recorded run.
 #[derive(Debug, Default)]
@@ -65,6 +66,12 @@ impl Replay {
         self.events.is_empty()
     }
 
+    /// The files that differ from the base commit at this point of the recorded part.
+    pub(super) fn state(&mut self) -> &Contents {
+        self.skip();
+        &self.state
+    }
+
     /// The files that differed from the base commit when the recorded part ended.
     pub(super) fn take_state(&mut self) -> Contents {
         std::mem::take(&mut self.state)
@@ -82,7 +89,11 @@ impl Replay {
     fn skip(&mut self) {
         while let Some(event) = self.events.front() {
             match event {
-                Event::Reply { .. } | Event::Answer(_) | Event::Compacted { .. } => return,
+                Event::Reply { .. }
+                | Event::Answer(_)
+                | Event::Compacted { .. }
+                | Event::NoReply { .. }
+                | Event::DraftEnded { .. } => return,
                 Event::State { files, .. } => {
                     for file in files {
                         if file.base {
@@ -128,8 +139,8 @@ impl Replay {
     pub(super) fn answer(&mut self, call: &str) -> Option<Answer> {
         self.skip();
         let at = self.events.iter().position(|event| match event {
-            Event::Answer(_) => true,
-            Event::Reply { purpose, .. } => purpose.is_step(),
+            Event::Answer(_) | Event::DraftEnded { .. } => true,
+            Event::Reply { purpose, .. } | Event::NoReply { purpose, .. } => purpose.is_step(),
             _ => false,
         })?;
         match self.events.get(at) {
@@ -140,6 +151,46 @@ impl Replay {
             Some(Event::Answer(answer)) => Some(answer),
             _ => None,
         }
+    }
+
+    /// Why a call of this purpose has no reply, if that is on record, next.
+    pub(super) fn no_reply(&mut self, wanted: Purpose) -> Option<NoReplyCause> {
+        self.skip();
+        match self.events.front() {
+            Some(Event::NoReply { purpose, .. }) if *purpose == wanted => {}
+            _ => return None,
+        }
+        match self.events.pop_front() {
+            Some(Event::NoReply { why, .. }) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// How the draft ended, if its end is next and nothing that is on record says so.
+    pub(super) fn draft_outcome(&mut self) -> Option<Outcome> {
+        self.skip();
+        match self.events.front() {
+            Some(Event::DraftEnded {
+                limit: Some(limit), ..
+            }) => Some(Outcome::OutOfBudget { limit: *limit }),
+            Some(Event::DraftEnded {
+                reason: Some(reason),
+                ..
+            }) => Some(Outcome::Nothing {
+                reason: reason.clone(),
+            }),
+            _ => None,
+        }
+    }
+
+    /// Is the end of a draft on record, next?
+    pub(super) fn draft_ended(&mut self) -> bool {
+        self.skip();
+        let is_next = matches!(self.events.front(), Some(Event::DraftEnded { .. }));
+        if is_next {
+            self.events.pop_front();
+        }
+        is_next
     }
 
     /// The recorded compaction, if it is next.
@@ -228,6 +279,41 @@ mod tests {
         let mut torn = Replay::resume(vec![reply(Purpose::Review, "YES")]);
         assert!(torn.answer("a").is_none());
         assert_eq!(torn.reply(Purpose::Review).unwrap().reply.content, "YES");
+    }
+
+    #[test]
+    fn a_call_without_a_reply_is_met_again_where_it_was() {
+        let missing = |purpose| Event::NoReply {
+            purpose,
+            why: NoReplyCause::TimeUp { begun: false },
+        };
+        let mut whole = Replay::resume(vec![missing(Purpose::Review), answer("a")]);
+        assert!(whole.answer("a").is_some(), "a review on the way");
+        let mut torn = Replay::resume(vec![missing(Purpose::Review)]);
+        assert!(!torn.is_over());
+        assert_eq!(torn.no_reply(Purpose::Step), None);
+        assert!(torn.no_reply(Purpose::Review).is_some());
+        assert!(torn.is_over());
+        let mut step = Replay::resume(vec![missing(Purpose::Step), answer("a")]);
+        assert!(step.answer("a").is_none());
+    }
+
+    #[test]
+    fn a_draft_ends_again_as_it_ended() {
+        let ended = Event::DraftEnded {
+            number: 1,
+            limit: None,
+            reason: Some("the tool server ended".to_owned()),
+        };
+        let mut replay = Replay::resume(vec![reply(Purpose::Step, "one"), ended, answer("b")]);
+        assert_eq!(replay.draft_outcome(), None, "a reply comes first");
+        assert!(replay.reply(Purpose::Step).is_some());
+        assert!(matches!(
+            replay.draft_outcome(),
+            Some(Outcome::Nothing { reason }) if reason == "the tool server ended"
+        ));
+        assert!(replay.draft_ended());
+        assert_eq!(replay.draft_outcome(), None);
     }
 
     #[test]

@@ -9,7 +9,9 @@ use testwright_agent_prompts::{Prompt, Review as ReviewPrompt, ReviewDoubt};
 use testwright_tools::outcomes::report::{
     FailureClass, Frame, Outcome as TestOutcome, Place, Report, TestResult, is_of,
 };
+use testwright_tools::outcomes::text::fitted_in;
 use testwright_tools::python::Excerpt;
+use testwright_tools::server::visible;
 use testwright_tools::tool::Tool;
 use testwright_tools::tools::ReviewContext;
 use testwright_tools::tools::review_context::{Excerpts, SourceLine};
@@ -105,16 +107,18 @@ impl Run {
         let fixes: Vec<String> = (reviewed.fixes.iter().enumerate())
             .map(|(at, fix)| candidate_fix(at + 1, fix, &reviewed.verdict.failing))
             .collect();
+        // What strangers wrote comes from data, which are as they are.
+        let visible = |text: &str| visible(text).into_owned();
         ReviewPrompt {
-            issue: self.issue.folded_text(),
+            issue: visible(&self.issue.folded_text()),
             python: self.python(),
-            change: reviewed.submission.patch.trim_end().to_owned(),
-            used_code: excerpts(&context.used),
-            outcomes: outcomes(reviewed.submission, reviewed.verdict),
-            failure: failures.join("\n\n"),
-            code_under_test: excerpts(&context.functions),
-            fixes: fixes.join("\n\n"),
-            reason: reviewed.reason.unwrap_or_default().to_owned(),
+            change: visible(reviewed.submission.patch.trim_end()),
+            used_code: visible(&excerpts(&context.used)),
+            outcomes: visible(&outcomes(reviewed.submission, reviewed.verdict)),
+            failure: visible(&failures.join("\n\n")),
+            code_under_test: visible(&excerpts(&context.functions)),
+            fixes: visible(&fixes.join("\n\n")),
+            reason: visible(reviewed.reason.unwrap_or_default()),
         }
     }
 }
@@ -157,7 +161,7 @@ fn outcomes(submission: &Submission, verdict: &Verdict) -> String {
             .iter()
             .any(|failing| is_of(&failing.id, &test.id));
         let now = match of(&submission.old) {
-            now if now.len() > 1 => count(&now),
+            now if now.len() > 1 => count(&now, "passes"),
             _ if is_failing => "fails".to_owned(),
             now => now
                 .first()
@@ -169,9 +173,13 @@ fn outcomes(submission: &Submission, verdict: &Verdict) -> String {
             (Change::Deleted, _) => "deleted".to_owned(),
             (Change::Modified, None) => "changed".to_owned(),
             (Change::Modified, Some(report)) => match of(report) {
-                then if then.len() > 1 => format!("changed; before the change: {}", count(&then)),
+                then if then.len() > 1 => {
+                    format!("changed; before the change it {}", count(&then, "passed"))
+                }
                 then => match then.first() {
-                    Some(outcome) => format!("changed; before the change it {}", word(*outcome)),
+                    Some(outcome) => {
+                        format!("changed; before the change it {}", word_before(*outcome))
+                    }
                     None => "changed".to_owned(),
                 },
             },
@@ -181,12 +189,12 @@ fn outcomes(submission: &Submission, verdict: &Verdict) -> String {
     lines.join("\n")
 }
 
-fn count(outcomes: &[TestOutcome]) -> String {
+fn count(outcomes: &[TestOutcome], passes: &str) -> String {
     let passed = outcomes
         .iter()
         .filter(|o| **o == TestOutcome::Passed)
         .count();
-    format!("passes for {passed} of {} parameter sets", outcomes.len())
+    format!("{passes} for {passed} of {} parameter sets", outcomes.len())
 }
 
 fn word(outcome: TestOutcome) -> &'static str {
@@ -200,12 +208,23 @@ fn word(outcome: TestOutcome) -> &'static str {
     }
 }
 
+/// How it did before the change.
+fn word_before(outcome: TestOutcome) -> &'static str {
+    match outcome {
+        TestOutcome::Passed => "passed",
+        TestOutcome::Failed | TestOutcome::Error => "failed",
+        TestOutcome::Skipped => "was skipped",
+        TestOutcome::Xfailed => "failed as expected",
+        TestOutcome::Xpassed => "passed against expectation",
+        TestOutcome::Absent => "did not end",
+    }
+}
+
 /// A failure at length: the test's own line first.
 fn failure(submission: &Submission, test: &TestEvidence) -> String {
     let mut out = format!("{}\n{} {}", test.id, test.origin(), test.exception);
-    let message: Vec<&str> = test.message.lines().take(MESSAGE_LINES).collect();
-    if !message.is_empty() {
-        let _ = write!(out, ": {}", message.join("\n"));
+    if !test.message.is_empty() {
+        let _ = write!(out, ": {}", fitted_in(&test.message, MESSAGE_LINES));
     }
     let found = result(&submission.old, &test.id);
     let frames: Vec<&Frame> = found
@@ -216,7 +235,8 @@ fn failure(submission: &Submission, test: &TestEvidence) -> String {
         .iter()
         .filter(|frame| frame.place != Place::External)
         .collect();
-    if !repository.is_empty() {
+    // A single frame is the test's own line, which is named above and stands in the change.
+    if repository.len() > 1 {
         let _ = write!(out, "\nThe calls, from the test inwards:");
         let more = repository.len().saturating_sub(FRAMES);
         for (at, frame) in repository.iter().enumerate() {
@@ -292,9 +312,23 @@ fn candidate_fix(number: usize, fix: &FixTrial, failing: &[TestEvidence]) -> Str
     } else if fix.cures(failing) {
         out.push_str("with it all of them pass.");
     } else {
-        out.push_str("with it these still fail:");
-        for line in &fix.failures {
-            let _ = write!(out, "\n- {line}");
+        let did_run = |test: &&TestEvidence| fix.outcomes.iter().any(|(id, _)| *id == test.id);
+        let (ran, did_not): (Vec<_>, Vec<_>) = failing.iter().partition(did_run);
+        if !fix.failures.is_empty() {
+            out.push_str("with it these still fail:");
+            for line in &fix.failures {
+                let _ = write!(out, "\n- {line}");
+            }
+        } else if did_not.is_empty() {
+            out.push_str("with it not all of them pass.");
+        } else if !ran.is_empty() {
+            out.push_str("with it those that ran pass.");
+        } else {
+            out.push_str("with it none of them ran.");
+        }
+        if !did_not.is_empty() {
+            let ids: Vec<&str> = did_not.iter().map(|test| test.id.as_str()).collect();
+            let _ = write!(out, "\nIt was not tried on {}.", ids.join(", "));
         }
     }
     if !fix.breaks.is_empty() && fix.crash.is_none() {

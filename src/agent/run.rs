@@ -5,6 +5,7 @@ mod pipeline;
 
 pub use pipeline::ChangedTests;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -56,7 +57,7 @@ pub struct Run {
     pub replay: Replay,
     model: Arc<dyn Model>,
     folder: RunFolder,
-    messages: Vec<Message>,
+    pub(super) messages: Vec<Message>,
     max_tokens: Option<u64>,
     temperature: Option<f64>,
     processor: ProcessorShare,
@@ -66,11 +67,17 @@ pub struct Run {
     caught_up: bool,
     pub(super) submission_policy: SubmissionPolicy,
     pub(super) trials: Vec<RecordedTrial>,
+    /// Calls so far that tried candidate fixes.
+    pub(super) fix_calls: usize,
+    /// How often the tool server had ended when the draft began.
+    pub(super) ends_before: u32,
     /// Edits of the last fix.
     pub(super) last_fix: Vec<Value>,
     pub(super) fix_asked_for: bool,
     /// How often the reviewer's doubts were sent back.
     pub(super) doubts: u32,
+    /// Calls that were refused.
+    pub(super) refused: HashSet<String>,
     /// Patch and evidence of an accepted submission.
     pub(super) submission: Option<(String, Box<Evidence>)>,
 }
@@ -101,9 +108,12 @@ impl Run {
             state: Contents::new(),
             submission_policy: SubmissionPolicy::default(),
             trials: Vec::new(),
+            fix_calls: 0,
+            ends_before: 0,
             last_fix: Vec::new(),
             fix_asked_for: false,
             doubts: 0,
+            refused: HashSet::new(),
             submission: None,
         }
     }
@@ -151,6 +161,8 @@ impl Run {
             self.take_facts(&answer);
             self.budget.book_past(answer.seconds);
             answer
+        } else if let Some(outcome) = self.replay.draft_outcome() {
+            return Err(outcome);
         } else {
             self.carry_out(call, allowed).await?
         };
@@ -161,6 +173,9 @@ impl Run {
             .entry(call.name.clone())
             .or_default() += 1;
         self.budget.spent.refused_calls += u32::from(answer.refused);
+        if answer.refused {
+            self.refused.insert(call.id.clone());
+        }
         self.budget.spent.tool_seconds += answer.seconds;
         self.answered(answer.result.clone());
         Ok(answer)
@@ -193,6 +208,9 @@ impl Run {
             content: text,
         };
         if self.replay.answer(&call.id).is_none() && !self.replay.has_live_tools() {
+            if let Some(outcome) = self.replay.draft_outcome() {
+                return Err(outcome);
+            }
             self.record(&Event::Answer(Answer {
                 tool: call.name.clone(),
                 result: result.clone(),
@@ -202,6 +220,7 @@ impl Run {
             }))?;
         }
         self.budget.spent.refused_calls += 1;
+        self.refused.insert(call.id.clone());
         self.answered(result);
         Ok(())
     }
@@ -294,7 +313,7 @@ impl Run {
             spent: &self.budget.spent,
             seconds,
         });
-        let ended = self.session.ended_by_code();
+        let ended = (self.session.ended_by_code()).saturating_sub(self.ends_before);
         if ended >= MOST_ENDS {
             return Err(Outcome::Nothing {
                 reason: format!(
@@ -317,6 +336,18 @@ impl Run {
         }
         self.state = state;
         Ok(())
+    }
+
+    /// The files that differ from the base commit, as far as they are kept in records.
+    pub(super) async fn workspace(&mut self) -> Result<Contents, Outcome> {
+        if self.replay.has_live_tools() {
+            let (now, _) = self.session.changes().await.map_err(infrastructure)?;
+            return Ok(now);
+        }
+        Ok(match self.caught_up {
+            true => self.state.clone(),
+            false => self.replay.state().clone(),
+        })
     }
 
     async fn record_state(&mut self) -> Result<(), Outcome> {

@@ -16,6 +16,13 @@ pub(super) struct RunCounts {
     assertions: usize,
     /// Errors of set-up, tests that did not run or were not found, and modules that could not be collected.
     errors: usize,
+    /// Tests that were added or changed were among them.
+    #[serde(default = "yes")]
+    contributed: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// How tests fail, the best kind first (Otter §4.2).
@@ -57,12 +64,17 @@ impl RunCounts {
             errors: count(&[TestOutcome::Error, TestOutcome::Absent])
                 + report.collection_errors.len()
                 + report.not_found.len(),
+            contributed: data["contributed"] != false,
         };
         serde_json::to_value(counts).unwrap_or_default()
     }
 
     pub fn read(data: &Value) -> Option<Self> {
         RunCounts::deserialize(data).ok()
+    }
+
+    pub fn has_contributed(self) -> bool {
+        self.contributed
     }
 
     pub fn has_failure(self) -> bool {

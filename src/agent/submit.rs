@@ -17,7 +17,7 @@ use super::review::{Reviewed, doubt};
 use super::submission_policy::OnSubmit;
 use super::{Outcome, Run};
 use crate::gate::{self, Evidence, FixTrial, Review, ReviewVerdict, SubmissionCheck, Verdict};
-use crate::model::Message;
+use crate::model::{Message, ToolCall};
 use crate::trajectory::Answer;
 
 /// Calls that are named when no test is handed in.
@@ -155,21 +155,25 @@ impl Run {
         Ok(("No test was handed in.".to_owned(), false, data))
     }
 
-    /// The latest calls that ran code, with the first line of each answer.
+    /// The latest calls that ran code, with a line of each answer.
     fn tried(&self) -> Vec<String> {
-        let runs_code = |name: &str| registry::find(name).is_some_and(|tool| tool.runs_code());
+        let runs_code = |call: &&ToolCall| {
+            registry::find(&call.name).is_some_and(|tool| tool.runs_code())
+                && call.name != Submit::NAME
+                && !self.refused.contains(&call.id)
+        };
         let calls = self.messages().iter().flat_map(|message| match message {
             Message::Assistant { calls, .. } => calls.as_slice(),
             _ => &[],
         });
         let mut tried: Vec<String> = calls
-            .filter(|call| runs_code(&call.name) && call.name != Submit::NAME)
+            .filter(runs_code)
             .filter_map(|call| {
                 let answer = self.messages().iter().find_map(|message| match message {
-                    Message::Tool(result) if result.id == call.id => result.content.lines().next(),
+                    Message::Tool(result) if result.id == call.id => Some(&result.content),
                     _ => None,
                 })?;
-                Some(format!("{}: {answer}", call.name))
+                told(call, answer)
             })
             .collect();
         tried.drain(..tried.len().saturating_sub(MOST_TRIED));
@@ -229,7 +233,6 @@ impl Run {
 
     fn evidence(&self, submitted: &SubmissionRecord) -> Evidence {
         let verdict = &submitted.verdict;
-        let spent = &self.budget.spent;
         let words: Vec<String> = verdict
             .failing
             .iter()
@@ -237,7 +240,7 @@ impl Run {
             .chain(submitted.reason.clone())
             .chain(sources(&submitted.submission))
             .collect();
-        Evidence {
+        let mut evidence = Evidence {
             tests: verdict.failing.clone(),
             passing: verdict.passing.clone(),
             issue_sentence: (submitted.reason.as_deref())
@@ -271,13 +274,39 @@ impl Run {
             fixes: submitted.fixes.clone(),
             review: submitted.review.clone(),
             dropped: verdict.dropped.clone(),
-            steps: spent.steps,
-            prompt_tokens: spent.prompt_tokens,
-            cached_tokens: spent.cached_tokens,
-            completion_tokens: spent.completion_tokens,
-            dollars: spent.dollars,
-            seconds: self.budget.elapsed().as_secs_f64(),
+            ..Evidence::default()
+        };
+        self.add_spent(&mut evidence);
+        evidence
+    }
+
+    /// What the run has cost so far.
+    pub(super) fn add_spent(&self, evidence: &mut Evidence) {
+        let spent = &self.budget.spent;
+        evidence.steps = spent.steps;
+        evidence.prompt_tokens = spent.prompt_tokens;
+        evidence.cached_tokens = spent.cached_tokens;
+        evidence.completion_tokens = spent.completion_tokens;
+        evidence.dollars = spent.dollars;
+        evidence.seconds = self.budget.elapsed().as_secs_f64();
+    }
+}
+
+/// A call in one line. Of code: its first line, and the last of what it printed, which names the exception; of a run of
+/// tests: the first line, which says how they ended.
+fn told(call: &ToolCall, answer: &str) -> Option<String> {
+    let is_told = |line: &&str| !line.trim().is_empty();
+    let arguments = call.arguments.value();
+    let name = &call.name;
+    match arguments["code"].as_str() {
+        Some(code) => {
+            let code = code.lines().find(is_told)?.trim();
+            Some(format!(
+                "{name} `{code}`: {}",
+                answer.lines().rfind(is_told)?
+            ))
         }
+        None => Some(format!("{name}: {}", answer.lines().next()?)),
     }
 }
 
@@ -287,4 +316,32 @@ fn sources(submission: &Submission) -> impl Iterator<Item = String> {
         .iter()
         .filter(|test| test.change != Change::Deleted)
         .map(|test| test.source.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_tried_is_told_by_its_code_and_by_how_it_ended() {
+        let call = |name: &str, arguments: Value| ToolCall {
+            id: String::new(),
+            name: name.to_owned(),
+            arguments: arguments.into(),
+        };
+        let python = call("run_python", json!({"code": "\nimport pkg\npkg.f()\n"}));
+        let raised =
+            "Traceback (most recent call last):\n  File \"snippet.py\"\nValueError: no\n\n";
+        assert_eq!(
+            told(&python, raised).as_deref(),
+            Some("run_python `import pkg`: ValueError: no")
+        );
+        let pytest = call("run_pytest", json!({}));
+        assert_eq!(
+            told(&pytest, "1 test: 1 passed\n\npassed a").as_deref(),
+            Some("run_pytest: 1 test: 1 passed")
+        );
+    }
 }

@@ -37,7 +37,8 @@ impl Run {
     }
 
     pub(super) fn book_trial(&mut self, data: &Value) {
-        let call = self.trials.last().map_or(0, |last| last.call + 1);
+        let call = self.fix_calls;
+        self.fix_calls += 1;
         self.trials.extend(RecordedTrial::read(data, call));
         if let Some(edits) = data["edits"].as_array() {
             self.last_fix.clone_from(edits);
@@ -81,7 +82,11 @@ impl Run {
             .take(MOST_RETRIED)
         {
             let mut trial = recorded.trial.clone();
-            if recorded.state == now {
+            let is_of_all = failing.iter().all(|test| {
+                let mut outcomes = trial.outcomes.iter();
+                outcomes.any(|(id, _)| *id == test.id)
+            });
+            if recorded.state == now && (is_of_all || trial.crash.is_some()) {
                 trial.on_submitted_tests = true;
             } else if !recorded.edits.is_empty() {
                 let arguments = json!({ "edits": recorded.edits });
@@ -93,6 +98,7 @@ impl Run {
                     trial.on_submitted_tests = true;
                 }
             }
+            trial.origin = Some(recorded.call);
             let ran = |test: &TestEvidence| trial.outcomes.iter().any(|(id, _)| *id == test.id);
             if trial.crash.is_some() || failing.iter().any(ran) {
                 found.push(trial);

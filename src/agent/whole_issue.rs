@@ -20,7 +20,9 @@ pub(super) fn whole_issue(issue: &str, arguments: &Value) -> String {
     }
     let shown = (first - 1).saturating_add(lines);
     if shown < all {
-        out.push_str(&format!("({} lines below)\n", all - shown));
+        let below = all - shown;
+        let lines = if below == 1 { "line" } else { "lines" };
+        out.push_str(&format!("({below} {lines} below)\n"));
     }
     out
 }
@@ -35,7 +37,7 @@ mod tests {
     fn lines_are_shown_from_where_they_are_asked_for() {
         assert_eq!(
             whole_issue("a\nb\nc", &json!({"path": "ISSUE", "first": 2, "lines": 1})),
-            "The issue, 3 lines\n   2  b\n(1 lines below)\n"
+            "The issue, 3 lines\n   2  b\n(1 line below)\n"
         );
         assert_eq!(
             whole_issue("a", &json!({})),

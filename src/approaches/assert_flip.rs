@@ -8,15 +8,16 @@ use testwright_agent_prompts::{
 };
 use testwright_sandboxes::repository::Tree;
 
+use super::given::{GIVEN_FILES, GIVEN_PATCH, GIVEN_TESTS, OTHER_PATCH};
 use super::stages::{Draft, judge, retrieve, system_and_user, write};
 use super::{Approach, ApproachContext, ApproachOption, Workflow};
 use crate::agent::{Outcome, Run, prompt};
 use crate::formats::function_blocks;
 use crate::model::Message;
 
-/// Attempts to make a test pass, and attempts in all.
+/// Times that a test is written again until it passes, and attempts after the first.
 const REFINEMENTS: usize = 10;
-const ATTEMPTS: usize = 10;
+const REGENERATIONS: usize = 10;
 
 const INVERSION: ApproachOption = ApproachOption {
     name: "inversion",
@@ -62,7 +63,15 @@ impl Approach for AssertFlip {
     }
 
     fn options(&self) -> &'static [ApproachOption] {
-        &[INVERSION, VALIDATOR, REGENERATION]
+        &[
+            INVERSION,
+            VALIDATOR,
+            REGENERATION,
+            GIVEN_TESTS,
+            GIVEN_PATCH,
+            GIVEN_FILES,
+            OTHER_PATCH,
+        ]
     }
 
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
@@ -74,7 +83,7 @@ impl Approach for AssertFlip {
 async fn attempts(run: &mut Run, context: &ApproachContext) -> Result<Outcome, Outcome> {
     let options = &context.options;
     let tree = run.tree()?;
-    let task = retrieve(run, &tree, context.code_tokens())?;
+    let task = retrieve(run, &tree, context)?;
     let inverts = options.is_on(&INVERSION);
     let first = match inverts {
         true => system_and_user(&AssertFlipSystem {}, &task)?,
@@ -83,17 +92,16 @@ async fn attempts(run: &mut Run, context: &ApproachContext) -> Result<Outcome, O
     let mut messages = first.clone();
     // A test that fails, though the validator is not content with it.
     let mut fallback: Option<Draft> = None;
-    let attempts = if options.is_on(&REGENERATION) {
-        ATTEMPTS
-    } else {
-        1
+    let regenerations = match options.is_on(&REGENERATION) {
+        true => REGENERATIONS,
+        false => 0,
     };
-    for _ in 0..attempts {
+    for _ in 0..=regenerations {
         let written = if inverts {
-            let Some(passing) = passing(run, &tree, messages).await? else {
-                break;
-            };
-            flip(run, &tree, passing).await?
+            match passing(run, &tree, messages).await? {
+                Ok(passing) => flip(run, &tree, passing).await?,
+                Err(unusable) => Err(unusable),
+            }
         } else {
             failing(run, &tree, messages).await?
         };
@@ -135,9 +143,10 @@ async fn passing(
     run: &mut Run,
     tree: &Tree,
     messages: Vec<Message>,
-) -> Result<Option<Draft>, Outcome> {
+) -> Result<Result<Draft, Unusable>, Outcome> {
     let mut asked = messages.clone();
-    for _ in 0..REFINEMENTS {
+    let mut unusable = Unusable::default();
+    for _ in 0..=REFINEMENTS {
         let written = write(run, tree, asked, Some(0.0), function_blocks::read).await?;
         let again = match written {
             Err(why) => AssertFlipRefine {
@@ -150,7 +159,7 @@ async fn passing(
                 let ran = run.run_changed_tests().await?;
                 if ran.pass {
                     run.stage("run", "passes on the old code")?;
-                    return Ok(Some(draft));
+                    return Ok(Ok(draft));
                 }
                 run.stage("run", "does not pass on the old code")?;
                 AssertFlipRefine {
@@ -162,11 +171,22 @@ async fn passing(
         };
         asked = messages.clone();
         asked.push(user(&again)?);
+        unusable = Unusable {
+            reasons: match again.problem.as_str() {
+                "" => format!(
+                    "It does not pass on the code as it is:\n\n{}",
+                    again.failure
+                ),
+                problem => format!("It cannot be used: {problem}."),
+            },
+            reply: again.reply,
+        };
     }
-    Ok(None)
+    Ok(Err(unusable))
 }
 
-/// A test that does not fail on the old code, or is none.
+/// A test that does not pass or fail on the old code as it should, or is none.
+#[derive(Default)]
 struct Unusable {
     reply: String,
     reasons: String,

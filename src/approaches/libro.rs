@@ -5,10 +5,11 @@
 use async_trait::async_trait;
 use testwright_agent_prompts::{LibroJudge, Prompt, ZeroShotPlusSystem, ZeroShotTask};
 
+use super::given;
 use super::stages::{Draft, SAMPLE_TEMPERATURE, SAMPLES, judge, retrieve, system_and_user, write};
-use super::{Approach, ApproachContext, Workflow};
+use super::{Approach, ApproachContext, ApproachOption, Workflow};
 use crate::agent::{Outcome, Run};
-use crate::formats::function_blocks;
+use crate::formats::{OldFiles, function_blocks};
 
 pub(super) struct Libro;
 
@@ -34,8 +35,12 @@ impl Approach for Libro {
         }
     }
 
+    fn options(&self) -> &'static [ApproachOption] {
+        given::OPTIONS
+    }
+
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
-        let outcome = stages(run, context.code_tokens()).await;
+        let outcome = stages(run, context).await;
         outcome.unwrap_or_else(|outcome| outcome)
     }
 }
@@ -46,9 +51,9 @@ struct FailingSample {
     is_of_issue: bool,
 }
 
-async fn stages(run: &mut Run, code_tokens: usize) -> Result<Outcome, Outcome> {
+async fn stages(run: &mut Run, context: &ApproachContext) -> Result<Outcome, Outcome> {
     let tree = run.tree()?;
-    let task = retrieve(run, &tree, code_tokens)?;
+    let task = retrieve(run, &tree, context)?;
     let messages = system_and_user(&ZeroShotPlusSystem {}, &task)?;
     let mut failing: Vec<FailingSample> = Vec::new();
     for _ in 0..SAMPLES {
@@ -85,7 +90,7 @@ async fn stages(run: &mut Run, code_tokens: usize) -> Result<Outcome, Outcome> {
         let is_of_issue = judge(run, &question).await?.is_yes;
         failing.push(FailingSample { draft, is_of_issue });
     }
-    let Some(chosen) = choose(&failing) else {
+    let Some(chosen) = choose(&failing, &tree) else {
         return Ok(Outcome::Nothing {
             reason: format!("none of {SAMPLES} samples fails on the old code"),
         });
@@ -97,13 +102,10 @@ async fn stages(run: &mut Run, code_tokens: usize) -> Result<Outcome, Outcome> {
     failing[chosen].draft.hand_in(run).await
 }
 
-/// Of those that the judge prefers, else of all, the shortest; of equals the first.
-fn choose(failing: &[FailingSample]) -> Option<usize> {
+/// Of those that the judge prefers, else of all, the one that adds the least; of equals the first.
+fn choose(failing: &[FailingSample], old: &dyn OldFiles) -> Option<usize> {
     let has_preferred = failing.iter().any(|sample| sample.is_of_issue);
-    let length = |sample: &FailingSample| {
-        let added = sample.draft.proposed.files.values().flatten();
-        added.map(String::len).sum::<usize>()
-    };
+    let length = |sample: &FailingSample| sample.draft.proposed.added(old);
     let fit = failing
         .iter()
         .enumerate()
@@ -114,29 +116,51 @@ fn choose(failing: &[FailingSample]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::formats::ProposedFiles;
 
-    #[test]
-    fn the_shortest_of_the_preferred_is_chosen() {
-        let sample = |text: &str, is_of_issue| FailingSample {
+    fn sample(path: &str, text: &str, is_of_issue: bool) -> FailingSample {
+        FailingSample {
             draft: Draft {
                 proposed: ProposedFiles {
-                    files: [("t.py".to_owned(), Some(text.to_owned()))].into(),
+                    files: [(path.to_owned(), Some(text.to_owned()))].into(),
                     repairs: Vec::new(),
                 },
                 reply: String::new(),
             },
             is_of_issue,
-        };
+        }
+    }
+
+    #[test]
+    fn the_shortest_of_the_preferred_is_chosen() {
+        let old = BTreeMap::new();
         let all = [
-            sample("a", false),
-            sample("abc", true),
-            sample("ab", true),
-            sample("cd", true),
+            sample("t.py", "a", false),
+            sample("t.py", "abc", true),
+            sample("t.py", "ab", true),
+            sample("t.py", "cd", true),
         ];
-        assert_eq!(choose(&all), Some(2));
-        assert_eq!(choose(&all[..1]), Some(0));
-        assert_eq!(choose(&[]), None);
+        assert_eq!(choose(&all, &old), Some(2));
+        assert_eq!(choose(&all[..1], &old), Some(0));
+        assert_eq!(choose(&[], &old), None);
+    }
+
+    #[test]
+    fn what_a_file_holds_already_does_not_count() {
+        let large = "x = 1\n".repeat(100);
+        let old = BTreeMap::from([("large.py".to_owned(), large.clone())]);
+        let short = format!("{large}def test():\n    f()\n");
+        let all = [
+            sample("new.py", "def test():\n    f()\n    g()\n", true),
+            sample("large.py", &short, true),
+            // A line more of those that are there is one that is added.
+            sample("large.py", &format!("{short}x = 1\n"), true),
+        ];
+        assert_eq!(choose(&all, &old), Some(1));
+        let added: Vec<usize> = all.iter().map(|s| s.draft.proposed.added(&old)).collect();
+        assert_eq!(added, [28, 20, 26]);
     }
 }

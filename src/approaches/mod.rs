@@ -1,5 +1,6 @@
 //! Approaches: methods that lead from an issue to a test. Besides its file, an approach needs one line in the list here.
 
+pub mod given;
 pub mod model_selection;
 mod stages;
 mod variant;
@@ -11,6 +12,8 @@ use testwright_tools::tool::AnyTool;
 
 use crate::agent::{Outcome, Run};
 use crate::model::Message;
+use crate::settings::Effort;
+use given::Given;
 use stages::CODE_TOKENS;
 
 pub use variant::{ApproachOption, Options, Variant};
@@ -36,6 +39,10 @@ pub trait Approach: Send + Sync {
     fn options(&self) -> &'static [ApproachOption] {
         &[]
     }
+    /// What a level of effort switches; `None` where the approach has no levels.
+    fn effort(&self, _level: Effort) -> Option<&'static [(ApproachOption, bool)]> {
+        None
+    }
     /// Samples that a comparison takes of it at least; of more than one, the grader picks, so that the rate is an upper bound.
     fn oracle_samples(&self) -> u32 {
         1
@@ -59,7 +66,7 @@ pub enum ModelKind {
 pub enum Workflow {
     /// The model decides what comes next.
     Agent {
-        /// Names of the templates that it begins with.
+        /// Names of its own templates; [`LOOP_PROMPTS`](crate::agent::LOOP_PROMPTS) come to them.
         prompts: &'static [&'static str],
     },
     /// The order of the stages is fixed.
@@ -79,6 +86,8 @@ pub struct ApproachContext {
     /// What the user should know of the environment.
     pub notes: Vec<String>,
     pub options: Options,
+    /// What it is given beyond the issue, as its options ask for.
+    pub given: Given,
     /// Tokens that the model can read, where that is known.
     pub context_window: Option<u64>,
 }
@@ -129,6 +138,16 @@ async fn begin(
     system: &(impl Prompt + Sync),
     notes: &[String],
 ) -> Result<(), Outcome> {
+    begin_with(run, system, notes, None).await
+}
+
+/// With advice behind the task, so that what drafts have in common comes first, for the providers' caches.
+async fn begin_with(
+    run: &mut Run,
+    system: &(impl Prompt + Sync),
+    notes: &[String],
+    advice: Option<String>,
+) -> Result<(), Outcome> {
     let system = crate::agent::prompt(system.render())?;
     let workspace = run.describe().await?;
     let task = crate::agent::prompt(
@@ -141,7 +160,11 @@ async fn begin(
         .render(),
     )?;
     run.say(Message::System { content: system })?;
-    run.say(Message::User { content: task })
+    let content = match advice {
+        Some(advice) => format!("{task}\n\n{advice}"),
+        None => task,
+    };
+    run.say(Message::User { content })
 }
 
 #[cfg(test)]
@@ -194,6 +217,21 @@ mod tests {
                 approach.name()
             );
         }
+    }
+
+    #[test]
+    fn every_prompt_is_named_by_an_approach_or_the_loop() {
+        let named: Vec<&str> = ALL
+            .iter()
+            .flat_map(|approach| match approach.workflow() {
+                Workflow::Agent { prompts } | Workflow::Pipeline { prompts, .. } => prompts,
+            })
+            .chain(crate::agent::LOOP_PROMPTS)
+            .copied()
+            .collect();
+        let all = testwright_agent_prompts::ALL.iter().map(|(name, _)| *name);
+        let missing: Vec<&str> = all.filter(|name| !named.contains(name)).collect();
+        assert_eq!(missing, [""; 0]);
     }
 
     #[test]

@@ -4,9 +4,10 @@
 use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, ZeroShotPlusSystem, ZeroShotTask};
 
+use super::given;
 use super::stages::{SAMPLE_TEMPERATURE, SAMPLES};
 use super::zero_shot::{OneCall, in_one_call};
-use super::{Approach, ApproachContext, Workflow};
+use super::{Approach, ApproachContext, ApproachOption, Workflow};
 use crate::agent::{Outcome, Run};
 use crate::formats::function_blocks;
 
@@ -34,14 +35,17 @@ impl Approach for PassAtK {
         SAMPLES as u32
     }
 
+    fn options(&self) -> &'static [ApproachOption] {
+        given::OPTIONS
+    }
+
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
         let call = OneCall {
             system: ZeroShotPlusSystem {},
-            code_tokens: context.code_tokens(),
             temperature: SAMPLE_TEMPERATURE,
             format: function_blocks::read,
         };
-        let outcome = in_one_call(run, &call).await;
+        let outcome = in_one_call(run, context, &call).await;
         outcome.unwrap_or_else(|outcome| outcome)
     }
 }

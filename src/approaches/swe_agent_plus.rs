@@ -28,7 +28,7 @@ impl Approach for SweAgentPlus {
 
     fn workflow(&self) -> Workflow {
         Workflow::Agent {
-            prompts: &[SweAgentPlusSystem::NAME, Task::NAME],
+            prompts: &[SweAgentPlusSystem::NAME, Task::NAME, RunBeforeSubmit::NAME],
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{ALL, Approach, find};
 use crate::error::{Error, Result};
+use crate::settings::Effort;
 
 /// A part of an approach that can be switched.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
@@ -15,8 +16,8 @@ pub struct ApproachOption {
     pub default: bool,
 }
 
-/// Options of an approach that are not as they are by default.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Options of an approach that were set; the others are as they are by default.
+#[derive(Debug, Clone, Default)]
 pub struct Options(BTreeMap<&'static str, bool>);
 
 #[derive(Clone)]
@@ -56,22 +57,27 @@ impl Variant {
                     .cause(format!("`{}` is set twice", option.name)));
             }
         }
-        let is_default =
-            |option: &ApproachOption| options.get(option.name) == Some(&option.default);
-        let defaults = approach.options().iter().filter(|o| is_default(o));
-        for option in defaults.collect::<Vec<_>>() {
-            options.remove(option.name);
-        }
         Ok(Variant {
             approach,
             options: Options(options),
         })
     }
 
+    /// With the options that this level stands for, except where they were given; `None` where the approach has no levels.
+    pub fn at_effort(mut self, effort: Effort) -> Option<Self> {
+        for (option, value) in self.approach.effort(effort)? {
+            self.options.0.entry(option.name).or_insert(*value);
+        }
+        Some(self)
+    }
+
     /// The same for every way to write it.
     pub fn name(&self) -> String {
         let mut name = self.approach.name().to_owned();
-        for (option, value) in &self.options.0 {
+        let defaults = self.approach.options().iter();
+        let defaults: Vec<(&str, bool)> = defaults.map(|o| (o.name, o.default)).collect();
+        let set = self.options.0.iter();
+        for (option, value) in set.filter(|(name, value)| !defaults.contains(&(**name, **value))) {
             let value = if *value { "on" } else { "off" };
             name.push_str(&format!(":{option}={value}"));
         }
@@ -146,6 +152,29 @@ mod tests {
         error: failed to find the option `planner` of the approach `snippet`
           hint: it has no options
         ");
+    }
+
+    #[test]
+    fn a_level_of_effort_leaves_what_was_said_as_it_is() {
+        let name = |text: &str, level| {
+            let variant = Variant::parse(text).unwrap().at_effort(level);
+            variant.map(|variant| variant.name())
+        };
+        let own = |text: &str| Some(text.to_owned());
+        assert_eq!(
+            name("testwright", Effort::Low),
+            own("testwright:fix=off:review=off")
+        );
+        assert_eq!(name("testwright", Effort::Medium), own("testwright"));
+        assert_eq!(
+            name("testwright:review=off", Effort::High),
+            own("testwright:drafts=on:review=off")
+        );
+        assert_eq!(
+            name("testwright:fix=on", Effort::Low),
+            own("testwright:review=off")
+        );
+        assert_eq!(name("otter", Effort::High), None);
     }
 
     #[test]

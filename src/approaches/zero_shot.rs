@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 use testwright_agent_prompts::{Prompt, ZeroShotSystem, ZeroShotTask};
 
+use super::given;
 use super::stages::{ReplyFormat, retrieve, system_and_user, write_and_hand_in};
-use super::{Approach, ApproachContext, Workflow};
+use super::{Approach, ApproachContext, ApproachOption, Workflow};
 use crate::agent::{Outcome, Run};
 use crate::formats::unified_diff;
 
@@ -28,14 +29,17 @@ impl Approach for ZeroShot {
         }
     }
 
+    fn options(&self) -> &'static [ApproachOption] {
+        given::OPTIONS
+    }
+
     async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
         let call = OneCall {
             system: ZeroShotSystem {},
-            code_tokens: context.code_tokens(),
             temperature: 0.0,
             format: unified_diff::read,
         };
-        let outcome = in_one_call(run, &call).await;
+        let outcome = in_one_call(run, context, &call).await;
         outcome.unwrap_or_else(|outcome| outcome)
     }
 }
@@ -43,7 +47,6 @@ impl Approach for ZeroShot {
 /// A method of one call.
 pub(super) struct OneCall<S> {
     pub system: S,
-    pub code_tokens: usize,
     pub temperature: f64,
     pub format: ReplyFormat,
 }
@@ -51,10 +54,11 @@ pub(super) struct OneCall<S> {
 /// Retrieves, asks once, hands in what comes back.
 pub(super) async fn in_one_call(
     run: &mut Run,
+    context: &ApproachContext,
     call: &OneCall<impl Prompt + Sync>,
 ) -> Result<Outcome, Outcome> {
     let tree = run.tree()?;
-    let task = retrieve(run, &tree, call.code_tokens)?;
+    let task = retrieve(run, &tree, context)?;
     let messages = system_and_user(&call.system, &task)?;
     write_and_hand_in(run, &tree, messages, call.temperature, call.format).await
 }

@@ -42,7 +42,11 @@ async fn in_one_file(run: &mut Run) -> Result<Outcome, Outcome> {
     let task = ZeroShotTask {
         repository: run.source.name.clone(),
         issue: run.issue.folded_text(),
+        code_patch: None,
+        is_patch_cut: false,
+        test_files: Vec::new(),
         files: Vec::new(),
+        are_of_patch: false,
         is_cut: false,
     };
     let messages = system_and_user(&ZeroShotFileSystem {}, &task)?;
@@ -52,14 +56,18 @@ async fn in_one_file(run: &mut Run) -> Result<Outcome, Outcome> {
 /// The code in the folder where most test files are.
 fn new_file(reply: &str, old: &dyn OldFiles) -> Result<ProposedFiles, FormatError> {
     let code = code_block::code(reply)?;
-    let path = match test_folder(&old.paths()) {
-        Some(folder) => format!("{folder}/{NAME}"),
-        None => NAME.to_owned(),
-    };
     Ok(ProposedFiles {
-        files: [(path, Some(code))].into(),
+        files: [(new_path(&old.paths()), Some(code))].into(),
         repairs: Vec::new(),
     })
+}
+
+/// Where a new test file goes.
+pub(super) fn new_path(paths: &[String]) -> String {
+    match test_folder(paths) {
+        Some(folder) => format!("{folder}/{NAME}"),
+        None => NAME.to_owned(),
+    }
 }
 
 /// The folder that holds most files of tests; of equals the one that is higher up.

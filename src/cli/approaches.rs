@@ -1,9 +1,13 @@
 //! `testwright approaches`: what there is, and how it works.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
+use crate::agent::LOOP_PROMPTS;
 use crate::approaches::{ALL, Approach, ApproachOption, Workflow};
 use crate::error::Result;
+use crate::settings::Effort;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -18,9 +22,15 @@ struct Description {
     description: &'static str,
     #[serde(flatten)]
     workflow: Workflow,
+    /// What the loop says, for agents.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    loop_prompts: &'static [&'static str],
     /// Names.
     tools: Vec<&'static str>,
     options: &'static [ApproachOption],
+    /// Options, as they are written, by level.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    effort: BTreeMap<&'static str, Vec<String>>,
 }
 
 impl Description {
@@ -29,8 +39,13 @@ impl Description {
             name: approach.name(),
             description: approach.description(),
             workflow: approach.workflow(),
+            loop_prompts: match approach.workflow() {
+                Workflow::Agent { .. } => LOOP_PROMPTS,
+                Workflow::Pipeline { .. } => &[],
+            },
             tools: approach.tools().iter().map(|tool| tool.name()).collect(),
             options: approach.options(),
+            effort: levels(approach),
         }
     }
 
@@ -51,8 +66,17 @@ impl Description {
                 prompts
             }
         };
-        let files: Vec<String> = prompts.iter().map(|name| format!("{name}.md")).collect();
-        lines.push(format!("  prompts: {}", files.join(", ")));
+        let files = |names: &[&str]| {
+            let files: Vec<String> = names.iter().map(|name| format!("{name}.md")).collect();
+            files.join(", ")
+        };
+        lines.push(format!("  prompts: {}", files(prompts)));
+        if !self.loop_prompts.is_empty() {
+            lines.push(format!(
+                "  prompts of the loop: {}",
+                files(self.loop_prompts)
+            ));
+        }
         for option in self.options {
             let default = if option.default { "on" } else { "off" };
             lines.push(format!(
@@ -60,8 +84,29 @@ impl Description {
                 option.name, option.description
             ));
         }
+        for (level, options) in &self.effort {
+            let options = match options.as_slice() {
+                [] => "as by default".to_owned(),
+                options => options.join(", "),
+            };
+            lines.push(format!("  effort {level}: {options}"));
+        }
         lines.join("\n")
     }
+}
+
+fn levels(approach: &dyn Approach) -> BTreeMap<&'static str, Vec<String>> {
+    let written = |(option, value): &(ApproachOption, bool)| {
+        format!("{}={}", option.name, if *value { "on" } else { "off" })
+    };
+    [
+        ("low", Effort::Low),
+        ("medium", Effort::Medium),
+        ("high", Effort::High),
+    ]
+    .into_iter()
+    .filter_map(|(name, level)| Some((name, approach.effort(level)?.iter().map(written).collect())))
+    .collect()
 }
 
 pub fn run(args: &Args) -> Result<()> {

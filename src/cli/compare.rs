@@ -2,10 +2,13 @@
 
 mod progress;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use testwright_evals::predictions::{self, Predictions};
+
 use super::eval::GradeArgs;
+use super::eval::errors::records;
 use super::eval::grading::GradingRun;
 use super::output::{self, single_line};
 use super::place::load;
@@ -13,11 +16,15 @@ use super::place::names::approaches;
 use crate::approaches::{ModelKind, Variant};
 use crate::compare::report::{self, Report};
 use crate::compare::{
-    GRADING, Plan, Schedule, StepListener, Summary, System, prediction_sets, write_predictions,
+    self, GRADING, Inputs, Plan, Schedule, StepListener, Summary, System, prediction_sets,
+    write_predictions,
 };
+use crate::daemon::comparison::{CellSettings, StoreRuns};
+use crate::daemon::queue::Queue;
 use crate::error::{Error, Result};
 use crate::model::price::Prices;
-use crate::settings::Settings;
+use crate::settings::{Effort, Settings};
+use crate::store::{RunId, Store, now};
 use progress::CompareProgress;
 
 #[derive(Debug, clap::Args)]
@@ -33,6 +40,10 @@ pub struct Args {
         required_unless_present = "replay"
     )]
     approaches: Vec<String>,
+    /// Code patches in the format of predictions, for approaches with other-patch=on: they are given these instead of the
+    /// golden ones
+    #[arg(long, value_name = "PREDICTIONS", conflicts_with = "replay")]
+    code_patches: Option<PathBuf>,
     /// Models, separated by commas [default: the model of the settings]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     models: Vec<String>,
@@ -51,6 +62,12 @@ pub struct Args {
     /// Most minutes of a run, once its environment is there
     #[arg(long, value_name = "M")]
     max_minutes: Option<f64>,
+    /// What approaches may spend on a test: each level stands for options of an approach that has levels
+    #[arg(long, value_name = "LEVEL", value_enum)]
+    effort: Option<Effort>,
+    /// Least confidence, from 0 to 1, with which a test is handed over
+    #[arg(long, value_name = "X")]
+    min_confidence: Option<f64>,
     /// Folder of prompts of your own: NAME.md stands in for the prompt of that name
     #[arg(long, value_name = "DIR")]
     prompts: Option<PathBuf>,
@@ -59,10 +76,19 @@ pub struct Args {
     no_runs: bool,
     /// Play the models' part of the comparison in this folder again, without any model; it says which approaches, models
     /// and samples there are
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["approaches", "models", "samples", "max_dollars"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["approaches", "models", "samples", "max_dollars", "effort"])]
     replay: Option<PathBuf>,
+    /// Have the runs made by the workers of this database (`testwright worker`, `serve`); they are graded here
+    #[arg(long, value_name = "URL", conflicts_with_all = ["replay", "prompts"])]
+    database: Option<String>,
 }
 
+/// Runs that workers of a database are asked for at one time.
+const REMOTE_RUNS: usize = 256;
+/// Names the comparison in the database: in the folder of the comparison.
+const BATCH: &str = "batch";
+/// Whose runs those of comparisons are.
+const OWNER: &str = "compare";
 /// Runs that go on at one time, for each worker: most of them wait for a model.
 const RUNS_A_WORKER: usize = 4;
 /// Memory that a run may be expected to take while it waits.
@@ -83,17 +109,15 @@ pub async fn run(args: &Args) -> Result<u8> {
     let settings = settings(args, recorded.as_ref())?;
     let mut grading = GradingRun::with_settings(&args.grade, settings)?;
     grading.out = out.join(GRADING);
-    let plan = match recorded {
-        Some(recorded) => Plan {
-            instances: Plan::new(&grading.dataset, Vec::new(), 1, &grading.settings).instances,
-            ..recorded
-        },
-        None => new_plan(args, &grading)?,
+    let (plan, inputs) = match recorded {
+        Some(recorded) => (replayed_plan(recorded, &grading), Inputs::new()),
+        None => new_plan(args, &mut grading)?,
     };
     plan.write(out)?;
+    let remote = remote_runs(args, &plan, &grading.settings, out).await?;
     let summary = match args.no_runs {
         true => Summary::of_folder(out, &plan)?,
-        false => make_runs(args, &plan, &grading).await?,
+        false => make_runs(args, &plan, &inputs, &grading, remote.as_ref()).await?,
     };
     let sets = prediction_sets(&plan, &summary.runs);
     write_predictions(out, &sets)?;
@@ -103,6 +127,9 @@ pub async fn run(args: &Args) -> Result<u8> {
     }
     grading.grade(&sets, Vec::new()).await?;
     let report = report::write(out)?;
+    if let Some(remote) = &remote {
+        remote.put_report(out).await?;
+    }
     print(args, &report, &summary)
 }
 
@@ -115,18 +142,61 @@ fn settings(args: &Args, recorded: Option<&Plan>) -> Result<Settings> {
         flags.set("run.max-tokens", tokens);
         let minutes = args.max_minutes.or(limits.map(|limits| limits.minutes));
         flags.set("run.max-minutes", minutes);
+        let least = limits.and_then(|limits| limits.min_confidence);
+        flags.set("run.min-confidence", args.min_confidence.or(least));
         flags.set("run.prompts", args.prompts.clone());
+        flags.set("run.effort", args.effort);
     }))?;
     Ok(settings)
 }
 
-fn new_plan(args: &Args, grading: &GradingRun<'_>) -> Result<Plan> {
-    let settings = &grading.settings;
-    let variants: Vec<Variant> = args
+/// The instances are today's; what was given on them is on record.
+fn replayed_plan(recorded: Plan, grading: &GradingRun<'_>) -> Plan {
+    let today = Plan::new(&grading.dataset, Vec::new(), 1, &grading.settings);
+    let given = |id: &str| {
+        recorded
+            .instances
+            .iter()
+            .find(|i| i.id == id)?
+            .given
+            .clone()
+    };
+    Plan {
+        instances: today.with_given(given).instances,
+        ..recorded
+    }
+}
+
+/// The code patches of --code-patches: of one model, so that each instance has one.
+fn code_patches(args: &Args, grading: &GradingRun<'_>) -> Result<Option<Predictions>> {
+    let Some(path) = &args.code_patches else {
+        return Ok(None);
+    };
+    let read = predictions::read(&[path.as_path()], &grading.whole, &grading.dataset);
+    let (mut sets, _) = read.map_err(records)?;
+    let last = sets.pop();
+    if let Some(first) = sets.first() {
+        return Err(Error::usage(format!("use {}", path.display()))
+            .cause(format!(
+                "it holds patches of several models ({}, …)",
+                first.model
+            ))
+            .hint("name a file with those of one"));
+    }
+    Ok(Some(last.unwrap_or_default()))
+}
+
+fn new_plan(args: &Args, grading: &mut GradingRun<'_>) -> Result<(Plan, Inputs)> {
+    let mut variants: Vec<Variant> = args
         .approaches
         .iter()
         .map(|name| Variant::parse(name.trim()))
         .collect::<Result<_>>()?;
+    if let Some(effort) = grading.settings.run.effort {
+        let notes = at_effort(&mut variants, effort);
+        grading.settings.notes.extend(notes);
+    }
+    let settings = &grading.settings;
     let mut models: Vec<String> = args
         .models
         .iter()
@@ -147,10 +217,36 @@ fn new_plan(args: &Args, grading: &GradingRun<'_>) -> Result<Plan> {
         }
     }
     let systems = System::all(&variants, &models)?;
-    Ok(Plan::new(&grading.dataset, systems, args.samples, settings))
+    let patches = code_patches(args, grading)?;
+    let inputs = compare::inputs(&variants, &grading.dataset, patches.as_ref())?;
+    let plan = Plan::new(&grading.dataset, systems, args.samples, settings);
+    let plan = Plan {
+        code_patches: patches.map(|patches| patches.model),
+        ..plan.with_given(|id| inputs.get(id)?.planned())
+    };
+    Ok((plan, inputs))
 }
 
-async fn make_runs(args: &Args, plan: &Plan, grading: &GradingRun<'_>) -> Result<Summary> {
+/// Brings those that have levels to this one; notes on the others.
+fn at_effort(variants: &mut [Variant], effort: Effort) -> Option<String> {
+    let mut without: Vec<&str> = Vec::new();
+    for variant in variants {
+        match variant.clone().at_effort(effort) {
+            Some(at_effort) => *variant = at_effort,
+            None => without.push(variant.approach.name()),
+        }
+    }
+    without.dedup();
+    (!without.is_empty()).then(|| format!("without levels of effort: {}", without.join(", ")))
+}
+
+async fn make_runs(
+    args: &Args,
+    plan: &Plan,
+    inputs: &Inputs,
+    grading: &GradingRun<'_>,
+    remote: Option<&StoreRuns>,
+) -> Result<Summary> {
     let (harness, notes) = grading.harness().await?;
     let instances = grading
         .dataset
@@ -181,12 +277,64 @@ async fn make_runs(args: &Args, plan: &Plan, grading: &GradingRun<'_>) -> Result
         folder: out,
         max_dollars: args.max_dollars,
         workers: workers.number,
-        runs_at_once: at_once.number,
+        runs_at_once: match remote {
+            Some(_) => REMOTE_RUNS,
+            None => at_once.number,
+        },
         recording: args.replay.as_deref(),
+        inputs,
+        remote: remote.map(|remote| remote as _),
     };
     let summary = all.work(listener).await;
     progress.clear();
     summary
+}
+
+/// The workers of --database, with the name that the comparison has there.
+async fn remote_runs(
+    args: &Args,
+    plan: &Plan,
+    settings: &Settings,
+    out: &Path,
+) -> Result<Option<StoreRuns>> {
+    let Some(database) = &args.database else {
+        return Ok(None);
+    };
+    if settings.run.prompts.is_some() {
+        return Err(Error::usage("have the runs made by workers")
+            .cause("`run.prompts` names a folder of this machine")
+            .hint("put the prompts into the settings of the workers, and leave them out here"));
+    }
+    let store = Store::open(database).await?;
+    let path = out.join(BATCH);
+    let batch = match std::fs::read_to_string(&path) {
+        Ok(text) => RunId::parse(text.trim()).ok_or_else(|| {
+            Error::usage(format!("read {}", path.display()))
+                .cause("it names no comparison")
+                .hint("remove it to have the runs made anew")
+        })?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let batch = RunId::new(now());
+            std::fs::write(&path, format!("{batch}\n"))
+                .map_err(|error| Error::io(format!("write {}", path.display()), &error))?;
+            batch
+        }
+        Err(error) => return Err(Error::io(format!("read {}", path.display()), &error)),
+    };
+    let remote = StoreRuns {
+        queue: Queue::open(&store).await?,
+        store,
+        owner: OWNER.to_owned(),
+        batch,
+        max_dollars: args.max_dollars,
+        shared: CellSettings {
+            limits: plan.limits.clone(),
+            repositories: args.grade.repositories.clone(),
+            test_seconds: args.grade.test_seconds,
+        },
+    };
+    remote.put_plan(plan).await?;
+    Ok(Some(remote))
 }
 
 fn print(args: &Args, report: &Report, summary: &Summary) -> Result<u8> {
@@ -206,4 +354,29 @@ fn print(args: &Args, report: &Report, summary: &Summary) -> Result<u8> {
     }
     let missing = report.systems.iter().any(|system| system.not_judged > 0);
     Ok(if missing { 3 } else { 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_level_of_effort_is_of_the_approaches_that_have_levels() {
+        let mut variants = ["testwright", "testwright:fix=on", "otter", "libro"]
+            .map(|name| Variant::parse(name).unwrap());
+        let note = at_effort(&mut variants, Effort::Low).unwrap();
+        assert_eq!(note, "without levels of effort: otter, libro");
+        let names: Vec<String> = variants.iter().map(Variant::name).collect();
+        assert_eq!(
+            names,
+            [
+                "testwright:fix=off:review=off",
+                "testwright:review=off",
+                "otter",
+                "libro"
+            ]
+        );
+        assert_eq!(at_effort(&mut variants[..1], Effort::High), None);
+    }
 }

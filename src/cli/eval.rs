@@ -46,10 +46,10 @@ pub struct GradeArgs {
     pub workers: Option<usize>,
     /// Where git comes from; {owner} and {name} are put in
     #[arg(long, value_name = "TEMPLATE", default_value = testwright_evals::harness::FORGE)]
-    repositories: String,
+    pub repositories: String,
     /// Seconds that one run of tests may take
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
-    test_seconds: u64,
+    pub test_seconds: u64,
     #[command(flatten)]
     pub sandbox: SandboxArgs,
     /// Folder for results, logs and reports; the same command goes on with what is there. More instances and predictions

@@ -1,16 +1,17 @@
 //! Diagnostics on stderr, for finding the cause of a problem: warnings, or what TESTWRIGHT_LOG asks for, e.g. `debug`
-//! or `testwright_sandboxes=debug,warn`.
+//! or `testwright_sandboxes=debug,warn`. For programs as JSON, where TESTWRIGHT_LOG_FORMAT says so.
 
 use std::io;
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
 
 use super::output;
 use crate::error::{Error, Result};
 
 const VARIABLE: &str = "TESTWRIGHT_LOG";
+const FORMAT: &str = "TESTWRIGHT_LOG_FORMAT";
 
 /// From now on; libraries are heard as far as the variable names them.
 pub fn start() -> Result<()> {
@@ -22,16 +23,32 @@ pub fn start() -> Result<()> {
         })?,
         _ => Targets::new().with_target("testwright", LevelFilter::WARN),
     };
-    let lines = tracing_subscriber::fmt::layer()
+    let layer = tracing_subscriber::fmt::layer()
         .with_ansi(false)
-        .with_writer(Line::default)
-        .with_timer(tracing_subscriber::fmt::time::uptime());
+        .with_writer(Line::default);
+    let lines = match is_json()? {
+        true => layer
+            .json()
+            .flatten_event(true)
+            .with_current_span(false)
+            .boxed(),
+        false => layer
+            .with_timer(tracing_subscriber::fmt::time::uptime())
+            .boxed(),
+    };
     // Fails where a library that uses this one has its own.
     let _ = tracing_subscriber::registry()
-        .with(filter)
-        .with(lines)
+        .with(lines.with_filter(filter))
         .try_init();
     Ok(())
+}
+
+fn is_json() -> Result<bool> {
+    match std::env::var(FORMAT).unwrap_or_default().trim() {
+        "" | "text" => Ok(false),
+        "json" => Ok(true),
+        other => Err(Error::usage(format!("read {FORMAT}={other}")).hint("it is text or json")),
+    }
 }
 
 /// A line that is shown when it is whole, like everything that is printed.

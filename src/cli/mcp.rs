@@ -5,11 +5,15 @@ use std::sync::Arc;
 use rmcp::ServiceExt;
 
 use super::place::PlaceArgs;
+use super::serve::SessionArgs;
 use super::terminal::Terminal;
 use crate::agent::Progress;
-use crate::daemon::mcp::ToolServer;
+use crate::daemon::allow_list::{self, AllowList};
+use crate::daemon::embedded::Embedded;
+use crate::daemon::mcp::{McpClient, McpParts, OpenSessions, RawTools};
 use crate::error::{Error, Result};
 use crate::issues::{self, Options};
+use crate::settings::Settings;
 use crate::setup::{Setup, interrupted};
 
 #[derive(Debug, clap::Args)]
@@ -17,6 +21,22 @@ pub struct Args {
     /// The issue, which the gate reads when a test asks for a name that does not exist yet
     #[arg(long, value_name = "ISSUE")]
     issue: Option<String>,
+    /// A repository that the client may name, as a glob over URLs and absolute paths; several times for several
+    #[arg(long, value_name = "GLOB", default_value = allow_list::DEFAULT)]
+    allow_repository: Vec<String>,
+    /// Let the client name recordings (`replay:FILE`) as models
+    #[arg(long)]
+    allow_recordings: bool,
+    /// The database of a daemon, whose workers then work on what the client asks for [default: a temporary one]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "TESTWRIGHT_DATABASE",
+        hide_env_values = true
+    )]
+    database: Option<String>,
+    #[command(flatten)]
+    sessions: SessionArgs,
     #[command(flatten)]
     place: PlaceArgs,
 }
@@ -25,37 +45,73 @@ pub async fn run(args: &Args) -> Result<()> {
     let settings = args.place.settings(|_| {})?;
     let terminal = Arc::new(Terminal::new(false));
     settings.notes.iter().for_each(|note| terminal.note(note));
+    let allowed = AllowList::new(&args.allow_repository, args.allow_recordings)?;
+    let named = match args.issue.is_some() || args.place.is_named() {
+        true => Some(Arc::new(named_place(args, &settings, &terminal).await?)),
+        false => None,
+    };
+    let served = serve(args, settings, allowed, named.clone()).await;
+    // The server holds the session until its last call is over; the sandbox ends in any case.
+    let stopped = match named {
+        Some(named) => named.stop().await,
+        None => Ok(()),
+    };
+    served?;
+    stopped.map_err(Error::from)
+}
+
+/// A session of the place that the command names.
+async fn named_place(
+    args: &Args,
+    settings: &Settings,
+    terminal: &Arc<Terminal>,
+) -> Result<RawTools> {
     let issue = match &args.issue {
         Some(named) if named == "-" => {
             return Err(Error::usage("read the issue from standard input")
                 .hint("it carries the protocol: name a file"));
         }
-        Some(named) => Some(issues::load(named, &Options::from_settings(&settings, false)).await?),
+        Some(named) => Some(issues::load(named, &Options::from_settings(settings, false)).await?),
         None => None,
     };
-    let setup = Setup::new(&settings, terminal.clone()).await?;
+    let setup = Setup::new(settings, terminal.clone()).await?;
     let (source, _, session) = setup
         .start_session(&args.place.place(issue.as_ref()), None)
         .await?;
-    let session = Arc::new(session);
     terminal.clear();
     let text = issue.map(|issue| issue.text()).unwrap_or_default();
-    let server = ToolServer::new(session.clone(), source, text);
-    let served = tokio::select! {
-        served = serve(server) => served,
-        () = interrupted() => Ok(()),
-    };
-    // The server holds the session until its last call is over; the sandbox ends in any case.
-    let stopped = session.stop().await;
-    served?;
-    stopped.map_err(Error::from)
+    Ok(RawTools::new(Arc::new(session), source, text))
 }
 
-async fn serve(server: ToolServer) -> Result<()> {
+async fn serve(
+    args: &Args,
+    settings: Settings,
+    allowed: AllowList,
+    named: Option<Arc<RawTools>>,
+) -> Result<()> {
+    let embedded = Embedded::start(settings, allowed, args.database.as_deref()).await?;
+    let sessions = Arc::new(OpenSessions::new(args.sessions.limits()));
+    let parts = Arc::new(McpParts {
+        api: embedded.api.clone(),
+        sessions: sessions.clone(),
+    });
+    let client = McpClient::of_stdio(parts, named);
+    let serving = async move {
+        let served = tokio::select! {
+            served = serve_stdio(client) => served,
+            () = interrupted() => Ok(()),
+        };
+        sessions.close_all().await;
+        served
+    };
+    embedded.serve(serving).await
+}
+
+async fn serve_stdio(client: McpClient) -> Result<()> {
     let failed = |what: &str, error: String| {
         Error::infrastructure(format!("serve MCP: {what}")).cause(error)
     };
-    let running = server
+    let running = client
         .serve((tokio::io::stdin(), tokio::io::stdout()))
         .await
         .map_err(|error| failed("no client said hello", error.to_string()))?;

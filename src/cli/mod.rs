@@ -17,10 +17,14 @@ mod place;
 mod reference;
 mod replay;
 mod run;
+mod runs;
 mod select;
+mod serve;
 mod show;
 mod terminal;
+mod tokens;
 mod tools;
+mod worker;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -65,6 +69,14 @@ enum Command {
     Compare(Box<compare::Args>),
     /// Sort code patches by generated tests
     Select(Box<select::Args>),
+    /// Serve the HTTP API, and work on the runs that it is asked for
+    Serve(Box<serve::Args>),
+    /// Work on the runs of a daemon, on a further machine
+    Worker(Box<worker::Args>),
+    /// List, show, follow, end and take up the runs of a daemon
+    Runs(runs::Args),
+    /// Make, list and revoke the tokens that a daemon takes
+    Tokens(tokens::Args),
     /// Look through a run or a comparison in the terminal
     Inspect(inspect::Args),
     /// Say what is there and what is missing, with hints
@@ -101,6 +113,10 @@ pub async fn main() -> ExitCode {
         Command::Eval(args) => eval::run(&args).await,
         Command::Compare(args) => compare::run(&args).await,
         Command::Select(args) => select::run(&args).await,
+        Command::Serve(args) => serve::run(&args).await.map(|()| 0),
+        Command::Worker(args) => worker::run(&args).await.map(|()| 0),
+        Command::Runs(args) => runs::run(&args).await,
+        Command::Tokens(args) => tokens::run(&args).await.map(|()| 0),
         Command::Inspect(args) => inspect::run(&args).map(|()| 0),
         Command::Doctor(args) => doctor::run(&args).await.map(|()| 0),
         Command::Completions(args) => {

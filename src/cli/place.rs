@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::output;
 use crate::backends;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::issues::Issue;
+use crate::own_prompts;
 use crate::settings::{Flags, Settings, Sources};
 use crate::setup::RepositoryLocation;
 use names::sandboxes;
@@ -81,6 +82,11 @@ impl PlaceArgs {
         }
     }
 
+    /// A repository was named.
+    pub fn is_named(&self) -> bool {
+        self.repo.is_some()
+    }
+
     /// The settings with these flags, and those of `more`.
     pub fn settings(&self, more: impl FnOnce(&mut Flags)) -> Result<Settings> {
         let sources = self.sandbox.sources(more);
@@ -100,12 +106,7 @@ pub fn load(sources: &Sources) -> Result<Settings> {
     let settings = Settings::load(sources)?;
     output::hide(settings.redactor());
     if let Some(folder) = &settings.run.prompts {
-        if !folder.is_dir() {
-            return Err(Error::usage("use prompts of your own")
-                .cause(format!("{} is not a folder", folder.display()))
-                .hint("name a folder with files such as libro/judge.md"));
-        }
-        testwright_agent_prompts::use_folder(folder.clone());
+        own_prompts::load(folder)?;
     }
     backends::find(&settings)?;
     Ok(settings)

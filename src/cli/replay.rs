@@ -10,6 +10,7 @@ use super::terminal::Terminal;
 use crate::agent::{
     Budget, Difference, Limits, Outcome, ProcessorShare, Progress, Replay, Run, RunParts,
 };
+use crate::approaches::given::Given;
 use crate::approaches::{ApproachContext, Variant};
 use crate::error::{Error, Result};
 use crate::model::{Model, ModelError, Reply, Request};
@@ -79,6 +80,7 @@ pub async fn run(args: &Args) -> Result<u8> {
     })?;
     settings.notes.iter().for_each(|note| terminal.note(note));
     let approach = Variant::parse(&started.approach)?;
+    let given = Given::of_record(&started.settings)?;
     let setup = Setup::new(&settings, terminal.clone())
         .await?
         .with_preferred_python(started.issue.named_python());
@@ -106,14 +108,21 @@ pub async fn run(args: &Args) -> Result<u8> {
         temperature: None,
     });
     let context = ApproachContext {
-        max_steps: u32::MAX,
+        max_steps: (started.settings["max_steps"].as_u64())
+            .and_then(|steps| u32::try_from(steps).ok())
+            .unwrap_or(u32::MAX),
         notes: environment.notes.clone(),
         options: approach.options().clone(),
+        given,
         context_window: settings.model.context_window,
     };
     let outcome = tokio::select! {
         outcome = approach.approach.run(&mut run, &context) => outcome,
         () = crate::setup::interrupted() => Outcome::Interrupted,
+    };
+    let outcome = match started.settings["min_confidence"].as_f64() {
+        Some(minimum) => outcome.with_minimum(minimum),
+        None => outcome,
     };
     let (budget, _, replay) = run.finish(&outcome).await;
     terminal.clear();

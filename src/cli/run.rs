@@ -8,10 +8,13 @@ use super::place::PlaceArgs;
 use super::place::names::{approaches, sandboxes};
 use super::{evidence_card, terminal::Terminal};
 use crate::agent::Outcome;
+use crate::approaches::given::{self, Given};
 use crate::approaches::{Variant, model_selection};
 use crate::error::{Error, Result};
 use crate::issues::{self, Issue};
 use crate::job::{Job, RecordedRun};
+use crate::own_prompts;
+use crate::settings::Effort;
 use crate::trajectory::RunFolder;
 
 #[derive(Debug, clap::Args)]
@@ -34,6 +37,18 @@ pub struct Args {
         hide_possible_values = true
     )]
     approach: Option<String>,
+    /// What the approach may spend on the test: each level stands for options of the approach
+    #[arg(long, value_name = "LEVEL", value_enum)]
+    effort: Option<Effort>,
+    /// A code patch that may be right or wrong, for approaches with given-patch=on or given-files=on
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    code_patch: Option<PathBuf>,
+    /// A test file to change, by its path in the repository, for approaches with given-tests=on; several times for several files
+    #[arg(long, value_name = "PATH", conflicts_with = "resume")]
+    test_file: Vec<String>,
+    /// Least confidence, from 0 to 1, with which a test is handed over
+    #[arg(long, value_name = "X")]
+    min_confidence: Option<f64>,
     /// The model, as its provider calls it; `snippet` needs no key; `replay:FILE` plays a recording
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
@@ -112,6 +127,8 @@ fn failure(outcome: &Outcome) -> Option<Error> {
 async fn new_job(args: &Args) -> Result<Job> {
     let settings = args.place.settings(|flags| {
         flags.set("run.approach", args.approach.clone());
+        flags.set("run.effort", args.effort);
+        flags.set("run.min-confidence", args.min_confidence);
         flags.set("run.model", args.model.clone());
         flags.set("run.out", args.out.clone());
         flags.set("run.prompts", args.prompts.clone());
@@ -121,6 +138,9 @@ async fn new_job(args: &Args) -> Result<Job> {
         flags.set("run.max-minutes", args.max_minutes);
     })?;
     let selection = model_selection::select(&settings)?;
+    let mut approach = Variant::parse(&selection.approach)?;
+    let given = given(args)?;
+    given.check_options(&approach)?;
     let named = args.issue.as_deref().unwrap_or("-");
     let issue = issues::load(
         named,
@@ -137,17 +157,45 @@ async fn new_job(args: &Args) -> Result<Job> {
     let mut notes = settings.notes.clone();
     notes.extend(selection.note);
     notes.extend(issue.notes.clone());
+    if let Some(effort) = settings.run.effort {
+        match approach.clone().at_effort(effort) {
+            Some(at_effort) => approach = at_effort,
+            None => notes.push(format!(
+                "the approach `{}` has no levels of effort; `testwright approaches` shows its options",
+                approach.approach.name()
+            )),
+        }
+    }
     Ok(Job {
         place: args.place.place(Some(&issue)),
         settings,
         issue,
-        approach: Variant::parse(&selection.approach)?,
+        approach,
+        given,
         model: selection.model,
         out,
         recorded: None,
         traffic: args.record.clone(),
+        sink: None,
+        quota: None,
+        stop: None,
         notes,
     })
+}
+
+/// What the flags give beyond the issue.
+fn given(args: &Args) -> Result<Given> {
+    let mut given = Given::default();
+    if let Some(path) = &args.code_patch {
+        given.code_patch = Some(given::read_patch(path)?);
+    }
+    for named in &args.test_file {
+        let path = given::test_path(named)?;
+        if !given.test_files.contains(&path) {
+            given.test_files.push(path);
+        }
+    }
+    Ok(given)
 }
 
 /// A run that was cut short, from there on.
@@ -171,10 +219,19 @@ fn resumed_job(args: &Args, path: &Path) -> Result<Job> {
             "run.max-minutes",
             args.max_minutes.or(Some(recorded.settings.max_minutes)),
         );
+        flags.set(
+            "run.min-confidence",
+            args.min_confidence.or(recorded.settings.min_confidence),
+        );
+        flags.set("run.prompts", args.prompts.clone());
         flags.set("run.sandbox", Some(recorded.settings.sandbox.clone()));
         flags.set("run.image", recorded.settings.image.clone());
         flags.set("run.python", recorded.settings.python.clone());
     })?;
+    own_prompts::check_same(
+        recorded.settings.prompts.as_deref(),
+        Error::usage(format!("go on with {}", path.display())),
+    )?;
     let approach = Variant::parse(&recorded.started.approach)?;
     let mut job = Job::resumed(recorded, settings, approach);
     job.traffic = args.record.clone();

@@ -7,7 +7,7 @@ use serde::Serialize;
 use testwright_evals::document::format::short_rate;
 use testwright_evals::harness::{self, SelectionJob};
 use testwright_evals::predictions::{self, Prediction, Predictions};
-use testwright_evals::selection::{SelectionResult, SelectionSummary, summaries};
+use testwright_evals::selection::{Choice, SelectionResult, SelectionSummary, choices, summaries};
 
 use super::eval::GradeArgs;
 use super::eval::errors::records;
@@ -33,6 +33,8 @@ pub struct Args {
 #[derive(Serialize)]
 struct Selection {
     summaries: Vec<SelectionSummary>,
+    /// CodeT's, where there are several patches of an instance.
+    choices: Vec<Choice>,
     results: Vec<SelectionResult>,
 }
 
@@ -75,6 +77,7 @@ pub async fn run(args: &Args) -> Result<u8> {
     let results = sort(args, &grading, jobs).await?;
     let selection = Selection {
         summaries: summaries(&results),
+        choices: choices(&results),
         results,
     };
     write(&grading.out, &selection)?;
@@ -82,6 +85,8 @@ pub async fn run(args: &Args) -> Result<u8> {
         output::json(&selection)?;
     } else {
         output::out(table(&selection.summaries));
+        let lines: Vec<String> = selection.choices.iter().map(chosen).collect();
+        output::out(lines.concat());
         let path = grading.out.join(FILE);
         output::err(single_line(&format!("each patch: {}", path.display())));
     }
@@ -154,6 +159,29 @@ fn write(out: &Path, selection: &Selection) -> Result<()> {
     std::fs::write(&path, text).map_err(failed)
 }
 
+fn chosen(choice: &Choice) -> String {
+    let Choice {
+        instance_id,
+        tests,
+        patch,
+        resolves,
+    } = choice;
+    let line = format!(
+        "{instance_id}: {tests} choose {patch}, which {}",
+        truth(*resolves)
+    );
+    let line = line.trim_end_matches(", which ");
+    format!("{}\n", single_line(line))
+}
+
+fn truth(resolves: Option<bool>) -> &'static str {
+    match resolves {
+        Some(true) => "resolves",
+        Some(false) => "does not resolve",
+        None => "",
+    }
+}
+
 fn line(result: &SelectionResult) -> String {
     let verdict = match (&result.infrastructure, &result.not_tried) {
         (Some(why), _) => format!("infrastructure: {why}"),
@@ -162,11 +190,7 @@ fn line(result: &SelectionResult) -> String {
         _ if result.is_sorted() => "dropped".to_owned(),
         _ => "undecided: no test fails on the old code".to_owned(),
     };
-    let truth = match result.resolves {
-        Some(true) => "resolves",
-        Some(false) => "does not resolve",
-        None => "",
-    };
+    let truth = truth(result.resolves);
     format!(
         "{:<32} {:<28} {verdict:<10} {truth}",
         result.instance_id, result.tests
@@ -210,4 +234,24 @@ fn table(summaries: &[SelectionSummary]) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chosen_patch_is_named_in_a_line() {
+        let choice = |resolves| Choice {
+            instance_id: "i".to_owned(),
+            tests: "otter".to_owned(),
+            patch: "p2".to_owned(),
+            resolves,
+        };
+        assert_eq!(chosen(&choice(None)), "i: otter choose p2\n");
+        assert_eq!(
+            chosen(&choice(Some(false))),
+            "i: otter choose p2, which does not resolve\n"
+        );
+    }
 }

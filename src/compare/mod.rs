@@ -6,6 +6,8 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+pub mod cell_run;
+mod given;
 mod plan;
 mod predictions;
 mod recorded_model;
@@ -16,9 +18,11 @@ mod runs_file;
 mod schedule;
 mod trajectory_page;
 
-pub use plan::{Cell, Plan, PlanLimits, PlannedInstance, System};
+pub use given::{Inputs, InstanceInputs, inputs};
+pub use plan::{Cell, Plan, PlanLimits, PlannedGiven, PlannedInstance, System};
 pub use predictions::{prediction_sets, write_predictions};
 pub use run_record::{RunCost, RunRecord, RunStatus, StageCost, costs};
+pub use runs::RemoteRuns;
 pub use runs_file::RunsFile;
 pub use schedule::{Schedule, Step, StepListener, Summary};
 

@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 use testwright_evals::{Dataset, Instance};
 
 use super::{PLAN, encoded};
+use crate::approaches::given;
 use crate::approaches::{ModelKind, Variant};
 use crate::error::{Error, Result};
+use crate::own_prompts;
 use crate::settings::Settings;
 
 /// Of `comparison.json`.
@@ -23,6 +25,12 @@ pub struct Plan {
     /// At least so many of each system.
     pub samples: u32,
     pub limits: PlanLimits,
+    /// Name of the code patches other than the golden ones that systems are given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_patches: Option<String>,
+    /// Digest of the user's own prompts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompts: Option<String>,
     pub instances: Vec<PlannedInstance>,
 }
 
@@ -35,6 +43,9 @@ pub struct System {
     /// The grader picks among its samples: an upper bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oracle_samples: Option<u32>,
+    /// What it is given beyond the issue: its task is an easier one than that of systems with nothing here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub given: Vec<String>,
 }
 
 /// What every run may use.
@@ -43,6 +54,9 @@ pub struct PlanLimits {
     pub steps: u64,
     pub tokens: Option<u64>,
     pub minutes: f64,
+    /// A test for which less speaks than this is withheld.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_confidence: Option<f64>,
 }
 
 /// What the report tells of an instance.
@@ -53,6 +67,23 @@ pub struct PlannedInstance {
     pub repository: String,
     /// Of the issue, as its tokenizer counts them.
     pub issue_tokens: u64,
+    /// What systems are given on it beyond the issue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<PlannedGiven>,
+}
+
+/// What there is to give on an instance, as far as some system takes it. Each run's trajectory has it in full.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlannedGiven {
+    /// SHA-256 of the golden code patch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub golden_patch: Option<String>,
+    /// SHA-256 of the other code patch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_patch: Option<String>,
+    /// Paths of the test files to change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub test_files: Vec<String>,
 }
 
 /// A run of the comparison.
@@ -74,6 +105,7 @@ impl System {
                 approach: variant.name(),
                 model: model.to_owned(),
                 oracle_samples: (samples > 1).then_some(samples),
+                given: given::labels(variant.options()),
             };
             let found: Vec<System> = match variant.approach.model() {
                 ModelKind::Rules(model) => vec![system(model)],
@@ -155,9 +187,20 @@ impl Plan {
                 steps: settings.run.max_steps,
                 tokens: settings.run.max_tokens,
                 minutes: settings.run.max_minutes,
+                min_confidence: settings.run.min_confidence,
             },
+            code_patches: None,
+            prompts: own_prompts::digest(),
             instances: dataset.instances.iter().map(PlannedInstance::of).collect(),
         }
+    }
+
+    /// With what its systems are given on each instance.
+    pub fn with_given(mut self, of: impl Fn(&str) -> Option<PlannedGiven>) -> Self {
+        for instance in &mut self.instances {
+            instance.given = of(&instance.id);
+        }
+        self
     }
 
     /// The plan of a folder; `None` where there is none.
@@ -185,6 +228,9 @@ impl Plan {
 
     /// Writes it down. One that is there is gone on with: systems, samples and instances may come to it, and none may go.
     pub fn write(&self, folder: &Path) -> Result<()> {
+        let failed = || Error::usage(format!("compare into {}", folder.display()));
+        // A replay has its plan from the comparison that it plays.
+        own_prompts::check_same(self.prompts.as_deref(), failed())?;
         if let Some(earlier) = Plan::read(folder)? {
             self.check_extends(&earlier, folder)?;
         }
@@ -210,15 +256,20 @@ impl Plan {
                 gone.name()
             ));
         }
-        if let Some(gone) = earlier
-            .instances
-            .iter()
-            .find(|i| !self.instances.contains(i))
-        {
-            return differs(&format!(
-                "it has the instance {}, which is not asked for",
-                gone.id
-            ));
+        for instance in &earlier.instances {
+            let mut same = self.instances.iter().filter(|i| i.is_same(instance));
+            let Some(now) = same.next() else {
+                return differs(&format!(
+                    "it has the instance {}, which is not asked for",
+                    instance.id
+                ));
+            };
+            if !now.gives_as(instance) {
+                return differs(&format!(
+                    "on {} its systems are given another code patch or other test files",
+                    instance.id
+                ));
+            }
         }
         if earlier.samples > self.samples {
             return differs(&format!("it takes {} samples", earlier.samples));
@@ -226,7 +277,8 @@ impl Plan {
         if earlier.limits != self.limits {
             return differs("its runs have other limits");
         }
-        Ok(())
+        let failed = Error::usage(format!("go on with the comparison in {}", folder.display()));
+        own_prompts::check_same(earlier.prompts.as_deref(), failed)
     }
 
     /// All runs, those of an instance side by side.
@@ -253,6 +305,25 @@ impl PlannedInstance {
             id: instance.instance_id.clone(),
             repository: instance.repo.clone(),
             issue_tokens: crate::retrieval::tokens::count(&instance.problem_statement) as u64,
+            given: None,
         }
+    }
+
+    /// But for what is given on it.
+    fn is_same(&self, other: &PlannedInstance) -> bool {
+        let of = |i: &PlannedInstance| (i.id.clone(), i.repository.clone(), i.issue_tokens);
+        of(self) == of(other)
+    }
+
+    /// What was given before is the same; more may have come to it.
+    fn gives_as(&self, earlier: &PlannedInstance) -> bool {
+        let Some(earlier) = &earlier.given else {
+            return true;
+        };
+        let now = self.given.clone().unwrap_or_default();
+        let is_kept = |now: &Option<String>, was: &Option<String>| was.is_none() || now == was;
+        is_kept(&now.golden_patch, &earlier.golden_patch)
+            && is_kept(&now.other_patch, &earlier.other_patch)
+            && (earlier.test_files.is_empty() || now.test_files == earlier.test_files)
     }
 }

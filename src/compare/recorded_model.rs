@@ -6,16 +6,27 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 
+use crate::approaches::given::Given;
 use crate::error::{Error, Result};
 use crate::model::{Model, ModelError, Reply, Request};
-use crate::trajectory::{Event, RunFolder};
+use crate::trajectory::{Event, NoReplyCause, RunFolder};
+
+/// What a recorded run was given beyond the issue.
+pub fn given(folder: &Path) -> Result<Given> {
+    match events(folder)?.first() {
+        Some(Event::Started(started)) => Given::of_record(&started.settings),
+        _ => Ok(Given::default()),
+    }
+}
+
+fn events(folder: &Path) -> Result<Vec<Event>> {
+    RunFolder::read(folder).map_err(|error| {
+        Error::usage(error.to_string()).hint("replay takes the folder of a comparison that ended")
+    })
+}
 
 /// What the model did in a recorded run.
-enum Recorded {
-    Reply(Box<Reply>),
-    /// Its context was full, and older tool answers were cut.
-    ContextFull,
-}
+type Recorded = std::result::Result<Box<Reply>, ModelError>;
 
 pub struct RecordedModel {
     name: String,
@@ -24,13 +35,16 @@ pub struct RecordedModel {
 
 impl RecordedModel {
     pub fn open(folder: &Path, name: &str) -> Result<Self> {
-        let events = RunFolder::read(folder).map_err(|error| {
-            Error::usage(error.to_string())
-                .hint("replay takes the folder of a comparison that ended")
-        })?;
-        let replies = events.into_iter().filter_map(|event| match event {
-            Event::Reply { reply, .. } => Some(Recorded::Reply(Box::new(reply))),
-            Event::Compacted { .. } => Some(Recorded::ContextFull),
+        let replies = events(folder)?.into_iter().filter_map(|event| match event {
+            Event::Reply { reply, .. } => Some(Ok(Box::new(reply))),
+            // Older tool answers were cut.
+            Event::Compacted { .. } => Some(Err(ModelError::ContextFull(
+                "as it was recorded".to_owned(),
+            ))),
+            Event::NoReply { why, .. } => Some(Err(match why {
+                NoReplyCause::ContextFull { message } => ModelError::ContextFull(message),
+                NoReplyCause::TimeUp { begun } => ModelError::TimeUp { begun },
+            })),
             _ => None,
         });
         Ok(RecordedModel {
@@ -49,13 +63,75 @@ impl Model for RecordedModel {
     async fn complete(&self, _: &Request) -> std::result::Result<Reply, ModelError> {
         let mut replies = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
         match replies.pop_front() {
-            Some(Recorded::Reply(reply)) => Ok(*reply),
-            Some(Recorded::ContextFull) => {
-                Err(ModelError::ContextFull("as it was recorded".to_owned()))
-            }
+            Some(recorded) => recorded.map(|reply| *reply),
             None => Err(ModelError::NotRecorded(
                 "the recorded run asks its model nothing more".to_owned(),
             )),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::trajectory::Purpose;
+
+    #[tokio::test]
+    async fn a_call_without_a_reply_takes_its_place_among_the_replies() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = RunFolder::create(folder.path()).unwrap();
+        let reply = |purpose, content: &str| Event::Reply {
+            purpose,
+            request: String::new(),
+            asked: Vec::new(),
+            reply: Reply {
+                content: content.to_owned(),
+                ..Reply::default()
+            },
+            seconds: 0.0,
+        };
+        let missing = |purpose, why| Event::NoReply { purpose, why };
+        let message = "too long".to_owned();
+        let full = NoReplyCause::ContextFull { message };
+        for event in [
+            reply(Purpose::Step, "one"),
+            missing(Purpose::Review, full),
+            reply(Purpose::Step, "two"),
+            Event::Compacted { until: 2 },
+            reply(Purpose::Step, "three"),
+            missing(Purpose::Step, NoReplyCause::TimeUp { begun: true }),
+        ] {
+            run.append(&event).unwrap();
+        }
+        drop(run);
+        let model = RecordedModel::open(folder.path(), "m").unwrap();
+        let request = Request {
+            messages: Vec::new(),
+            tools: Vec::new(),
+            parallel_calls: false,
+            temperature: None,
+            max_tokens: None,
+        };
+        let mut found = Vec::new();
+        for _ in 0..7 {
+            found.push(match model.complete(&request).await {
+                Ok(reply) => reply.content,
+                Err(error) => error.to_string(),
+            });
+        }
+        let full = |why| format!("the prompt does not fit into the model's context: {why}");
+        assert_eq!(
+            found,
+            [
+                "one".to_owned(),
+                full("too long"),
+                "two".to_owned(),
+                full("as it was recorded"),
+                "three".to_owned(),
+                "the time of the recorded run was up".to_owned(),
+                "the recorded run asks its model nothing more".to_owned(),
+            ]
+        );
     }
 }

@@ -22,6 +22,9 @@ pub struct RunRecord {
     /// Of a test that was handed in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
+    /// Of a test, from 0 to 1; 0 where the gate found fault with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
     #[serde(flatten)]
     pub cost: RunCost,
     /// The parts of the cost, by stage: of a pipeline, its own; of an agent, its steps, its reviews and its tools.
@@ -145,14 +148,11 @@ impl RunRecord {
     /// `outcome` is how it ended now; a run that had ended before says so itself.
     pub fn of(cell: &Cell, events: &[Event], outcome: &Outcome) -> Self {
         let (cost, stages) = costs(events);
-        let (status, patch) = match outcome {
-            Outcome::Accepted { patch, .. } | Outcome::Refused { patch, .. }
-                if !patch.trim().is_empty() =>
-            {
-                (RunStatus::Submitted, Some(patch.clone()))
-            }
-            outcome if outcome.is_final() => (RunStatus::NothingSubmitted, None),
-            _ => (RunStatus::Infrastructure, None),
+        let patch = outcome.patch().filter(|patch| !patch.trim().is_empty());
+        let status = match patch {
+            Some(_) => RunStatus::Submitted,
+            None if outcome.is_final() => RunStatus::NothingSubmitted,
+            None => RunStatus::Infrastructure,
         };
         RunRecord {
             instance_id: cell.instance.clone(),
@@ -166,7 +166,8 @@ impl RunRecord {
                 .next()
                 .unwrap_or_default()
                 .to_owned(),
-            patch,
+            patch: patch.map(str::to_owned),
+            confidence: outcome.confidence(),
             cost,
             stages,
         }
@@ -194,6 +195,7 @@ impl RunRecord {
             approach: self.approach.clone(),
             model: self.model.clone(),
             oracle_samples: None,
+            given: Vec::new(),
         };
         system.prediction_set(self.sample)
     }

@@ -1,28 +1,36 @@
-//! One run of a comparison: begun, or gone on with where it was cut short.
+//! One run of a comparison: begun, or gone on with where it was cut short; here, or by the workers of a daemon.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use testwright_evals::Instance;
 use testwright_evals::harness::Harness;
 use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::repository::Source;
 use tokio::sync::Semaphore;
 
+use super::cell_run::{self, CellTask};
+use super::given::Inputs;
 use super::recorded_model::RecordedModel;
-use super::trajectory_page;
-use super::{Cell, RunRecord};
+use super::{Cell, RunRecord, System};
+use super::{recorded_model, trajectory_page};
 use crate::agent::{Outcome, ProcessorShare, Progress};
 use crate::approaches::Variant;
+use crate::approaches::given::Given;
 use crate::error::{Error, Result};
-use crate::issues;
-use crate::job::{Job, RecordedRun, Workplace};
 use crate::model::Model;
 use crate::model::ceiling::Ceiling;
-use crate::session::{Session, SessionSettings};
 use crate::settings::Settings;
-use crate::setup::{self, ModelArgs, RepositoryLocation};
-use crate::trajectory::{Event, RunFolder};
+use crate::setup::{self, ModelArgs};
+use crate::trajectory::RunFolder;
+
+/// Makes runs elsewhere.
+#[async_trait]
+pub trait RemoteRuns: Send + Sync {
+    /// Has the run made, unless it was; its trajectory is in the folder then.
+    async fn run(&self, cell: &Cell, task: CellTask, out: &Path) -> Result<Outcome>;
+}
 
 /// What all runs share.
 pub struct RunContext<'a> {
@@ -34,6 +42,8 @@ pub struct RunContext<'a> {
     pub processors: Arc<Semaphore>,
     /// A comparison whose replies are played again.
     pub recording: Option<&'a Path>,
+    /// What systems may be given beyond the issues.
+    pub inputs: &'a Inputs,
 }
 
 impl RunContext<'_> {
@@ -46,73 +56,61 @@ impl RunContext<'_> {
         progress: Arc<dyn Progress>,
     ) -> Result<(RunRecord, Outcome)> {
         let out = self.folder.join(cell.folder());
-        let outcome = match ended(&out)? {
+        let outcome = match cell_run::ended(&out)? {
             Some(outcome) => outcome,
             None => self.work(cell, instance, code, &out, progress).await?,
         };
-        let events = RunFolder::read(&out).map_err(Error::from)?;
-        let name = cell.name();
-        trajectory_page::write(&out, &name, &events, &outcome)?;
-        Ok((RunRecord::of(cell, &events, &outcome), outcome))
+        record(cell, &out, outcome)
+    }
+
+    /// The same, made elsewhere.
+    pub async fn run_remotely(
+        &self,
+        cell: &Cell,
+        instance: &Instance,
+        remote: &dyn RemoteRuns,
+    ) -> Result<(RunRecord, Outcome)> {
+        let out = self.folder.join(cell.folder());
+        let outcome = match cell_run::ended(&out)? {
+            Some(outcome) => outcome,
+            None => remote.run(cell, self.task(cell, instance)?, &out).await?,
+        };
+        record(cell, &out, outcome)
     }
 
     async fn work(
         &self,
         cell: &Cell,
         instance: &Instance,
-        (source, environment): &(Source, Environment),
+        code: &(Source, Environment),
         out: &Path,
         progress: Arc<dyn Progress>,
     ) -> Result<Outcome> {
-        let job = self.job(cell, instance, source, out)?;
+        let task = self.task(cell, instance)?;
+        let job = task.job(self.harness, self.settings, &code.0, out)?;
         let model = self.model(cell, progress.clone())?;
-        let settings = SessionSettings {
-            limits: self.settings.limits.sandbox(),
-            test_seconds: self.settings.limits.test_seconds,
-            run: self.harness.purpose.clone(),
-        };
-        let mut processor = ProcessorShare::of(self.processors.clone());
-        processor.acquire().await;
-        let session = Session::start(self.harness.backend.clone(), environment, &settings).await?;
-        processor.release();
-        let workplace = Workplace {
-            source: source.clone(),
-            environment: environment.clone(),
-            session,
-            model,
-            processor,
-        };
-        let (record, _) = job.work_in(workplace, progress).await?;
+        let processor = ProcessorShare::of(self.processors.clone());
+        let record = cell_run::work(job, self.harness, code, model, processor, progress).await?;
         Ok(record.outcome)
     }
 
-    fn job(&self, cell: &Cell, instance: &Instance, source: &Source, out: &Path) -> Result<Job> {
+    fn task(&self, cell: &Cell, instance: &Instance) -> Result<CellTask> {
         let approach = Variant::parse(&cell.system.approach)?;
-        let mut settings = self.settings.clone();
-        settings.run.out = Some(out.to_owned());
-        if has_begun(out)? {
-            let recorded = RecordedRun::open(out)?;
-            if recorded.started.digest != source.digest {
-                return Err(Error::usage(format!("go on with {}", out.display()))
-                    .cause("it was recorded on other code")
-                    .hint("remove its folder to begin it anew"));
-            }
-            return Ok(Job::resumed(recorded, settings, approach));
+        let given = self.given(cell, &approach)?;
+        let System {
+            approach, model, ..
+        } = &cell.system;
+        Ok(CellTask::new(instance, approach, model, given))
+    }
+
+    /// A replay gives what is on record.
+    fn given(&self, cell: &Cell, approach: &Variant) -> Result<Given> {
+        if let Some(recording) = self.recording {
+            return recorded_model::given(&recording.join(cell.folder()));
         }
-        Ok(Job {
-            issue: issues::of_text(&instance.problem_statement, &instance.instance_id)?,
-            place: RepositoryLocation {
-                location: self.harness.location(&instance.repo),
-                revision: Some(instance.base_commit.clone()),
-            },
-            approach,
-            model: cell.system.model.clone(),
-            out: out.to_owned(),
-            recorded: None,
-            traffic: None,
-            notes: Vec::new(),
-            settings,
-        })
+        let inputs = self.inputs.get(&cell.instance);
+        let given = inputs.map(|inputs| inputs.given(approach.options()));
+        Ok(given.unwrap_or_default())
     }
 
     fn model(&self, cell: &Cell, progress: Arc<dyn Progress>) -> Result<Arc<dyn Model>> {
@@ -123,38 +121,19 @@ impl RunContext<'_> {
         }
         let args = ModelArgs {
             record: None,
-            ceiling: self.ceiling.clone(),
+            quota: self.ceiling.clone().map(|ceiling| ceiling as _),
         };
         setup::model(self.settings, name, args, progress)
     }
 }
 
-/// How a run ended before; `None` where it goes on.
-fn ended(out: &Path) -> Result<Option<Outcome>> {
-    if !trajectory(out).is_file() {
-        return Ok(None);
-    }
-    let events = RunFolder::read(out).map_err(Error::from)?;
-    Ok(match events.last() {
-        Some(Event::Ended { outcome }) => Some(outcome.clone()),
-        _ => None,
-    })
-}
-
-/// A run that was cut short before its first line has not.
-fn has_begun(out: &Path) -> Result<bool> {
-    let path = trajectory(out);
-    if !path.is_file() {
-        return Ok(false);
-    }
-    if !RunFolder::read(out).map_err(Error::from)?.is_empty() {
-        return Ok(true);
-    }
-    let removed = std::fs::remove_file(&path);
-    removed.map_err(|error| Error::io(format!("remove {}", path.display()), &error))?;
-    Ok(false)
-}
-
-fn trajectory(out: &Path) -> PathBuf {
-    out.join("trajectory.jsonl")
+/// Of a run that has ended.
+fn record(cell: &Cell, out: &Path, outcome: Outcome) -> Result<(RunRecord, Outcome)> {
+    let events = match cell_run::trajectory(out).is_file() {
+        true => RunFolder::read(out).map_err(Error::from)?,
+        // It ended before its first step.
+        false => Vec::new(),
+    };
+    trajectory_page::write(out, &cell.name(), &events, &outcome)?;
+    Ok((RunRecord::of(cell, &events, &outcome), outcome))
 }

@@ -13,7 +13,8 @@ use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::repository::Source;
 use tokio::sync::{OnceCell, Semaphore};
 
-use super::runs::RunContext;
+use super::given::Inputs;
+use super::runs::{RemoteRuns, RunContext};
 use super::{Cell, Plan, RunRecord, RunStatus, RunsFile, SPENDING};
 use crate::agent::{Outcome, Progress, StepView};
 use crate::error::{Error, Kind, Result};
@@ -35,6 +36,10 @@ pub struct Schedule<'a> {
     /// Runs that go on at one time, with those that wait for their models.
     pub runs_at_once: usize,
     pub recording: Option<&'a Path>,
+    /// What systems may be given beyond the issues.
+    pub inputs: &'a Inputs,
+    /// Makes the runs instead of this process.
+    pub remote: Option<&'a dyn RemoteRuns>,
 }
 
 /// What happens, for a display.
@@ -114,6 +119,7 @@ impl Schedule<'_> {
             ceiling: ceiling.clone(),
             processors: Arc::new(Semaphore::new(self.workers.max(1))),
             recording: self.recording,
+            inputs: self.inputs,
         };
         let mut instances: Vec<&Instance> = self.dataset.instances.iter().collect();
         instances.sort_by_key(|i| (&i.repo, &i.version, &i.created_at, &i.instance_id));
@@ -166,10 +172,35 @@ impl Schedule<'_> {
                 ) else {
                     return Ok(());
                 };
-                let code = code
-                    .get_or_init(|| self.code(context, instance, listener))
-                    .await;
-                let (mut run, outcome) = self.one(context, cell, instance, code, listener).await?;
+                let made = match self.remote {
+                    Some(remote) => {
+                        listener(&Step::Working {
+                            cell,
+                            what: "elsewhere",
+                        });
+                        tokio::select! {
+                            run = context.run_remotely(cell, instance, remote) => failed_run(cell, run),
+                            () = setup::interrupted() => {
+                                state.interrupted.store(true, Ordering::SeqCst);
+                                return Ok(());
+                            }
+                        }
+                    }
+                    None => {
+                        let code = code
+                            .get_or_init(|| self.code(context, instance, listener))
+                            .await;
+                        self.one(context, cell, instance, code, listener).await
+                    }
+                };
+                let (mut run, outcome) = match made {
+                    // It was ended where it was made.
+                    Err(error) if error.kind == Kind::Interrupted => {
+                        state.interrupted.store(true, Ordering::SeqCst);
+                        return Ok(());
+                    }
+                    made => made?,
+                };
                 state.note(&run.model, &outcome);
                 if outcome == Outcome::Interrupted {
                     return Ok(());
@@ -219,10 +250,16 @@ impl Schedule<'_> {
     }
 
     fn ceiling(&self) -> Result<Option<Arc<Ceiling>>> {
-        if self.recording.is_some() {
+        let path = self.folder.join(SPENDING);
+        if let Some(recording) = self.recording {
+            // What the calls cost when they were made.
+            let from = recording.join(SPENDING);
+            if from.is_file() && !path.exists() {
+                let copied = std::fs::copy(&from, &path);
+                copied.map_err(|e| Error::io(format!("copy {}", from.display()), &e))?;
+            }
             return Ok(None);
         }
-        let path = self.folder.join(SPENDING);
         let opened = Ceiling::open(&path, self.max_dollars);
         let opened = opened.map_err(|e| Error::io(format!("open {}", path.display()), &e))?;
         Ok(Some(Arc::new(opened)))
@@ -296,16 +333,21 @@ impl Schedule<'_> {
             cell: cell.clone(),
             listener: listener.clone(),
         });
-        match context.run(cell, instance, code, progress).await {
-            Err(error) if error.kind == Kind::Infrastructure => {
-                let outcome = Outcome::Infrastructure {
-                    message: error.cause.unwrap_or(error.message),
-                    hint: error.hint,
-                };
-                Ok((RunRecord::of(cell, &[], &outcome), outcome))
-            }
-            run => run,
+        failed_run(cell, context.run(cell, instance, code, progress).await)
+    }
+}
+
+/// What failed for a reason of the machine is a run that ended so: others go on.
+fn failed_run(cell: &Cell, run: Result<(RunRecord, Outcome)>) -> Result<(RunRecord, Outcome)> {
+    match run {
+        Err(error) if error.kind == Kind::Infrastructure => {
+            let outcome = Outcome::Infrastructure {
+                message: error.cause.unwrap_or(error.message),
+                hint: error.hint,
+            };
+            Ok((RunRecord::of(cell, &[], &outcome), outcome))
         }
+        run => run,
     }
 }
 

@@ -1,5 +1,7 @@
 //! A whole file in a fenced block, as models write it.
 
+use testwright_tools::python::indentation::indentation;
+
 use super::{FormatError, with_line_feeds};
 
 /// The longest fenced block, or the whole reply where there is no fence.
@@ -21,13 +23,23 @@ pub struct FencedBlock {
     /// The word behind the first fence.
     pub language: String,
     pub text: String,
+    /// Lines of the whole text above the first fence.
+    pub above: usize,
 }
 
-/// All fenced blocks; one that is not closed goes to the end.
+/// An opening fence.
+struct Fence<'t> {
+    ticks: usize,
+    indent: &'t str,
+}
+
+/// All fenced blocks; one that is not closed goes to the end. A fence that closes stands at the beginning of a line, or where
+/// the one that opened did: any other is the block's own.
 pub fn fenced(text: &str) -> Vec<FencedBlock> {
     let mut found = Vec::new();
-    let mut open: Option<(usize, FencedBlock)> = None;
-    for line in text.lines() {
+    let mut open: Option<(Fence<'_>, FencedBlock)> = None;
+    for (above, line) in text.lines().enumerate() {
+        let indent = indentation(line);
         let ticks = line.trim_start().len() - line.trim_start().trim_start_matches('`').len();
         let rest = line.trim_start().trim_start_matches('`').trim();
         match &mut open {
@@ -36,10 +48,15 @@ pub fn fenced(text: &str) -> Vec<FencedBlock> {
                 let block = FencedBlock {
                     language: language.to_lowercase(),
                     text: String::new(),
+                    above,
                 };
-                open = Some((ticks, block));
+                open = Some((Fence { ticks, indent }, block));
             }
-            Some((fence, _)) if ticks >= *fence && rest.is_empty() => {
+            Some((fence, _))
+                if ticks >= fence.ticks
+                    && rest.is_empty()
+                    && (indent.is_empty() || indent == fence.indent) =>
+            {
                 found.extend(open.take().map(|(_, block)| block));
             }
             Some((_, block)) => {
@@ -70,5 +87,8 @@ mod tests {
         let nested = fenced("````md\n```py\nx\n```\n````");
         assert_eq!(nested[0].text, "```py\nx\n```\n");
         assert_eq!(nested.len(), 1);
+        let inner = fenced("x\n  ```py\n    ```\n  ```\n```sh\n ```\n```\n");
+        let texts: Vec<(usize, &str)> = inner.iter().map(|b| (b.above, b.text.as_str())).collect();
+        assert_eq!(texts, [(1, "    ```\n"), (4, " ```\n")]);
     }
 }

@@ -13,7 +13,7 @@
 
 use testwright_tools::python::edit::{Code, InsertionPoint, Lines, insert, replace};
 use testwright_tools::python::import_edit::add_imports;
-use testwright_tools::python::{Definition, Module, flatten};
+use testwright_tools::python::{Definition, Kind, Module, flatten};
 
 use super::{FormatError, OldFiles, ProposedFiles, paths, with_line_feeds};
 
@@ -83,13 +83,12 @@ fn blocks(text: &str, proposed: &mut ProposedFiles) -> Vec<Block> {
 }
 
 fn block(lines: &[&str], proposed: &mut ProposedFiles) -> Option<Block> {
-    let mut lines = lines
-        .iter()
-        .copied()
-        .filter(|line| !is_fence(line))
-        .peekable();
-    while lines.next_if(|line| line.trim().is_empty()).is_some() {}
+    // Fences above the code are the reply's.
+    let head = |line: &&str| is_fence(line) || line.trim().is_empty();
+    let mut lines = lines.iter().copied().peekable();
+    while lines.next_if(head).is_some() {}
     let path = lines.next()?.trim().to_owned();
+    while lines.next_if(|line| is_fence(line)).is_some() {}
     let mode = match lines.peek()?.trim().to_lowercase().as_str() {
         "insert" => Some(Mode::Insert),
         "rewrite" => Some(Mode::Rewrite),
@@ -99,6 +98,7 @@ fn block(lines: &[&str], proposed: &mut ProposedFiles) -> Option<Block> {
         Some(_) => drop(lines.next()),
         None => proposed.repaired("a block does not say `insert` or `rewrite`"),
     }
+    while lines.next_if(|line| is_fence(line)).is_some() {}
     let at = match lines
         .peek()
         .map(|line| line.trim().to_lowercase())
@@ -121,8 +121,45 @@ fn block(lines: &[&str], proposed: &mut ProposedFiles) -> Option<Block> {
         path,
         mode: mode.unwrap_or(Mode::Insert),
         at: at.unwrap_or(At::End),
-        code: code.join("\n"),
+        code: without_fences(&code, proposed),
     })
+}
+
+/// Without fences, but for those in a string, a docstring for one, which are code.
+fn without_fences(code: &[&str], proposed: &mut ProposedFiles) -> String {
+    let is_around = |line: &&&str| is_fence(line) || line.trim().is_empty();
+    let first = code.iter().take_while(is_around).count();
+    let last = code.iter().rev().take_while(is_around).count();
+    let mut quotes = None;
+    let mut kept = Vec::new();
+    for line in code.get(first..code.len() - last).unwrap_or_default() {
+        if quotes.is_none() && is_fence(line) {
+            proposed.repaired("fences in the code of a block are left out");
+            continue;
+        }
+        quotes = open_quotes(line, quotes);
+        kept.push(*line);
+    }
+    kept.join("\n")
+}
+
+/// The quotes of the string over several lines that is open behind a line, given that open before it.
+fn open_quotes(line: &str, mut open: Option<&'static str>) -> Option<&'static str> {
+    let mut rest = line;
+    loop {
+        let next = match open {
+            Some(quotes) => rest.find(quotes).map(|at| (at, quotes)),
+            None => ["\"\"\"", "'''"]
+                .into_iter()
+                .filter_map(|quotes| Some((rest.find(quotes)?, quotes)))
+                .min(),
+        };
+        let Some((at, quotes)) = next else {
+            return open;
+        };
+        open = open.is_none().then_some(quotes);
+        rest = &rest[at + quotes.len()..];
+    }
 }
 
 impl Block {
@@ -191,7 +228,18 @@ impl Block {
                         code.names.join(", ")
                     ));
                 }
-                insert(&module, code, self.point(&outline)).text
+                let point = self.point(&outline);
+                if self.at == At::Begin {
+                    let stands = match point {
+                        InsertionPoint::Before(_) => "above its first function or class",
+                        InsertionPoint::In(_) => "in its first class",
+                        InsertionPoint::After(_) | InsertionPoint::End => "at its end",
+                    };
+                    proposed.repaired(format!(
+                        "what goes to the beginning of `{path}` stands {stands}"
+                    ));
+                }
+                insert(&module, code, point).text
             }
         };
         // The imports stood above the code.
@@ -232,7 +280,8 @@ impl Block {
             .map(|found| (found, false))
     }
 
-    /// Behind the definition that the line is in or follows; methods go into their class.
+    /// Behind the definition that the line is in or follows, above the first one where it follows none; methods go into
+    /// their class.
     fn point<'o>(&self, outline: &'o [Definition]) -> InsertionPoint<'o> {
         let is_method = {
             let line = self
@@ -252,8 +301,16 @@ impl Block {
                 .filter(|definition| definition.first <= line);
             starts.max_by_key(|definition| definition.first)
         };
+        // One that stands under an `if` has no place above it at the top level; a method has none outside of a class.
+        let first = outline.iter().find(|definition| definition.indent == 0);
+        let class = outline
+            .iter()
+            .find(|definition| definition.kind == Kind::Class);
         match before(outline) {
-            None => InsertionPoint::End,
+            None => match class.filter(|_| is_method) {
+                Some(class) => InsertionPoint::In(class),
+                None => first.map_or(InsertionPoint::End, InsertionPoint::Before),
+            },
             Some(class) if is_method && !class.children.is_empty() => match before(&class.children)
             {
                 Some(method) if self.at != At::End => InsertionPoint::After(method),

@@ -4,10 +4,13 @@
 pub mod code_block;
 pub mod function_blocks;
 mod paths;
+mod reindent;
 pub mod snippets;
 pub mod unified_diff;
 
 use std::collections::BTreeMap;
+
+use testwright_sandboxes::repository::Tree;
 
 /// Files as a reply wants them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,6 +26,26 @@ impl ProposedFiles {
     fn text(&self, path: &str, old: &dyn OldFiles) -> Option<String> {
         let proposed = self.files.get(path).cloned().flatten();
         proposed.or_else(|| old.text(path))
+    }
+
+    /// Characters of the lines that the old files do not have; a line that only moves is none of them.
+    pub fn added(&self, old: &dyn OldFiles) -> usize {
+        let added = |(path, new): (&String, &Option<String>)| {
+            let before = old.text(path).unwrap_or_default();
+            let mut known = BTreeMap::<&str, usize>::new();
+            for line in before.lines() {
+                *known.entry(line).or_default() += 1;
+            }
+            let mut characters = 0;
+            for line in new.as_deref().unwrap_or_default().lines() {
+                match known.get_mut(line) {
+                    Some(left) if *left > 0 => *left -= 1,
+                    _ => characters += line.chars().count() + 1,
+                }
+            }
+            characters
+        };
+        self.files.iter().map(added).sum::<usize>()
     }
 
     /// A repair is told once.
@@ -50,6 +73,16 @@ pub trait OldFiles {
     /// `None` if there is no such text file.
     fn text(&self, path: &str) -> Option<String>;
     fn paths(&self) -> Vec<String>;
+}
+
+impl OldFiles for Tree {
+    fn text(&self, path: &str) -> Option<String> {
+        self.text(path).ok().flatten()
+    }
+
+    fn paths(&self) -> Vec<String> {
+        self.paths().map(str::to_owned).collect()
+    }
 }
 
 /// For tests, and wherever the files are at hand.

@@ -16,6 +16,9 @@
 //! </patched>
 //! ```
 
+use testwright_tools::python::indentation::indentation;
+
+use super::reindent::Reindent;
 use super::{FormatError, OldFiles, ProposedFiles, paths, with_line_feeds};
 
 /// What the pieces make of the old files. The error is of the first that cannot be carried out.
@@ -95,8 +98,8 @@ fn apply(
         proposed.repaired(format!("`{path}` is `{meant}`"));
         path = meant;
     }
-    let before = with_line_feeds(&proposed.text(&path, old).unwrap_or_default());
-    let before: Vec<&str> = before.lines().collect();
+    let file = with_line_feeds(&proposed.text(&path, old).unwrap_or_default());
+    let before: Vec<&str> = file.lines().collect();
     let after = if original.is_empty() {
         // Nothing is named that it should replace: a new file, or more at the end of one.
         let gap = if before.is_empty() {
@@ -110,16 +113,22 @@ fn apply(
             .map(|l| (*l).to_owned())
             .collect()
     } else {
-        let Some((at, shift)) = position(&before, &original) else {
+        let Some(at) = position(&before, &original) else {
             return Err(FormatError::new(format!(
                 "the <original> is not in `{path}`: {}",
                 original.first().copied().unwrap_or_default().trim()
             )));
         };
-        if shift != 0 {
+        let all = original.iter().chain(&patched).copied();
+        let mut reindent = Reindent::of(all, &file);
+        for (number, line) in original.iter().enumerate() {
+            reindent.share(number, line, before[at + number]);
+        }
+        if reindent.is_needed() {
             proposed.repaired("an <original> is indented otherwise than the file");
         }
-        let moved = patched.iter().map(|line| indented(line, shift));
+        let lines = patched.iter().enumerate();
+        let moved = lines.map(|(number, line)| reindent.indented(number, line));
         let head = before[..at].iter().map(|line| (*line).to_owned());
         let tail = before[at + original.len()..]
             .iter()
@@ -132,38 +141,26 @@ fn apply(
     Ok(())
 }
 
-/// Where these lines stand, and by how many columns they are further to the right there.
-fn position(before: &[&str], wanted: &[&str]) -> Option<(usize, isize)> {
-    let columns = |line: &str| (line.len() - line.trim_start().len()) as isize;
+/// Where these lines stand, as they are or all by as many columns further to the right or left, be they tabs or blanks.
+fn position(before: &[&str], wanted: &[&str]) -> Option<usize> {
+    let columns = |line: &str| indentation(line).len() as isize;
     let starts = 0..(before.len() + 1).saturating_sub(wanted.len());
     let exact =
         |at: &usize| (0..wanted.len()).all(|n| before[at + n].trim_end() == wanted[n].trim_end());
     if let Some(at) = starts.clone().find(exact) {
-        return Some((at, 0));
+        return Some(at);
     }
-    let shifted = |at: usize| {
-        let shift = columns(before[at]) - columns(wanted[0]);
-        let fits = (0..wanted.len()).all(|n| {
+    let is_other =
+        |a: &str, b: &str| indentation(a).contains('\t') != indentation(b).contains('\t');
+    let shifted = |at: &usize| {
+        let shift = columns(before[*at]) - columns(wanted[0]);
+        (0..wanted.len()).all(|n| {
             let (here, there) = (before[at + n], wanted[n]);
-            let same = here.trim() == there.trim();
-            same && (here.trim().is_empty() || columns(here) - columns(there) == shift)
-        });
-        fits.then_some((at, shift))
+            let is_moved = columns(here) - columns(there) == shift || is_other(here, there);
+            here.trim() == there.trim() && (here.trim().is_empty() || is_moved)
+        })
     };
-    starts.into_iter().find_map(shifted)
-}
-
-fn indented(line: &str, shift: isize) -> String {
-    if line.trim().is_empty() {
-        return String::new();
-    }
-    match usize::try_from(shift) {
-        Ok(more) => format!("{}{line}", " ".repeat(more)),
-        Err(_) => {
-            let white = line.len() - line.trim_start().len();
-            line[shift.unsigned_abs().min(white)..].to_owned()
-        }
-    }
+    starts.into_iter().find(shifted)
 }
 
 #[cfg(test)]
@@ -201,6 +198,20 @@ mod tests {
                 .ends_with("    def test_a(self):\n        assert x.a() == 2\n")
         );
         assert_eq!(proposed.repairs.len(), 2);
+    }
+
+    #[test]
+    fn pieces_with_blanks_go_into_a_file_with_tabs() {
+        let old = old()["tests/test_x.py"].replace("    ", "\t");
+        let old = BTreeMap::from([("tests/test_x.py".to_owned(), old)]);
+        let reply = "<file>tests/test_x.py</file>\n<original>\n    def test_a(self):\n        assert x.a() == 1\n</original>\n\
+                     <patched>\n    def test_a(self):\n        if x:\n            assert x.a() == 2\n</patched>";
+        let proposed = read(reply, &old).unwrap();
+        let text = proposed.files["tests/test_x.py"].as_deref().unwrap();
+        assert!(
+            text.ends_with("\tdef test_a(self):\n\t\tif x:\n\t\t\tassert x.a() == 2\n"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 mod hunk;
 
-use super::code_block::fenced;
+use super::code_block::{FencedBlock, fenced};
 use super::{FormatError, OldFiles, ProposedFiles, paths, with_line_feeds};
 use hunk::{Hunk, HunkLine};
 
@@ -27,21 +27,23 @@ pub fn read(reply: &str, old: &dyn OldFiles) -> Result<ProposedFiles, FormatErro
     Ok(proposed)
 }
 
-/// The fenced blocks that hold a diff, or all where none does.
+/// The fenced blocks that hold a diff, or all where it begins outside of them.
 fn diff_of(text: &str) -> String {
-    let is_diff = |text: &str| {
-        let mut lines = text.lines();
-        lines.any(|line| line.starts_with("@@") || line.starts_with("+++ "))
+    let begins = |line: &str| line.starts_with("@@") || line.starts_with("+++ ");
+    let Some(first) = text.lines().position(begins) else {
+        return String::new();
     };
-    let blocks: Vec<String> = fenced(text)
-        .into_iter()
-        .map(|block| block.text)
-        .filter(|text| is_diff(text))
-        .collect();
-    match blocks.is_empty() {
-        true => text.to_owned(),
-        false => blocks.concat(),
+    let blocks = fenced(text);
+    // What looks like a fence below it is context then.
+    let is_inside = |block: &FencedBlock| {
+        (block.above + 1..=block.above + block.text.lines().count()).contains(&first)
+    };
+    if !blocks.iter().any(is_inside) {
+        return text.to_owned();
     }
+    let blocks = blocks.into_iter().map(|block| block.text);
+    let diffs: Vec<String> = blocks.filter(|text| text.lines().any(begins)).collect();
+    diffs.concat()
 }
 
 /// One file's part.
@@ -55,6 +57,13 @@ struct FileChange {
 }
 
 const NULL: &str = "/dev/null";
+
+/// Of a file that is there: a line of code that goes, and begins with `--`, is none.
+fn is_one_path(name: &str) -> bool {
+    let path = name.trim_end().split('\t').next().unwrap_or_default();
+    let has_blank = path.contains(char::is_whitespace);
+    path != NULL && !has_blank && (path.contains('/') || path.ends_with(".py"))
+}
 
 #[derive(Default)]
 struct Reader {
@@ -100,6 +109,12 @@ impl Reader {
             && self.may_be_header(name)
         {
             self.in_hunk = false;
+            self.header(name, true);
+        } else if let (Some(name), true) = (line.strip_prefix("--- "), next.starts_with("@@"))
+            && is_one_path(name)
+        {
+            self.in_hunk = false;
+            proposed.repaired("a header lacks its second line");
             self.header(name, true);
         } else if let Some(name) = line.strip_prefix("+++ ")
             && self.may_be_header(name)

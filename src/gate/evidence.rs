@@ -65,6 +65,9 @@ pub struct TestEvidence {
     /// Code of the test itself, called by the code under test, in which it failed: `FUNCTION (FILE:LINE)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stand_in: Option<String>,
+    /// It is a warning, which the project's settings turn into an error.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub turned_warning: bool,
 }
 
 /// What a candidate fix did.
@@ -86,9 +89,17 @@ pub struct FixTrial {
     /// Existing tests that pass without it and fail with it: `ID: FAILURE`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub breaks: Vec<String>,
+    /// Which call of `try_fix` in the run the edit came from: those of one call are variants of each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<usize>,
 }
 
 impl FixTrial {
+    /// It cures these tests, and breaks nothing.
+    pub fn holds(&self, tests: &[TestEvidence]) -> bool {
+        self.crash.is_none() && self.breaks.is_empty() && self.cures(tests)
+    }
+
     /// Every one of these tests passed with the edit.
     pub fn cures(&self, tests: &[TestEvidence]) -> bool {
         !tests.is_empty()
@@ -137,6 +148,7 @@ impl TestEvidence {
 
     fn class_name(&self) -> &'static str {
         match self.class {
+            _ if self.turned_warning => "warning turned into an error",
             FailureClass::Assertion => "assertion",
             FailureClass::Exception => "exception",
             FailureClass::Error => "error",
@@ -181,6 +193,83 @@ impl TestEvidence {
 }
 
 impl Evidence {
+    /// How much of what was checked beyond the gate speaks for the test, by the rule of succession: (held + 1) / (checked + 2),
+    /// where the checks are the reviewer's verdict and each candidate fix that was tried on the submitted tests; variants of
+    /// one fix are one check. It puts tests in an order; it is not a calibrated probability.
+    pub fn confidence(&self) -> f64 {
+        let checks = self.checks();
+        (checks.iter().sum::<f64>() + 1.0) / (checks.len() as f64 + 2.0)
+    }
+
+    /// How far each check holds, from 0 to 1.
+    fn checks(&self) -> Vec<f64> {
+        let opinion = (self.review.as_ref()).and_then(|review| match review.verdict {
+            ReviewVerdict::Yes if review.beyond.is_empty() => Some(1.0),
+            ReviewVerdict::Yes | ReviewVerdict::Unsure => Some(0.5),
+            ReviewVerdict::No => Some(0.0),
+            ReviewVerdict::Unreadable => None,
+        });
+        let fixes = self.fixes_held().into_iter();
+        let held = fixes.map(|holds| if holds { 1.0 } else { 0.0 });
+        held.chain(opinion).collect()
+    }
+
+    /// Does it hold, of each fix that was tried on the submitted tests? Of variants one is enough.
+    fn fixes_held(&self) -> Vec<bool> {
+        let mut found: Vec<(Option<usize>, bool)> = Vec::new();
+        for fix in self.fixes_on_submitted_tests() {
+            let holds = fix.holds(&self.tests);
+            let mut variants = found.iter_mut();
+            match variants.find(|(origin, _)| origin.is_some() && *origin == fix.origin) {
+                Some((_, held)) => *held |= holds,
+                None => found.push((fix.origin, holds)),
+            }
+        }
+        found.into_iter().map(|(_, held)| held).collect()
+    }
+
+    /// What speaks against the test, or fails to speak for it; never empty.
+    pub fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        let held = self.fixes_held();
+        let missed = held.iter().filter(|holds| !**holds).count();
+        match (held.len(), missed) {
+            (0, _) => doubts.push("no candidate fix was tried on it".to_owned()),
+            (_, 0) => {}
+            (1, _) => doubts.push(
+                "the candidate fix does not make it pass, or breaks existing tests".to_owned(),
+            ),
+            (tried, _) => doubts.push(format!(
+                "{missed} of {tried} candidate fixes do not make it pass, or break existing tests"
+            )),
+        }
+        let opinion = match self.review.as_ref() {
+            None => "no reviewer read it",
+            Some(review) => match review.verdict {
+                ReviewVerdict::Yes if review.beyond.is_empty() => "",
+                ReviewVerdict::Yes => {
+                    "the reviewer finds that it asks for more than the issue does"
+                }
+                ReviewVerdict::No => "the reviewer doubts it",
+                ReviewVerdict::Unsure => "the reviewer is not sure of it",
+                ReviewVerdict::Unreadable => "the reviewer's answer cannot be read",
+            },
+        };
+        doubts.extend((!opinion.is_empty()).then(|| opinion.to_owned()));
+        if doubts.is_empty() {
+            let checks = self.checks().len();
+            doubts.push(format!(
+                "nothing speaks against it, but it had {checks} checks only"
+            ));
+        }
+        doubts
+    }
+
+    fn fixes_on_submitted_tests(&self) -> impl Iterator<Item = &FixTrial> {
+        let fixes = self.fixes.iter();
+        fixes.filter(|fix| fix.on_submitted_tests && fix.crash.is_none())
+    }
+
     pub fn headline(&self) -> String {
         match self.tests.as_slice() {
             [] => "no failing test".to_owned(),
@@ -189,5 +278,83 @@ impl Evidence {
                 format!("{} and {} more fail ({})", test.id, rest.len(), test.line())
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn evidence(fixes: &[(Option<usize>, Outcome)], review: Option<Review>) -> Evidence {
+        let id = "t.py::test_a".to_owned();
+        let fixes = fixes.iter().map(|(origin, outcome)| FixTrial {
+            outcomes: vec![(id.clone(), *outcome)],
+            on_submitted_tests: true,
+            origin: *origin,
+            ..FixTrial::default()
+        });
+        Evidence {
+            fixes: fixes.collect(),
+            tests: vec![TestEvidence {
+                id: id.clone(),
+                outcome: Outcome::Failed,
+                phase: Phase::Call,
+                class: FailureClass::Assertion,
+                exception: "AssertionError".to_owned(),
+                message: String::new(),
+                frame: None,
+                missing_name: None,
+                executed: Vec::new(),
+                unreached: Vec::new(),
+                stand_in: None,
+                turned_warning: false,
+            }],
+            review,
+            ..Evidence::default()
+        }
+    }
+
+    fn review(verdict: ReviewVerdict, beyond: &[&str]) -> Option<Review> {
+        Some(Review {
+            verdict,
+            reason: String::new(),
+            beyond: beyond.iter().map(|line| (*line).to_owned()).collect(),
+        })
+    }
+
+    #[test]
+    fn variants_of_one_fix_are_one_check_and_one_that_holds_is_enough() {
+        use Outcome::{Failed, Passed};
+        let variants = [(Some(4), Failed), (Some(4), Passed), (Some(4), Failed)];
+        let found = evidence(&variants, None);
+        assert_eq!(found.confidence(), 2.0 / 3.0);
+        assert_eq!(found.doubts(), ["no reviewer read it"]);
+        // Fixes of two calls, or of calls that are not known, stand alone.
+        let others = [(Some(4), Passed), (Some(5), Failed)];
+        assert_eq!(evidence(&others, None).confidence(), 0.5);
+        let unknown = [(None, Passed), (None, Failed), (None, Failed)];
+        assert_eq!(evidence(&unknown, None).confidence(), 0.4);
+    }
+
+    #[test]
+    fn a_reviewer_who_finds_more_than_the_issue_asks_for_is_half_content() {
+        let one = [(Some(0), Outcome::Passed)];
+        let found = evidence(&one, review(ReviewVerdict::Yes, &["the order"]));
+        assert_eq!(found.confidence(), 2.5 / 4.0);
+        assert_eq!(
+            found.doubts(),
+            ["the reviewer finds that it asks for more than the issue does"]
+        );
+    }
+
+    #[test]
+    fn where_nothing_speaks_against_it_the_number_of_checks_is_told() {
+        let one = [(Some(0), Outcome::Passed)];
+        let found = evidence(&one, review(ReviewVerdict::Yes, &[]));
+        assert_eq!(found.confidence(), 0.75);
+        assert_eq!(
+            found.doubts(),
+            ["nothing speaks against it, but it had 2 checks only"]
+        );
     }
 }

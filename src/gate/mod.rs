@@ -6,10 +6,12 @@
 //! again under other conditions; it ran code under test.
 
 mod evidence;
+mod evidence_rows;
 mod rules;
 mod sentence;
 
 pub use evidence::{Evidence, FixTrial, Review, ReviewVerdict, TestEvidence};
+pub use evidence_rows::evidence_rows;
 pub use rules::{Finding, Rule};
 pub use sentence::{best_sentence, quoted_sentence};
 

@@ -101,16 +101,6 @@ fn failed(test: &TestResult) -> bool {
 }
 
 fn evidence(id: &str, outcome: Outcome, failure: &Failure, executed: &[String]) -> TestEvidence {
-    // Where it arose: the innermost frame of the repository, else the innermost of all. An assertion arose in the test,
-    // however deep in helpers.
-    let mut frames = failure.frames.iter().rev();
-    let of_test = match failure.class {
-        FailureClass::Assertion => frames.clone().find(|frame| frame.place == Place::Test),
-        FailureClass::Exception | FailureClass::Error => None,
-    };
-    let frame = of_test
-        .or_else(|| frames.find(|frame| frame.place != Place::External))
-        .or(failure.frames.last());
     TestEvidence {
         id: id.to_owned(),
         outcome,
@@ -118,22 +108,14 @@ fn evidence(id: &str, outcome: Outcome, failure: &Failure, executed: &[String]) 
         class: failure.class,
         exception: failure.exception.clone(),
         message: failure.message.clone(),
-        frame: frame.cloned(),
+        frame: failure.origin().cloned(),
         missing_name: failure.missing_name.clone(),
         executed: executed.to_vec(),
         unreached: Vec::new(),
-        stand_in: stand_in(&failure.frames),
+        stand_in: (failure.stand_in())
+            .map(|frame| format!("{} ({}:{})", frame.function, frame.file, frame.line)),
+        turned_warning: failure.is_turned_warning(),
     }
-}
-
-/// Where code of the test that the code under test called raised it.
-fn stand_in(frames: &[Frame]) -> Option<String> {
-    let repository = frames.iter().filter(|frame| frame.place != Place::External);
-    let [.., caller, last] = repository.collect::<Vec<_>>()[..] else {
-        return None;
-    };
-    let is_stand_in = last.place == Place::Test && caller.place == Place::Source;
-    is_stand_in.then(|| format!("{} ({}:{})", last.function, last.file, last.line))
 }
 
 /// Assertions of the contributed test that did not run.
@@ -206,6 +188,20 @@ fn is_own_name(test: &TestEvidence) -> bool {
     in_test && matches!(exception, "NameError" | "UnboundLocalError")
 }
 
+/// What the C library says where there is no network.
+const NO_NETWORK: [&str; 2] = [
+    "Temporary failure in name resolution",
+    "Network is unreachable",
+];
+
+/// It fails for want of a network, which the issue does not speak of.
+fn wants_network(test: &TestEvidence, issue: &str) -> bool {
+    test.class != FailureClass::Assertion
+        && NO_NETWORK
+            .iter()
+            .any(|words| test.message.contains(words) && !issue.contains(words))
+}
+
 /// The issue speaks of what is missing, or shows the very error, which Python itself raised where the test stood.
 fn asked_for(test: &TestEvidence, issue: &str) -> bool {
     if let Some(name) = &test.missing_name {
@@ -269,7 +265,7 @@ fn fails(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
         .iter()
         .any(|test| is_contributed(case.submission, &test.id));
     if old.timed_out {
-        wrong("the run of the tests did not end in time. Make the test quicker.".to_owned());
+        wrong("the run of the tests did not end in time. Make the test faster.".to_owned());
     } else if !ran {
         wrong(format!(
             "pytest did not run the contributed tests ({}). Run them with `run_pytest` and see why.",
@@ -305,6 +301,15 @@ fn sound(case: &Case<'_>, wrong: &mut dyn FnMut(String)) {
         if is_own_name(test) {
             wrong(format!(
                 "{} uses a name that is not defined, which is a mistake in the test: {}.",
+                test.id,
+                test.line()
+            ));
+            continue;
+        }
+        if wants_network(test, case.issue) {
+            wrong(format!(
+                "{} fails because the sandbox has no network, whatever the code does: {}. Use a server on loopback or a stand-in for the \
+                 connection.",
                 test.id,
                 test.line()
             ));

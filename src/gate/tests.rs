@@ -193,6 +193,23 @@ fn an_error_that_python_raises_in_the_test_is_accepted_where_the_issue_shows_it(
 }
 
 #[test]
+fn a_test_that_fails_for_want_of_a_network_is_refused_unless_the_issue_speaks_of_that() {
+    let message =
+        "HTTPConnectionPool(host='example.com'): [Errno -3] Temporary failure in name resolution";
+    let accepted = |class: FailureClass, issue: &str| {
+        let mut submission = sound();
+        let failure = submission.old.tests[1].failure.as_mut().unwrap();
+        failure.class = class;
+        failure.message = message.to_owned();
+        decide(&submission, issue, &Ok(())).accepted()
+    };
+    assert!(!accepted(FailureClass::Exception, ISSUE));
+    assert!(accepted(FailureClass::Assertion, ISSUE));
+    let issue = "`ping()` raises gaierror: Temporary failure in name resolution";
+    assert!(accepted(FailureClass::Exception, issue));
+}
+
+#[test]
 fn an_assertion_arose_in_the_test_however_deep_in_helpers() {
     let mut submission = sound();
     let frames = &mut submission.old.tests[1].failure.as_mut().unwrap().frames;
@@ -314,4 +331,27 @@ fn existing_tests_beside_shared_files_pass_as_before() {
     // Not seen at all, as it could not be collected; not seen, as there was no time for it.
     assert_eq!(found(vec![], false), [Rule::BreaksNothing]);
     assert_eq!(found(all(Outcome::Absent), true), []);
+}
+
+#[test]
+fn a_warning_that_settings_turned_into_an_error_is_called_that() {
+    let line = |code: &str| {
+        let mut submission = sound();
+        let failure = submission.old.tests[1].failure.as_mut().unwrap();
+        failure.class = FailureClass::Exception;
+        failure.exception = "DeprecationWarning".into();
+        failure.frames.push(Frame {
+            file: "slugs/core.py".into(),
+            line: 3,
+            function: "slugify".into(),
+            code: code.into(),
+            place: Place::Source,
+        });
+        verdict(&submission).failing[0].line()
+    };
+    assert!(
+        line("warnings.warn('old')")
+            .starts_with("warning turned into an error: DeprecationWarning")
+    );
+    assert!(line("raise DeprecationWarning('old')").starts_with("exception: DeprecationWarning"));
 }

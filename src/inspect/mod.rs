@@ -5,6 +5,9 @@ mod view;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
+use crate::agent::TokenShares;
 use crate::compare::report::Report;
 use crate::compare::report::{Data, Judgement};
 use crate::compare::{Plan, RunCost, StageCost, costs};
@@ -58,17 +61,16 @@ fn run(folder: &Path) -> Result<Page> {
     let mut items = Vec::new();
     items.push(match outcome {
         Some(outcome) => {
-            let patch = match outcome {
-                crate::agent::Outcome::Accepted { patch, .. }
-                | crate::agent::Outcome::Refused { patch, .. } => patch.as_str(),
-                _ => "",
-            };
+            let patch = outcome.written_patch().unwrap_or_default();
             Item::new("Outcome", format!("{}\n\n{patch}", outcome.summary()))
         }
         None => Item::new("Outcome", "The run has not ended."),
     });
     let (cost, stages) = costs(&events);
     items.push(Item::new("Cost", cost_text(&cost, &stages)));
+    if let Some(shares) = token_shares(folder) {
+        items.push(Item::new("Tokens", tokens_text(&shares)));
+    }
     if let Some(Event::Started(started)) = events.first() {
         items.push(Item::new("Issue", started.issue.text()));
     }
@@ -121,6 +123,27 @@ fn comparison(folder: &Path, plan: &Plan) -> Result<Page> {
         ),
         items,
     })
+}
+
+/// What the tokens of a run were spent on, where that is known.
+fn token_shares(folder: &Path) -> Option<TokenShares> {
+    let text = std::fs::read_to_string(folder.join("run.json")).ok()?;
+    let run: serde_json::Value = serde_json::from_str(&text).ok()?;
+    let shares = TokenShares::deserialize(&run["usage"]["token_shares"]).ok()?;
+    Some(shares).filter(|shares| !shares.is_empty())
+}
+
+/// The largest first.
+fn tokens_text(shares: &TokenShares) -> String {
+    let all: u64 = shares.values().sum();
+    let mut sorted: Vec<(&String, &u64)> = shares.iter().collect();
+    sorted.sort_by(|a, b| b.1.cmp(a.1));
+    let mut text = format!("{:<28} {:>10} {:>6}\n", "spent on", "tokens", "share");
+    for (what, tokens) in sorted {
+        let share = *tokens as f64 * 100.0 / all.max(1) as f64;
+        text.push_str(&format!("{what:<28} {tokens:>10} {share:>5.1}%\n"));
+    }
+    text
 }
 
 fn cost_text(cost: &RunCost, stages: &BTreeMap<String, StageCost>) -> String {

@@ -3,8 +3,8 @@
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
-use ratatui::text::Line;
-use ratatui::widgets::{Block, List, ListState, Paragraph, Wrap};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, List, ListState, Paragraph};
 
 use super::{Page, open};
 use crate::error::Result;
@@ -130,15 +130,18 @@ impl View {
         frame.render_stateful_widget(list, left, &mut place.list);
         let text = place.page.items.get(place.selected());
         let text = text.map(|item| item.text.as_str()).unwrap_or_default();
-        let lines: Vec<Line<'_>> = text.lines().map(|line| Line::raw(visible(line))).collect();
-        let most = u16::try_from(lines.len())
-            .unwrap_or(u16::MAX)
-            .saturating_sub(1);
-        place.scroll = place.scroll.min(most);
-        let text = Paragraph::new(lines)
-            .wrap(Wrap { trim: false })
+        let frame_of_text = Block::bordered();
+        let width = usize::from(frame_of_text.inner(right).width).max(1);
+        let rows: Vec<Line<'_>> = text
+            .lines()
+            .flat_map(|line| wrapped(&visible(line), width))
+            .map(Line::raw)
+            .collect();
+        let most = rows.len().saturating_sub(1);
+        place.scroll = place.scroll.min(u16::try_from(most).unwrap_or(u16::MAX));
+        let text = Paragraph::new(rows)
             .scroll((place.scroll, 0))
-            .block(Block::bordered());
+            .block(frame_of_text);
         frame.render_widget(text, right);
         let back = if depth > 1 { "Esc back" } else { "Esc end" };
         let help = format!("↑ ↓ move   PgUp PgDn scroll   Enter open   {back}   q end");
@@ -147,6 +150,34 @@ impl View {
             None => Line::raw(help),
         };
         frame.render_widget(foot_line, foot);
+    }
+}
+
+/// A line as rows of at most so many columns, broken behind blanks where there are any.
+fn wrapped(line: &str, width: usize) -> Vec<String> {
+    let mut rows = Vec::new();
+    let mut rest = line;
+    loop {
+        let (mut taken, mut end, mut blank) = (0, 0, None);
+        for (at, character) in rest.char_indices() {
+            let next = at + character.len_utf8();
+            taken += Span::raw(&rest[at..next]).width();
+            // A character that is wider than the row stands alone.
+            if taken > width && at > 0 {
+                break;
+            }
+            end = next;
+            if character == ' ' {
+                blank = Some(next);
+            }
+        }
+        if end == rest.len() {
+            rows.push(rest.to_owned());
+            return rows;
+        }
+        let (row, others) = rest.split_at(blank.unwrap_or(end));
+        rows.push(row.to_owned());
+        rest = others;
     }
 }
 
@@ -163,6 +194,34 @@ mod tests {
         let mut terminal = Terminal::new(TestBackend::new(60, 9)).unwrap();
         terminal.draw(|frame| view.draw(frame)).unwrap();
         terminal.backend().to_string()
+    }
+
+    #[test]
+    fn lines_are_broken_behind_blanks_and_nothing_is_lost() {
+        assert_eq!(wrapped("", 4), [""]);
+        assert_eq!(wrapped("ab cd efghij", 4), ["ab ", "cd ", "efgh", "ij"]);
+        assert_eq!(wrapped("測試測", 4), ["測試", "測"]);
+        assert_eq!(wrapped("測試", 1), ["測", "試"]);
+    }
+
+    #[test]
+    fn the_end_of_a_long_line_can_be_reached() {
+        let text: String = (0..100).map(|n| format!("word{n} ")).collect();
+        let page = Page {
+            title: "A run".to_owned(),
+            items: vec![Item {
+                title: "one".to_owned(),
+                text: text + "and the end",
+                opens: None,
+            }],
+        };
+        let mut view = View::new(page, str::to_owned);
+        for _ in 0..10 {
+            view.press(Key::PageDown);
+            screen(&mut view);
+        }
+        let shown = screen(&mut view);
+        assert!(shown.contains("and the end"), "{shown}");
     }
 
     #[test]

@@ -217,6 +217,20 @@ pub(crate) fn server_of(url: &str) -> String {
     host.strip_prefix("api.").unwrap_or(host).to_owned()
 }
 
+/// The API of the server in the settings; of github.com where there is none.
+pub(crate) fn api_of(base: Option<&BaseUrl>) -> String {
+    let first = base.and_then(|base| apis(base).into_iter().next());
+    first.unwrap_or_else(|| API.to_owned())
+}
+
+/// The server in the settings as people open it and git clones from it.
+pub(crate) fn web_of(base: Option<&BaseUrl>) -> String {
+    match base {
+        Some(base) => format!("https://{}", server_of(base.reveal())),
+        None => WEB.to_owned(),
+    }
+}
+
 /// An address with a path is that of an API. One without may be a server, which has its API under `/api/v3`.
 fn apis(base: &BaseUrl) -> Vec<String> {
     let url = base.reveal().trim_end_matches('/');

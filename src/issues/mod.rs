@@ -131,7 +131,7 @@ impl Options {
     }
 }
 
-pub(crate) use address::server_of;
+pub(crate) use address::{api_of, server_of, web_of};
 pub(crate) use fold::WHOLE;
 
 /// Reads an issue: the URL of a GitHub issue, a Markdown or text file, or `-`.
@@ -140,6 +140,28 @@ pub async fn load(named: &str, options: &Options) -> Result<Issue> {
         Some(address) => github::load(&address, options).await,
         None => text::load(named).await,
     }
+}
+
+/// The URL of a GitHub issue, or the issue itself; never a file.
+pub async fn of_url_or_text(given: &str, options: &Options) -> Result<Issue> {
+    match url(given, options)? {
+        Some(address) => github::load(&address, options).await,
+        None => of_text(given, "request"),
+    }
+}
+
+/// The repository of the issue at this URL; `None` for a text.
+pub fn repository_of_url(given: &str, options: &Options) -> Result<Option<String>> {
+    Ok(url(given, options)?.map(|address| address.repository()))
+}
+
+/// A text may hold addresses, and is none.
+fn url(given: &str, options: &Options) -> Result<Option<address::Address>> {
+    let given = given.trim();
+    if given.contains(char::is_whitespace) || !given.contains("://") {
+        return Ok(None);
+    }
+    address::parse(given, options.base_url.as_ref())
 }
 
 /// An issue whose text is at hand; `origin` names it.

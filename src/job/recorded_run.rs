@@ -4,7 +4,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::approaches::given::Given;
 use crate::error::{Error, Result};
+use crate::own_prompts;
 use crate::settings::Settings;
 use crate::setup::RepositoryLocation;
 use crate::trajectory::{Event, RunFolder, Started};
@@ -58,10 +60,18 @@ pub struct RecordedSettings {
     pub max_dollars: Option<f64>,
     pub max_tokens: Option<u64>,
     pub max_minutes: f64,
+    #[serde(default)]
+    pub min_confidence: Option<f64>,
+    /// By content, so that the run goes on with the same.
+    #[serde(default, skip_serializing_if = "Given::is_empty")]
+    pub given: Given,
+    /// Digest of the user's own prompts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompts: Option<String>,
 }
 
 impl RecordedSettings {
-    pub(super) fn new(settings: &Settings, place: &RepositoryLocation) -> Self {
+    pub(super) fn new(settings: &Settings, place: &RepositoryLocation, given: &Given) -> Self {
         let absolute = std::path::absolute(&place.location)
             .ok()
             .filter(|path| path.exists())
@@ -75,6 +85,9 @@ impl RecordedSettings {
             max_dollars: settings.run.max_dollars,
             max_tokens: settings.run.max_tokens,
             max_minutes: settings.run.max_minutes,
+            min_confidence: settings.run.min_confidence,
+            given: given.clone(),
+            prompts: own_prompts::digest(),
         }
     }
 }

@@ -2,23 +2,17 @@
 //! after it, what it did cost takes that place. A call that failed, or was cut short with the process, keeps its reservation
 //! where the provider may have worked on it.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::price::cost;
-use super::{Model, ModelError, Reply, Request};
-use crate::settings::Price;
-
-/// Completion tokens of a call where no setting limits them: without a limit, nothing is known of what a call can cost.
-pub const COMPLETION_TOKENS: u64 = 16_384;
-
-/// Tokens that a provider may put around a message or a tool, at most.
-const FRAME: u64 = 64;
+use super::ModelError;
+use super::quota::{CallCost, Quota, Reservation};
 
 /// A line of the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -38,6 +32,32 @@ struct Ledger {
     /// Reservations of calls in flight, and of calls that were cut short, included.
     spent: f64,
     is_reached: bool,
+}
+
+/// Dollars of each call, and the length of the whole lines. Half a line at the end is of a reservation whose call was not made
+/// yet, or of a cost whose reservation stands.
+fn read_calls(text: &str) -> std::io::Result<(BTreeMap<u64, f64>, usize)> {
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    let mut calls = BTreeMap::new();
+    for (at, line) in text[..whole].lines().enumerate() {
+        let entry: Entry = serde_json::from_str(line).map_err(|error| {
+            let message = format!("line {}: {error}", at + 1);
+            std::io::Error::new(std::io::ErrorKind::InvalidData, message)
+        })?;
+        let (Entry::Reserved { call, dollars } | Entry::Spent { call, dollars }) = entry;
+        calls.insert(call, dollars);
+    }
+    Ok((calls, whole))
+}
+
+/// What a ledger says was spent, reservations of calls that were cut short included; `None` where it holds no call.
+pub fn spent(path: &Path) -> std::io::Result<Option<f64>> {
+    let text = match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        text => text?,
+    };
+    let (calls, _) = read_calls(&text)?;
+    Ok((!calls.is_empty()).then(|| calls.values().sum()))
 }
 
 /// What may be spent, and what was. Only one process at a time has its file.
@@ -64,17 +84,7 @@ impl Ceiling {
             ),
         })?;
         let text = std::fs::read_to_string(path)?;
-        // Half a line at the end is of a reservation whose call was not made yet, or of a cost whose reservation stands.
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        let mut calls = std::collections::BTreeMap::new();
-        for (at, line) in text[..whole].lines().enumerate() {
-            let entry: Entry = serde_json::from_str(line).map_err(|error| {
-                let message = format!("line {}: {error}", at + 1);
-                std::io::Error::new(std::io::ErrorKind::InvalidData, message)
-            })?;
-            let (Entry::Reserved { call, dollars } | Entry::Spent { call, dollars }) = entry;
-            calls.insert(call, dollars);
-        }
+        let (calls, whole) = read_calls(&text)?;
         file.set_len(whole as u64)?;
         file.seek(SeekFrom::End(0))?;
         let next = calls.last_key_value().map_or(0, |(last, _)| last + 1);
@@ -104,7 +114,7 @@ impl Ceiling {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn reserve(&self, dollars: f64) -> Result<u64, ModelError> {
+    fn set_aside(&self, dollars: f64) -> Result<u64, ModelError> {
         let mut ledger = self.ledger();
         if let Some(most) = self.most
             && ledger.spent + dollars > most
@@ -122,7 +132,7 @@ impl Ceiling {
         Ok(call)
     }
 
-    fn settle(&self, call: u64, reserved: f64, dollars: f64) -> Result<(), ModelError> {
+    fn count(&self, call: u64, reserved: f64, dollars: f64) -> Result<(), ModelError> {
         let mut ledger = self.ledger();
         ledger.add(&Entry::Spent { call, dollars })?;
         ledger.spent += dollars - reserved;
@@ -146,76 +156,31 @@ impl Ledger {
     }
 }
 
-/// A model whose calls count against a ceiling.
-pub struct MeteredModel {
-    inner: Box<dyn Model>,
-    price: Price,
-    ceiling: Arc<Ceiling>,
-    /// Where a request has no limit of its own.
-    completion_tokens: u64,
-}
-
-impl MeteredModel {
-    pub fn new(
-        inner: Box<dyn Model>,
-        price: Price,
-        ceiling: Arc<Ceiling>,
-        completion_tokens: Option<u64>,
-    ) -> Self {
-        MeteredModel {
-            inner,
-            price,
-            ceiling,
-            completion_tokens: completion_tokens.unwrap_or(COMPLETION_TOKENS),
-        }
-    }
-
-    /// The most that a call can cost: a token is at least a byte long.
-    fn most(&self, request: &Request) -> f64 {
-        let bytes = serde_json::to_vec(request).map_or(0, |text| text.len()) as u64;
-        let pieces = (request.messages.len() + request.tools.len() + 1) as u64;
-        let prompt = (bytes + FRAME * pieces) as f64;
-        let completion = request.max_tokens.unwrap_or(self.completion_tokens) as f64;
-        let dearest = self.price.prompt.max(self.price.cached.unwrap_or_default());
-        (prompt * dearest + completion * self.price.completion) / 1e6
-    }
-}
-
 #[async_trait]
-impl Model for MeteredModel {
-    fn name(&self) -> &str {
-        self.inner.name()
+impl Quota for Ceiling {
+    async fn reserve(&self, _: &str, most: CallCost) -> Result<Reservation, ModelError> {
+        Ok(Reservation {
+            call: self.set_aside(most.dollars)?,
+            most,
+            scopes: Vec::new(),
+        })
     }
 
-    async fn complete(&self, request: &Request) -> Result<Reply, ModelError> {
-        let limited = Request {
-            max_tokens: request.max_tokens.or(Some(self.completion_tokens)),
-            ..request.clone()
-        };
-        let reserved = self.most(&limited);
-        let call = self.ceiling.reserve(reserved)?;
-        let answered = self.inner.complete(&limited).await;
-        match &answered {
-            // What a provider did not count may have cost all that was reserved.
-            Ok(reply) if reply.usage.estimated => {}
-            Ok(reply) => {
-                let dollars = cost(&self.price, &reply.usage);
-                self.ceiling.settle(call, reserved, dollars)?;
-            }
-            Err(error) if error.may_be_billed() => {}
-            Err(_) => self.ceiling.settle(call, reserved, 0.0)?,
-        }
-        answered
+    async fn settle(&self, reserved: &Reservation, used: CallCost) -> Result<(), ModelError> {
+        self.count(reserved.call, reserved.most.dollars, used.dollars)
     }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::sync::Arc;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crate::model::{Message, Usage};
+    use crate::model::quota::MeteredModel;
+    use crate::model::{Message, Model, Reply, Request, Usage};
+    use crate::settings::Price;
 
     /// Bills each call, in tokens, and fails every third one on the way, billed or not.
     struct Provider {
@@ -290,7 +255,8 @@ mod tests {
                 billed: billed.clone(),
                 calls: AtomicU64::new(made),
             };
-            let model = MeteredModel::new(Box::new(provider), price(), ceiling.clone(), Some(50));
+            let model =
+                MeteredModel::new(Box::new(provider), Some(price()), ceiling.clone(), Some(50));
             // As many as a killed process might have made.
             for _ in 0..4 {
                 match model.complete(&request()).await {
@@ -304,7 +270,7 @@ mod tests {
         assert!((6..16).contains(&made), "{made}");
         let ceiling = Ceiling::open(&path, Some(2_000.0)).unwrap();
         assert!(matches!(
-            ceiling.reserve(1_000.0),
+            ceiling.set_aside(1_000.0),
             Err(ModelError::CeilingReached(_))
         ));
     }
@@ -314,9 +280,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("spending.jsonl");
         let ceiling = Ceiling::open(&path, None).unwrap();
-        let first = ceiling.reserve(3.0).unwrap();
-        ceiling.reserve(4.0).unwrap();
-        ceiling.settle(first, 3.0, 1.0).unwrap();
+        let first = ceiling.set_aside(3.0).unwrap();
+        ceiling.set_aside(4.0).unwrap();
+        ceiling.count(first, 3.0, 1.0).unwrap();
         drop(ceiling);
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, format!("{text}{{\"entry\":\"spe")).unwrap();

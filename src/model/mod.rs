@@ -12,6 +12,7 @@ pub mod near_json;
 pub mod openai;
 pub mod price;
 pub mod provider;
+pub mod quota;
 pub mod retry;
 pub mod text_calls;
 
@@ -135,9 +136,12 @@ pub enum ModelError {
     /// A replayed run has no answer recorded for this request.
     #[error("{0}")]
     NotRecorded(String),
-    /// The call could cost more than is left of the dollars of a comparison: it was not made.
+    /// The call could cost more than is left of the dollars of a comparison or of a day: it was not made.
     #[error("{0}")]
     CeilingReached(String),
+    /// The time of the recorded run was up: before the call was made, or while it went on.
+    #[error("the time of the recorded run was up")]
+    TimeUp { begun: bool },
 }
 
 impl ModelError {
@@ -148,7 +152,8 @@ impl ModelError {
             ModelError::Fatal { .. } => true,
             ModelError::ContextFull(_)
             | ModelError::NotRecorded(_)
-            | ModelError::CeilingReached(_) => false,
+            | ModelError::CeilingReached(_)
+            | ModelError::TimeUp { .. } => false,
         }
     }
 }

@@ -30,16 +30,20 @@ impl Prices {
     /// A model's price: by its exact name, else without the provider before it (`openai/…`), else without
     /// the date behind it (`…-2025-08-07`).
     pub fn of(&self, model: &str) -> Option<&Price> {
-        let bare = model.rsplit('/').next().unwrap_or(model);
-        [model, bare, undated(model), undated(bare)]
-            .iter()
-            .find_map(|name| self.0.get(*name))
+        let names = price_names(model);
+        names.iter().find_map(|name| self.0.get(*name))
     }
 
     /// What `usage` costs; `None` for a model without a price.
     pub fn dollars(&self, model: &str, usage: &Usage) -> Option<f64> {
         Some(cost(self.of(model)?, usage))
     }
+}
+
+/// The names under which a model may be in the settings, the best first.
+pub fn price_names(model: &str) -> [&str; 4] {
+    let bare = model.rsplit('/').next().unwrap_or(model);
+    [model, bare, undated(model), undated(bare)]
 }
 
 /// In dollars.

@@ -10,9 +10,9 @@ use secrecy::SecretString;
 
 use super::Model;
 use super::cassette::{Recorder, Replayer};
-use super::ceiling::{Ceiling, MeteredModel};
 use super::openai::{Azure, OPENAI_BASE_URL, OpenAi, OpenAiSettings};
 use super::price::{PricedModel, Prices};
+use super::quota::{MeteredModel, Quota};
 use super::retry::{Retry, RetrySettings, Wait};
 use crate::error::{Error, Result};
 use crate::settings::{AZURE_KEY, Settings};
@@ -42,8 +42,8 @@ pub struct ModelOptions {
     pub on_wait: Option<OnWait>,
     /// Where all exchanges are recorded.
     pub record: Option<PathBuf>,
-    /// What calls count against, where the model has a price.
-    pub ceiling: Option<Arc<Ceiling>>,
+    /// What calls count against.
+    pub quota: Option<Arc<dyn Quota>>,
 }
 
 /// Azure's version where none is given: the latest one that is not a preview.
@@ -163,13 +163,13 @@ impl Provider {
                     kind: crate::error::Kind::Usage,
                     ..Error::from(e)
                 })?;
-                let priced = prices.of(client.name()).cloned().zip(options.ceiling);
+                let price = prices.of(client.name()).cloned();
                 // Each try by itself: a failed one may be billed too.
-                let client: Box<dyn Model> = match priced {
-                    Some((price, ceiling)) => Box::new(MeteredModel::new(
+                let client: Box<dyn Model> = match options.quota {
+                    Some(quota) => Box::new(MeteredModel::new(
                         Box::new(client),
                         price,
-                        ceiling,
+                        quota,
                         completion_tokens,
                     )),
                     None => Box::new(client),

@@ -1,11 +1,14 @@
 //! Finding the files of a repository that an issue speaks of, without a model: BM25 over its Python files (SWT-bench §4.1),
 //! as many as a budget of tokens allows.
 
+mod functions;
 pub mod tokens;
 
 use bm25::{Document, SearchEngine, SearchEngineBuilder, Tokenizer};
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::repository::Tree;
+
+pub use functions::functions;
 
 /// Words that English text has anywhere (Lucene's list).
 const STOP_WORDS: [&str; 32] = [
@@ -75,29 +78,32 @@ impl Index {
             .filter_map(|found| self.files.get(found.document.id as usize));
         files.collect()
     }
+}
 
-    /// The most relevant files as far as the budget goes, in tokens; the last one may be cut.
-    pub fn within(&self, query: &str, budget: usize) -> Vec<RetrievedFile> {
-        let mut left = budget;
-        let mut found = Vec::new();
-        for file in self.ranked(query) {
-            let named = tokens::count(&file.path);
-            if left <= named {
-                break;
-            }
-            let text = tokens::first(&file.text, left - named);
-            let is_cut = text.len() < file.text.len();
-            left -= named + tokens::count(text);
-            found.push(RetrievedFile {
-                path: file.path.clone(),
-                text: text.to_owned(),
-            });
-            if is_cut {
-                break;
-            }
+/// The first files as far as the budget goes, in tokens; the last one may be cut.
+pub fn within<'f>(
+    files: impl IntoIterator<Item = &'f RetrievedFile>,
+    budget: usize,
+) -> Vec<RetrievedFile> {
+    let mut left = budget;
+    let mut found = Vec::new();
+    for file in files {
+        let named = tokens::count(&file.path);
+        if left <= named {
+            break;
         }
-        found
+        let text = tokens::first(&file.text, left - named);
+        let is_cut = text.len() < file.text.len();
+        left -= named + tokens::count(text);
+        found.push(RetrievedFile {
+            path: file.path.clone(),
+            text: text.to_owned(),
+        });
+        if is_cut {
+            break;
+        }
     }
+    found
 }
 
 /// Words of prose and of code: identifiers as they are and in their parts.
@@ -194,16 +200,16 @@ mod tests {
     fn files_end_where_the_budget_does() {
         let index = index();
         let query = "HTTPServer serve_forever test";
-        let all = index.within(query, 1_000);
+        let all = within(index.ranked(query), 1_000);
         assert_eq!(all.len(), 2);
         let tokens = |files: &[RetrievedFile]| -> usize {
             let of = |file: &RetrievedFile| tokens::count(&file.path) + tokens::count(&file.text);
             files.iter().map(of).sum()
         };
         let budget = tokens(&all) - 3;
-        let cut = index.within(query, budget);
+        let cut = within(index.ranked(query), budget);
         assert!(tokens(&cut) <= budget && cut.len() == 2);
         assert!(all[1].text.starts_with(&cut[1].text) && cut[1].text.len() < all[1].text.len());
-        assert!(index.within(query, 2).is_empty());
+        assert!(within(index.ranked(query), 2).is_empty());
     }
 }

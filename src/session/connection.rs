@@ -204,7 +204,7 @@ fn dead(what: &str, stderr: &std::sync::Mutex<Vec<u8>>) -> SandboxError {
 
 /// Puts the toolbox into a sandbox; says where.
 pub(super) async fn upload(sandbox: &dyn Sandbox) -> Result<PathBuf, SandboxError> {
-    let program = sandbox.info().paths.private.join(NAME);
+    let program = sandbox.info().paths.toolbox.join(NAME);
     sandbox.upload_file(&program, toolbox()?, 0o755).await?;
     Ok(program)
 }

@@ -68,6 +68,8 @@ pub struct SessionSettings {
     pub limits: Limits,
     /// Seconds that one run of tests may take.
     pub test_seconds: u64,
+    /// Runs of tests that are made at one time; `None`: as many as there are processors.
+    pub processors: Option<usize>,
     /// Id of the run, for labels.
     pub run: String,
 }
@@ -353,5 +355,6 @@ fn config(facts: &SandboxInfo, environment: &Environment, settings: &SessionSett
             options: environment.recipe.runner.options.clone(),
         },
         test_seconds: settings.test_seconds,
+        processors: settings.processors,
     }
 }

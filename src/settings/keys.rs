@@ -83,7 +83,7 @@ fn read_keys() -> Vec<Key> {
                         .map(|(key, value)| read_key(Some(&name), key, value)),
                 );
             }
-            None if name == "environment" || name == "prices" => {}
+            None if ["environment", "prices", "model-limits"].contains(&name.as_str()) => {}
             None => keys.push(read_key(None, &name, &value)),
         }
     }

@@ -37,7 +37,14 @@ impl Trust {
 }
 
 /// Paths; in a file they are relative to its folder.
-const PATHS: [&str; 4] = ["cache", "run.out", "run.prompts", "build.ca-bundle"];
+const PATHS: [&str; 6] = [
+    "cache",
+    "run.out",
+    "run.prompts",
+    "build.ca-bundle",
+    "github.webhook-secret-file",
+    "github.app-key-file",
+];
 
 /// A longer file is not a configuration.
 const MOST_BYTES: u64 = 1 << 20;
@@ -189,7 +196,9 @@ pub(super) fn leaves(table: &Table, prefix: &str, each: &mut impl FnMut(&str, &V
     for (key, value) in table {
         let path = format!("{prefix}{key}");
         match value {
-            Value::Table(inner) if path != "environment" && prefix != "prices." => {
+            Value::Table(inner)
+                if path != "environment" && !["prices.", "model-limits."].contains(&prefix) =>
+            {
                 leaves(inner, &format!("{path}."), each);
             }
             _ => each(&path, value),

@@ -33,7 +33,9 @@ use layer::Layer;
 pub use origin::Origin;
 pub use redactor::Redactor;
 pub use secret::{RedactedUrl, Secret};
-pub use sections::{Build, Docker, GitHub, Limits, Local, Model, Price, Pull, Run};
+pub use sections::{
+    Build, Docker, Effort, GitHub, Limits, Local, Model, ModelLimits, Price, Pull, Run,
+};
 pub use size::Size;
 pub use sources::{Flags, Sources};
 
@@ -48,6 +50,8 @@ pub struct Settings {
     pub model: Model,
     /// Dollars for models, by name.
     pub prices: BTreeMap<String, Price>,
+    /// What all workers of a daemon together may ask of models, by name.
+    pub model_limits: BTreeMap<String, ModelLimits>,
     pub docker: Docker,
     pub local: Local,
     pub limits: Limits,
@@ -135,6 +139,13 @@ impl Settings {
         self.origins.get(key).cloned().unwrap_or(Origin::Default)
     }
 
+    /// Takes this approach, as a flag would have it.
+    pub fn set_approach(&mut self, approach: &str) {
+        self.run.approach = approach.to_owned();
+        let flag = Origin::Flag("request".to_owned());
+        self.origins.insert("run.approach".to_owned(), flag);
+    }
+
     /// The value of the variable that `model.api-key-env` names.
     pub fn model_key(&self) -> Option<Secret> {
         self.variables.get(&self.model.api_key_env)
@@ -143,6 +154,16 @@ impl Settings {
     /// The value of the variable that `github.token-env` names.
     pub fn github_token(&self) -> Option<Secret> {
         self.variables.get(&self.github.token_env)
+    }
+
+    /// The value of the variable that `github.webhook-secret-env` names.
+    pub fn github_webhook_secret(&self) -> Option<Secret> {
+        self.variables.get(&self.github.webhook_secret_env)
+    }
+
+    /// The value of the variable that `github.app-key-env` names.
+    pub fn github_app_key(&self) -> Option<Secret> {
+        self.variables.get(&self.github.app_key_env)
     }
 
     /// Knows every secret of these settings: keys, tokens, passwords in addresses.
@@ -157,7 +178,13 @@ impl Settings {
         ];
         let addresses = addresses.into_iter().flatten();
         let addresses = addresses.chain(&build.extra_index_urls);
-        let names = [&*self.model.api_key_env, &self.github.token_env, AZURE_KEY];
+        let names = [
+            &*self.model.api_key_env,
+            &self.github.token_env,
+            &self.github.webhook_secret_env,
+            &self.github.app_key_env,
+            AZURE_KEY,
+        ];
         let keys: Vec<Secret> = names
             .iter()
             .filter_map(|name| self.variables.get(name))
@@ -226,6 +253,12 @@ impl Settings {
                 return Err(self.wrong(key, format!("must be greater than 0, not {value}")));
             }
         }
+        if let Some(least) = self.run.min_confidence
+            && !(0.0..=1.0).contains(&least)
+        {
+            let key = "run.min-confidence";
+            return Err(self.wrong(key, format!("must be from 0 to 1, not {least}")));
+        }
         let addresses = [
             ("model.base-url", self.model.base_url.as_ref()),
             ("github.base-url", self.github.base_url.as_ref()),
@@ -243,6 +276,8 @@ impl Settings {
         for (key, name) in [
             ("model.api-key-env", &self.model.api_key_env),
             ("github.token-env", &self.github.token_env),
+            ("github.webhook-secret-env", &self.github.webhook_secret_env),
+            ("github.app-key-env", &self.github.app_key_env),
         ] {
             if !secret::is_variable_name(name) {
                 let what = "is the name of an environment variable, never the key itself";
@@ -259,6 +294,14 @@ impl Settings {
                 return Err(
                     self.wrong(&format!("prices.{name}"), "has a negative price".to_owned())
                 );
+            }
+        }
+        for (name, limits) in &self.model_limits {
+            let counts = [limits.requests_per_minute, limits.tokens_per_minute];
+            let is_dollars = |d: f64| d.is_finite() && d > 0.0;
+            if counts.contains(&Some(0)) || !limits.dollars_per_day.is_none_or(is_dollars) {
+                let what = "has a limit that is not above zero".to_owned();
+                return Err(self.wrong(&format!("model-limits.{name}"), what));
             }
         }
         Ok(())

@@ -16,6 +16,11 @@ use super::{RedactedUrl, Size};
 pub struct Run {
     /// How the test is written: the name of an approach.
     pub approach: String,
+    /// What the approach may spend on one test: `low`, `medium` or `high`; each stands for options of the approach.
+    pub effort: Option<Effort>,
+    /// Least confidence, from 0 to 1, with which a test is handed over. It comes from the candidate fixes that were tried and from
+    /// the reviewer.
+    pub min_confidence: Option<f64>,
     /// The model's name; `snippet` is the rule-based one that needs no key.
     pub model: Option<String>,
     /// The kind of sandbox: `local`, `docker` …
@@ -42,6 +47,8 @@ impl Default for Run {
     fn default() -> Self {
         Run {
             approach: "testwright".to_owned(),
+            effort: None,
+            min_confidence: None,
             model: None,
             sandbox: "local".to_owned(),
             python: None,
@@ -56,6 +63,17 @@ impl Default for Run {
     }
 }
 
+/// What an approach may spend on one test.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Effort {
+    Low,
+    Medium,
+    High,
+}
+
 /// How the model is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
@@ -64,7 +82,8 @@ pub struct Model {
     pub base_url: Option<RedactedUrl>,
     /// Name of the environment variable that holds the key (never the key).
     pub api_key_env: String,
-    /// Sampling temperature. Default: the endpoint's own.
+    /// Sampling temperature. Default: the endpoint's own; pipelines decode greedily (0). The samples of `libro` and
+    /// `pass-at-k` keep their 0.7.
     pub temperature: Option<f64>,
     /// Most tokens of one completion.
     pub max_tokens: Option<u64>,
@@ -116,6 +135,22 @@ pub struct Price {
     /// The day the price was looked up, `YYYY-MM-DD`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
+}
+
+/// What all workers of a daemon together may ask of a model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct ModelLimits {
+    /// Most requests in a minute; others wait for the next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests_per_minute: Option<u64>,
+    /// Most tokens in a minute, prompt and completion together; others wait for the next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_minute: Option<u64>,
+    /// Most US dollars in a day (UTC), where the model has a price; what would cost more is not asked, and its run ends as
+    /// infrastructure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dollars_per_day: Option<f64>,
 }
 
 /// The `docker` sandbox.
@@ -222,7 +257,8 @@ pub struct Build {
     /// `git.example.org:8443`. Code of the repository and of its packages can send there what it likes.
     pub allowed_hosts: Vec<String>,
     /// What environments may take on disk, those of `local` and those of `docker` each, e.g. `50 GiB`. Those that were
-    /// used longest ago are removed for a new one; none that is in use.
+    /// used longest ago are removed for a new one; none that is in use. Clones, the code that was taken from them, and downloads
+    /// may take a tenth of it each.
     pub cache_size: Size,
 }
 
@@ -242,7 +278,7 @@ impl Default for Build {
     }
 }
 
-/// Where GitHub issues are read.
+/// Where GitHub issues are read, and how the daemon answers them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct GitHub {
@@ -250,13 +286,48 @@ pub struct GitHub {
     pub base_url: Option<RedactedUrl>,
     /// Name of the environment variable that holds the token (never the token).
     pub token_env: String,
+    /// Name of the environment variable that holds the secret of the webhook (never the secret); several by spaces, while
+    /// one replaces another. Without a secret the daemon takes no webhooks.
+    pub webhook_secret_env: String,
+    /// File that holds the secret of the webhook, in place of the variable; several on lines of their own.
+    pub webhook_secret_file: Option<PathBuf>,
+    /// Number of the GitHub App as which the daemon answers, in place of the token.
+    pub app_id: Option<u64>,
+    /// Name of the environment variable that holds the App's private key (never the key), as PEM.
+    pub app_key_env: String,
+    /// File that holds the App's private key, in place of the variable.
+    pub app_key_file: Option<PathBuf>,
+    /// An issue that gets this label gets a test.
+    pub label: String,
+    /// A comment on an issue that begins with this word asks for a test; with `pr` after it, for a draft pull request too.
+    pub command: String,
+    /// Who may ask by a comment: associations with the repository, as GitHub names them.
+    pub command_associations: Vec<String>,
+    /// On whose pull requests the stored tests run: associations with the repository, as GitHub names them.
+    pub confirm_associations: Vec<String>,
+    /// Say in the log what would be posted, and post nothing.
+    pub dry_run: bool,
+    /// Where the daemon clones from: a URL or a folder, `{owner}` and `{name}` are put in. Default: the server of `base-url`.
+    pub clone_url: Option<String>,
 }
 
 impl Default for GitHub {
     fn default() -> Self {
+        let named = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         GitHub {
             base_url: None,
             token_env: "GITHUB_TOKEN".to_owned(),
+            webhook_secret_env: "GITHUB_WEBHOOK_SECRET".to_owned(),
+            webhook_secret_file: None,
+            app_id: None,
+            app_key_env: "GITHUB_APP_PRIVATE_KEY".to_owned(),
+            app_key_file: None,
+            label: "testwright".to_owned(),
+            command: "/testwright".to_owned(),
+            command_associations: named(&["OWNER", "MEMBER", "COLLABORATOR"]),
+            confirm_associations: named(&["OWNER", "MEMBER", "COLLABORATOR", "CONTRIBUTOR"]),
+            dry_run: false,
+            clone_url: None,
         }
     }
 }

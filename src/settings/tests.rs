@@ -213,7 +213,7 @@ fn mistakes_in_files_are_told_with_their_place() {
     insta::assert_snapshot!(refused("[run]\nzebra = 5\n"), @r"
     error: failed to read the settings
       cause: testwright.toml:2: unknown key `zebra` in [run]
-      hint: known here: approach, model, sandbox, python, image, max-steps, max-dollars, max-tokens, max-minutes, out, prompts
+      hint: known here: approach, effort, min-confidence, model, sandbox, python, image, max-steps, max-dollars, max-tokens, max-minutes, out, prompts
     ");
     insta::assert_snapshot!(refused("[run]\nmax-steps = \"many\"\n"), @r#"
     error: failed to read the settings

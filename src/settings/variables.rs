@@ -9,7 +9,7 @@ use crate::error::Result;
 
 /// Variables with our prefix that are not settings: they steer builds and tests of testwright itself, name the program
 /// `uv` or a settings file, or set the log.
-pub const OTHERS: [(&str, &str); 4] = [
+pub const OTHERS: [(&str, &str); 7] = [
     (sources::CONFIG, "A settings file, as with `--config`."),
     (
         "TESTWRIGHT_REQUIRE_DOCKER",
@@ -22,6 +22,18 @@ pub const OTHERS: [(&str, &str); 4] = [
     (
         "TESTWRIGHT_LOG",
         "Diagnostics on stderr: a level (`debug`) or a filter (`testwright=debug,hyper=warn`).",
+    ),
+    (
+        "TESTWRIGHT_DATABASE",
+        "The database of `serve` and `worker`, as with `--database`, where no other user of the machine can read it.",
+    ),
+    (
+        "TESTWRIGHT_SERVER",
+        "The address of the daemon for `runs`, as with `--server`.",
+    ),
+    (
+        "TESTWRIGHT_LOG_FORMAT",
+        "`json`: diagnostics as objects, one a line, with the time; else they are text.",
     ),
 ];
 

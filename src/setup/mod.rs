@@ -32,6 +32,9 @@ pub struct RepositoryLocation {
     pub revision: Option<String>,
 }
 
+/// Refuses old code that a run cannot work on, before anything is built for it.
+pub type SourceCheck = Box<dyn Fn(&Source) -> Result<()> + Send + Sync>;
+
 /// A backend, ready to build environments and to start sessions.
 pub struct Setup<'a> {
     settings: &'a Settings,
@@ -42,6 +45,7 @@ pub struct Setup<'a> {
     rebuild: bool,
     no_built_in: bool,
     preferred_python: Option<PreferredPython>,
+    source_check: Option<SourceCheck>,
 }
 
 impl<'a> Setup<'a> {
@@ -68,6 +72,7 @@ impl<'a> Setup<'a> {
             rebuild: false,
             no_built_in: false,
             preferred_python: None,
+            source_check: None,
         })
     }
 
@@ -80,6 +85,13 @@ impl<'a> Setup<'a> {
     pub fn with_preferred_python(self, preferred_python: Option<PreferredPython>) -> Self {
         Setup {
             preferred_python,
+            ..self
+        }
+    }
+
+    pub fn with_source_check(self, check: SourceCheck) -> Self {
+        Setup {
+            source_check: Some(check),
             ..self
         }
     }
@@ -153,6 +165,9 @@ impl<'a> Setup<'a> {
                         source.digest
                     ))
                     .hint("name the recorded repository and commit with --repo and --commit"));
+            }
+            if let Some(check) = &self.source_check {
+                check(&source)?;
             }
             let environment = self.environment(&source, &place.location).await?;
             let session = self.session(&environment).await?;
@@ -278,6 +293,7 @@ impl<'a> Setup<'a> {
         let settings = SessionSettings {
             limits: self.settings.limits.sandbox(),
             test_seconds: self.settings.limits.test_seconds,
+            processors: None,
             run: self.run.clone(),
         };
         let session = Session::start(self.backend.clone(), environment, &settings).await?;

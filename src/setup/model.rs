@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::agent::Progress;
 use crate::error::Result;
 use crate::model::Model;
-use crate::model::ceiling::Ceiling;
 use crate::model::price::Prices;
 use crate::model::provider::{ModelOptions, Provider};
+use crate::model::quota::Quota;
 use crate::rule_based::Snippet;
 use crate::settings::Settings;
 
@@ -18,7 +18,7 @@ pub struct ModelArgs {
     /// A file that takes all traffic.
     pub record: Option<PathBuf>,
     /// What they count against.
-    pub ceiling: Option<Arc<Ceiling>>,
+    pub quota: Option<Arc<dyn Quota>>,
 }
 
 /// The model of this name.
@@ -37,7 +37,7 @@ pub fn model(
             ));
         })),
         record: args.record,
-        ceiling: args.ceiling,
+        quota: args.quota,
         ..ModelOptions::default()
     };
     let prices = Prices::from(&settings.prices);

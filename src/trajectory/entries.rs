@@ -1,6 +1,7 @@
 //! A trajectory for people: what the model was asked, what it answered, what its calls came to.
 
-use super::{Event, Purpose};
+use super::{Event, NoReplyCause, Purpose};
+use crate::agent::Outcome;
 use crate::model::Message;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +76,37 @@ fn of_event(event: &Event) -> Vec<Entry> {
                 EntryKind::Stage,
                 format!("Stage {stage}"),
                 result.clone(),
+            )]
+        }
+        Event::NoReply { purpose, why } => {
+            let what = match purpose {
+                Purpose::Step | Purpose::Prompt => "the model",
+                Purpose::Review => "the reviewer",
+            };
+            let text = match why {
+                NoReplyCause::ContextFull { message } => message.clone(),
+                NoReplyCause::TimeUp { begun: true } => {
+                    "The time was up during the call.".to_owned()
+                }
+                NoReplyCause::TimeUp { begun: false } => {
+                    "The time was up before the call.".to_owned()
+                }
+            };
+            vec![entry(EntryKind::Stage, format!("No reply of {what}"), text)]
+        }
+        Event::DraftEnded {
+            number,
+            limit,
+            reason,
+        } => {
+            let text = match limit {
+                Some(limit) => Outcome::OutOfBudget { limit: *limit }.summary(),
+                None => reason.clone().unwrap_or_default(),
+            };
+            vec![entry(
+                EntryKind::Stage,
+                format!("The end of draft {number}"),
+                text,
             )]
         }
         Event::Compacted { .. } => {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use testwright_tools::tool::ToolSpec;
 
-use crate::agent::outcome::Outcome;
+use crate::agent::outcome::{Limit, Outcome};
 use crate::issues::Issue;
 use crate::model::{Message, Reply, ToolResult};
 
@@ -41,6 +41,18 @@ pub enum Event {
     },
     /// Older tool answers were cut because the model's context was full: the first `until` messages.
     Compacted { until: usize },
+    /// A call of the model that the run has no reply to.
+    NoReply { purpose: Purpose, why: NoReplyCause },
+    /// One of several drafts came to its end, and so did its conversation.
+    DraftEnded {
+        number: u32,
+        /// What ended it, where a limit did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<Limit>,
+        /// Why it came to nothing, where it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// What a stage of a pipeline came to.
     Stage { stage: String, result: String },
     /// A crash came before this line; the run goes on.
@@ -83,6 +95,16 @@ pub enum Purpose {
     Prompt,
     /// The reviewer's reading of a failure.
     Review,
+}
+
+/// Why there is no reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "cause", rename_all = "snake_case")]
+pub enum NoReplyCause {
+    /// The prompt does not fit into the model's context, and nothing is left to cut.
+    ContextFull { message: String },
+    /// The minutes of the run were up: before the call was made, or while it went on.
+    TimeUp { begun: bool },
 }
 
 impl Purpose {

@@ -34,13 +34,29 @@ pub enum TrajectoryError {
     Link { path: PathBuf },
     #[error("use {path}: another process writes to it")]
     Busy { path: PathBuf },
+    #[error("{0}")]
+    Sink(String),
+}
+
+/// Keeps the events of a run in a further place.
+pub trait EventSink: Send + Sync {
+    /// Event `number`, from 1, as its line in the trajectory, without the line's end. It is kept when this returns.
+    fn add(&self, number: u64, line: &str) -> Result<(), String>;
 }
 
 /// A run's folder, locked against a second writer while it is open.
-#[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
     trajectory: File,
+    /// Events that are there.
+    events: u64,
+    sink: Option<Box<dyn EventSink>>,
+}
+
+impl std::fmt::Debug for RunFolder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("RunFolder").field(&self.path).finish()
+    }
 }
 
 const TRAJECTORY: &str = "trajectory.jsonl";
@@ -114,6 +130,8 @@ impl RunFolder {
         Ok(RunFolder {
             path: path.to_owned(),
             trajectory,
+            events: 0,
+            sink: None,
         })
     }
 
@@ -141,9 +159,28 @@ impl RunFolder {
             RunFolder {
                 path: path.to_owned(),
                 trajectory,
+                events: events.len() as u64,
+                sink: None,
             },
             events,
         ))
+    }
+
+    /// Makes the folder as it was when its trajectory was these lines.
+    pub fn restore(path: &Path, lines: &str) -> Result<(), TrajectoryError> {
+        let write = |source| TrajectoryError::Write {
+            path: path.to_owned(),
+            source,
+        };
+        private::create(path).map_err(write)?;
+        let file = path.join(TRAJECTORY);
+        match lines.is_empty() {
+            true => match std::fs::remove_file(&file) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(write(error)),
+                _ => Ok(()),
+            },
+            false => std::fs::write(&file, lines).map_err(write),
+        }
     }
 
     /// The events of a recorded run.
@@ -155,6 +192,11 @@ impl RunFolder {
         &self.path
     }
 
+    /// From now on each event is kept there too.
+    pub fn keep_in(&mut self, sink: Box<dyn EventSink>) {
+        self.sink = Some(sink);
+    }
+
     /// Appends one event; it is on disk when this returns.
     pub fn append(&mut self, event: &Event) -> Result<(), TrajectoryError> {
         let write = |source| TrajectoryError::Write {
@@ -164,7 +206,14 @@ impl RunFolder {
         let mut line = serde_json::to_vec(event).map_err(|e| write(e.into()))?;
         line.push(b'\n');
         self.trajectory.write_all(&line).map_err(write)?;
-        self.trajectory.sync_data().map_err(write)
+        self.trajectory.sync_data().map_err(write)?;
+        self.events += 1;
+        if let Some(sink) = &self.sink {
+            let line = String::from_utf8_lossy(line.trim_ascii_end());
+            sink.add(self.events, &line)
+                .map_err(TrajectoryError::Sink)?;
+        }
+        Ok(())
     }
 
     /// Writes a file of the folder aside and renames it.

@@ -2,10 +2,11 @@
 //! `evidence.json` and `test.patch` (written aside and renamed).
 
 mod entries;
+pub mod entry_view;
 pub mod event;
 mod failure;
 mod folder;
 
 pub use entries::{Entry, EntryKind, entries};
-pub use event::{Answer, Event, FileState, Purpose, Started};
-pub use folder::{RunFolder, TrajectoryError};
+pub use event::{Answer, Event, FileState, NoReplyCause, Purpose, Started};
+pub use folder::{EventSink, RunFolder, TrajectoryError};

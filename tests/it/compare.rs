@@ -1,5 +1,8 @@
 //! `testwright compare`: a real endpoint on the loopback interface that bills, real git, a real pytest.
 
+mod given;
+mod workers;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -160,6 +163,26 @@ fn tables(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
+/// Systems and pairs of a report. Seconds are not the same in two runs.
+fn without_seconds(bench: &Bench) -> Vec<Vec<String>> {
+    let report = bench.json("out", "report.json");
+    let of = |s: &Value| {
+        let mut s = s.clone();
+        for field in ["model_seconds", "tool_seconds", "failed_calls", "dollars"] {
+            s["cost"][field] = Value::Null;
+        }
+        s["stages"] = Value::Null;
+        s.to_string()
+    };
+    ["systems", "pairs"]
+        .map(|part| report[part].as_array().unwrap().iter().map(of).collect())
+        .into()
+}
+
+fn answered(bill: &Mutex<Bill>) -> u32 {
+    bill.lock().unwrap().answered.values().sum()
+}
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -207,6 +230,24 @@ fn a_comparison_is_run_graded_reported_and_replayed_byte_for_byte() {
     let spent = std::fs::read_to_string(bench.out("out").join("spending.jsonl")).unwrap();
     assert!(spent.lines().count() as u32 >= 2 * bill.lock().unwrap().calls * 4 / 5);
 
+    // Failed calls that were billed are in no run's own cost.
+    let dollars = report["dollars"].as_f64().unwrap();
+    assert!(dollars >= bill.lock().unwrap().dollars(), "{dollars}");
+    let csv = text(&std::fs::read(bench.out("out").join("report.csv")).unwrap());
+    assert!(
+        csv.lines()
+            .next()
+            .unwrap()
+            .ends_with(",pass_at_1,pass_at_2,pass_at_3,pass_at_4,pass_at_5")
+    );
+    let csv = text(&std::fs::read(bench.out("out").join("runs.csv")).unwrap());
+    assert!(
+        csv.contains(",tdd_score,coverage_delta,confidence,"),
+        "{csv}"
+    );
+    let page = text(&std::fs::read(bench.out("out").join("report.html")).unwrap());
+    assert!(page.contains("dollars a run") && page.contains("model calls a run"));
+
     // The same command has nothing left to do, and asks nobody.
     let calls = bill.lock().unwrap().calls;
     let before = tables(&bench.out("out"));
@@ -253,29 +294,42 @@ fn killed_at_any_moment_it_goes_on_and_pays_for_nothing_twice() {
     let (whole, undisturbed) = service(Duration::ZERO);
     let other = Bench::new(&whole);
     assert_exit_code(&other.compare("out", &words).output().unwrap(), 0);
-    // Seconds are not the same in two runs.
-    let tables = |bench: &Bench| -> Vec<Vec<String>> {
-        let report = bench.json("out", "report.json");
-        let of = |s: &Value| {
-            let mut s = s.clone();
-            for field in ["model_seconds", "tool_seconds", "failed_calls", "dollars"] {
-                s["cost"][field] = Value::Null;
-            }
-            s["stages"] = Value::Null;
-            s.to_string()
-        };
-        ["systems", "pairs"]
-            .map(|part| report[part].as_array().unwrap().iter().map(of).collect())
-            .into()
-    };
-    assert_eq!(tables(&bench), tables(&other));
+    assert_eq!(without_seconds(&bench), without_seconds(&other));
     // At most the calls in flight are made again: eight runs go on at one time.
-    let answered = |bill: &Mutex<Bill>| bill.lock().unwrap().answered.values().sum::<u32>();
     let (with, without) = (answered(&bill), answered(&undisturbed));
     assert!(
         (without..=without + 3 * 8).contains(&with),
         "{with} {without}"
     );
+}
+
+#[test]
+fn a_call_that_outlasts_its_run_does_so_in_a_replay_too() {
+    let (server, _) = service(Duration::from_secs(6));
+    let bench = Bench::new(&server);
+    let words = [
+        "--approaches",
+        "zero-shot-plus",
+        "--models",
+        "m",
+        "--max-minutes",
+        "0.05",
+    ];
+    let output = bench.compare("out", &words).output().unwrap();
+    assert_exit_code(&output, 0);
+    let report = bench.json("out", "report.json");
+    let system = &report["systems"][0];
+    assert_eq!(
+        (&system["judged"], &system["submitted"]),
+        (&json!(2), &json!(0))
+    );
+    let recorded = bench.out("out");
+    let output = bench
+        .compare("again", &["--replay", recorded.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 0);
+    assert_same(&tables(&recorded), &tables(&bench.out("again")));
 }
 
 fn spent(output: &Output, bill: &Mutex<Bill>, most: f64) {

@@ -7,8 +7,12 @@ mod architecture;
 #[path = "../../sandboxes/tests/it/base_image.rs"]
 mod base_image;
 mod compare;
+mod daemon;
+mod deployment;
 mod diagnostics;
+mod drafts;
 mod eval;
+mod first_requests;
 mod guide;
 mod hostile;
 mod issues;

@@ -45,7 +45,10 @@ fn what_follows_a_refused_edit_is_skipped_and_its_fix_is_kept() {
     for (at, expected) in [
         (1, "Skipped: the edit above was refused."),
         (2, "2"),
-        (3, "Without `edits`, `try_fix` tries this fix later."),
+        (
+            3,
+            "Your fix is kept: call `try_fix` without `edits` to try it.",
+        ),
         (4, "Skipped: the edit above was refused."),
         (
             7,
@@ -92,10 +95,10 @@ fn a_submission_is_held_back_where_what_is_before_it_does_not_speak_for_it() {
     assert_exit_code(&output, 0);
     let answers = place.answers();
     for (at, expected) in [
-        (2, "Held back: in the run before it no test fails"),
+        (2, "Not carried out: in the run before it no test fails"),
         (
             5,
-            "Held back: with the fix before it the tests do not all pass.",
+            "Not carried out: with the fix before it the tests do not all pass.",
         ),
         (
             6,

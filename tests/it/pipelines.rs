@@ -1,5 +1,6 @@
 //! Pipelines: stages in a fixed order, each model call with a prompt of its own.
 
+mod given;
 mod many_calls;
 
 use serde_json::{Value, json};
@@ -201,9 +202,10 @@ fn assert_flip_turns_round_what_pins_the_wrong_behaviour() {
     // What no attempt leads to a yes for is handed in all the same, where it fails.
     let place = Place::new();
     let attempt = [says(&block(&wrong)), says(&block(TEST)), says("NO")];
-    let replies: Vec<Value> = attempt.iter().cycle().take(30).cloned().collect();
+    // The first attempt, and ten more.
+    let replies: Vec<Value> = attempt.iter().cycle().take(33).cloned().collect();
     assert_exit_code(&run(&place, "assert-flip", &replies), 0);
-    assert_eq!(place.json("run.json")["usage"]["steps"], 30);
+    assert_eq!(place.json("run.json")["usage"]["steps"], 33);
 }
 
 /// Wherever it was cut short: nothing is asked twice, and nothing is on record twice.
@@ -226,12 +228,7 @@ fn a_pipeline_goes_on_where_it_was() {
         .unwrap();
         let paid = of_kind(&place, "reply").len();
         place.recording(&samples()[paid..]);
-        let mut resumed = place.testwright();
-        let output = resumed
-            .args(["run", "--resume"])
-            .arg(place.path("out"))
-            .output()
-            .unwrap();
+        let output = place.resume();
         assert_exit_code(&output, 0);
         assert_short_one_was_chosen(&place);
         assert_eq!(
@@ -450,13 +447,45 @@ fn prompts_of_a_users_own_stand_in_for_ours_and_may_name_nothing_else() {
     let replies = of_kind(&place, "reply");
     let asked = replies[0]["asked"][1]["content"].as_str().unwrap();
     assert!(asked.starts_with("In slugs: "), "{asked}");
+
+    // Nobody goes on with other prompts than a run was begun with.
+    let trajectory = std::fs::read_to_string(place.path("out/trajectory.jsonl")).unwrap();
+    let end = trajectory.find("{\"event\":\"ended\"").unwrap();
+    std::fs::write(place.path("out/trajectory.jsonl"), &trajectory[..end]).unwrap();
+    let resume = |words: &[&str]| {
+        let mut resumed = place.testwright();
+        resumed.args(["run", "--resume"]).arg(place.path("out"));
+        resumed.args(words).output().unwrap()
+    };
+    let folder = prompts.to_str().unwrap();
+    let refused = |output: &std::process::Output, says: &str| {
+        assert_exit_code(output, 2);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(stderr.contains(says), "{stderr}");
+    };
+    refused(&resume(&[]), "it was begun with prompts of your own");
+    std::fs::write(&task, "At {{ repository }}: {{ issue }}\n").unwrap();
+    refused(&resume(&["--prompts", folder]), "or they were changed");
+    std::fs::write(&task, "In {{ repository }}: {{ issue }}\n").unwrap();
+    assert_exit_code(&resume(&["--prompts", folder]), 0);
     std::fs::write(&task, "{{ solution }}").unwrap();
     std::fs::remove_dir_all(place.path("out")).unwrap();
     let output = run();
-    assert_exit_code(&output, 3);
+    // Before anything is built or paid.
+    assert_exit_code(&output, 2);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        stderr.contains("undefined value") && stderr.contains("zero-shot/task"),
+        stderr.contains("zero-shot/task.md: it speaks of `solution`; the fields"),
+        "{stderr}"
+    );
+    assert!(!place.path("out").exists());
+    std::fs::rename(&task, prompts.join("zero-shot/tasks.md")).unwrap();
+    let output = run();
+    assert_exit_code(&output, 2);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        stderr.contains("there is no prompt `zero-shot/tasks`")
+            && stderr.contains("zero-shot/task.md"),
         "{stderr}"
     );
     std::fs::remove_dir_all(&prompts).unwrap();

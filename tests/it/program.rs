@@ -136,16 +136,27 @@ impl Place {
         command
     }
 
-    /// A recording whose replies are played in this order.
+    /// Goes on with the run in `out`.
+    pub fn resume(&self) -> Output {
+        let mut command = self.testwright();
+        command.args(["run", "--resume"]).arg(self.path("out"));
+        command.output().unwrap()
+    }
+
+    /// A recording whose replies are played in this order; `{"error": …}` is a call that fails.
     pub fn recording(&self, replies: &[Value]) -> String {
         let lines: Vec<String> = replies
             .iter()
             .map(|reply| {
-                json!({
+                let mut line = json!({
                     "model": "recorded", "digest": "", "kept": 0, "messages": [],
-                    "setting": {"tools": [], "parallel_calls": true}, "reply": reply, "seconds": 0.0,
-                })
-                .to_string()
+                    "setting": {"tools": [], "parallel_calls": true}, "seconds": 0.0,
+                });
+                match reply.get("error") {
+                    Some(error) => line["error"] = error.clone(),
+                    None => line["reply"] = reply.clone(),
+                }
+                line.to_string()
             })
             .collect();
         let file = self.path("replies.jsonl");

@@ -62,7 +62,7 @@ fn the_reviewer_sees_the_change_the_code_and_the_last_form_of_each_fix() {
                 "code": "def cut(text):\n    return slugify(text, max_length=6 + 1)\n",
             }),
         )]),
-        submit("The issue says \"How to bake bread\" and I use a helper for brevity."),
+        submit("The issue says \"How to bake bread\" and I use a helper for brevity.\u{1b}[1m"),
         says("UNSURE\nThe second assertion is not in the issue.\nBEYOND: `cut(\"a b\") == \"a-b\"`: no such text there"),
         submit("It is as the issue says."),
         says("UNSURE\nStill."),
@@ -84,7 +84,8 @@ fn the_reviewer_sees_the_change_the_code_and_the_last_form_of_each_fix() {
         "# src/slugs/slug.py:",
         "def slugify(text, separator=",
         "Candidate fix 1, tried on the tests as they are submitted: with it all of them pass.",
-        "I use a helper for brevity.",
+        "The author's reason:\nThe issue says",
+        "I use a helper for brevity.\\u{1b}[1m",
     ] {
         assert!(seen.contains(expected), "{expected}: {seen}");
     }
@@ -157,7 +158,7 @@ fn a_changed_test_is_shown_with_what_is_removed_and_how_it_did_before() {
         .unwrap();
     assert_exit_code(&output, 0);
     let seen = reviews(&place).remove(0);
-    let expected = format!("test_{name} fails (changed; before the change it passes)");
+    let expected = format!("test_{name} fails (changed; before the change it passed)");
     assert!(seen.contains(&expected), "{expected}: {seen}");
     assert!(seen.contains("\n-    assert "), "{seen}");
 }
@@ -170,8 +171,9 @@ fn a_model_may_say_that_the_issue_cannot_fail_here_once_it_has_tried() {
         calls(&[("submit", abstain("it needs Python 3.99"))]),
         calls(&[(
             "run_python",
-            json!({"code": "import sys; print(sys.version_info[0])"}),
+            json!({"code": "import sys; print(1); print(sys.version_info[0])"}),
         )]),
+        calls(&[("run_pytest", json!({}))]),
         calls(&[("submit", abstain(""))]),
         calls(&[("submit", abstain("it needs Python 3.99"))]),
     ]);
@@ -192,12 +194,36 @@ fn a_model_may_say_that_the_issue_cannot_fail_here_once_it_has_tried() {
     assert_eq!(record["outcome"], "abstained");
     assert_eq!(record["exit_code"], 1);
     let evidence = place.json("evidence.json");
-    assert!(
-        evidence["tried"][0]
-            .as_str()
-            .unwrap()
-            .starts_with("run_python: "),
-        "{evidence}"
+    // `run_pytest` was refused: there were no tests.
+    assert_eq!(
+        evidence["tried"],
+        json!(["run_python `import sys; print(1); print(sys.version_info[0])`: 3"])
     );
     assert!(!place.path("out/test.patch").exists());
+}
+
+#[test]
+fn a_fix_that_was_tried_on_some_of_the_tests_is_tried_on_all_that_are_submitted() {
+    let place = Place::new();
+    let code = format!(
+        "{TEST}\n\ndef test_cut_again():\n    assert cut(\"How to bake bread\") == \"how-to\"\n"
+    );
+    let insert = json!({"path": "tests/test_slug.py", "code": code});
+    let (tool, mut arguments) = fix("max_length");
+    arguments["tests"] = json!(["tests/test_slug.py::test_cut_again"]);
+    let model = place.recording(&[
+        calls(&[("insert_function", insert), (tool, arguments)]),
+        submit("x"),
+        says("YES\nIt is."),
+    ]);
+    let output = place
+        .run_example(&["--approach", "testwright", "--model", &model, "--json"])
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 0);
+    let seen = reviews(&place).remove(0);
+    assert!(
+        seen.contains("tried on the tests as they are submitted: with it all of them pass."),
+        "{seen}"
+    );
 }

@@ -379,3 +379,39 @@ fn a_repository_that_is_not_there_is_named_with_a_hint() {
         );
     }
 }
+
+/// One compaction cuts half of what is long, so a full context takes several, one after the other.
+#[test]
+fn a_run_goes_on_behind_several_compactions_and_ends_where_nothing_is_left_to_cut() {
+    let place = Place::new();
+    let full = || serde_json::json!({"error": {"kind": "context_full", "detail": "too long"}});
+    let read = |path| calls(&[("open_file", serde_json::json!({"path": path}))]);
+    let all = [
+        read("src/slugs/slug.py"),
+        read("src/slugs/unique.py"),
+        full(),
+        full(),
+        says("I look again."),
+        full(),
+    ];
+    let model = place.recording(&all);
+    let output = place.run_example(&["--model", &model]).output().unwrap();
+    // Of this method with this model: nobody has to try again.
+    assert_exit_code(&output, 1);
+    let record = place.json("run.json");
+    assert_eq!(record["outcome"], "nothing");
+    assert_eq!(record["reason"], "too long");
+    let compactions = |place: &Place| {
+        let events = place.events();
+        events.iter().filter(|e| e["event"] == "compacted").count()
+    };
+    assert_eq!(compactions(&place), 2);
+    let trajectory = std::fs::read_to_string(place.path("out/trajectory.jsonl")).unwrap();
+    let end = trajectory.find("{\"event\":\"no_reply\"").unwrap();
+    std::fs::write(place.path("out/trajectory.jsonl"), &trajectory[..end]).unwrap();
+    place.recording(&[full()]);
+    let output = place.resume();
+    assert_exit_code(&output, 1);
+    assert_eq!(place.json("run.json")["reason"], "too long");
+    assert_eq!(compactions(&place), 2);
+}

@@ -115,6 +115,10 @@ fn patches_are_kept_where_a_test_that_fails_on_the_old_code_passes() {
     );
     assert_eq!(good["codet"]["numerator"], 1);
     assert_eq!(summary("passes anyway")["undecided"], 6);
+    let choices = json!([{
+        "instance_id": "plain", "tests": "good", "patch": "another", "resolves": true
+    }]);
+    assert_eq!(found["choices"], choices);
 
     std::fs::write(place.path("patches.jsonl"), "[]").unwrap();
     assert_exit_code(&select("none").output().unwrap(), 2);
@@ -141,6 +145,7 @@ fn inspect_prints_a_run_where_there_is_no_terminal() {
         "by zero-shot with replay-by-order:",
         "== Outcome\nno test: the model's reply cannot be used",
         "1 model calls (0 failed, 0 malformed)",
+        "== Tokens\nspent on ",
         "== Issue\n",
         "== Stage retrieve\n",
         "I would rather not.",

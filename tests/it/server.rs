@@ -1,10 +1,11 @@
 //! A real HTTP server on the loopback interface, as small as can be: one answer a connection.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 pub struct Request {
+    pub method: String,
     /// With its query.
     pub path: String,
     /// Names in lower case.
@@ -55,8 +56,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Answers until the test's process ends.
+    /// Answers until the test's process ends, one request after the other.
     pub fn start(answer: impl Fn(&Request) -> Response + Send + 'static) -> Server {
+        let answer = Mutex::new(answer);
+        Server::start_parallel(move |request| answer.lock().unwrap()(request))
+    }
+
+    /// The same for several at one time, as a service does.
+    pub fn start_parallel(answer: impl Fn(&Request) -> Response + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -64,44 +71,11 @@ impl Server {
             url,
             seen: seen.clone(),
         };
+        let answer = Arc::new(answer);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let mut stream = stream.unwrap();
-                let mut reader = BufReader::new(stream.try_clone().unwrap());
-                let mut lines = (&mut reader).lines().map_while(Result::ok);
-                let Some(first) = lines.next() else { continue };
-                let path = first.split(' ').nth(1).unwrap().to_owned();
-                let headers = lines
-                    .take_while(|line| !line.is_empty())
-                    .filter_map(|line| {
-                        let (name, value) = line.split_once(": ")?;
-                        Some((name.to_lowercase(), value.to_owned()))
-                    })
-                    .collect();
-                let mut request = Request {
-                    path,
-                    headers,
-                    body: String::new(),
-                };
-                if let Some(length) = request.header("content-length") {
-                    let length = length.parse().unwrap();
-                    reader
-                        .take(length)
-                        .read_to_string(&mut request.body)
-                        .unwrap();
-                }
-                let response = answer(&request);
-                seen.lock().unwrap().push(request);
-                let mut head = format!(
-                    "HTTP/1.1 {} X\r\nconnection: close\r\ncontent-length: {}\r\n",
-                    response.status,
-                    response.body.len()
-                );
-                for (name, value) in &response.headers {
-                    head.push_str(&format!("{name}: {value}\r\n"));
-                }
-                // A client that has gone away is its own affair.
-                let _ = stream.write_all(format!("{head}\r\n{}", response.body).as_bytes());
+                let (answer, seen) = (answer.clone(), seen.clone());
+                std::thread::spawn(move || serve(stream.unwrap(), answer.as_ref(), &seen));
             }
         });
         server
@@ -111,4 +85,49 @@ impl Server {
     pub fn requests<T>(&self, look: impl Fn(&Request) -> T) -> Vec<T> {
         self.seen.lock().unwrap().iter().map(look).collect()
     }
+}
+
+fn serve(mut stream: TcpStream, answer: &dyn Fn(&Request) -> Response, seen: &Mutex<Vec<Request>>) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut lines = (&mut reader).lines().map_while(Result::ok);
+    let Some(first) = lines.next() else { return };
+    let mut words = first.split(' ').map(str::to_owned);
+    let (method, path) = (words.next().unwrap(), words.next().unwrap());
+    let headers = headers(lines);
+    let mut request = Request {
+        method,
+        path,
+        headers,
+        body: String::new(),
+    };
+    if let Some(length) = request.header("content-length") {
+        let length = length.parse().unwrap();
+        reader
+            .take(length)
+            .read_to_string(&mut request.body)
+            .unwrap();
+    }
+    let response = answer(&request);
+    seen.lock().unwrap().push(request);
+    let mut head = format!(
+        "HTTP/1.1 {} X\r\nconnection: close\r\ncontent-length: {}\r\n",
+        response.status,
+        response.body.len()
+    );
+    for (name, value) in &response.headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    // A client that has gone away is its own affair.
+    let _ = stream.write_all(format!("{head}\r\n{}", response.body).as_bytes());
+}
+
+/// Up to the empty line; names in lower case.
+pub fn headers(lines: impl Iterator<Item = String>) -> Vec<(String, String)> {
+    lines
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| {
+            let (name, value) = line.split_once(": ")?;
+            Some((name.to_lowercase(), value.to_owned()))
+        })
+        .collect()
 }

@@ -40,6 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         env: Default::default(),
         runner: Default::default(),
         test_seconds: 60,
+        processors: None,
     })?;
     let search = registry::find("search").ok_or("no search")?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());

@@ -57,6 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         env: Default::default(),
         runner: Default::default(),
         test_seconds: 600,
+        processors: None,
     };
     let measured = (0..ROUNDS)
         .map(|round| {

@@ -31,6 +31,9 @@ pub struct Config {
     /// Seconds that one run of tests may take (also the most that a caller can ask for).
     #[serde(default = "default_test_seconds")]
     pub test_seconds: u64,
+    /// Runs of tests that are made at one time; default: as many as there are processors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processors: Option<usize>,
 }
 
 impl Config {
@@ -42,11 +45,16 @@ impl Config {
         }
     }
 
-    /// The words with which a toolbox starts a program that can neither reach the folder in which the toolbox is, nor a
-    /// toolbox that runs. More words follow: the program's.
+    /// The words with which a toolbox starts a program that can neither write to the folder in which its own folder is (where
+    /// it has none: in which it is itself), nor reach a toolbox that runs. More words follow: the program's.
     pub fn confine(&self, toolbox: &Path) -> serde_json::Result<Vec<String>> {
         let config = Config {
-            private: toolbox.parent().map(Path::to_owned),
+            private: self
+                .private
+                .as_deref()
+                .unwrap_or(toolbox)
+                .parent()
+                .map(Path::to_owned),
             ..self.clone()
         };
         let (toolbox, config) = (toolbox.to_string_lossy(), serde_json::to_string(&config)?);

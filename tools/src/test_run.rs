@@ -35,6 +35,9 @@ pub struct Request {
     /// Tests of which [`crate::outcomes::report::TestResult::executed`] is filled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trace: Vec<String>,
+    /// Tests in whose messages of assertions values are shown whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub whole_values: Vec<String>,
     /// Runs at the same time in the same folders have different numbers.
     #[serde(default)]
     pub lane: usize,
@@ -67,6 +70,7 @@ pub fn perform(request: Request) -> Result<Answer, ToolError> {
     options.reversed = request.reversed;
     options.alone = request.alone;
     options.trace.clone_from(&request.trace);
+    options.whole_values.clone_from(&request.whole_values);
     options.lane = request.lane;
     make_folders(&request.config)?;
     process::adopt_orphans()?;

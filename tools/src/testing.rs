@@ -77,5 +77,6 @@ pub fn config(folder: &Path) -> Config {
         env: BTreeMap::new(),
         runner: Default::default(),
         test_seconds: 60,
+        processors: None,
     }
 }

@@ -153,7 +153,9 @@ impl Harness {
         );
         let repo = instance.repo.clone();
         let opened = tokio::task::spawn_blocking(move || {
-            let mut source = repository::open(&location, Some(&commit), &cache, &open)?.source()?;
+            // A plain folder has none.
+            let revision = Some(commit.as_str()).filter(|commit| !commit.is_empty());
+            let mut source = repository::open(&location, revision, &cache, &open)?.source()?;
             // A branch or tag may be called like the beginning of a hash.
             let found = source.commit.as_deref().unwrap_or_default();
             if !found.starts_with(&commit.to_ascii_lowercase()) {

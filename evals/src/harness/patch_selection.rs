@@ -64,7 +64,11 @@ struct Tests<'a> {
     prediction: &'a Prediction,
     files: Files,
     ids: Vec<String>,
+    /// Outcomes on the old code.
+    old: BTreeMap<String, Outcome>,
     failing: BTreeSet<String>,
+    /// Why they cannot be run.
+    unusable: Option<String>,
 }
 
 impl Harness {
@@ -208,17 +212,20 @@ impl Harness {
         prediction: &'a Prediction,
         timeline: &Timeline<'_>,
     ) -> Result<Tests<'a>, GradingFailure> {
-        let nothing = Tests {
+        let without = |why: String| Tests {
             prediction,
             files: Files::new(),
             ids: Vec::new(),
+            old: BTreeMap::new(),
             failing: BTreeSet::new(),
+            unusable: Some(why),
         };
         let Some(text) = &prediction.model_patch else {
-            return Ok(nothing);
+            return Ok(without("there are no tests".to_owned()));
         };
-        let Ok(applied) = prepared.apply(text).map_err(at_stage("source"))? else {
-            return Ok(nothing);
+        let applied = match prepared.apply(text).map_err(at_stage("source"))? {
+            Ok(applied) => applied,
+            Err(why) => return Ok(without(format!("the tests do not apply: {why}"))),
         };
         let tests = Contribution::of(&applied, &prepared.tree, &prepared.layout)
             .map_err(at_stage("source"))?;
@@ -230,8 +237,13 @@ impl Harness {
         Ok(Tests {
             prediction,
             failing: failing.map(|(id, _)| id.clone()).collect(),
+            old: pairs
+                .iter()
+                .map(|(id, pair)| (id.clone(), pair.old))
+                .collect(),
             files: applied.files,
             ids: tests.tests,
+            unusable: None,
         })
     }
 
@@ -243,6 +255,8 @@ impl Harness {
     ) -> Result<SelectionResult, GradingFailure> {
         let mut result = SelectionResult {
             resolves: candidate.resolves,
+            old: tests.old.clone(),
+            not_tried: tests.unusable.clone(),
             ..SelectionResult::of(tests.prediction, candidate.patch)
         };
         let code = match &candidate.code {
@@ -259,10 +273,9 @@ impl Harness {
             .outcomes(code, &tests.files, &tests.ids, timeline)
             .await?;
         let pairs = pairs(&ran.answer.report, &ran.answer.report, &tests.ids);
-        let outcomes: BTreeMap<&String, Outcome> =
-            pairs.iter().map(|(id, pair)| (id, pair.new)).collect();
+        result.new = pairs.into_iter().map(|(id, pair)| (id, pair.new)).collect();
         for test in &tests.failing {
-            let passes = outcomes.get(test) == Some(&Outcome::Passed);
+            let passes = result.new.get(test) == Some(&Outcome::Passed);
             let list = if passes {
                 &mut result.passed
             } else {

@@ -310,6 +310,7 @@ impl Harness {
             env: environment.env.clone(),
             runner: runner(environment)?,
             test_seconds: self.test_time.as_secs(),
+            processors: None,
         };
         if !environment.recipe.services.is_empty() {
             let toolbox = self.put_toolbox(sandbox).await?;
@@ -343,6 +344,7 @@ impl Harness {
             reversed: false,
             alone: false,
             trace: Vec::new(),
+            whole_values: Vec::new(),
             lane: 0,
             coverage: measure,
         };
@@ -361,7 +363,7 @@ impl Harness {
     }
 
     async fn put_toolbox(&self, sandbox: &dyn Sandbox) -> Result<PathBuf, SandboxError> {
-        let program = sandbox.info().paths.private.join(toolbox::NAME);
+        let program = sandbox.info().paths.toolbox.join(toolbox::NAME);
         sandbox.upload_file(&program, &self.toolbox, 0o755).await?;
         Ok(program)
     }

@@ -90,6 +90,7 @@ impl Container {
                     store: STORE.into(),
                     temporary: "/tmp".into(),
                     private: "/home/testwright-toolbox".into(),
+                    toolbox: "/home/testwright-toolbox".into(),
                 },
             },
             engine: engine.clone(),

@@ -123,7 +123,7 @@ impl Build<'_> {
             some.scanned.clone_from(&all);
         }
         let report = smoke_test::run(steps, STEP, python, &some).await?;
-        if !report.collected.is_empty() || all.len() < 2 {
+        if !report.collected.is_empty() || report.stopped || all.len() < 2 {
             return Ok(report);
         }
         // One file can end the process, and some may be no tests at all.
@@ -163,6 +163,11 @@ impl Build<'_> {
                 )));
             }
             return Ok(broken_files(report));
+        }
+        if report.stopped {
+            return Ok(Some(format!(
+                "no test file was collected within {SECONDS} s: none was tried"
+            )));
         }
         // pytest's own code for that.
         if code == 5 || (report.ended && report.broken.is_empty() && code == 0) {

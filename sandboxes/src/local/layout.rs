@@ -33,16 +33,22 @@ pub fn layout(inner: &Inner, spec: &Spec, dirs: &SandboxDirs) -> Result<Layout> 
                 store: "/opt/testwright".into(),
                 temporary: "/tmp".into(),
                 private: "/home/testwright".into(),
+                toolbox: "/opt/testwright".into(),
             },
             "/home/testwright".into(),
         ),
-        Isolation::Landlock | Isolation::None => (
+        in_place => (
             Paths {
                 workspace: folder.join("workspace"),
                 environment: folder.join("store/env"),
                 store: folder.join("store"),
                 temporary: folder.join("tmp"),
                 private: folder.join("home"),
+                // Nothing but the toolbox protects its files without isolation: those in its own folder.
+                toolbox: match in_place {
+                    Isolation::None => folder.join("home"),
+                    _ => folder.join("store"),
+                },
             },
             folder.join("home"),
         ),

@@ -10,6 +10,7 @@ mod copy;
 mod file_equality;
 mod jail;
 mod layout;
+mod linked_files;
 mod probe;
 mod protocol;
 mod python;
@@ -18,6 +19,7 @@ mod sandbox;
 mod sandbox_dirs;
 mod size;
 mod state_store;
+mod store;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -33,6 +35,7 @@ pub(crate) use size::disk_usage;
 
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Backend, Result, Sandbox, Spec};
+use linked_files::LinkedFiles;
 use state_store::Cache;
 
 /// Under root, the host's user that tools run as in namespaces: one that nobody has.
@@ -75,6 +78,7 @@ pub struct Inner {
     memory_is_counted: bool,
     root: bool,
     interpreters: Mutex<HashMap<String, Interpreter>>,
+    linked_files: LinkedFiles,
 }
 
 impl Inner {
@@ -89,6 +93,15 @@ impl Inner {
                 NOBODY_ELSE_IN_PLACE + hash % 900_000
             }),
             Isolation::None => None,
+        }
+    }
+
+    /// Can nothing inside change a file of this process's user, in any way?
+    fn protects_own_files(&self) -> bool {
+        match self.isolation {
+            Isolation::Namespaces => true,
+            Isolation::Landlock => self.root,
+            Isolation::None => false,
         }
     }
 
@@ -127,6 +140,7 @@ impl Local {
                 memory_is_counted: probe.memory_is_counted,
                 root,
                 interpreters: Mutex::default(),
+                linked_files: LinkedFiles::default(),
             }),
         })
     }

@@ -100,6 +100,7 @@ fn set_up(
             store: here("root"),
             temporary: here("root"),
             private: here("root"),
+            toolbox: here("root"),
         },
         home: here("root"),
         owner: (root && isolation != Isolation::None).then_some(NOBODY_ELSE),

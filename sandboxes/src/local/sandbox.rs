@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, chown};
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -14,8 +13,9 @@ use super::client::{Jail, launch};
 use super::copy::{Files, copy_tree};
 use super::layout;
 use super::protocol::{Isolation, NOT_FOUND, Setup, Task};
-use super::sandbox_dirs::{SandboxDirs, copy_file, create_dirs, fill};
+use super::sandbox_dirs::{SandboxDirs, create_dirs, fill};
 use super::state_store::{InUse, State, about};
+use super::store::Store;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Process, Result, Sandbox, SandboxInfo, SandboxSource, Spec};
 
@@ -109,8 +109,11 @@ impl LocalSandbox {
             // An early end of the task is told by its exit code.
             match input {
                 Input::Bytes(bytes) => stdin.write_all(bytes).await.ok(),
-                Input::File(mut file) => {
-                    tokio::io::copy(&mut file, &mut stdin).await.ok().map(drop)
+                Input::File(file) => {
+                    // Each read of a file is a task of its own.
+                    let mut file = tokio::io::BufReader::with_capacity(1 << 20, file);
+                    let copied = tokio::io::copy_buf(&mut file, &mut stdin).await;
+                    copied.ok().map(drop)
                 }
             }
         };
@@ -152,86 +155,12 @@ impl LocalSandbox {
         }
     }
 
-    /// Tools may not write to the store, the host may. Nobody inside can change the folders on the way.
-    fn upload_to_store(&self, relative: &Path, content: &[u8], mode: u32) -> Result<()> {
-        let (Some(parent), Some(last)) = (relative.parent(), relative.file_name()) else {
-            return Err(self.refused(relative, "not a file name"));
-        };
-        let folder = self.store_folder(relative, parent)?;
-        let mut aside = tempfile::NamedTempFile::new_in(&folder)?;
-        std::io::Write::write_all(&mut aside, content)?;
-        aside
-            .as_file()
-            .set_permissions(fs::Permissions::from_mode(mode & 0o7777))?;
-        chown(aside.path(), self.dirs.owner, self.dirs.owner)?;
-        aside.persist(folder.join(last)).map_err(|e| e.error)?;
-        Ok(())
-    }
-
-    /// The same for an archive.
-    async fn unpack_to_store(&self, relative: &Path, archive: &Path) -> Result<()> {
-        let folder = self.store_folder(relative, relative)?;
-        let (owner, archive) = (self.dirs.owner, archive.to_owned());
-        let keeper = self.dirs.clone();
-        blocking(move || {
-            let file = fs::File::open(&archive).map_err(about("open", &archive))?;
-            // Aside and copied: a file that is there already may be shared with a saved state.
-            let aside = tempfile::tempdir_in(&keeper.owned.folder)?;
-            let mut archive = tar::Archive::new(std::io::BufReader::new(file));
-            archive.set_preserve_permissions(true);
-            archive.set_preserve_mtime(true);
-            archive.unpack(aside.path())?;
-            for entry in fs::read_dir(aside.path())? {
-                let entry = entry?;
-                let (source, target) = (entry.path(), folder.join(entry.file_name()));
-                let kind = entry.file_type()?;
-                if fs::symlink_metadata(&target).is_ok_and(|found| found.is_dir()) {
-                    super::removal::remove_tree(&target)?;
-                } else if fs::symlink_metadata(&target).is_ok() {
-                    fs::remove_file(&target)?;
-                }
-                if kind.is_dir() {
-                    copy_tree(&source, &target, Files::Copy, owner)
-                        .map_err(about("copy", &source))?;
-                } else if kind.is_symlink() {
-                    std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
-                } else {
-                    copy_file(&source, &target, owner)?;
-                }
-            }
-            Ok(())
-        })
-        .await
-    }
-
-    fn refused(&self, relative: &Path, why: &str) -> SandboxError {
-        let path = self.facts.paths.store.join(relative);
-        let text = format!("write {}: {why}", path.display());
-        SandboxError::new(ErrorKind::Input, text)
-    }
-
-    /// A folder of the store on the host, made if needed; `relative` is what is to be written.
-    fn store_folder(&self, relative: &Path, parents: &Path) -> Result<PathBuf> {
-        if relative.starts_with("env") && self.dirs.shares_environment(&self.spec).is_some() {
-            let why = "the environment is shared with other sandboxes";
-            return Err(self.refused(relative, why));
+    fn store(&self) -> Store {
+        Store {
+            shares_environment: self.dirs.shares_environment(&self.spec).is_some(),
+            inside: self.facts.paths.store.clone(),
+            dirs: self.dirs.clone(),
         }
-        let mut folder = self.dirs.owned.folder.join("store");
-        for name in parents.components() {
-            let Component::Normal(name) = name else {
-                return Err(self.refused(relative, "not a plain path"));
-            };
-            folder.push(name);
-            match fs::symlink_metadata(&folder) {
-                Ok(found) if found.is_dir() => {}
-                Ok(_) => return Err(self.refused(relative, "a part of the path is not a folder")),
-                Err(_) => {
-                    fs::create_dir(&folder)?;
-                    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
-                }
-            }
-        }
-        Ok(folder)
     }
 }
 
@@ -280,7 +209,7 @@ impl Sandbox for LocalSandbox {
         if !self.spec.root
             && let Ok(relative) = path.strip_prefix(&self.facts.paths.store)
         {
-            return self.upload_to_store(relative, content, mode);
+            return self.store().write(relative, content, mode);
         }
         let task = Task::Upload {
             path: path.to_owned(),
@@ -292,8 +221,12 @@ impl Sandbox for LocalSandbox {
     }
 
     async fn upload_file(&self, path: &Path, from: &Path, mode: u32) -> Result<()> {
-        if !self.spec.root && path.starts_with(&self.facts.paths.store) {
-            return self.upload(path, &tokio::fs::read(from).await?, mode).await;
+        if !self.spec.root
+            && let Ok(relative) = path.strip_prefix(&self.facts.paths.store)
+        {
+            let (relative, from) = (relative.to_owned(), from.to_owned());
+            let (inner, store) = (self.inner.clone(), self.store());
+            return blocking(move || store.add_file(&inner, &relative, &from, mode)).await;
         }
         let file = tokio::fs::File::open(from)
             .await
@@ -311,7 +244,9 @@ impl Sandbox for LocalSandbox {
         if !self.spec.root
             && let Ok(relative) = folder.strip_prefix(&self.facts.paths.store)
         {
-            return self.unpack_to_store(relative, archive).await;
+            let (store, relative, archive) =
+                (self.store(), relative.to_owned(), archive.to_owned());
+            return blocking(move || store.unpack(&relative, &archive)).await;
         }
         let file = tokio::fs::File::open(archive)
             .await

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::OpenOptions;
 use super::address::{protocols, split_credentials};
+use super::clone_cache;
 use super::discover::{discover, is_hash};
 use super::git::{Git, Remote};
 use super::isolated_repository::{self, IsolatedRepository, isolate};
@@ -46,6 +47,7 @@ pub(super) fn clone(
     let directory = folder.join(format!("{key}.git"));
     let lock = File::create(folder.join(format!("{key}.lock")))?;
     lock.lock()?;
+    clone_cache::touch(&lock);
 
     let git = Git {
         directory: Some(std::path::absolute(&directory)?),

@@ -135,6 +135,17 @@ async fn what_a_recipe_says_is_not_added_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn files_that_take_long_to_collect_are_not_called_broken() {
+    let Some(place) = Place::new() else { return };
+    place.write("tests/test_a.py", "import time\ntime.sleep(60)\n");
+    let built = build(&place, &of_2024(), "testwright.toml").await;
+    assert_eq!(
+        built.notes,
+        ["no test file was collected within 5 s: none was tried"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_sample_is_drawn_by_its_seed_and_survives_what_tests_do() {
     let Some(place) = Place::new() else { return };
     let mut tests = String::from("import os, pytest, time\n");

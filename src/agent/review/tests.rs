@@ -67,6 +67,7 @@ fn a_candidate_fix_is_told_with_what_it_was_tried_on_and_what_it_breaks() {
         executed: Vec::new(),
         unreached: Vec::new(),
         stand_in: None,
+        turned_warning: false,
     }];
     let fix = |outcome| FixTrial {
         patch: "-a\n+b\n".to_owned(),
@@ -103,5 +104,18 @@ fn a_candidate_fix_is_told_with_what_it_was_tried_on_and_what_it_breaks() {
     assert!(
         crashed.contains("the edit itself is wrong (NameError") && !crashed.contains("still fail"),
         "{crashed}"
+    );
+    let other = TestEvidence {
+        id: "t.py::test_b".to_owned(),
+        ..failing[0].clone()
+    };
+    let some = FixTrial {
+        failures: Vec::new(),
+        ..fix(TestOutcome::Passed)
+    };
+    assert_eq!(
+        candidate_fix(4, &some, &[failing[0].clone(), other]),
+        "Candidate fix 4, tried on the tests as they are submitted: with it those that ran pass.\nIt was not tried on \
+         t.py::test_b.\n-a\n+b"
     );
 }

@@ -10,7 +10,7 @@ use super::super::{Limit, Outcome, compaction};
 use super::{Run, first_line};
 use crate::model::cassette::digest;
 use crate::model::{Message, ModelError, Reply, Request};
-use crate::trajectory::{Event, Purpose};
+use crate::trajectory::{Event, NoReplyCause, Purpose};
 
 impl Run {
     /// One step's model call: asks for the next reply of the conversation and appends it.
@@ -19,12 +19,17 @@ impl Run {
         tools: &[ToolSpec],
         parallel_calls: bool,
     ) -> Result<Reply, Outcome> {
-        if let Some(until) = self.replay.compacted() {
+        // One cuts half, so several may follow each other.
+        while let Some(until) = self.replay.compacted() {
             compaction::cut(&mut self.messages, until);
+        }
+        if let Some(outcome) = self.replay.draft_outcome() {
+            return Err(outcome);
         }
         if self.replay.is_over()
             && let Some(limit) = self.budget.next_call(&self.messages)
         {
+            self.call_not_made(Purpose::Step, limit)?;
             return Err(Outcome::OutOfBudget { limit });
         }
         loop {
@@ -46,21 +51,32 @@ impl Run {
                 }
                 Err(NoReply::ContextFull(message)) => {
                     let Some(until) = compaction::until(&self.messages) else {
-                        return Err(Outcome::ModelFailed {
-                            message,
-                            hint: Some(
-                                "take a model with a longer context, or a shorter issue".to_owned(),
-                            ),
-                        });
+                        // Of this method with this model, as it is for a pipeline.
+                        let reason = message.clone();
+                        self.no_reply(Purpose::Step, NoReplyCause::ContextFull { message })?;
+                        return Err(Outcome::Nothing { reason });
                     };
                     self.record(&Event::Compacted { until })?;
                     self.progress
                         .note("the model's context is full: older tool answers are cut");
                     compaction::cut(&mut self.messages, until);
                 }
+                Err(NoReply::TimeUp { .. }) => return Err(time_up()),
                 Err(NoReply::Ended(outcome)) => return Err(outcome),
             }
         }
+    }
+
+    fn no_reply(&mut self, purpose: Purpose, why: NoReplyCause) -> Result<(), Outcome> {
+        self.record(&Event::NoReply { purpose, why })
+    }
+
+    /// Other limits follow from what is on record, time does not.
+    fn call_not_made(&mut self, purpose: Purpose, limit: Limit) -> Result<(), Outcome> {
+        if limit != Limit::Minutes || self.replay.has_live_tools() {
+            return Ok(());
+        }
+        self.no_reply(purpose, NoReplyCause::TimeUp { begun: false })
     }
 
     /// A model call of its own, without tools; `None` where the budget does not allow it or the prompt does not fit.
@@ -69,7 +85,10 @@ impl Run {
         purpose: Purpose,
         messages: Vec<Message>,
     ) -> Result<Option<Reply>, Outcome> {
-        if self.replay.is_over() && self.budget.side_call(&messages).is_some() {
+        if self.replay.is_over()
+            && let Some(limit) = self.budget.side_call(&messages)
+        {
+            self.call_not_made(purpose, limit)?;
             return Ok(None);
         }
         let request = Request {
@@ -81,12 +100,14 @@ impl Run {
         };
         match self.ask(purpose, &request).await {
             Ok(reply) => Ok(Some(reply)),
-            Err(NoReply::ContextFull(_)) => Ok(None),
+            Err(NoReply::ContextFull(_) | NoReply::TimeUp { begun: false }) => Ok(None),
+            Err(NoReply::TimeUp { begun: true }) => Err(time_up()),
             Err(NoReply::Ended(outcome)) => Err(outcome),
         }
     }
 
-    /// The model call of a pipeline's stage: a prompt of its own, which knows nothing of those before.
+    /// The model call of a pipeline's stage: a prompt of its own, which knows nothing of those before. A temperature above 0
+    /// is sent whatever the settings say.
     pub async fn prompt_reply(
         &mut self,
         messages: Vec<Message>,
@@ -95,19 +116,21 @@ impl Run {
         if self.replay.is_over()
             && let Some(limit) = self.budget.next_call(&messages)
         {
+            self.call_not_made(Purpose::Prompt, limit)?;
             return Err(Outcome::OutOfBudget { limit });
         }
         let request = Request {
             messages,
             tools: Vec::new(),
             parallel_calls: false,
-            temperature: self.temperature.or(temperature),
+            temperature: decoding(self.temperature, temperature),
             max_tokens: self.max_tokens,
         };
         match self.ask(Purpose::Prompt, &request).await {
             Ok(reply) => Ok(reply),
             // Of this method with this model: asked again, it would be no other.
             Err(NoReply::ContextFull(message)) => Err(Outcome::Nothing { reason: message }),
+            Err(NoReply::TimeUp { .. }) => Err(time_up()),
             Err(NoReply::Ended(outcome)) => Err(outcome),
         }
     }
@@ -129,6 +152,15 @@ impl Run {
                 );
             }
             return Ok(recorded.reply);
+        }
+        if let Some(why) = self.replay.no_reply(purpose) {
+            return Err(match why {
+                NoReplyCause::ContextFull { message } if purpose == Purpose::Step => {
+                    NoReply::Ended(Outcome::Nothing { reason: message })
+                }
+                NoReplyCause::ContextFull { message } => NoReply::ContextFull(message),
+                NoReplyCause::TimeUp { begun } => NoReply::TimeUp { begun },
+            });
         }
         if self.replay.has_live_tools() {
             return Err(NoReply::Ended(Outcome::Nothing {
@@ -157,12 +189,17 @@ impl Run {
             self.acquire_processor().await;
         }
         let reply = match answered {
-            Err(_) => {
-                return Err(NoReply::Ended(Outcome::OutOfBudget {
-                    limit: Limit::Minutes,
-                }));
+            Err(_) => return Err(self.time_was_up(purpose, true)),
+            Ok(Err(ModelError::TimeUp { begun })) => return Err(self.time_was_up(purpose, begun)),
+            Ok(Err(ModelError::ContextFull(message))) => {
+                // What the conversation does about it is recorded there.
+                if purpose != Purpose::Step {
+                    let message = message.clone();
+                    self.no_reply(purpose, NoReplyCause::ContextFull { message })
+                        .map_err(NoReply::Ended)?;
+                }
+                return Err(NoReply::ContextFull(message));
             }
-            Ok(Err(ModelError::ContextFull(message))) => return Err(NoReply::ContextFull(message)),
             Ok(Err(error)) => return Err(NoReply::Ended(model_failed(error))),
             Ok(Ok(reply)) => reply,
         };
@@ -187,10 +224,47 @@ impl Run {
         });
         Ok(reply)
     }
+
+    fn time_was_up(&mut self, purpose: Purpose, begun: bool) -> NoReply {
+        match self.no_reply(purpose, NoReplyCause::TimeUp { begun }) {
+            Ok(()) => NoReply::TimeUp { begun },
+            Err(outcome) => NoReply::Ended(outcome),
+        }
+    }
 }
 
 /// Why [`Run::ask`] has no reply.
 enum NoReply {
     ContextFull(String),
+    TimeUp { begun: bool },
     Ended(Outcome),
+}
+
+fn time_up() -> Outcome {
+    Outcome::OutOfBudget {
+        limit: Limit::Minutes,
+    }
+}
+
+/// The temperature of a pipeline's call. The setting replaces 0, which is a default; what is above asks for samples that
+/// differ, of which a method chooses.
+fn decoding(setting: Option<f64>, wanted: Option<f64>) -> Option<f64> {
+    match wanted {
+        Some(wanted) if wanted > 0.0 => Some(wanted),
+        _ => setting.or(wanted),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_setting_replaces_greedy_decoding_but_not_that_of_samples() {
+        assert_eq!(decoding(None, Some(0.0)), Some(0.0));
+        assert_eq!(decoding(Some(1.0), Some(0.0)), Some(1.0));
+        assert_eq!(decoding(Some(1.0), None), Some(1.0));
+        assert_eq!(decoding(Some(0.0), Some(0.7)), Some(0.7));
+        assert_eq!(decoding(None, Some(0.7)), Some(0.7));
+    }
 }

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use testwright_sandboxes::repository::Tree;
 use testwright_tools::tool::{AnyTool, Tool};
-use testwright_tools::tools::{RunPytest, Submit};
+use testwright_tools::tools::{RunPytest, Submit, TryFix};
 
 use super::super::failures::infrastructure;
 use super::super::run_counts::{FailureKind, RunCounts};
@@ -19,7 +19,7 @@ use crate::session::Contents;
 use crate::trajectory::{Answer, Event};
 
 /// What a stage may call.
-static TOOLS: &[&dyn AnyTool] = &[&RunPytest, &Submit];
+static TOOLS: &[&dyn AnyTool] = &[&RunPytest, &TryFix, &Submit];
 
 /// How tests that a draft adds or changes ended on the old code.
 pub struct ChangedTests {
@@ -55,18 +55,25 @@ impl Run {
         &mut self,
         files: &BTreeMap<String, Option<String>>,
     ) -> Result<(), Outcome> {
-        let is_live = self.replay.has_live_tools();
-        if !is_live && !self.replay.is_over() {
-            return Ok(());
-        }
-        self.catch_up().await?;
         let encoded = |text: &Option<String>| text.as_ref().map(|text| STANDARD.encode(text));
         let contents: Contents = files
             .iter()
             .map(|(path, text)| (path.clone(), encoded(text)))
             .collect();
+        self.put_contents(&contents).await
+    }
+
+    pub(in crate::agent) async fn put_contents(
+        &mut self,
+        contents: &Contents,
+    ) -> Result<(), Outcome> {
+        let is_live = self.replay.has_live_tools();
+        if !is_live && !self.replay.is_over() {
+            return Ok(());
+        }
+        self.catch_up().await?;
         self.session
-            .restore(&contents)
+            .restore(contents)
             .await
             .map_err(infrastructure)?;
         match is_live {
@@ -105,7 +112,11 @@ impl Run {
             .unwrap_or_else(refused))
     }
 
-    async fn stage_call(&mut self, tool: &str, arguments: Value) -> Result<Answer, Outcome> {
+    pub(in crate::agent) async fn stage_call(
+        &mut self,
+        tool: &str,
+        arguments: Value,
+    ) -> Result<Answer, Outcome> {
         let number: u32 = self.budget.spent.tool_calls.values().sum();
         let call = ToolCall {
             id: format!("stage-{}", number + 1),

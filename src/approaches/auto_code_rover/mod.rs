@@ -14,11 +14,14 @@ use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{Outcome, Run, prompt};
 use crate::formats::snippets;
 use crate::model::Message;
+use crate::retrieval::tokens;
 
 use search::CodeSearch;
 
 /// Rounds of searches.
 const ROUNDS: usize = 10;
+/// Rounds that fill all the room for code, where each finds as much as may be shown.
+const SHARES: usize = 4;
 /// Answers, where one cannot be applied.
 const ANSWERS: usize = 3;
 
@@ -48,9 +51,53 @@ impl Approach for AutoCodeRover {
         }
     }
 
-    async fn run(&self, run: &mut Run, _: &ApproachContext) -> Outcome {
-        let outcome = stages(run).await;
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+        let outcome = stages(run, context.code_tokens()).await;
         outcome.unwrap_or_else(|outcome| outcome)
+    }
+}
+
+/// Tokens of code that searches may still show.
+struct CodeBudget {
+    left: usize,
+    /// In one round.
+    round: usize,
+}
+
+impl CodeBudget {
+    fn of(code_tokens: usize) -> CodeBudget {
+        CodeBudget {
+            left: code_tokens,
+            round: code_tokens / SHARES,
+        }
+    }
+
+    /// What the searches of a round found, as far as there is room for it.
+    fn round(&mut self, results: impl Iterator<Item = String>) -> Vec<String> {
+        let mut room = self.round.min(self.left);
+        let shown = results.map(|result| {
+            let begin = tokens::first(&result, room);
+            let taken = tokens::count(begin);
+            room -= taken.min(room);
+            self.left -= taken.min(self.left);
+            match begin.len() == result.len() {
+                true => result,
+                false => {
+                    let call = result.split(": ").next().unwrap_or_default();
+                    let shown = if begin.is_empty() { call } else { begin };
+                    format!(
+                        "{}\n… (cut: no more fits; search for less)",
+                        shown.trim_end()
+                    )
+                }
+            }
+        });
+        shown.collect()
+    }
+
+    /// Too little is left for a piece of code.
+    fn is_spent(&self) -> bool {
+        self.left < self.round / SHARES
     }
 }
 
@@ -66,7 +113,7 @@ fn assistant(content: String) -> Message {
     }
 }
 
-async fn stages(run: &mut Run) -> Result<Outcome, Outcome> {
+async fn stages(run: &mut Run, code_tokens: usize) -> Result<Outcome, Outcome> {
     let tree = run.tree()?;
     let code = CodeSearch::of(&tree)?;
     let task = AutoCodeRoverTask {
@@ -74,6 +121,7 @@ async fn stages(run: &mut Run) -> Result<Outcome, Outcome> {
         issue: run.issue.folded_text(),
     };
     let mut messages = system_and_user(&AutoCodeRoverSystem {}, &task)?;
+    let mut budget = CodeBudget::of(code_tokens);
     for round in 1..=ROUNDS {
         let reply = run.prompt_reply(messages.clone(), Some(0.0)).await?.content;
         let calls = search::calls(&reply);
@@ -89,11 +137,15 @@ async fn stages(run: &mut Run) -> Result<Outcome, Outcome> {
         if calls.is_empty() {
             break;
         }
-        let results: Vec<String> = calls.iter().map(|call| code.answer(call)).collect();
-        messages.push(user(&AutoCodeRoverMore {
-            results,
-            left: ROUNDS - round,
-        })?);
+        let results = budget.round(calls.iter().map(|call| code.answer(call)));
+        let left = match budget.is_spent() {
+            true => 0,
+            false => ROUNDS - round,
+        };
+        messages.push(user(&AutoCodeRoverMore { results, left })?);
+        if left == 0 {
+            break;
+        }
     }
     match messages.last_mut() {
         // Two messages of a user may not follow each other.
@@ -118,4 +170,28 @@ async fn stages(run: &mut Run) -> Result<Outcome, Outcome> {
     Ok(Outcome::Nothing {
         reason: format!("none of {ANSWERS} answers can be applied: {why}"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn searches_show_no_more_than_there_is_room_for() {
+        let result = |name: &str| format!("{name}: 1 found\n{}", "x = 1\n".repeat(100));
+        let mut budget = CodeBudget::of(400);
+        let mut all = 0;
+        for _ in 0..ROUNDS {
+            let results = budget.round(["a(b)", "c(d)"].map(result).into_iter());
+            let shown: usize = results.iter().map(|result| tokens::count(result)).sum();
+            // With the words on what was cut.
+            assert!(shown <= 100 + 40, "{results:?}");
+            assert!(results[1].starts_with("c(d)\n… (cut"), "{results:?}");
+            all += shown;
+        }
+        assert!(all <= 400 + ROUNDS * 40 && budget.is_spent(), "{all}");
+        let mut wide = CodeBudget::of(100_000);
+        assert_eq!(wide.round([result("a(b)")].into_iter()), [result("a(b)")]);
+        assert!(!wide.is_spent());
+    }
 }

@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 
 use regex::Regex;
-use testwright_tools::python::{Binding, Module, import_edit, new_undefined_names};
+use testwright_tools::python::{
+    Binding, Module, import_edit, is_standard_library, new_undefined_names,
+};
 
 use super::repository::Repository;
 
@@ -18,16 +20,23 @@ pub fn repair(repository: &Repository, before: &str, after: &str) -> (String, Ve
         .filter(|binding| !binding.module.is_empty() && !known.contains(&binding.statement()))
         .collect();
     for guess in guessed {
-        if !repository.is_own(&guess.module) || repository.defines(&guess.module, &guess.name) {
+        if !repository.may_be_wrong(&guess) {
             continue;
         }
-        if let Some(module) = repository.module_of(&guess.name) {
-            let wrong = format!("from {} import {}", guess.module, guess.name);
-            let right = format!("from {module} import {}", guess.name);
-            if text.contains(&wrong) {
-                text = text.replacen(&wrong, &right, 1);
-                done.push(format!("`{wrong}` is `{right}`"));
-            }
+        let Some(module) = repository.module_of(&guess.name) else {
+            continue;
+        };
+        let right = Binding {
+            module,
+            ..guess.clone()
+        };
+        let parsed = Module::parse(text.as_str());
+        let changed =
+            import_edit::replace_binding(&parsed, &guess, &right, &|name| repository.is_own(name));
+        if let Some(changed) = changed {
+            text = changed;
+            let (wrong, right) = (guess.statement(), right.statement());
+            done.push(format!("`{wrong}` is `{right}`"));
         }
     }
     let now = Module::parse(text.clone());
@@ -64,13 +73,38 @@ impl Repository {
         let mut paths = roots
             .iter()
             .flat_map(|root| names.iter().map(move |name| format!("{root}{name}")));
-        paths.find(|path| self.tree.contains(path))
+        paths.find(|path| self.paths.contains(path))
+    }
+
+    /// Is it neither in the repository nor, as far as that can be told, installed? What the repository itself uses is.
+    fn may_be_wrong(&self, guess: &Binding) -> bool {
+        if guess.name == "*" || guess.module.starts_with('.') {
+            return false;
+        }
+        let is_known = || {
+            is_standard_library(&guess.module)
+                || top(&guess.module) == "pytest"
+                || self.is_used(&guess.module)
+        };
+        match self.is_own(&guess.module) {
+            true => !self.defines(&guess.module, &guess.name),
+            false => !is_known(),
+        }
+    }
+
+    /// Does a file of the repository import anything of the module's package?
+    fn is_used(&self, module: &str) -> bool {
+        let package = regex::escape(top(module));
+        let Ok(import) = Regex::new(&format!(r"(?m)^[ \t]*(from|import)[ \t]+{package}\b")) else {
+            return false;
+        };
+        let mut files = self.paths.iter().filter(|path| path.ends_with(".py"));
+        files.any(|path| self.text(path).is_some_and(|text| import.is_match(&text)))
     }
 
     /// Is it of a package of the repository?
     fn is_own(&self, module: &str) -> bool {
-        let package = module.split('.').next().unwrap_or(module);
-        self.file_of(package).is_some()
+        self.file_of(top(module)).is_some()
     }
 
     fn defines(&self, module: &str, name: &str) -> bool {
@@ -96,6 +130,11 @@ impl Repository {
         });
         modules.min_by_key(|module| (module.matches('.').count(), module.clone()))
     }
+}
+
+/// The package that a module is of.
+fn top(module: &str) -> &str {
+    module.split('.').next().unwrap_or(module)
 }
 
 /// Does a file bind this name, by a definition or by an import?
@@ -125,4 +164,57 @@ fn module_name(path: &str) -> Option<String> {
     let is_name =
         |part: &str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_');
     path.split('/').all(is_name).then(|| path.replace('/', "."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repaired(after: &str) -> (String, Vec<String>) {
+        let repository = Repository::of_files(&[
+            ("src/pkg/__init__.py", ""),
+            (
+                "src/pkg/a.py",
+                "import numpy\n\n\nclass Foo:\n    pass\n\n\ndef given():\n    pass\n",
+            ),
+            (
+                "src/pkg/b.py",
+                "class FooBar:\n    pass\n\n\ndef array():\n    pass\n\n\ndef sleep():\n    pass\n",
+            ),
+            ("tests/test_a.py", "def test_a():\n    pass\n"),
+        ]);
+        repair(&repository, "", after)
+    }
+
+    #[test]
+    fn each_name_is_looked_up_for_itself() {
+        let (text, done) = repaired("from pkg.b import Foo, FooBar\n\nFoo(FooBar)\n");
+        assert_eq!(
+            text,
+            "from pkg.a import Foo\nfrom pkg.b import FooBar\n\nFoo(FooBar)\n"
+        );
+        assert_eq!(done, ["`from pkg.b import Foo` is `from pkg.a import Foo`"]);
+        let (text, done) = repaired("from pkg.c import FooBar, Foo\n\nFoo(FooBar)\n");
+        assert_eq!(
+            text,
+            "from pkg.b import FooBar\nfrom pkg.a import Foo\n\nFoo(FooBar)\n"
+        );
+        assert_eq!(done.len(), 2);
+    }
+
+    #[test]
+    fn a_module_that_nobody_knows_is_a_guess() {
+        let (text, _) = repaired("from package.core import given as g\n\ng()\n");
+        assert_eq!(text, "from pkg.a import given as g\n\ng()\n");
+        // The standard library, what the repository uses, and what nothing in it defines.
+        for known in [
+            "from time import sleep",
+            "from numpy.core import array",
+            "from pytest import Foo",
+            "from package import gone",
+            "from .helpers import Foo",
+        ] {
+            assert_eq!(repaired(known), (known.to_owned(), vec![]), "{known}");
+        }
+    }
 }

@@ -167,10 +167,8 @@ async fn draft(
         true => plan::plan(run, repository, localized, config).await?,
         false => Plan::of(localized, config),
     };
-    let Some(target) = plan.target.or_else(|| Action::new_test(localized)) else {
-        run.stage("plan", "there is no test file to write to")?;
-        return Ok(None);
-    };
+    let target = plan.target;
+    let target = target.unwrap_or_else(|| Action::new_test(localized, repository));
     generate::generate(run, repository, &plan.reads, &target, config).await
 }
 

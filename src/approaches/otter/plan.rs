@@ -6,6 +6,7 @@ use super::localize::{Localized, named};
 use super::repository::{FunctionName, Repository};
 use super::{OtterConfig, ask};
 use crate::agent::{Outcome, Run};
+use crate::approaches::zero_shot_file::new_path;
 
 /// Times that it reflects.
 const REFLECTIONS: usize = 5;
@@ -26,17 +27,18 @@ pub struct Action {
 }
 
 impl Action {
-    /// A new test in the best test file.
-    pub fn new_test(localized: &Localized) -> Option<Action> {
+    /// A new test in the best test file; in a new one where none was localized.
+    pub fn new_test(localized: &Localized, repository: &Repository) -> Action {
         let of_tests = localized.tests.first().map(|test| &test.path);
-        let path = of_tests.or_else(|| localized.test_files.first())?;
-        Some(Action {
+        let path = of_tests.or_else(|| localized.test_files.first()).cloned();
+        let paths = || repository.paths.iter().cloned().collect::<Vec<String>>();
+        Action {
             mode: WriteMode::Write,
             name: FunctionName {
-                path: path.clone(),
+                path: path.unwrap_or_else(|| new_path(&paths())),
                 function: String::new(),
             },
-        })
+        }
     }
 }
 
@@ -99,7 +101,12 @@ pub async fn plan(
             code: plan.code(repository),
         };
         let reply = ask(run, &question).await?;
-        (plan, invalid) = read(&reply, repository, config);
+        let (improved, impossible) = read(&reply, repository, config);
+        // A word on the plan alone leaves it as it is.
+        if improved != Plan::default() {
+            plan = improved;
+        }
+        invalid = impossible;
         let is_satisfied = is_satisfied(&reply);
         let how = if is_satisfied {
             "satisfied"
@@ -139,10 +146,11 @@ fn read(reply: &str, repository: &Repository, config: OtterConfig) -> (Plan, Vec
             function: function.replace("::", "."),
         };
         let is_there = repository.source(&name).is_some();
-        let is_test_file = repository.text(&name.path).is_some();
+        // The gate takes nothing but tests.
+        let is_test_file = repository.is_test_file(&name.path);
         let is_possible = match verb.to_lowercase().as_str() {
             "read" => is_there,
-            "modify" => is_there,
+            "modify" => is_there && is_test_file,
             "write" => is_test_file,
             _ => continue,
         };
@@ -175,6 +183,37 @@ fn read(reply: &str, repository: &Repository, config: OtterConfig) -> (Plan, Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tests_are_written_into_test_files_alone() {
+        let repository = Repository::of_files(&[
+            ("pkg/a.py", "def f():\n    pass\n"),
+            ("tests/test_a.py", "async def test_a():\n    pass\n"),
+        ]);
+        let read = |reply| read(reply, &repository, OtterConfig::default());
+        let (plan, invalid) = read("read pkg/a.py::f\nwrite pkg/a.py::test_f\nmodify pkg/a.py::f");
+        assert_eq!(plan.lines(), ["read pkg/a.py::f"]);
+        assert_eq!(invalid, ["write pkg/a.py::test_f", "modify pkg/a.py::f"]);
+        let (plan, invalid) = read("modify tests/test_a.py::test_a");
+        assert_eq!(plan.lines(), ["modify tests/test_a.py::test_a"]);
+        assert!(invalid.is_empty());
+    }
+
+    #[test]
+    fn without_localized_tests_a_new_file_is_written() {
+        let repository = Repository::of_files(&[
+            ("pkg/a.py", "def f():\n    pass\n"),
+            ("tests/test_a.py", "def test_a():\n    pass\n"),
+        ]);
+        let target = Action::new_test(&Localized::default(), &repository);
+        assert_eq!(target.name.path, "tests/test_issue.py");
+        let localized = Localized {
+            test_files: vec!["tests/test_a.py".to_owned()],
+            ..Localized::default()
+        };
+        let target = Action::new_test(&localized, &repository);
+        assert_eq!(target.name.path, "tests/test_a.py");
+    }
 
     #[test]
     fn only_a_plain_word_is_satisfied() {

@@ -1,12 +1,12 @@
 //! What Otter asks of the old code: its files by kind, and their functions.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use testwright_agent_prompts::CodeFile;
-use testwright_sandboxes::repository::Tree;
 use testwright_tools::python::{Module, flatten};
 
 use crate::agent::{Outcome, Run};
+use crate::formats::OldFiles;
 use crate::retrieval::{Index, tokens};
 
 /// Tokens that a list of files may take.
@@ -15,7 +15,9 @@ const LISTED: usize = 20_000;
 const LINES: usize = 200;
 
 pub struct Repository {
-    pub tree: Tree,
+    files: Box<dyn OldFiles + Send + Sync>,
+    /// Of all files.
+    pub paths: BTreeSet<String>,
     /// With at least one test.
     pub tests: Vec<String>,
     /// Python files that are no tests.
@@ -46,6 +48,7 @@ fn is_test_file(path: &str, text: &str) -> bool {
     (is_named || is_there)
         && text
             .lines()
+            .map(|line| line.trim_start().trim_start_matches("async "))
             .any(|line| line.trim_start().starts_with("def test"))
 }
 
@@ -71,14 +74,21 @@ impl Repository {
         };
         sources.retain(|path| !in_tests(path));
         Ok(Repository {
-            tree,
+            paths: tree.paths().map(str::to_owned).collect(),
+            files: Box::new(tree),
             tests: listed(tests),
             sources: listed(sources),
         })
     }
 
     pub fn text(&self, path: &str) -> Option<String> {
-        self.tree.text(path).ok().flatten()
+        self.files.text(path)
+    }
+
+    /// A file with tests, where one may be written or changed.
+    pub fn is_test_file(&self, path: &str) -> bool {
+        let text = self.text(path);
+        text.is_some_and(|text| is_test_file(path, &text))
     }
 
     /// Qualified names of the functions of a file; of a test file of its tests alone.
@@ -136,4 +146,46 @@ fn listed(files: Vec<String>) -> Vec<String> {
     let mut files: Vec<String> = files.into_iter().take_while(fits).collect();
     files.sort();
     files
+}
+
+#[cfg(test)]
+impl Repository {
+    /// Of these files, for tests.
+    pub fn of_files(files: &[(&str, &str)]) -> Repository {
+        let old = files
+            .iter()
+            .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
+            .collect::<std::collections::BTreeMap<String, String>>();
+        let is_test = |path: &&String| is_test_file(path, &old[*path]);
+        let (tests, sources) = old.keys().partition(is_test);
+        let owned = |paths: Vec<&String>| paths.into_iter().cloned().collect();
+        Repository {
+            paths: old.keys().cloned().collect(),
+            tests: owned(tests),
+            sources: owned(sources),
+            files: Box::new(old),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_tests_are_told_by_name_and_content() {
+        for (path, text, is_test) in [
+            ("tests/test_a.py", "def test_a(): pass", true),
+            ("tests/test_a.py", "async def test_a(): pass", true),
+            (
+                "pkg/a_test.py",
+                "class A:\n    async  def test_a(self): pass",
+                true,
+            ),
+            ("tests/conftest.py", "def fixture(): pass", false),
+            ("pkg/a.py", "def test_a(): pass", false),
+        ] {
+            assert_eq!(is_test_file(path, text), is_test, "{path}: {text}");
+        }
+    }
 }

@@ -1,18 +1,68 @@
 //! Finding the code that a model is shown.
 
-use testwright_agent_prompts::{CodeFile, ZeroShotTask};
+use testwright_agent_prompts::{CodeFile, TestFile, ZeroShotTask};
 use testwright_sandboxes::repository::Tree;
 
+use super::super::ApproachContext;
+use super::super::given::{self, GIVEN_FILES, GIVEN_PATCH, GIVEN_TESTS};
 use crate::agent::{Outcome, Run, infrastructure};
-use crate::retrieval::{Index, RetrievedFile, tokens};
+use crate::retrieval::{self, Index, RetrievedFile, tokens};
 
 /// Tokens of code that a prompt may hold (SWT-bench §5.1).
 pub const CODE_TOKENS: usize = 27_000;
 
-/// The issue, and the files that share the most words with it (BM25), as far as the budget goes, in tokens.
-pub fn retrieve(run: &mut Run, tree: &Tree, budget: usize) -> Result<ZeroShotTask, Outcome> {
-    let index = Index::of(tree).map_err(infrastructure)?;
-    let found = index.within(&run.issue.folded_text(), budget);
+/// The issue, and the files that share the most words with it (BM25), as far as the budget goes. What is given beyond the
+/// issue comes first: the code patch, then the test files to change, which have half of what is left.
+pub fn retrieve(
+    run: &mut Run,
+    tree: &Tree,
+    context: &ApproachContext,
+) -> Result<ZeroShotTask, Outcome> {
+    let (given, options) = (&context.given, &context.options);
+    let is_there = (!given::takes_patch(options) || given.code_patch.is_some())
+        && (!given::takes_tests(options) || !given.test_files.is_empty());
+    if !is_there {
+        return Err(Outcome::Infrastructure {
+            message: "an option of the approach gives what there is none of".to_owned(),
+            hint: None,
+        });
+    }
+    let mut left = context.code_tokens();
+    let mut notes = Vec::new();
+    let patch = given.code_patch.as_deref().map(str::trim_end);
+    let (mut code_patch, mut is_patch_cut) = (None, false);
+    if let Some(whole) = patch.filter(|_| options.is_on(&GIVEN_PATCH)) {
+        let shown = tokens::first(whole, left);
+        let count = tokens::count(shown);
+        left -= count;
+        is_patch_cut = shown.len() < whole.len();
+        code_patch = Some(shown.to_owned());
+        let cut = if is_patch_cut { ", cut" } else { "" };
+        notes.push(format!("given a code patch of {count} tokens{cut}"));
+    }
+    let mut test_files = Vec::new();
+    if options.is_on(&GIVEN_TESTS) {
+        test_files = shown_test_files(tree, &given.test_files, left / 2)?;
+        let count = |file: &TestFile| tokens::count(&file.text);
+        left -= test_files.iter().map(count).sum::<usize>();
+        notes.push(format!("given {}", given.test_files.join(", ")));
+    }
+    let are_of_patch = options.is_on(&GIVEN_FILES);
+    let found = match patch.filter(|_| are_of_patch) {
+        Some(patch) => {
+            let mut paths = changed_files(tree, patch)?;
+            paths.retain(|path| !test_files.iter().any(|file| file.path == *path));
+            retrieval::within(&read(tree, paths)?, left)
+        }
+        None => {
+            let index = Index::of(tree).map_err(infrastructure)?;
+            let ranked = index.ranked(&run.issue.folded_text());
+            let ranked = ranked
+                .into_iter()
+                .filter(|found| !test_files.iter().any(|file| file.path == found.path));
+            retrieval::within(ranked, left)
+        }
+    };
     let is_cut = |file: &RetrievedFile| {
         let whole = tree.text(&file.path).ok().flatten();
         whole.is_some_and(|whole| whole.len() > file.text.len())
@@ -20,14 +70,17 @@ pub fn retrieve(run: &mut Run, tree: &Tree, budget: usize) -> Result<ZeroShotTas
     let is_cut = found.last().is_some_and(is_cut);
     let tokens: usize = found.iter().map(|file| tokens::count(&file.text)).sum();
     let paths: Vec<&str> = found.iter().map(|file| file.path.as_str()).collect();
-    run.stage(
-        "retrieve",
-        format!(
-            "{} files, {tokens} tokens: {}",
-            found.len(),
-            paths.join(", ")
-        ),
-    )?;
+    let which = if are_of_patch {
+        " that the code patch changes"
+    } else {
+        ""
+    };
+    notes.push(format!(
+        "{} files{which}, {tokens} tokens: {}",
+        found.len(),
+        paths.join(", ")
+    ));
+    run.stage("retrieve", notes.join("; "))?;
     let files = found.into_iter().map(|file| CodeFile {
         path: file.path,
         text: file.text,
@@ -35,7 +88,53 @@ pub fn retrieve(run: &mut Run, tree: &Tree, budget: usize) -> Result<ZeroShotTas
     Ok(ZeroShotTask {
         repository: run.source.name.clone(),
         issue: run.issue.folded_text(),
+        code_patch,
+        is_patch_cut,
+        test_files,
         files: files.collect(),
+        are_of_patch,
         is_cut,
     })
+}
+
+/// As they are in the old code, as far as the budget goes.
+fn shown_test_files(
+    tree: &Tree,
+    paths: &[String],
+    budget: usize,
+) -> Result<Vec<TestFile>, Outcome> {
+    let mut left = budget;
+    let mut files = Vec::new();
+    for path in paths {
+        let whole = tree.text(path).map_err(infrastructure)?;
+        let is_new = whole.is_none();
+        let whole = whole.unwrap_or_default();
+        let text = tokens::first(&whole, left);
+        left -= tokens::count(text);
+        files.push(TestFile {
+            path: path.clone(),
+            text: text.to_owned(),
+            is_new,
+            is_cut: text.len() < whole.len(),
+        });
+    }
+    Ok(files)
+}
+
+fn changed_files(tree: &Tree, patch: &str) -> Result<Vec<String>, Outcome> {
+    let changed = given::changed_files(tree, patch).map_err(infrastructure)?;
+    changed.map_err(|why| Outcome::Infrastructure {
+        message: format!("the code patch does not apply to the old code: {why}"),
+        hint: None,
+    })
+}
+
+fn read(tree: &Tree, paths: Vec<String>) -> Result<Vec<RetrievedFile>, Outcome> {
+    let mut files = Vec::new();
+    for path in paths {
+        if let Some(text) = tree.text(&path).map_err(infrastructure)? {
+            files.push(RetrievedFile { path, text });
+        }
+    }
+    Ok(files)
 }

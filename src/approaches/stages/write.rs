@@ -45,7 +45,7 @@ pub async fn write(
     format: ReplyFormat,
 ) -> Result<Result<Draft, UnusableReply>, Outcome> {
     let reply = run.prompt_reply(messages, temperature).await?.content;
-    let read = format(&reply, &CodeTree(tree));
+    let read = format(&reply, tree);
     let result = match &read {
         Ok(proposed) => {
             let paths: Vec<&str> = proposed.files.keys().map(String::as_str).collect();
@@ -93,17 +93,4 @@ pub fn system_and_user(
             content: prompt(user.render())?,
         },
     ])
-}
-
-/// The files of the old code.
-struct CodeTree<'t>(&'t Tree);
-
-impl OldFiles for CodeTree<'_> {
-    fn text(&self, path: &str) -> Option<String> {
-        self.0.text(path).ok().flatten()
-    }
-
-    fn paths(&self) -> Vec<String> {
-        self.0.paths().map(str::to_owned).collect()
-    }
 }

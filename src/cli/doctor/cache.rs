@@ -1,7 +1,6 @@
 //! Disk: room in the folders that a run writes to, and what the cache holds.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::MetadataExt;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -10,6 +9,7 @@ use testwright_sandboxes::environment::Environment;
 use super::checks::existing;
 use super::finding::Finding;
 use crate::cli::output::single_line;
+use crate::disk_usage;
 use crate::settings::{Settings, Size};
 
 /// Less than this is too little for a build.
@@ -86,7 +86,7 @@ pub fn contents(cache: &Path) -> Option<Finding> {
         .filter(|entry| entry.path().is_dir())
         .map(|entry| {
             let name = entry.file_name().to_string_lossy().into_owned();
-            (size(&entry.path()), name)
+            (disk_usage::bytes(&entry.path()), name)
         })
         .collect();
     folders.sort_by(|a, b| b.cmp(a));
@@ -147,32 +147,11 @@ pub fn environments(cache: &Path) -> Vec<CachedEnvironment> {
             packages: environment.packages.len(),
             bytes: environment
                 .bytes
-                .or_else(|| state.is_dir().then(|| size(&state))),
+                .or_else(|| state.is_dir().then(|| disk_usage::bytes(&state))),
         });
     }
     found.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
     found
-}
-
-/// Bytes on disk; a file with several names counts once.
-fn size(folder: &Path) -> u64 {
-    let mut seen = BTreeSet::new();
-    let mut bytes = 0;
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            let Ok(about) = entry.metadata() else {
-                continue;
-            };
-            if about.is_dir() {
-                folders.push(entry.path());
-            }
-            if about.nlink() < 2 || about.is_dir() || seen.insert((about.dev(), about.ino())) {
-                bytes += about.blocks() * 512;
-            }
-        }
-    }
-    bytes
 }
 
 #[cfg(test)]
@@ -186,12 +165,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("a/b");
         std::fs::create_dir_all(&inner).unwrap();
-        let before = size(folder.path());
+        let before = disk_usage::bytes(folder.path());
         std::fs::write(inner.join("one"), vec![1; 1 << 20]).unwrap();
-        let one = size(folder.path());
+        let one = disk_usage::bytes(folder.path());
         assert!(one >= before + (1 << 20), "{before} {one}");
         std::fs::hard_link(inner.join("one"), folder.path().join("two")).unwrap();
-        assert_eq!(size(folder.path()), one);
+        assert_eq!(disk_usage::bytes(folder.path()), one);
     }
 
     #[test]

@@ -40,7 +40,14 @@ const FORMATS: [Format; 11] = [
         types: &[
             (
                 "src/trajectory/event.rs",
-                &["Event", "Started", "Purpose", "Answer", "FileState"],
+                &[
+                    "Event",
+                    "Started",
+                    "Purpose",
+                    "NoReplyCause",
+                    "Answer",
+                    "FileState",
+                ],
             ),
             ("src/issues/mod.rs", &["Issue", "Comment"]),
             ("tools/src/tool.rs", &["ToolSpec"]),
@@ -56,6 +63,7 @@ const FORMATS: [Format; 11] = [
         what: "Settings, versions, isolation, outcome and usage. One JSON object, a `Record`.",
         types: &[
             ("src/job.rs", &["Record"]),
+            ("src/approaches/given.rs", &["Given"]),
             ("sandboxes/src/environment.rs", &["Environment"]),
             ("src/agent/outcome.rs", &["Outcome", "Limit"]),
             ("src/agent/budget.rs", &["RunUsage"]),
@@ -108,7 +116,13 @@ const FORMATS: [Format; 11] = [
         types: &[
             (
                 "src/compare/plan.rs",
-                &["Plan", "System", "PlanLimits", "PlannedInstance"],
+                &[
+                    "Plan",
+                    "System",
+                    "PlanLimits",
+                    "PlannedInstance",
+                    "PlannedGiven",
+                ],
             ),
             (
                 "src/compare/run_record.rs",
@@ -141,7 +155,7 @@ const FORMATS: [Format; 11] = [
         what: "Code patches sorted by tests: `summaries`, of each set of tests, and `results`, of each patch.",
         types: &[(
             "evals/src/selection.rs",
-            &["SelectionSummary", "SelectionResult"],
+            &["SelectionSummary", "Choice", "SelectionResult"],
         )],
     },
     Format {

@@ -20,55 +20,70 @@ fn bytes(writer: Writer<Vec<u8>>) -> Bytes {
 pub fn systems(report: &Report) -> Bytes {
     let mut table = Writer::from_writer(Vec::new());
     let failed = |error: csv::Error| error.to_string();
+    let most = report.systems.iter().map(|s| s.pass_at.len()).max();
+    let samples = 1..=most.unwrap_or_default();
+    let heads = samples.clone().map(|k| format!("pass_at_{k}"));
     table
-        .write_record([
-            "system",
-            "approach",
-            "model",
-            "upper_bound",
-            "runs_judged",
-            "runs_not_judged",
-            "submitted",
-            "fail_to_pass",
-            "fail_to_pass_low",
-            "fail_to_pass_high",
-            "swt_success",
-            "tdd_fail_to_pass",
-            "tdd_score",
-            "coverage_delta",
-            "precision",
-            "model_calls",
-            "tokens",
-            "dollars",
-            "model_seconds",
-            "tool_seconds",
-        ])
+        .write_record(
+            [
+                "system",
+                "approach",
+                "model",
+                "upper_bound",
+                "given",
+                "runs_judged",
+                "runs_not_judged",
+                "submitted",
+                "fail_to_pass",
+                "fail_to_pass_low",
+                "fail_to_pass_high",
+                "swt_success",
+                "tdd_fail_to_pass",
+                "tdd_score",
+                "coverage_delta",
+                "precision",
+                "model_calls",
+                "tokens",
+                "dollars",
+                "model_seconds",
+                "tool_seconds",
+            ]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(heads),
+        )
         .map_err(failed)?;
     for s in &report.systems {
         let [low, high] = s.fail_to_pass.interval.map_or([None; 2], |i| i.map(Some));
+        let pass_at = samples.clone().map(|k| s.pass_at.get(k - 1).copied());
         table
-            .write_record([
-                s.name.clone(),
-                s.system.approach.clone(),
-                s.system.model.clone(),
-                s.system.oracle_samples.is_some().to_string(),
-                s.judged.to_string(),
-                s.not_judged.to_string(),
-                s.submitted.to_string(),
-                number(s.fail_to_pass.value),
-                number(low),
-                number(high),
-                number(s.success.value),
-                number(s.tdd_fail_to_pass.value),
-                number(s.tdd_score.mean),
-                number(s.coverage_delta.mean),
-                number(s.precision.rate),
-                number(Some(s.cost.model_calls)),
-                number(Some(s.cost.tokens)),
-                number(s.cost.dollars),
-                number(Some(s.cost.model_seconds)),
-                number(Some(s.cost.tool_seconds)),
-            ])
+            .write_record(
+                [
+                    s.name.clone(),
+                    s.system.approach.clone(),
+                    s.system.model.clone(),
+                    s.system.oracle_samples.is_some().to_string(),
+                    s.system.given.join("; "),
+                    s.judged.to_string(),
+                    s.not_judged.to_string(),
+                    s.submitted.to_string(),
+                    number(s.fail_to_pass.value),
+                    number(low),
+                    number(high),
+                    number(s.success.value),
+                    number(s.tdd_fail_to_pass.value),
+                    number(s.tdd_score.mean),
+                    number(s.coverage_delta.mean),
+                    number(s.precision.rate),
+                    number(Some(s.cost.model_calls)),
+                    number(Some(s.cost.tokens)),
+                    number(s.cost.dollars),
+                    number(Some(s.cost.model_seconds)),
+                    number(Some(s.cost.tool_seconds)),
+                ]
+                .into_iter()
+                .chain(pass_at.map(|rate| number(rate.flatten()))),
+            )
             .map_err(failed)?;
     }
     bytes(table)
@@ -88,7 +103,9 @@ pub fn runs(data: &Data) -> Bytes {
             "swt_success",
             "tdd_fail_to_pass",
             "class_on_old_code",
+            "tdd_score",
             "coverage_delta",
+            "confidence",
             "reason",
             "model_calls",
             "prompt_tokens",
@@ -103,14 +120,15 @@ pub fn runs(data: &Data) -> Bytes {
         for (instance, samples) in data.plan.instances.iter().zip(&of.runs) {
             for (at, run) in samples.iter().enumerate() {
                 let Some(run) = run else { continue };
-                let (verdicts, class, delta, reason) = match &run.judgement {
+                let (verdicts, class, score, delta, reason) = match &run.judgement {
                     Judgement::Verdict(v) => (
                         [v.fail_to_pass, v.success, v.tdd_fail_to_pass].map(|b| b.to_string()),
                         v.old_class.map(old_class).unwrap_or_default(),
+                        Some(v.tdd_score),
                         v.coverage_delta,
                         v.reason.as_str(),
                     ),
-                    Judgement::NotJudged(why) => (Default::default(), "", None, why.as_str()),
+                    Judgement::NotJudged(why) => (Default::default(), "", None, None, why.as_str()),
                 };
                 let [strict, success, tdd] = verdicts;
                 let status = match run.status {
@@ -129,7 +147,9 @@ pub fn runs(data: &Data) -> Bytes {
                         &success,
                         &tdd,
                         class,
+                        &number(score),
                         &number(delta),
+                        &number(run.confidence),
                         reason,
                         &run.cost.model_calls.to_string(),
                         &run.cost.prompt_tokens.to_string(),

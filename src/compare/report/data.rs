@@ -8,13 +8,30 @@ use serde::Deserialize;
 use testwright_evals::verdict::OldClass;
 
 use crate::compare::run_record::{RunCost, StageCost};
-use crate::compare::{Cell, GRADING, Plan, RunStatus, RunsFile, System};
+use crate::compare::{Cell, GRADING, Plan, RunStatus, RunsFile, SPENDING, System};
 use crate::error::{Error, Result};
+use crate::model::ceiling;
+
+/// Of the issue, in tokens (SWT-bench §5.4).
+pub const LENGTHS: [(&str, u64); 4] = [
+    ("≤ 100", 100),
+    ("≤ 200", 200),
+    ("≤ 500", 500),
+    ("> 500", u64::MAX),
+];
+
+/// Where a group of this name stands; those by another measure have no place of their own.
+pub fn length_place(name: &str) -> usize {
+    let place = LENGTHS.iter().position(|(known, _)| *known == name);
+    place.unwrap_or(LENGTHS.len())
+}
 
 pub struct Data {
     pub plan: Plan,
     /// As in the plan.
     pub systems: Vec<SystemRuns>,
+    /// What the ledger says was spent.
+    pub dollars: Option<f64>,
 }
 
 /// The runs of a system.
@@ -29,6 +46,8 @@ pub struct ScoredRun {
     pub folder: String,
     pub status: RunStatus,
     pub outcome: String,
+    /// Of a test; 0 where the gate found fault with it.
+    pub confidence: Option<f64>,
     pub cost: RunCost,
     pub stages: BTreeMap<String, StageCost>,
     pub judgement: Judgement,
@@ -158,6 +177,7 @@ impl Data {
                 folder: cell.folder().to_string_lossy().into_owned(),
                 status: run.status,
                 outcome: run.outcome,
+                confidence: run.confidence,
                 cost: run.cost,
                 stages: run.stages,
                 judgement,
@@ -183,7 +203,14 @@ impl Data {
                     .collect(),
             })
             .collect();
-        Ok(Data { plan, systems })
+        let path = folder.join(SPENDING);
+        let dollars = ceiling::spent(&path)
+            .map_err(|error| Error::io(format!("read {}", path.display()), &error))?;
+        Ok(Data {
+            plan,
+            systems,
+            dollars,
+        })
     }
 
     /// Reasons, and how many runs each concerns.
@@ -227,6 +254,10 @@ impl SystemRuns {
 }
 
 impl ScoredRun {
+    pub fn is_submitted(&self) -> bool {
+        self.status == RunStatus::Submitted
+    }
+
     pub fn verdict(&self) -> Option<&Verdict> {
         match &self.judgement {
             Judgement::Verdict(verdict) => Some(verdict),

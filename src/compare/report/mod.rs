@@ -1,6 +1,7 @@
 //! The report on a comparison: `report.json`, `.md`, `.html` and two tables as CSV, made from the plan, the runs and the
 //! grader's results alone. The same folder gives the same report, byte for byte.
 
+mod confidence;
 mod csv;
 mod data;
 mod overlap;
@@ -10,6 +11,7 @@ mod plots;
 mod score;
 mod sections;
 mod summary;
+mod terminal;
 
 use std::path::Path;
 
@@ -19,6 +21,7 @@ use testwright_evals::document;
 use super::{Plan, replace};
 use crate::error::{Error, Result};
 
+pub use confidence::ConfidencePoint;
 pub use data::{Data, Judgement};
 pub use overlap::{Overlap, OverlapGroup};
 pub use pairs::{Ablation, Discordant, Pair};
@@ -33,11 +36,15 @@ pub struct Report {
     pub plan: Plan,
     /// In the order of the plan.
     pub systems: Vec<SystemSummary>,
-    /// Every two systems that are no upper bounds, on their first samples, by strict F→P.
+    /// Every two systems that are no upper bounds, on their first samples, by strict F→P: of those that are given the issue
+    /// alone, and of those that are given more.
     pub pairs: Vec<Pair>,
     /// Each system with options against the same without them.
     pub ablations: Vec<Ablation>,
     pub overlap: Overlap,
+    /// Spent on all calls, those that failed included; `None` where nothing had a price.
+    #[serde(default)]
+    pub dollars: Option<f64>,
     /// Runs and verdicts that there are none of, by reason: they count against nobody.
     pub not_judged: Vec<(String, u64)>,
 }
@@ -52,13 +59,14 @@ impl Report {
             ablations: pairs::ablations(data),
             pairs,
             overlap: overlap::overlap(data),
+            dollars: data.dollars,
             not_judged: data.not_judged(),
         }
     }
 
     /// A line for each system, for a terminal.
     pub fn table(&self) -> String {
-        sections::terminal(self)
+        terminal::table(self)
     }
 }
 

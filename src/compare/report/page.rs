@@ -64,13 +64,17 @@ pub fn page(report: &Report, data: &Data, sections: Vec<Section>) -> Result<Stri
             Some(samples) => format!("an upper bound: the best of {samples} samples; "),
             None => String::new(),
         };
+        let given = match s.system.given.as_slice() {
+            [] => String::new(),
+            given => format!("given beyond the issue: {}; ", given.join(", ")),
+        };
         SystemView {
             letter: letter(at),
             class: format!("s{}", at % 6),
             name: s.name.clone(),
             figure: percent(s.fail_to_pass.value),
             about: format!(
-                "{bound}strict F→P of {} instances; {} of the submitted are F→P; {:.1} model calls and {:.0} tokens a run",
+                "{bound}{given}strict F→P of {} instances; {} of the submitted are F→P; {:.1} model calls and {:.0} tokens a run",
                 s.fail_to_pass.instances,
                 short_rate(&s.precision),
                 s.cost.model_calls,

@@ -10,7 +10,11 @@ use super::{Report, SystemSummary};
 pub fn plots(section: &str, report: &Report) -> Vec<Plot> {
     match section {
         "rates" => vec![rates(report)],
-        "cost" => frontier(report).into_iter().collect(),
+        "cost" => [spending(report), calls(report)]
+            .into_iter()
+            .flatten()
+            .collect(),
+        "confidence" => vec![precision(report)],
         "overlap" => upset(report).into_iter().collect(),
         "classes" => vec![classes(report)],
         _ => Vec::new(),
@@ -60,19 +64,24 @@ fn rates(report: &Report) -> Plot {
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 230.0;
 
-/// Success against cost; on a logarithmic scale, since approaches differ by orders of magnitude.
-fn frontier(report: &Report) -> Option<Plot> {
+/// Success against dollars, or against tokens where something has no price.
+fn spending(report: &Report) -> Option<Plot> {
     let priced = report.systems.iter().all(|s| s.cost.dollars.is_some());
     let priced = priced && report.systems.iter().any(|s| s.cost.dollars > Some(0.0));
-    let cost = |s: &SystemSummary| match priced {
-        true => s.cost.dollars.unwrap_or_default(),
-        false => s.cost.tokens,
-    };
-    let unit = if priced {
-        "dollars a run"
-    } else {
-        "tokens a run"
-    };
+    match priced {
+        true => frontier(report, "dollars a run", |s| {
+            s.cost.dollars.unwrap_or_default()
+        }),
+        false => frontier(report, "tokens a run", |s| s.cost.tokens),
+    }
+}
+
+fn calls(report: &Report) -> Option<Plot> {
+    frontier(report, "model calls a run", |s| s.cost.model_calls)
+}
+
+/// Success against cost; on a logarithmic scale, since approaches differ by orders of magnitude.
+fn frontier(report: &Report, unit: &str, cost: fn(&SystemSummary) -> f64) -> Option<Plot> {
     let mut points: Vec<(usize, f64, f64)> = report
         .systems
         .iter()
@@ -121,8 +130,9 @@ fn frontier(report: &Report) -> Option<Plot> {
     let mut best = f64::NEG_INFINITY;
     let mut before: Option<(f64, f64)> = None;
     for (at, cost, share) in &points {
-        // An upper bound is no system that one could use.
-        if report.systems[*at].system.oracle_samples.is_some() || *share <= best {
+        // An upper bound, and who is given more than the issue, is no system that one could use.
+        let system = &report.systems[*at].system;
+        if system.oracle_samples.is_some() || !system.given.is_empty() || *share <= best {
             continue;
         }
         best = *share;
@@ -153,6 +163,55 @@ fn frontier(report: &Report) -> Option<Plot> {
         caption: format!("Strict F→P against cost ({unit}, logarithmic)"),
         svg: svg.finish(BOTTOM + 36.0, &description),
     })
+}
+
+/// Precision against recall: a line a system that is more confident of one test than of another, a dot for the others.
+fn precision(report: &Report) -> Plot {
+    let mut svg = Svg::new(WIDTH);
+    let x = |share: f64| 40.0 + share.clamp(0.0, 1.0) * (WIDTH - 60.0);
+    let y = |share: f64| BOTTOM - share.clamp(0.0, 1.0) * (BOTTOM - TOP);
+    for quarter in 0..=4 {
+        let share = f64::from(quarter) / 4.0;
+        let label = format!("{:.0} %", 100.0 * share);
+        svg.line("grid", (40.0, y(share)), (WIDTH - 20.0, y(share)));
+        svg.line("grid", (x(share), TOP), (x(share), BOTTOM));
+        svg.text("axis", Anchor::End, (36.0, y(share) + 4.0), &label);
+        svg.text("axis", Anchor::Middle, (x(share), BOTTOM + 15.0), &label);
+    }
+    svg.text("axis", Anchor::End, (WIDTH, BOTTOM + 30.0), "recall");
+    let mut description = "Precision by recall.".to_owned();
+    for (at, s) in report.systems.iter().enumerate() {
+        let shares = s.by_confidence.iter().filter_map(|point| {
+            let (precision, recall) = (point.precision.rate?, point.recall.rate?);
+            let least = point
+                .least
+                .map_or_else(|| "any".to_owned(), |least| format!("{least:.2}"));
+            Some((recall, precision, least))
+        });
+        let shares: Vec<(f64, f64, String)> = shares.collect();
+        for pair in shares.windows(2) {
+            let end = |(recall, precision, _): &(f64, f64, String)| (x(*recall), y(*precision));
+            let class = format!("{} whisker", class(at));
+            svg.line(&class, end(&pair[0]), end(&pair[1]));
+        }
+        for (first, (recall, precision, least)) in shares.iter().enumerate() {
+            let (of_found, of_all) = (percent(Some(*precision)), percent(Some(*recall)));
+            let about = format!(
+                "{}, confidence {least}: precision {of_found}, recall {of_all}",
+                s.name
+            );
+            svg.dot(&class(at), (x(*recall), y(*precision)), &about);
+            if first == 0 {
+                let beside = (x(*recall) + 7.0, y(*precision) - 5.0);
+                svg.text("letter", Anchor::Start, beside, &letter(at));
+            }
+            description.push_str(&format!(" {about};"));
+        }
+    }
+    Plot {
+        caption: "Precision against recall, by the least confidence".to_owned(),
+        svg: svg.finish(BOTTOM + 36.0, &description),
+    }
 }
 
 /// Groups of an UpSet plot.

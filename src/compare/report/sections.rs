@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use testwright_evals::document::format::{
-    NONE, letter, mean, old_class, p_value, percent, points, rate, seconds, short_rate,
+    NONE, mean, old_class, p_value, percent, points, rate, seconds, short_rate,
 };
 use testwright_evals::document::{Cell, Section, Table};
 use testwright_evals::statistics::Rate;
 
-use super::{Group, Pair, Report, Score, SystemSummary};
+use super::data::length_place;
+use super::{Group, Pair, Report, Score, SystemSummary, confidence};
 use crate::compare::trajectory_page;
 
 /// What the report is about, by name.
@@ -19,12 +20,16 @@ pub fn facts(report: &Report) -> Vec<(&'static str, String)> {
     if let Some(tokens) = limits.tokens {
         each.push_str(&format!(", {tokens} tokens"));
     }
+    if let Some(least) = limits.min_confidence {
+        each.push_str(&format!(", a confidence of {least} at least"));
+    }
     let runs: u64 = report.systems.iter().map(|s| s.cost.runs).sum();
-    let dollars: Option<f64> = report
-        .systems
-        .iter()
-        .map(|s| s.cost.dollars.map(|d| d * s.cost.runs as f64))
-        .sum();
+    let of_runs = || -> Option<f64> {
+        let all = report.systems.iter();
+        all.map(|s| s.cost.dollars.map(|d| d * s.cost.runs as f64))
+            .sum()
+    };
+    let dollars = report.dollars.or_else(of_runs);
     let mut facts = vec![
         ("Dataset", plan.dataset.clone()),
         ("Instances", plan.instances.len().to_string()),
@@ -34,6 +39,9 @@ pub fn facts(report: &Report) -> Vec<(&'static str, String)> {
         ("Limits of a run", each),
         ("testwright", report.testwright.clone()),
     ];
+    if let Some(patches) = &plan.code_patches {
+        facts.push(("Other code patches given", patches.clone()));
+    }
     if let Some(dollars) = dollars.filter(|dollars| *dollars > 0.0) {
         facts.push(("Dollars", format!("{dollars:.2}")));
     }
@@ -57,6 +65,9 @@ pub fn sections(report: &Report) -> Vec<Section> {
             |s| &s.by_issue_length,
         ),
     ];
+    if let Some(confidence) = confidence::section(report) {
+        sections.insert(2, confidence);
+    }
     if !report.ablations.is_empty() {
         sections.insert(1, ablations(report));
     }
@@ -80,14 +91,9 @@ fn score(score: &Score) -> String {
     )
 }
 
-/// With its letter, as plots have it.
-fn label(at: usize, system: &SystemSummary) -> String {
-    let bound = if system.system.oracle_samples.is_some() {
-        " (upper bound)"
-    } else {
-        ""
-    };
-    format!("{} {}{bound}", letter(at), system.name)
+/// There are systems that are given more than the issue.
+fn gives_more(report: &Report) -> bool {
+    report.systems.iter().any(|s| !s.system.given.is_empty())
 }
 
 fn rates(report: &Report) -> Section {
@@ -105,7 +111,7 @@ fn rates(report: &Report) -> Section {
         ]);
     for (at, s) in report.systems.iter().enumerate() {
         table.row([
-            label(at, s).into(),
+            s.label(at).into(),
             score(&s.fail_to_pass).into(),
             score(&s.success).into(),
             score(&s.tdd_fail_to_pass).into(),
@@ -125,7 +131,7 @@ fn rates(report: &Report) -> Section {
             .figures(&names);
         for (at, s) in report.systems.iter().enumerate() {
             let figures = (0..most).map(|k| percent(s.pass_at.get(k).copied().flatten()).into());
-            table.row([label(at, s).into()].into_iter().chain(figures));
+            table.row([s.label(at).into()].into_iter().chain(figures));
         }
         tables.push(table);
     }
@@ -141,15 +147,23 @@ fn rates(report: &Report) -> Section {
                  system do (70 of 433 instances, published)."
             .to_owned(),
     };
+    let mut notes = vec![
+        "A run that handed in nothing counts as 0; a run that could not be made or graded is in no rate. With several samples, \
+         intervals are bootstrapped over instances."
+            .to_owned(),
+        could,
+    ];
+    if gives_more(report) {
+        notes.push(
+            "Systems marked `given` know more than the issue (SWT-bench, Table 5): theirs is an easier task, and their rates do not \
+             stand beside those of the others. What is given is worth what the ablations say."
+                .to_owned(),
+        );
+    }
     Section {
         id: "rates",
         title: "Rates",
-        notes: vec![
-            "A run that handed in nothing counts as 0; a run that could not be made or graded is in no rate. With several samples, \
-             intervals are bootstrapped over instances."
-                .to_owned(),
-            could,
-        ],
+        notes,
         tables,
     }
 }
@@ -172,7 +186,13 @@ fn ablations(report: &Report) -> Section {
     Section {
         id: "ablations",
         title: "Ablations",
-        notes: Vec::new(),
+        notes: match gives_more(report) {
+            true => vec![
+                "An option that gives more than the issue is no part of the approach: its difference says what knowing that is worth."
+                    .to_owned(),
+            ],
+            false => Vec::new(),
+        },
         tables: vec![table],
     }
 }
@@ -195,7 +215,7 @@ fn cost(report: &Report) -> Section {
             .dollars
             .map_or_else(|| NONE.to_owned(), |d| format!("{d:.4}"));
         table.row([
-            label(at, s).into(),
+            s.label(at).into(),
             format!("{:.1}", cost.model_calls).into(),
             cost.failed_calls.to_string().into(),
             cost.malformed_calls.to_string().into(),
@@ -236,13 +256,17 @@ fn overlap(report: &Report) -> Section {
             group.instances.join(", ").into(),
         ]);
     }
+    let mut notes = vec![format!(
+        "Of {} instances with a verdict for every system, {} are solved by some system and {} by all.",
+        found.instances, found.union, found.intersection
+    )];
+    if gives_more(report) {
+        notes.push("Systems that are given more than the issue are among them.".to_owned());
+    }
     Section {
         id: "overlap",
         title: "Overlap",
-        notes: vec![format!(
-            "Of {} instances with a verdict for every system, {} are solved by some system and {} by all.",
-            found.instances, found.union, found.intersection
-        )],
+        notes,
         tables: vec![table],
     }
 }
@@ -283,13 +307,20 @@ fn pairs(report: &Report) -> Section {
             .filter(|p| !p.discordant.is_empty())
             .map(discordant),
     );
+    let mut notes = vec![
+        "Exact McNemar tests on the same instances; Holm's correction is over all pairs."
+            .to_owned(),
+    ];
+    if gives_more(report) {
+        notes.push(
+            "Systems that are given more than the issue are compared with each other alone."
+                .to_owned(),
+        );
+    }
     Section {
         id: "pairs",
         title: "Every two systems",
-        notes: vec![
-            "Exact McNemar tests on the same instances; Holm's correction is over all pairs."
-                .to_owned(),
-        ],
+        notes,
         tables,
     }
 }
@@ -337,7 +368,7 @@ fn classes(report: &Report) -> Section {
             of => format!("{of}, {} F→P ({})", rate.numerator, percent(rate.rate)),
         };
         let cells = s.classes.iter().map(|(_, rate)| cell(rate).into());
-        table.row([label(at, s).into()].into_iter().chain(cells));
+        table.row([s.label(at).into()].into_iter().chain(cells));
     }
     Section {
         id: "classes",
@@ -353,21 +384,17 @@ fn groups(
     report: &Report,
     of: fn(&SystemSummary) -> &[Group],
 ) -> Section {
-    let names: BTreeSet<&str> = report
-        .systems
-        .iter()
-        .flat_map(|s| of(s).iter().map(|group| group.name.as_str()))
-        .collect();
+    let all = report.systems.iter().map(of);
     let titles: Vec<String> = report
         .systems
         .iter()
         .enumerate()
-        .map(|(at, s)| label(at, s))
+        .map(|(at, s)| s.label(at))
         .collect();
     let mut table = Table::new("Strict F→P of first samples")
         .words("Group")
         .figures(&titles);
-    for name in names {
+    for name in group_names(all) {
         let figure = |s: &SystemSummary| -> Cell {
             let group = of(s).iter().find(|group| group.name == name);
             group
@@ -383,6 +410,13 @@ fn groups(
         notes: Vec::new(),
         tables: vec![table],
     }
+}
+
+/// Each once: repositories by name, lengths by length.
+fn group_names<'g>(all: impl Iterator<Item = &'g [Group]>) -> Vec<&'g str> {
+    let names = all.flatten().map(|group| group.name.as_str());
+    let sorted: BTreeSet<(usize, &str)> = names.map(|name| (length_place(name), name)).collect();
+    sorted.into_iter().map(|(_, name)| name).collect()
 }
 
 fn stages(report: &Report) -> Section {
@@ -403,7 +437,7 @@ fn stages(report: &Report) -> Section {
         for (name, stage) in stages {
             let share = (all > 0).then(|| stage.tokens as f64 / all as f64);
             table.row([
-                label(at, s).into(),
+                s.label(at).into(),
                 name.as_str().into(),
                 stage.model_calls.to_string().into(),
                 stage.tokens.to_string().into(),
@@ -436,46 +470,5 @@ fn not_judged(report: &Report) -> Section {
     }
 }
 
-/// A line a system.
-pub fn terminal(report: &Report) -> String {
-    let width = report.systems.iter().map(|s| s.name.chars().count()).max();
-    let width = width.unwrap_or_default().max(6);
-    let heads = [
-        "runs",
-        "submitted",
-        "F→P strict",
-        "interval",
-        "calls",
-        "tokens",
-        "not judged",
-    ];
-    let mut text = format!("{:width$}", "system");
-    heads
-        .iter()
-        .for_each(|head| text.push_str(&format!("  {head:>12}")));
-    text.push('\n');
-    for s in &report.systems {
-        let interval = s.fail_to_pass.interval;
-        let interval = interval.map_or_else(String::new, |[low, high]| {
-            format!("{:.0}–{:.0} %", 100.0 * low, 100.0 * high)
-        });
-        let cells = [
-            s.judged.to_string(),
-            s.submitted.to_string(),
-            percent(s.fail_to_pass.value),
-            interval,
-            format!("{:.1}", s.cost.model_calls),
-            format!("{:.0}", s.cost.tokens),
-            s.not_judged.to_string(),
-        ];
-        text.push_str(&format!("{:width$}", s.name));
-        cells
-            .iter()
-            .for_each(|cell| text.push_str(&format!("  {cell:>12}")));
-        if s.system.oracle_samples.is_some() {
-            text.push_str("  (upper bound)");
-        }
-        text.push('\n');
-    }
-    text
-}
+#[cfg(test)]
+mod tests;

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use testwright_evals::document::format::letter;
 use testwright_evals::statistics::{DISAGREEMENT_OF_RERUNS, Mean, Rate, smallest_difference};
 use testwright_evals::verdict::OldClass;
 
-use super::data::{Data, ScoredRun, SystemRuns};
+use super::confidence::{self, ConfidencePoint};
+use super::data::{Data, LENGTHS, ScoredRun, SystemRuns};
 use super::score::{Score, pass_at};
 use crate::compare::run_record::{RunCost, StageCost};
 use crate::compare::{RunStatus, System};
@@ -33,6 +35,8 @@ pub struct SystemSummary {
     pub coverage_delta: Mean,
     /// Strict F→P among the runs that handed in a test: what an approach that may abstain is to be trusted with.
     pub precision: Rate,
+    /// What remains, and how good it is, with a least confidence.
+    pub by_confidence: Vec<ConfidencePoint>,
     /// pass@k for each k up to the number of samples, from k = 1.
     pub pass_at: Vec<Option<f64>>,
     /// How tests end on the old code, of the runs that handed in some, with how many of those are F→P.
@@ -45,6 +49,25 @@ pub struct SystemSummary {
     /// The smallest difference in strict F→P that so many instances could show, with 80 % power, to a system that disagrees
     /// with it as often as two runs of one system do.
     pub smallest_difference: Option<f64>,
+}
+
+impl SystemSummary {
+    /// With its letter, as plots have it.
+    pub fn label(&self, at: usize) -> String {
+        let bound = match self.system.oracle_samples {
+            Some(_) => " (upper bound)",
+            None => "",
+        };
+        format!("{} {}{bound}{}", letter(at), self.name, self.given())
+    }
+
+    /// What it is given beyond the issue, with a blank before it.
+    pub fn given(&self) -> String {
+        match self.system.given.as_slice() {
+            [] => String::new(),
+            given => format!(" (given: {})", given.join(", ")),
+        }
+    }
 }
 
 /// Means a run, over the runs that came to an end.
@@ -78,7 +101,7 @@ pub fn summaries(data: &Data) -> Vec<SystemSummary> {
 fn summary(data: &Data, of: &SystemRuns) -> SystemSummary {
     let verdicts: Vec<_> = of.all().filter_map(ScoredRun::verdict).collect();
     let expected: usize = of.runs.iter().map(Vec::len).sum();
-    let submitted = of.all().filter(|run| run.status == RunStatus::Submitted);
+    let submitted = of.all().filter(|run| run.is_submitted());
     let submitted: Vec<&ScoredRun> = submitted.collect();
     let submitted_verdicts: Vec<_> = submitted.iter().filter_map(|run| run.verdict()).collect();
     let deltas: Vec<f64> = verdicts.iter().filter_map(|v| v.coverage_delta).collect();
@@ -107,6 +130,7 @@ fn summary(data: &Data, of: &SystemRuns) -> SystemSummary {
         tdd_score: Mean::of(&scores),
         coverage_delta: Mean::of(&deltas),
         precision: Rate::of(holding, submitted_verdicts.len()),
+        by_confidence: confidence::points(of),
         pass_at: (1..=samples).map(|k| pass_at(of, k)).collect(),
         classes: classes(&submitted_verdicts),
         cost: cost(of),
@@ -201,14 +225,6 @@ fn by_repository(data: &Data, of: &SystemRuns) -> Vec<Group> {
     };
     names.into_iter().filter_map(of_name).collect()
 }
-
-/// Of the issue, in tokens (SWT-bench §5.4).
-const LENGTHS: [(&str, u64); 4] = [
-    ("≤ 100", 100),
-    ("≤ 200", 200),
-    ("≤ 500", 500),
-    ("> 500", u64::MAX),
-];
 
 fn by_issue_length(data: &Data, of: &SystemRuns) -> Vec<Group> {
     let instances = &data.plan.instances;

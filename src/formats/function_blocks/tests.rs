@@ -124,6 +124,55 @@ fn blocks_are_read_as_models_write_them() {
 }
 
 #[test]
+fn a_line_above_all_functions_is_above_the_first() {
+    let reply =
+        "diff\ntests/test_a.py\ninsert\n1\ndef test_new():\n    assert pkg.f(4) == 4\nend diff\n";
+    let (content, repairs) = new(reply);
+    let wanted = OLD.replace(
+        "def test_one",
+        "def test_new():\n    assert pkg.f(4) == 4\n\n\ndef test_one",
+    );
+    assert_eq!((content, repairs), (wanted.clone(), vec![]));
+    let (content, repairs) = new(&reply.replace("\n1\n", "\nBOF\n"));
+    assert_eq!(content, wanted);
+    assert!(
+        repairs[0].contains("stands above its first function"),
+        "{repairs:?}"
+    );
+    let method = reply
+        .replace("test_new()", "test_new(self)")
+        .replace("\n1\n", "\nBOF\n");
+    let (content, repairs) = new(&method);
+    assert!(
+        content.ends_with("    def test_new(self):\n        assert pkg.f(4) == 4\n"),
+        "{content}"
+    );
+    assert!(
+        repairs[0].contains("stands in its first class"),
+        "{repairs:?}"
+    );
+    let old = BTreeMap::from([("tests/test_a.py".to_owned(), "import pkg\n".to_owned())]);
+    let proposed = read(&reply.replace("\n1\n", "\nBOF\n"), &old).unwrap();
+    assert!(proposed.repairs[0].contains("stands at its end"));
+}
+
+#[test]
+fn fences_in_a_docstring_are_code() {
+    let code = "def test_new():\n    \"\"\"As in\n\n    ```\n    f(4)\n    ```\n    \"\"\"\n    assert pkg.f(4) == 4\n";
+    let reply = format!("diff\ntests/test_a.py\ninsert\nEOF\n```python\n{code}```\nend diff\n");
+    let (content, repairs) = new(&reply);
+    assert_eq!((content, repairs), (format!("{OLD}\n\n{code}"), vec![]));
+    // Code in two pieces.
+    let two = reply.replace("    assert pkg.f", "```\n```python\n    assert pkg.f");
+    let (content, repairs) = new(&two.replace("    ```\n", ""));
+    assert!(
+        content.ends_with("    \"\"\"\n    assert pkg.f(4) == 4\n"),
+        "{content}"
+    );
+    assert_eq!(repairs, ["fences in the code of a block are left out"]);
+}
+
+#[test]
 fn new_files_are_made_and_what_cannot_be_carried_out_is_told() {
     let made =
         "diff\ntests/test_b.py\ninsert\nBOF\nimport pkg\n\n\ndef test_b():\n    pass\nend diff";

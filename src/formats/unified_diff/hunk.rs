@@ -1,7 +1,10 @@
 //! Finding the lines that a hunk speaks of.
 
+use std::borrow::Cow;
+
 use testwright_tools::python::edit::Lines;
 
+use super::super::reindent::Reindent;
 use super::super::{FormatError, ProposedFiles};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +17,15 @@ pub enum HunkLine {
 }
 
 impl HunkLine {
+    fn text(&self) -> &str {
+        match self {
+            HunkLine::Context(text)
+            | HunkLine::Removed(text)
+            | HunkLine::Added(text)
+            | HunkLine::Unsigned(text) => text,
+        }
+    }
+
     /// As it should stand in the old file.
     fn old(&self) -> Option<&str> {
         match self {
@@ -65,6 +77,32 @@ impl Hunk {
         let mut lines = self.lines.iter();
         lines.all(|line| matches!(line, HunkLine::Added(_)))
     }
+
+    /// Without the list behind its last blank line, whose points look like lines that come or go; `None` where that is
+    /// none, or nothing of a diff would be left.
+    fn before_list(&self) -> Option<Hunk> {
+        let is_blank = |line: &HunkLine| matches!(line, HunkLine::Context(text) if text.is_empty());
+        let last = self.lines.iter().rposition(is_blank)?;
+        let (kept, list) = self.lines.split_at(last);
+        let point = |line: &HunkLine| match line {
+            HunkLine::Removed(text) | HunkLine::Added(text) => {
+                let words = text.strip_prefix(' ');
+                Some(words.is_some_and(|words| !words.starts_with([' ', '\t'])))
+            }
+            HunkLine::Context(_) | HunkLine::Unsigned(_) => None,
+        };
+        let points: Vec<bool> = list.iter().filter_map(point).collect();
+        if points.is_empty() || points.contains(&false) {
+            return None;
+        }
+        let mut shorter = Hunk {
+            first: self.first,
+            lines: kept.to_vec(),
+        };
+        shorter.trim();
+        let is_change = |line: &HunkLine| matches!(line, HunkLine::Added(_) | HunkLine::Removed(_));
+        shorter.lines.iter().any(is_change).then_some(shorter)
+    }
 }
 
 /// A file that is new.
@@ -82,11 +120,12 @@ pub fn content(hunks: &[Hunk]) -> String {
 /// What counts of a line.
 type Likeness = fn(&str) -> &str;
 
+const INDENTATION: &str = "indentation differs";
 /// How far a line may differ from the file's, from nothing on.
 const LIKENESS: [(&str, Likeness); 3] = [
     ("", |line| line),
     ("white space at line ends differs", str::trim_end),
-    ("indentation differs", str::trim),
+    (INDENTATION, str::trim),
 ];
 /// Lines of context at either end that may be wrong.
 const FUZZ: usize = 3;
@@ -103,7 +142,7 @@ pub fn apply(
     // Lines of the old file that are taken over.
     let mut at = 0;
     for hunk in hunks {
-        let Some(found) = find(hunk, &old, at, proposed) else {
+        let Some((hunk, found)) = find_or_shorten(hunk, &old, at, proposed) else {
             let wanted = hunk.lines.iter().find_map(|line| match line {
                 HunkLine::Removed(text) | HunkLine::Context(text) if !text.trim().is_empty() => {
                     Some(text.trim())
@@ -116,10 +155,24 @@ pub fn apply(
             )));
         };
         new.extend(old[at..found.at].iter().map(|line| (*line).to_owned()));
+        let reindent = found.reindent(&hunk, &old, &text);
+        let is_other = reindent.translates() && !reindent.is_needed();
         at = found.at;
-        for line in &hunk.lines[found.from..found.to] {
+        for (number, line) in hunk
+            .lines
+            .iter()
+            .enumerate()
+            .take(found.to)
+            .skip(found.from)
+        {
             match line {
-                HunkLine::Added(text) => new.push(found.indented(text)),
+                HunkLine::Added(text) => {
+                    let added = reindent.indented(number, text);
+                    if is_other && added.trim_end() != text.trim_end() {
+                        proposed.repaired(INDENTATION);
+                    }
+                    new.push(added);
+                }
                 HunkLine::Removed(_) => at += 1,
                 HunkLine::Context(_) | HunkLine::Unsigned(_) => {
                     new.push(old[at].to_owned());
@@ -143,23 +196,41 @@ struct Fit {
     at: usize,
     from: usize,
     to: usize,
-    /// What the file's lines have in front that the hunk's do not, or the other way round.
-    shift: isize,
 }
 
 impl Fit {
-    fn indented(&self, line: &str) -> String {
-        if line.trim().is_empty() {
-            return String::new();
+    /// How the lines that come have to be indented.
+    fn reindent(&self, hunk: &Hunk, old: &[&str], file: &str) -> Reindent {
+        let mut reindent = Reindent::of(hunk.lines.iter().map(HunkLine::text), file);
+        let lines = hunk.lines.iter().enumerate();
+        let shared = lines.take(self.to).skip(self.from);
+        let shared = shared.filter_map(|(number, line)| Some((number, line.old()?)));
+        for ((number, line), there) in shared.zip(&old[self.at..]) {
+            reindent.share(number, line, there);
         }
-        match usize::try_from(self.shift) {
-            Ok(more) => format!("{}{line}", " ".repeat(more)),
-            Err(_) => {
-                let blanks = line.len() - line.trim_start_matches(' ').len();
-                line[blanks.min(self.shift.unsigned_abs())..].to_owned()
-            }
-        }
+        reindent
     }
+}
+
+/// Where a hunk fits; without the words behind it, where it does not fit with them.
+fn find_or_shorten<'h>(
+    hunk: &'h Hunk,
+    old: &[&str],
+    from: usize,
+    proposed: &mut ProposedFiles,
+) -> Option<(Cow<'h, Hunk>, Fit)> {
+    if let Some(fit) = find(hunk, old, from, proposed) {
+        return Some((Cow::Borrowed(hunk), fit));
+    }
+    let mut shorter = hunk.before_list();
+    while let Some(hunk) = shorter {
+        if let Some(fit) = find(&hunk, old, from, proposed) {
+            proposed.repaired("what stands behind a hunk is left out");
+            return Some((Cow::Owned(hunk), fit));
+        }
+        shorter = hunk.before_list();
+    }
+    None
 }
 
 fn find(hunk: &Hunk, old: &[&str], from: usize, proposed: &mut ProposedFiles) -> Option<Fit> {
@@ -173,7 +244,6 @@ fn find(hunk: &Hunk, old: &[&str], from: usize, proposed: &mut ProposedFiles) ->
             at: line.clamp(from, old.len()),
             from: 0,
             to: hunk.lines.len(),
-            shift: 0,
         });
     }
     for fuzz in 0..=FUZZ {
@@ -249,18 +319,9 @@ fn place(
     let hint = hunk.first.map(|first| first.saturating_sub(1) + lead);
     let distance = |at: &usize| hint.map_or(0, |hint| hint.abs_diff(*at));
     let at = (from..=last).filter(fits).min_by_key(distance)?;
-    let columns = |line: &str| (line.len() - line.trim_start().len()) as isize;
-    let is_said = |line: &&str| !line.trim().is_empty();
-    let first = lines.iter().filter_map(HunkLine::old).find(is_said);
-    let there = old[at..].iter().find(|line| !line.trim().is_empty());
-    let shift = match (first, there) {
-        (Some(first), Some(there)) => columns(there) - columns(first),
-        _ => 0,
-    };
     Some(Fit {
         at,
         from: lead,
         to: lead + lines.len(),
-        shift,
     })
 }

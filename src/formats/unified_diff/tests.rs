@@ -75,6 +75,15 @@ fn diffs_are_read_as_models_write_them() {
             right.replace("--- a/tests/test_a.py\n", ""),
             "lacks its first line",
         ),
+        (
+            right.replace("+++ b/tests/test_a.py\n", ""),
+            "lacks its second line",
+        ),
+        (
+            format!("{right}\nIt checks:\n\n- It fails today\n+ It passes later\n  - or so\n"),
+            "behind a hunk is left out",
+        ),
+        (format!("{right}\n- It fails today.\n"), "behind a hunk"),
         (right.replace("\n def", "\ndef"), "no sign"),
         (
             right.replace("f(2) == 2", "f(2) == 2   "),
@@ -102,6 +111,43 @@ fn added_lines_take_the_indentation_of_what_is_there() {
     assert!(repairs.iter().any(|told| told.contains("indentation")));
     let deeper = "+++ tests/test_a.py\n@@\n     def test_one():\n-        assert pkg.f(1) == 1\n+        assert pkg.f(1) == 2\n";
     assert_eq!(new(deeper).0, OLD.replace("f(1) == 1", "f(1) == 2"));
+}
+
+/// The old file, with a string that holds a fence.
+fn with_fence() -> (BTreeMap<String, String>, &'static str) {
+    let text = "def f():\n    \"\"\"Do it.\n\n```\nf()\n```\n    \"\"\"\n    return 1\n";
+    let old = BTreeMap::from([("tests/test_a.py".to_owned(), text.to_owned())]);
+    (old, text)
+}
+
+#[test]
+fn a_fence_in_the_context_is_none_of_the_reply() {
+    let (old, text) = with_fence();
+    let diff = "--- a/tests/test_a.py\n+++ b/tests/test_a.py\n@@ -3,6 +3,6 @@\n \n ```\n f()\n ```\n     \"\"\"\n-    return 1\n+    return 2\n";
+    let wanted = text.replace("return 1", "return 2");
+    for reply in [
+        diff.to_owned(),
+        format!("Run:\n```sh\npytest\n```\n{diff}"),
+        format!("```diff\n{diff}```\n"),
+        format!("{diff}\n```sh\npytest\n```\n"),
+    ] {
+        let proposed = read(&reply, &old).unwrap();
+        assert_eq!(
+            proposed.files["tests/test_a.py"].as_deref(),
+            Some(wanted.as_str()),
+            "{reply}"
+        );
+    }
+}
+
+#[test]
+fn lines_that_go_are_no_header_and_no_list() {
+    let old = BTreeMap::from([("a.sql".to_owned(), "a\n\n-- see b/c\nd\ne\n".to_owned())]);
+    let reply = "--- a/a.sql\n+++ b/a.sql\n@@ -1,3 +1,2 @@\n a\n \n--- see b/c\n@@ -4,2 +3,2 @@\n d\n-e\n+f\n";
+    let proposed = read(reply, &old).unwrap();
+    assert_eq!(proposed.files["a.sql"].as_deref(), Some("a\n\nd\nf\n"));
+    let refused = "--- a/a.sql\n+++ b/a.sql\n@@ -1,3 +1,3 @@\n-a\n+b\n\n-gone\n";
+    assert!(read(refused, &old).unwrap_err().0.contains("does not fit"));
 }
 
 #[test]
@@ -143,6 +189,27 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(line, 1..14).prop_map(|lines| format!("{}\n", lines.join("\n")))
 }
 
+/// Blocks of code, and the same with some more lines; no line twice.
+fn blocks() -> impl Strategy<Value = (String, String)> {
+    prop::collection::vec((0usize..4, any::<bool>()), 2..30).prop_map(|lines| {
+        let (mut before, mut after) = (String::from("if first:\n    first()\n"), String::new());
+        after.push_str(&before);
+        // How deep the next line may be, in each.
+        let (mut in_before, mut in_after) = (1, 1);
+        for (number, (depth, is_new)) in lines.iter().enumerate() {
+            let depth = (*depth).min(in_before).min(in_after);
+            let line = format!("{}if x{number}:\n", "    ".repeat(depth));
+            after.push_str(&line);
+            in_after = depth + 1;
+            if !is_new {
+                before.push_str(&line);
+                in_before = depth + 1;
+            }
+        }
+        (before, after)
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -157,6 +224,21 @@ proptest! {
         let old = BTreeMap::from([("a.py".to_owned(), before.clone())]);
         let proposed = read(&written, &old).unwrap();
         prop_assert_eq!(proposed.files["a.py"].as_deref(), Some(after.as_str()), "{}", written);
+    }
+
+    /// A file has tabs, the reply blanks: what comes has tabs.
+    #[test]
+    fn blanks_in_a_reply_are_tabs_in_a_file_of_tabs((before, after) in blocks()) {
+        if before == after {
+            return Ok(());
+        }
+        let diff = TextDiff::from_lines(&before, &after);
+        let written = diff.unified_diff().header("a/a.py", "b/a.py").to_string();
+        let tabs = |text: &str| text.replace("    ", "\t");
+        let old = BTreeMap::from([("a.py".to_owned(), tabs(&before))]);
+        let proposed = read(&written, &old).unwrap();
+        let content = proposed.files["a.py"].clone();
+        prop_assert_eq!(content, Some(tabs(&after)), "{}", written);
     }
 
     /// Whatever a model writes, it is read or refused.

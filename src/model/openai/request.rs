@@ -1,5 +1,7 @@
 //! Our requests in the provider's form.
 
+use std::borrow::Cow;
+
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use testwright_tools::tool::ToolSpec;
@@ -72,7 +74,7 @@ impl Serialize for Messages<'_> {
             Messages::Native {
                 messages,
                 null_content,
-            } => serializer.collect_seq(messages.iter().map(|m| message(m, *null_content))),
+            } => serializer.collect_seq(turns(messages).map(|turn| message(&turn, *null_content))),
             Messages::Text(messages) => messages.serialize(serializer),
         }
     }
@@ -140,6 +142,27 @@ fn tool(spec: &ToolSpec) -> Value {
             "name": spec.name,
             "description": spec.description,
             "parameters": spec.parameters,
+        }
+    })
+}
+
+/// The messages, those that a user says in a row joined, since some templates demand that roles alternate.
+fn turns(messages: &[Message]) -> impl Iterator<Item = Cow<'_, Message>> {
+    let is_user = |message: &Message| matches!(message, Message::User { .. });
+    let turns = messages.chunk_by(move |a, b| is_user(a) && is_user(b));
+    turns.filter_map(|turn| match turn {
+        [] => None,
+        [one] => Some(Cow::Borrowed(one)),
+        said => {
+            let texts: Vec<&str> = said
+                .iter()
+                .filter_map(|message| match message {
+                    Message::User { content } => Some(content.as_str()),
+                    _ => None,
+                })
+                .collect();
+            let content = texts.join("\n\n");
+            Some(Cow::Owned(Message::User { content }))
         }
     })
 }

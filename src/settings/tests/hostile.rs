@@ -19,6 +19,7 @@ fn every_key() -> Vec<(String, String)> {
             let texts = [
                 "\"docker\"",
                 "\"never\"",
+                "\"high\"",
                 "\"https://evil.example.org/v1\"",
                 "[\"https://evil.example.org\"]",
                 "true",

@@ -3,7 +3,7 @@
 use super::{Source, sources};
 
 /// Libraries that one place alone may name, so that they can be exchanged there.
-const CONFINED: [(&str, &[&str]); 4] = [
+const CONFINED: [(&str, &[&str]); 9] = [
     (
         "bollard",
         &["sandboxes/src/docker/", "sandboxes/src/docker.rs"],
@@ -15,12 +15,20 @@ const CONFINED: [(&str, &[&str]); 4] = [
             "src/issues/",
             "src/model/",
             "src/cli/doctor/",
+            "src/daemon/client.rs",
+            "src/daemon/github/client.rs",
+            "src/daemon/telemetry/collector.rs",
             "sandboxes/src/egress/",
             "sandboxes/src/egress.rs",
             "sandboxes/src/http_client.rs",
         ],
     ),
     ("tree_sitter", &["tools/src/"]),
+    ("axum", &["src/daemon/"]),
+    ("sqlx", &["src/store/"]),
+    ("apalis", &["src/daemon/queue.rs"]),
+    ("prometheus_client", &["src/daemon/telemetry/"]),
+    ("opentelemetry", &["src/daemon/telemetry/"]),
 ];
 
 fn out_of_place(files: &[Source]) -> Vec<String> {

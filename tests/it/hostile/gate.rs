@@ -360,11 +360,16 @@ fn with_containers(process: u32) -> Vec<u32> {
 
 /// Starts a run of these replies and kills the toolbox as often as a snippet runs.
 fn killed(replies: &[Value], times: usize, boundary: Boundary) -> Place {
+    killed_with(replies, times, boundary, &[])
+}
+
+fn killed_with(replies: &[Value], times: usize, boundary: Boundary, words: &[&str]) -> Place {
     let place = Place::within(boundary);
     let model = place.recording(replies);
     let mut child = place
         .run_example(&["--approach", "testwright", "--model", &model])
         .args(["--sandbox", boundary.sandbox(), "--python", "3.11"])
+        .args(words)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -442,4 +447,33 @@ fn a_toolbox_that_is_ended_again_and_again_ends_the_run() {
         record["reason"].as_str().unwrap().contains("3 times"),
         "{record:#}"
     );
+}
+
+/// Each draft has its own count: what the first one ran costs those after it nothing.
+#[test]
+fn a_draft_that_ends_the_toolbox_again_and_again_ends_alone() {
+    let silent = || crate::program::says("I stop here.");
+    let replies = [
+        python(SLEEP),
+        python(SLEEP),
+        python(SLEEP),
+        python("print('still here')"),
+        silent(),
+        silent(),
+        silent(),
+        silent(),
+        silent(),
+        silent(),
+    ];
+    let place = killed_with(&replies, 3, Boundary::Namespaces, &["--effort", "high"]);
+    let answers = place.answers();
+    assert_eq!(answers[3], "still here");
+    let events = place.events();
+    let reasons: Vec<&str> = events
+        .iter()
+        .filter(|event| event["event"] == "draft_ended")
+        .map(|event| event["reason"].as_str().unwrap())
+        .collect();
+    assert!(reasons[0].contains("3 times"), "{reasons:#?}");
+    assert_eq!(&reasons[1..], ["I stop here."; 2]);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{TEST, of_kind, run, stages};
+use super::{TEST, block, generated, localized, of_kind, run, stages};
 use crate::program::{Place, assert_exit_code, says};
 
 #[test]
@@ -81,4 +81,46 @@ fn e_otter_takes_the_draft_whose_failure_is_the_issues() {
     assert_exit_code(&run(&place, "e-otter-plus-plus", &replies), 0);
     let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
     assert!(patch.contains("def test_d"), "{patch}");
+}
+
+#[test]
+fn assert_flip_begins_again_where_no_test_comes_to_pass() {
+    let wrong = TEST.replace("\"how-to\"", "\"how-to-\"");
+    let place = Place::new();
+    // Written, and ten times again.
+    let mut replies = vec![says(&block(TEST)); 11];
+    replies.extend([says(&block(&wrong)), says(&block(TEST)), says("YES")]);
+    assert_exit_code(&run(&place, "assert-flip", &replies), 0);
+    let replies = of_kind(&place, "reply");
+    let asked =
+        |at: usize| replies[at]["asked"].as_array().unwrap().last().unwrap()["content"].clone();
+    let again = asked(11).as_str().unwrap().to_owned();
+    assert!(
+        again.starts_with("An earlier attempt was not good enough:")
+            && again.contains("It does not pass on the code as it is:"),
+        "{again}"
+    );
+}
+
+#[test]
+fn otter_writes_a_new_file_where_no_tests_are_localized() {
+    let place = Place::new();
+    let [_, _, files, functions] = localized();
+    let replies = [
+        files,
+        functions,
+        says("read src/slugs/slug.py::slugify"),
+        // A word on the plan, which stays as it is.
+        says("Satisfied."),
+        generated(&format!("from slugs import slugify\n\n\n{TEST}")),
+    ];
+    assert_exit_code(&run(&place, "otter:tests=off", &replies), 0);
+    let patch = std::fs::read_to_string(place.path("out/test.patch")).unwrap();
+    assert!(patch.contains("+++ b/tests/test_issue.py"), "{patch}");
+    let plans = of_kind(&place, "stage").into_iter();
+    let plans: Vec<Value> = plans.filter(|stage| stage["stage"] == "plan").collect();
+    assert_eq!(
+        plans[1]["result"],
+        "satisfied: read src/slugs/slug.py::slugify"
+    );
 }

@@ -173,6 +173,9 @@ class _Ran(_Measure):
 
         # Asked once for each file.
         self.coverage._should_trace = should_trace
+        self.trace(context)
+
+    def trace(self, context):
         self.coverage.start()
         if context is not None:
             self.coverage.switch_context(context)
@@ -401,7 +404,23 @@ class _Counts(_Measure):
 def _kind(settings):
     if hasattr(sys, "monitoring"):
         return _Monitored(settings)
-    return (_Counts if settings["counted"] else _Ran)(settings)
+    if settings["counted"]:
+        return _Counts(settings)
+    is_asked = settings["until"] and set(settings["files"]) <= set(settings["until"])
+    if is_asked and sys.version_info >= (3, 8) and sys.implementation.name == "cpython":
+        try:
+            return _marked(settings)
+        except Exception:
+            pass
+    return _Ran(settings)
+
+
+def _marked(settings):
+    path = os.path.join(_HERE, "marks.py")
+    scope = {"__name__": "testwright_marks", "__file__": path}
+    with _open(path) as source:
+        exec(compile(source.read(), path, "exec"), scope)
+    return scope["kind"](_Ran, _TESTS)(settings)
 
 
 def _literally(path):

@@ -65,7 +65,7 @@ impl Classifier<'_> {
                 place: self.place(frame),
             })
             .collect();
-        let mut message = normalize(&without_hints(&raw.message), self.root);
+        let mut message = without_hints(&raw.message);
         if message.is_empty()
             && raw.is("AssertionError")
             && let Some(frame) = frames.last()
@@ -73,8 +73,9 @@ impl Classifier<'_> {
             message.clone_from(&frame.code);
         }
         if let Some(cause) = &raw.cause {
-            message = format!("{message}\n({})", normalize(cause, self.root));
+            message = format!("{message}\n({cause})");
         }
+        let message = normalize(&message, self.root);
         let missing_name = if self.innermost(raw) == Some(Place::Source) {
             None
         } else {

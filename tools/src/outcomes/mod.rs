@@ -12,5 +12,5 @@ pub mod text;
 pub use assemble::{Session, USAGE, covers, file_of, join, seconds};
 pub use classify::Classifier;
 pub use events::{Event, read};
-pub use normalize::normalize;
+pub use normalize::{REPO, normalize, with_relative_paths};
 pub use subprocess_trace::{HOOK, write_hook};

@@ -129,6 +129,41 @@ pub struct Failure {
     pub missing_name: Option<String>,
 }
 
+impl Failure {
+    /// The frame where it arose: the innermost one of the repository, else the innermost of all. An assertion arose in the
+    /// test, however deep in helpers.
+    pub fn origin(&self) -> Option<&Frame> {
+        let mut frames = self.frames.iter().rev();
+        let of_test = match self.class {
+            FailureClass::Assertion => frames.clone().find(|frame| frame.place == Place::Test),
+            FailureClass::Exception | FailureClass::Error => None,
+        };
+        of_test
+            .or_else(|| frames.find(|frame| frame.place != Place::External))
+            .or(self.frames.last())
+    }
+
+    /// Code of the test, called by the code under test, that raised it.
+    pub fn stand_in(&self) -> Option<&Frame> {
+        let repository = self
+            .frames
+            .iter()
+            .filter(|frame| frame.place != Place::External);
+        let [.., caller, last] = repository.collect::<Vec<_>>()[..] else {
+            return None;
+        };
+        (last.place == Place::Test && caller.place == Place::Source).then_some(last)
+    }
+
+    /// A warning that settings turned into an error, and that no `raise` raised.
+    pub fn is_turned_warning(&self) -> bool {
+        let is_raised = |frame: &Frame| frame.code.starts_with("raise");
+        self.class != FailureClass::Assertion
+            && self.exception.ends_with("Warning")
+            && !self.frames.last().is_some_and(is_raised)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Frame {
     /// Relative to the workspace, or to site-packages or the standard library for code outside.

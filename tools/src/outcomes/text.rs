@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use super::report::{Failure, Outcome, Place, Report, TestResult, WarningLine};
 use shorten::{beside, fitted, indented};
-pub use shorten::{cut, without_repeats};
+pub use shorten::{cut, fitted_in, without_repeats};
 
 /// Failures told at length.
 const DETAILED: usize = 6;
@@ -235,14 +235,20 @@ pub fn one_line(failure: &Failure) -> String {
 }
 
 fn failure(out: &mut String, failure: &Failure) {
+    let stand_in = failure.stand_in().map(|frame| {
+        let function = &frame.function;
+        format!("raised by the test's own `{function}`, called by the code under test")
+    });
     let kind = match failure.class {
         super::report::FailureClass::Assertion => {
             did_not_happen(&failure.message).unwrap_or("an assertion of the test did not hold")
         }
-        _ if failure.exception.ends_with("Warning") => {
+        _ if failure.is_turned_warning() => {
             "a warning, which the project's settings turn into an error"
         }
-        super::report::FailureClass::Exception => "raised by the code under test",
+        super::report::FailureClass::Exception => stand_in
+            .as_deref()
+            .unwrap_or("raised by the code under test"),
         super::report::FailureClass::Error => {
             "an error of the test itself, not of the code under test"
         }
@@ -346,6 +352,61 @@ mod tests {
             ),
             "{out}"
         );
+    }
+
+    #[test]
+    fn who_raised_an_exception_is_told() {
+        use super::super::report::{FailureClass, Frame};
+        let told = |exception: &str, frames: &[(Place, &str, &str)]| {
+            let frames = frames.iter().map(|(place, function, code)| Frame {
+                file: "a.py".to_owned(),
+                line: 3,
+                function: (*function).to_owned(),
+                code: (*code).to_owned(),
+                place: *place,
+            });
+            let raised = Failure {
+                class: FailureClass::Exception,
+                exception: exception.to_owned(),
+                frames: frames.collect(),
+                ..failed("no")
+            };
+            let mut out = String::new();
+            failure(&mut out, &raised);
+            out.lines().nth(1).unwrap_or_default().trim().to_owned()
+        };
+        let warned = "a warning, which the project's settings turn into an error";
+        let by_code = "raised by the code under test";
+        let test = (Place::Test, "test_a", "f(boom)");
+        let source = |code| (Place::Source, "f", code);
+        for (exception, frames, expected) in [
+            (
+                "DeprecationWarning",
+                vec![test, source("warnings.warn('no')")],
+                warned,
+            ),
+            (
+                "DeprecationWarning",
+                vec![test, source("raise DeprecationWarning('no')")],
+                by_code,
+            ),
+            (
+                "ValueError",
+                vec![test, source("raise ValueError('no')")],
+                by_code,
+            ),
+            (
+                "ValueError",
+                vec![
+                    test,
+                    source("g()"),
+                    (Place::Test, "boom", "raise ValueError('no')"),
+                ],
+                "raised by the test's own `boom`, called by the code under test",
+            ),
+        ] {
+            assert_eq!(told(exception, &frames), expected, "{frames:?}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! Texts here have `\n` for line ends; [`Lines`] keeps those of the file.
 
+use super::indentation::{Steps, indentation, step};
 use super::tokens::is_docstring;
 use super::{Binding, Definition, Module};
 
@@ -39,7 +40,8 @@ pub struct Code {
     pub imports: Vec<Binding>,
     /// Qualified names of the definitions at its top level.
     pub names: Vec<String>,
-    indent: usize,
+    /// What its lines have in front.
+    indent: String,
 }
 
 impl Code {
@@ -50,8 +52,8 @@ impl Code {
         let indent = text
             .lines()
             .find(|l| !l.trim().is_empty() && !l.trim_start().starts_with('#'))
-            .map_or(0, |l| l.len() - l.trim_start().len());
-        let whole = shift(text, indent, 0);
+            .map_or("", indentation);
+        let whole = shift(text, indent, "");
         let module = Module::parse(whole.clone());
         if let Some(error) = module.errors().first() {
             return Err(format!(
@@ -85,16 +87,16 @@ impl Code {
             text: text.join("\n").trim_matches('\n').trim_end().to_owned(),
             imports,
             names,
-            indent,
+            indent: indent.to_owned(),
         })
     }
 
-    /// How many lines inside of strings stay where they are when the code is indented by `columns`.
-    fn kept_in_strings(&self, columns: usize) -> usize {
-        if columns == self.indent {
+    /// How many lines inside of strings stay where they are when the code is indented by `prefix`.
+    fn kept_in_strings(&self, prefix: &str) -> usize {
+        if prefix == self.indent {
             return 0;
         }
-        let inside = lines_in_strings(&Module::parse(wrapped(&self.text, self.indent)));
+        let inside = lines_in_strings(&Module::parse(wrapped(&self.text, &self.indent)));
         let lines = self.text.lines().enumerate();
         // A line that only closes a string is none that one would expect to move.
         let telling = |line: &str| !line.trim().trim_matches(['"', '\'', ')', ',']).is_empty();
@@ -103,20 +105,28 @@ impl Code {
             .count()
     }
 
-    /// The code indented by `columns`, ending with a line end.
-    pub fn indented(&self, columns: usize) -> String {
-        let mut text = shift(&self.text, self.indent, columns);
+    /// The code with `prefix` in front of its lines, ending with a line end.
+    pub fn indented(&self, prefix: &str) -> String {
+        let mut text = shift(&self.text, &self.indent, prefix);
         text.push('\n');
         text
     }
 }
 
-/// Changes the indentation from `from` to `to` columns; lines inside of strings stay.
-fn shift(text: &str, from: usize, to: usize) -> String {
+/// Puts `to` in front of the lines instead of `from`; lines inside of strings stay. Where the one is of blanks and the other
+/// of tabs, so is what is indented further.
+fn shift(text: &str, from: &str, to: &str) -> String {
     if from == to {
         return text.to_owned();
     }
     let inside = lines_in_strings(&Module::parse(wrapped(text, from)));
+    let own = step(text).unwrap_or_default();
+    let there = match to {
+        "" => "",
+        _ if to.contains('\t') => "\t",
+        _ => "    ",
+    };
+    let steps = Steps::between(&own, there);
     let mut out = Vec::new();
     for (at, line) in text.lines().enumerate() {
         if inside.contains(&(at + 2)) || line.trim().is_empty() {
@@ -127,16 +137,23 @@ fn shift(text: &str, from: usize, to: usize) -> String {
             });
             continue;
         }
-        let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
-        out.push(format!("{}{}", " ".repeat(to), &line[blank.min(from)..]));
+        let white = indentation(line);
+        let further = white
+            .strip_prefix(from)
+            .unwrap_or(&white[white.len().min(from.len())..]);
+        let further = match &steps {
+            Some(steps) => steps.translated(further),
+            None => further.to_owned(),
+        };
+        out.push(format!("{to}{further}{}", &line[white.len()..]));
     }
     out.join("\n")
 }
 
 /// The text below one more line, so that it parses although it is indented.
-fn wrapped(text: &str, indent: usize) -> String {
+fn wrapped(text: &str, indent: &str) -> String {
     match indent {
-        0 => format!("\n{text}\n"),
+        "" => format!("\n{text}\n"),
         _ => format!("if 1:\n{text}\n"),
     }
 }
@@ -162,6 +179,8 @@ fn lines_in_strings(module: &Module) -> std::collections::HashSet<usize> {
 /// Where code is put.
 #[derive(Debug, Clone, Copy)]
 pub enum InsertionPoint<'a> {
+    /// Above its decorators and comments.
+    Before(&'a Definition),
     After(&'a Definition),
     /// As the last member of a class.
     In(&'a Definition),
@@ -182,11 +201,18 @@ pub struct EditedText {
 pub fn insert(module: &Module, code: &Code, point: InsertionPoint<'_>) -> EditedText {
     let lines: Vec<&str> = module.text().lines().collect();
     let (at, indent) = match point {
-        InsertionPoint::After(definition) => (definition.last, definition.indent),
-        InsertionPoint::In(class) => (class.last, member_indent(module, class)),
-        InsertionPoint::End => (main_guard(module).unwrap_or(lines.len()), 0),
+        InsertionPoint::Before(definition) => {
+            let indent = prefix(module, definition);
+            let is_comment = |line: &&&str| line.starts_with(&format!("{indent}#"));
+            let above = lines[..definition.first - 1].iter().rev();
+            let comments = above.take_while(is_comment).count();
+            (definition.first - 1 - comments, indent)
+        }
+        InsertionPoint::After(definition) => (definition.last, prefix(module, definition)),
+        InsertionPoint::In(class) => (class.last, member_prefix(module, class)),
+        InsertionPoint::End => (main_guard(module).unwrap_or(lines.len()), String::new()),
     };
-    let gap = if indent == 0 { 2 } else { 1 };
+    let gap = if indent.is_empty() { 2 } else { 1 };
     let mut before: Vec<&str> = lines[..at.min(lines.len())].to_vec();
     while before.last().is_some_and(|l| l.trim().is_empty()) {
         before.pop();
@@ -204,7 +230,7 @@ pub fn insert(module: &Module, code: &Code, point: InsertionPoint<'_>) -> Edited
         out.push_str(&"\n".repeat(gap));
     }
     let first = out.matches('\n').count() + 1;
-    out.push_str(&code.indented(indent));
+    out.push_str(&code.indented(&indent));
     let last = out.matches('\n').count();
     if let Some(next) = after.first() {
         // What follows in the same class keeps its distance; anything further out gets two lines.
@@ -219,7 +245,7 @@ pub fn insert(module: &Module, code: &Code, point: InsertionPoint<'_>) -> Edited
         text: out,
         first,
         last,
-        kept: code.kept_in_strings(indent),
+        kept: code.kept_in_strings(&indent),
     }
 }
 
@@ -228,24 +254,35 @@ pub fn replace(module: &Module, definition: &Definition, code: &Code) -> EditedT
     let lines: Vec<&str> = module.text().split_inclusive('\n').collect();
     let mut out: String = lines[..definition.first - 1].concat();
     let first = definition.first;
-    out.push_str(&code.indented(definition.indent));
+    let indent = prefix(module, definition);
+    out.push_str(&code.indented(&indent));
     let last = out.matches('\n').count();
     out.push_str(&lines[definition.last.min(lines.len())..].concat());
     EditedText {
         text: out,
         first,
         last,
-        kept: code.kept_in_strings(definition.indent),
+        kept: code.kept_in_strings(&indent),
     }
 }
 
-fn member_indent(module: &Module, class: &Definition) -> usize {
-    let body = module.text().get(..class.body.start).unwrap_or_default();
-    let column = body.len() - body.rfind('\n').map_or(0, |at| at + 1);
+/// What the lines of a definition have in front.
+fn prefix(module: &Module, definition: &Definition) -> String {
+    let line = module.text().lines().nth(definition.first - 1);
+    indentation(line.unwrap_or_default()).to_owned()
+}
+
+/// What the lines of a class's members have in front.
+fn member_prefix(module: &Module, class: &Definition) -> String {
+    let above = module.text().get(..class.body.start).unwrap_or_default();
+    let line = above.rsplit('\n').next().unwrap_or_default();
     // A body on the line of `class` tells nothing.
-    match class.first == class.last || column > class.indent + 8 {
-        true => class.indent + 4,
-        false => column,
+    match class.first == class.last || line.len() > class.indent + 8 || !line.trim().is_empty() {
+        true => {
+            let step = step(module.text()).filter(|step| step.starts_with('\t'));
+            prefix(module, class) + step.as_deref().unwrap_or("    ")
+        }
+        false => line.to_owned(),
     }
 }
 

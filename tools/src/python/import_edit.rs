@@ -3,6 +3,7 @@
 
 use tree_sitter::Node;
 
+use super::indentation::indentation;
 use super::standard_library::is_standard_library;
 use super::{Binding, Definition, Import, Kind, Module, in_function};
 
@@ -15,7 +16,7 @@ pub struct ImportedText {
     pub text: String,
     /// Statements for what was added, one a name.
     pub added: Vec<String>,
-    /// `WANTED: EXISTING` where the name is there already, by another way to the same thing.
+    /// A sentence for each name that is there already, by another way to the same thing.
     pub existing: Vec<String>,
 }
 
@@ -35,7 +36,11 @@ pub fn add_imports(
         match state(&module, binding)? {
             State::There => {}
             State::ThereFrom(other) => {
-                let line = format!("`{}`: {}", binding.statement(), other.statement());
+                let line = format!(
+                    "`{}` was not added: the file already has `{}`.",
+                    binding.statement(),
+                    other.statement()
+                );
                 if !done.existing.contains(&line) {
                     done.existing.push(line);
                 }
@@ -50,6 +55,88 @@ pub fn add_imports(
         }
     }
     Ok(done)
+}
+
+/// The text with a name imported from elsewhere, wherever `old` binds it; other names of the statement stay as they are.
+/// `None` where nothing binds it so.
+pub fn replace_binding(
+    module: &Module,
+    old: &Binding,
+    new: &Binding,
+    is_own: &dyn Fn(&str) -> bool,
+) -> Option<String> {
+    let mut text = module.text().to_owned();
+    let mut is_found = false;
+    // One after the other, since places move.
+    while let Some(changed) = replaced_once(&Module::parse(text.as_str()), old, new, is_own) {
+        is_found = true;
+        text = changed;
+    }
+    is_found.then_some(text)
+}
+
+fn replaced_once(
+    module: &Module,
+    old: &Binding,
+    new: &Binding,
+    is_own: &dyn Fn(&str) -> bool,
+) -> Option<String> {
+    if old == new || old.module.is_empty() {
+        return None;
+    }
+    let statement = import_of(module, module.root(), old)?;
+    let (bytes, text) = (statement.byte_range(), module.text());
+    let names = module.bindings(statement);
+    if names.len() == 1 {
+        return Some(format!(
+            "{}{}{}",
+            &text[..bytes.start],
+            new.statement(),
+            &text[bytes.end..]
+        ));
+    }
+    let at = names.iter().position(|name| name == old)?;
+    let mut cursor = statement.walk();
+    let nodes: Vec<Node<'_>> = statement
+        .children_by_field_name("name", &mut cursor)
+        .collect();
+    // With the comma that parts it from the next name, or from the one before.
+    let gone = match nodes.get(at + 1) {
+        Some(next) => nodes.get(at)?.start_byte()..next.start_byte(),
+        None => nodes.get(at.checked_sub(1)?)?.end_byte()..nodes.get(at)?.end_byte(),
+    };
+    let without = format!("{}{}", &text[..gone.start], &text[gone.end..]);
+    if statement
+        .parent()
+        .is_some_and(|parent| parent.kind() == "module")
+    {
+        let done = add_imports(&Module::parse(without), std::slice::from_ref(new), is_own);
+        return done.ok().map(|done| done.text);
+    }
+    // On a line of its own below.
+    let row = text[..bytes.start].rfind('\n').map_or(0, |end| end + 1);
+    let indent = indentation(&text[row..bytes.start]);
+    let end = bytes.end - gone.len();
+    let (above, below) = without.split_at(end);
+    Some(format!("{above}\n{indent}{}{below}", new.statement()))
+}
+
+/// The first statement that binds this.
+fn import_of<'m>(module: &'m Module, node: Node<'m>, binding: &Binding) -> Option<Node<'m>> {
+    let mut cursor = node.walk();
+    let children: Vec<Node<'m>> = node.named_children(&mut cursor).collect();
+    children.into_iter().find_map(|child| match child.kind() {
+        "import_from_statement" => module.bindings(child).contains(binding).then_some(child),
+        kind if is_compound(kind) => import_of(module, child, binding),
+        _ => None,
+    })
+}
+
+fn is_compound(kind: &str) -> bool {
+    kind == "block"
+        || ["statement", "_clause", "definition"]
+            .iter()
+            .any(|end| kind.ends_with(end))
 }
 
 enum State {

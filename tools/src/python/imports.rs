@@ -34,6 +34,21 @@ impl Binding {
     }
 }
 
+/// Statements that follow each other and import from one module as one.
+pub fn joined_imports(statements: &[String]) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for statement in statements {
+        let (from, name) = statement.split_once(" import ").unwrap_or_default();
+        match out.last_mut() {
+            Some(last) if !from.is_empty() && last.starts_with(&format!("{from} import ")) => {
+                last.push_str(&format!(", {name}"));
+            }
+            _ => out.push(statement.clone()),
+        }
+    }
+    out
+}
+
 /// An import statement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Import {

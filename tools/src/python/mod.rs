@@ -9,6 +9,7 @@ mod definitions;
 pub mod edit;
 pub mod import_edit;
 mod imports;
+pub mod indentation;
 mod module;
 mod names;
 mod resolve;
@@ -20,7 +21,7 @@ mod unreached;
 
 pub use contributed::{Excerpt, contributed, used_code};
 pub use definitions::{Definition, Docstring, Kind, flatten, in_function, plain_name};
-pub use imports::{Binding, Import};
+pub use imports::{Binding, Import, joined_imports};
 pub use module::{Module, STACK, SyntaxError};
 pub use names::{
     OuterNames, OuterUse, UndefinedName, new_undefined_names, outer_names, outer_uses,
@@ -28,5 +29,6 @@ pub use names::{
 };
 pub use resolve::{ImportSuggestion, module_name, suggest};
 pub use scopes::{Scope, scopes};
+pub use standard_library::is_standard_library;
 pub use statements::Assignment;
 pub use unreached::unreached_assertions;

@@ -42,8 +42,8 @@ pub struct Options {
     pub rest_seconds: Option<u64>,
     /// The process may be forked from one that has everything loaded, where runs like this are repeated.
     pub may_be_warm: bool,
-    /// Values in the messages of assertions are shown whole; for pytest only.
-    pub whole_values: bool,
+    /// Tests (node ids, files or folders) in whose messages of assertions values are shown whole; for pytest only.
+    pub whole_values: Vec<String>,
     /// Runs at the same time in the same folders have different numbers.
     pub lane: usize,
 }
@@ -61,7 +61,7 @@ impl Options {
             near: Vec::new(),
             rest_seconds: None,
             may_be_warm: false,
-            whole_values: false,
+            whole_values: Vec::new(),
             lane: 0,
         }
     }

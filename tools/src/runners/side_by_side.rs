@@ -14,6 +14,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::Options;
+use crate::config::Config;
 use crate::outcomes::report::Report;
 use crate::process;
 use crate::test_run::{Answer, Request};
@@ -34,9 +35,12 @@ pub fn enable(toolbox: &'static str) {
 }
 
 /// How many runs are made at a time.
-pub fn width() -> usize {
+pub fn width(config: &Config) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
     match TOOLBOX.get() {
-        Some(_) => std::thread::available_parallelism().map_or(1, usize::from),
+        Some(_) => config
+            .processors
+            .map_or(processors, |most| most.clamp(1, processors)),
         None => 1,
     }
 }
@@ -54,7 +58,7 @@ pub fn run(checkout: &Checkout, jobs: &[Job]) -> Result<Vec<Option<Report>>, Too
     let mut running: Vec<Running> = Vec::new();
     let mut reports: Vec<Option<Report>> = jobs.iter().map(|_| None).collect();
     loop {
-        while running.len() < width() {
+        while running.len() < width(checkout.config()) {
             let Some((index, job)) = waiting.next() else {
                 break;
             };
@@ -99,6 +103,7 @@ impl Running {
             reversed: job.options.reversed,
             alone: job.options.alone,
             trace: job.options.trace.clone(),
+            whole_values: job.options.whole_values.clone(),
             lane: index + 1,
             coverage: None,
         };

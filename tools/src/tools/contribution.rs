@@ -1,5 +1,6 @@
 //! The contributed tests of a workspace: what was added and changed since the base commit.
 
+use crate::outcomes::covers;
 use crate::python;
 use crate::tool::ToolError;
 use crate::tools::submission::{Change, ContributedTest};
@@ -35,6 +36,16 @@ pub fn ids(contributed: &[ContributedTest]) -> Vec<String> {
         .iter()
         .filter(|test| test.change != Change::Deleted);
     present.map(|test| test.id.clone()).collect()
+}
+
+/// Are there contributed tests among those that were asked for?
+pub fn is_among(workspace: &mut Workspace, asked: &[String]) -> Result<bool, ToolError> {
+    let contributed = ids(&of_workspace(workspace)?);
+    let mut asked = asked.iter();
+    Ok(asked.any(|asked| {
+        let mut contributed = contributed.iter();
+        contributed.any(|id| covers(id, asked) || covers(asked, id))
+    }))
 }
 
 /// The tests to run: those named, else the contributed ones. Refused where there are neither.

@@ -32,7 +32,7 @@ impl Tool for CreateFile {
         let relative = workspace.resolve(&args.path)?;
         let shown = forward(&relative);
         if workspace.root().join(&relative).exists() {
-            return Err(ToolError::Refused(format!("`{shown}` exists already.")));
+            return Err(ToolError::Refused(format!("`{shown}` already exists.")));
         }
         let mut content = args.content;
         if !content.is_empty() && !content.ends_with('\n') {

@@ -7,6 +7,7 @@ use std::time::Instant;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::line_numbers::count;
 use crate::process::{self, Command};
 use crate::tool::{Answer, Audience, Context, Tool, ToolError};
 
@@ -149,8 +150,8 @@ fn text(facts: &Facts) -> String {
             String::new()
         };
         lines.push(format!(
-            "{} test files, in {}{rest}.",
-            facts.test_files,
+            "{}, in {}{rest}.",
+            count(facts.test_files, "test file"),
             shown.join(", ")
         ));
     }

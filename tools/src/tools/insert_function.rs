@@ -50,7 +50,7 @@ impl Tool for InsertFunction {
         let shown = forward(&relative);
         if !shown.ends_with(".py") {
             return Err(ToolError::Refused(format!(
-                "`{shown}` is no Python file (`.py`)."
+                "`{shown}` is not a Python file."
             )));
         }
         let exists = workspace.root().join(&relative).exists();
@@ -139,7 +139,7 @@ pub fn report_imports(out: &mut String, imported: &ImportedText) {
         out.push_str(&format!("Imports added: {}\n", imported.added.join("; ")));
     }
     for line in &imported.existing {
-        out.push_str(&format!("Not imported again, {line} is there.\n"));
+        out.push_str(&format!("{line}\n"));
     }
 }
 

@@ -12,7 +12,8 @@ use serde::Deserialize;
 
 use super::line_numbers::{count, numbered};
 use crate::python::{
-    Assignment, Definition, Kind, Module, OuterNames, flatten, outer_names, plain_name,
+    Assignment, Definition, Kind, Module, OuterNames, flatten, joined_imports, outer_names,
+    plain_name,
 };
 use crate::tool::{Answer, Context, Effect, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
@@ -307,21 +308,6 @@ fn long_class(module: &Module, class: &Definition) -> String {
     out
 }
 
-/// Statements that follow each other and import from one module as one.
-fn joined(statements: &[String]) -> Vec<String> {
-    let mut out: Vec<String> = Vec::new();
-    for statement in statements {
-        let (from, name) = statement.split_once(" import ").unwrap_or_default();
-        match out.last_mut() {
-            Some(last) if !from.is_empty() && last.starts_with(&format!("{from} import ")) => {
-                last.push_str(&format!(", {name}"));
-            }
-            _ => out.push(statement.clone()),
-        }
-    }
-    out
-}
-
 /// What the definitions take from their module: import statements, and lines with constants.
 struct ModuleDependencies {
     imports: Vec<String>,
@@ -356,7 +342,7 @@ impl ModuleDependencies {
                 }
             }
         }
-        let imports = joined(&statements);
+        let imports = joined_imports(&statements);
         let is_used = |a: &Assignment| a.names.iter().any(|name| names.bound.contains(name));
         let all = module.assignments();
         let used: Vec<&Assignment> = all.iter().filter(|a| is_used(a)).collect();

@@ -1,11 +1,13 @@
 //! `review_context`: code that a reviewer of a submission should see beside the change. For the host.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::contribution;
 use crate::outcomes::file_of;
-use crate::python::{Definition, Excerpt, Kind, Module, in_function, used_code};
+use crate::python::{Definition, Excerpt, Kind, Module, used_code};
 use crate::tool::{Answer, Audience, Context, Effect, Tool, ToolError};
 use crate::workspace::{FileChange, Workspace, added_lines};
 
@@ -94,46 +96,81 @@ fn used(workspace: &Workspace, changes: &[FileChange], tests: &[String]) -> Vec<
     bounded(found)
 }
 
+/// In the order in which their first places come; of each function one excerpt.
 fn functions(workspace: &Workspace, places: &[SourceLine]) -> Vec<Excerpt> {
-    let mut found: Vec<Excerpt> = Vec::new();
-    let mut shown: Vec<(&str, usize)> = Vec::new();
+    let mut files: Vec<&str> = Vec::new();
     for place in places {
-        let text = workspace.resolve_file(&place.path);
-        let Ok(text) = text.and_then(|path| workspace.read_text(&path)) else {
-            continue;
-        };
-        let module = Module::parse(text);
-        let outline = module.outline();
-        let Some(definition) = in_function(&outline, place.line) else {
-            continue;
-        };
-        if shown.contains(&(&place.path, place.line)) {
-            continue;
+        if !files.contains(&place.path.as_str()) {
+            files.push(&place.path);
         }
-        let numbers = around(&module, definition, place);
-        shown.extend(numbers.iter().map(|number| (place.path.as_str(), *number)));
-        found.push(excerpt(&module, definition, place, &numbers));
     }
-    bounded(found)
+    let of_file = |path: &str| {
+        let text = workspace.resolve_file(path);
+        let module = Module::parse(text.and_then(|path| workspace.read_text(&path)).ok()?);
+        let places = places.iter().filter(|place| place.path == path);
+        let lines: Vec<usize> = places.map(|place| place.line).collect();
+        Some(in_file(path, &module, &lines))
+    };
+    bounded(files.into_iter().filter_map(of_file).flatten().collect())
+}
+
+fn in_file(path: &str, module: &Module, places: &[usize]) -> Vec<Excerpt> {
+    let outline = module.outline();
+    // By where a function begins; what is in none belongs to the module.
+    let mut found: Vec<(Option<&Definition>, BTreeSet<usize>)> = Vec::new();
+    for place in places {
+        let definition = outermost_function(&outline, *place);
+        let numbers = around(module, definition, *place);
+        let first = |definition: Option<&Definition>| definition.map(|definition| definition.first);
+        match found
+            .iter_mut()
+            .find(|(other, _)| first(*other) == first(definition))
+        {
+            Some((_, shown)) if shown.contains(place) => {}
+            Some((_, shown)) => shown.extend(numbers),
+            None => found.push((definition, numbers.into_iter().collect())),
+        }
+    }
+    let excerpts = found.iter().filter(|(_, numbers)| !numbers.is_empty());
+    excerpts
+        .map(|(definition, numbers)| excerpt(path, module, *definition, numbers))
+        .collect()
+}
+
+/// The function around a line that is in no other, else the innermost class.
+fn outermost_function(outline: &[Definition], line: usize) -> Option<&Definition> {
+    let outer = outline.iter().find(|d| d.first <= line && line <= d.last)?;
+    match outer.kind {
+        Kind::Function => Some(outer),
+        Kind::Class => outermost_function(&outer.children, line).or(Some(outer)),
+    }
 }
 
 /// The lines of the whole function but for the middle of its docstring, and at most [`LINES`], its head and those around
-/// the place among them; of a class what stands around the place.
-fn around(module: &Module, definition: &Definition, place: &SourceLine) -> Vec<usize> {
+/// the place among them; of a class or a module what stands around the place.
+fn around(module: &Module, definition: Option<&Definition>, place: usize) -> Vec<usize> {
+    let near = (place.saturating_sub(BEFORE / 5).max(1), place + BEFORE / 5);
+    let Some(definition) = definition else {
+        let lines: Vec<&str> = module.text().lines().collect();
+        // Between two functions there is nothing to see.
+        let is_blank = place == 0
+            || lines
+                .get(place - 1)
+                .is_none_or(|line| line.trim().is_empty());
+        let last = if is_blank { 0 } else { near.1.min(lines.len()) };
+        return (near.0..=last).collect();
+    };
     let (first, last) = match definition.kind {
         Kind::Function => (definition.first, definition.last),
-        Kind::Class => (
-            definition.first.max(place.line.saturating_sub(BEFORE / 5)),
-            definition.last.min(place.line + BEFORE / 5),
-        ),
+        Kind::Class => (definition.first.max(near.0), definition.last.min(near.1)),
     };
     let docstring = module.docstring(definition);
     let left_out = match docstring.map(|doc| doc.first + DOCSTRING..doc.last) {
-        Some(middle) if !middle.contains(&place.line) => middle,
+        Some(middle) if !middle.contains(&place) => middle,
         _ => 0..0,
     };
     let all: Vec<usize> = (first..=last).filter(|n| !left_out.contains(n)).collect();
-    let at = all.iter().position(|number| *number == place.line);
+    let at = all.iter().position(|number| *number == place);
     let start = at.unwrap_or_default().saturating_sub(BEFORE);
     let start = start.min(all.len().saturating_sub(LINES));
     let head = definition.first..=definition.line;
@@ -146,10 +183,10 @@ fn around(module: &Module, definition: &Definition, place: &SourceLine) -> Vec<u
 
 /// These lines, with `…` where others were left out.
 fn excerpt(
+    path: &str,
     module: &Module,
-    definition: &Definition,
-    place: &SourceLine,
-    numbers: &[usize],
+    definition: Option<&Definition>,
+    numbers: &BTreeSet<usize>,
 ) -> Excerpt {
     let text: Vec<&str> = module.text().lines().collect();
     let mut lines: Vec<&str> = Vec::new();
@@ -161,12 +198,13 @@ fn excerpt(
         before = Some(*number);
         lines.extend(text.get(number - 1));
     }
-    if definition.kind == Kind::Function && before.is_some_and(|last| last < definition.last) {
+    let function = definition.filter(|definition| definition.kind == Kind::Function);
+    if function.is_some_and(|function| before < Some(function.last)) {
         lines.push("    …");
     }
     Excerpt {
-        path: place.path.clone(),
-        line: numbers.first().copied().unwrap_or(place.line),
+        path: path.to_owned(),
+        line: numbers.first().copied().unwrap_or(1),
         source: lines.join("\n"),
     }
 }
@@ -235,6 +273,28 @@ mod tests {
         let part = &found.functions[1].source;
         assert!(part.starts_with("def long():\n    …\n"), "{part}");
         assert!(part.contains("x = 144\n") && part.ends_with("…"), "{part}");
+    }
+
+    #[test]
+    fn a_function_is_shown_once_and_what_is_in_none_by_the_lines_around() {
+        let long: String = (0..60).map(|n| format!("    x = {n}\n")).collect();
+        let code =
+            format!("X = 1\n\n\ndef f():\n    def g():\n        return X\n\n{long}    return g\n");
+        let mut f = Fixture::new(&[("pkg.py", code.as_bytes())]);
+        let place = |line| json!({"path": "pkg.py", "line": line});
+        let found = excerpts(
+            &mut f,
+            json!({"tests": [], "places": [place(1), place(6), place(67)]}),
+        );
+        let shown: Vec<usize> = found.functions.iter().map(|one| one.line).collect();
+        assert_eq!(shown, [1, 4]);
+        assert!(found.functions[0].source.starts_with("X = 1\n"));
+        let both = &found.functions[1].source;
+        assert!(
+            both.contains("def g():") && both.contains("x = 59"),
+            "{both}"
+        );
+        assert_eq!(both.matches("x = 30\n").count(), 1);
     }
 
     #[test]

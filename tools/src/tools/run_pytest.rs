@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::contribution::{self, named_or_contributed};
 use crate::outcomes::report::Report;
@@ -31,6 +31,15 @@ pub struct Args {
     timeout: Option<u64>,
 }
 
+/// For programs.
+#[derive(Debug, Serialize)]
+struct Ran {
+    #[serde(flatten)]
+    report: Report,
+    /// Tests that were added or changed were asked for.
+    contributed: bool,
+}
+
 impl Tool for RunPytest {
     type Args = Args;
     const NAME: &'static str = "run_pytest";
@@ -43,7 +52,7 @@ impl Tool for RunPytest {
         let mut options = Options::until(deadline(context, args.timeout));
         options.keyword = args.keyword;
         options.may_be_warm = true;
-        options.whole_values = true;
+        options.whole_values.clone_from(&ids);
         let report = runners::run(context.workspace.checkout(), &ids, &options)?;
         let mut shown = text::text(&report);
         shown.push_str(&not_reached(context.workspace, &report));
@@ -60,7 +69,17 @@ impl Tool for RunPytest {
                 shown.push_str(&format!("\nnearest to {id}: {}", near.join(", ")));
             }
         }
-        Answer::with_data(shown, &report)
+        // An id that is not found may have been meant for one of them.
+        let contributed = args.tests.is_empty()
+            || !report.not_found.is_empty()
+            || contribution::is_among(context.workspace, &ids)?;
+        Answer::with_data(
+            shown,
+            &Ran {
+                report,
+                contributed,
+            },
+        )
     }
 }
 

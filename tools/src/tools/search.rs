@@ -140,7 +140,10 @@ fn answer(root: &Path, args: &Args, found: &[FileMatches]) -> Result<Answer, Too
         }
         text.push('.');
         if !args.ignore_case && args.pattern.chars().any(char::is_uppercase) {
-            text.push_str(" `ignore_case` may help.");
+            text.push_str(match args.literal {
+                true => " `ignore_case` may help.",
+                false => " `(?i)` in front of it ignores case.",
+            });
         }
         return Answer::with_data(
             text,

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::line_numbers::{count, cut};
 use super::run_python::{Limit, Ran, ending};
-use crate::outcomes::normalize;
 use crate::outcomes::text::without_repeats;
+use crate::outcomes::with_relative_paths;
 use crate::process::{self, Command};
 use crate::tool::{Answer, Context, Tool, ToolError};
 
@@ -65,7 +65,7 @@ impl Tool for Shell {
         };
         let limit = Limit::new(context, args.timeout, Self::SECONDS);
         let finished = process::run(&command, limit.at)?;
-        let mut ran = Ran::new(&finished, |text| normalize(&text, &root));
+        let mut ran = Ran::new(&finished, |text| with_relative_paths(&text, &root));
         ran.stdout = fitted(&without_repeats(&ran.stdout));
         Answer::with_data(ending(ran.stdout.clone(), &finished, &limit), &ran)
     }

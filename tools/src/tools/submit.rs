@@ -34,7 +34,7 @@ pub struct Submit;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// The words for it, quoted, and why the test differs from its example.
+    /// Quote the sentence that the test checks; say why if its input differs from the example.
     #[serde(default)]
     #[expect(dead_code, reason = "read by the host from the call")]
     reason: Option<String>,

@@ -55,12 +55,12 @@ pub struct Edit {
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     line: Option<usize>,
-    /// What to replace; decorators stay unless `new` has some.
+    /// Function or class to replace; its decorators stay unless `new` has some.
     #[serde(default)]
     function: Option<String>,
     /// What comes instead.
     new: String,
-    /// Another number: another fix.
+    /// Same number: one fix; several numbers: several fixes.
     #[serde(default)]
     variant: Option<u32>,
 }
@@ -72,6 +72,8 @@ struct Trial {
     patch: String,
     /// The tests that were asked for.
     report: Report,
+    /// Tests that were added or changed were asked for.
+    contributed: bool,
     /// The other tests of the same files.
     neighbours: SiblingTests,
     /// A file of the fix had been changed before.
@@ -85,7 +87,8 @@ struct Trial {
 impl Tool for TryFix {
     type Args = Args;
     const NAME: &'static str = "try_fix";
-    const DESCRIPTION: &'static str = "Apply a fix of the issue to a copy of the repository, and run the tests and their neighbours there.";
+    const DESCRIPTION: &'static str =
+        "Apply a fix to a copy of the repository, and run the tests and their neighbours there.";
     const EFFECT: Effect = Effect::Reads;
     const ROUTE: Route = Route::Fork;
     const SECONDS: u64 = 300;
@@ -111,14 +114,32 @@ impl Tool for TryFix {
         }
         let asked = contribution::named_or_contributed(context.workspace, &args.tests)?;
         let scope = Scope::new(&asked, !args.tests.is_empty());
+        let contributed =
+            args.tests.is_empty() || contribution::is_among(context.workspace, &asked)?;
         // All of them are checked before the first is tried.
         let texts: Vec<_> = (variants.values())
             .map(|files| files.texts().map(|texts| (texts, files.edited_names())))
             .collect::<Result<_, _>>()?;
         let mut trials = Vec::new();
         let parts = u32::try_from(texts.len()).unwrap_or(1);
+        let is_single = texts.len() == 1;
         for (texts, edited) in &texts {
-            trials.push(trial(context, &scope, texts, edited, parts)?);
+            // Of several the neighbours are run for those alone that are worth it.
+            let parts = if is_single { 1 } else { parts * 2 };
+            trials.push(trial(context, &scope, texts, edited, is_single, parts)?);
+        }
+        let with_neighbours = match is_single {
+            true => vec![0],
+            false => worth_neighbours(&trials),
+        };
+        if !is_single {
+            for at in &with_neighbours {
+                let (texts, edited) = &texts[*at];
+                trials[*at] = trial(context, &scope, texts, edited, true, parts)?;
+            }
+        }
+        for trial in &mut trials {
+            trial.contributed = contributed;
         }
         let mut ids: Vec<String> = Vec::new();
         for trial in &trials {
@@ -127,7 +148,7 @@ impl Tool for TryFix {
         }
         ids.sort();
         ids.dedup();
-        if let Some(without) = some_tests(context, &ids, 2)? {
+        if let Some(without) = some_tests(context, &ids, &scope.own, 2)? {
             for trial in &mut trials {
                 trial.compare(&without);
             }
@@ -136,9 +157,23 @@ impl Tool for TryFix {
         match trials.as_slice() {
             [only] => Answer::with_data(shown.concat(), only),
             several => {
-                let shown: Vec<String> = (variants.keys().zip(shown))
+                let mut shown: Vec<String> = (variants.keys().zip(shown))
                     .map(|(variant, text)| format!("Variant {variant}\n{text}"))
                     .collect();
+                if with_neighbours.len() < trials.len() {
+                    let numbers: Vec<String> = (variants.keys().enumerate())
+                        .filter(|(at, _)| with_neighbours.contains(at))
+                        .map(|(_, number)| number.to_string())
+                        .collect();
+                    let variants = match numbers.len() {
+                        1 => "variant",
+                        _ => "variants",
+                    };
+                    shown.push(format!(
+                        "(Neighbours ran with {variants} {} only.)",
+                        numbers.join(" and ")
+                    ));
+                }
                 Answer::with_data(
                     shown.join("\n\n"),
                     &serde_json::json!({ "variants": several }),
@@ -148,12 +183,29 @@ impl Tool for TryFix {
     }
 }
 
+/// Which of several fixes the neighbours are run with: those with which the tests pass, else the first.
+fn worth_neighbours(trials: &[Trial]) -> Vec<usize> {
+    let passes = |report: &Report| {
+        let mut tests = report.tests.iter();
+        !report.tests.is_empty()
+            && tests.all(|test| test.outcome == Outcome::Passed)
+            && report.collection_errors.is_empty()
+            && report.not_found.is_empty()
+    };
+    let passing: Vec<usize> = (trials.iter().enumerate())
+        .filter(|(_, trial)| passes(&trial.report))
+        .map(|(at, _)| at)
+        .collect();
+    if passing.is_empty() { vec![0] } else { passing }
+}
+
 /// Runs the tests with the files of a fix in place, and puts them back.
 fn trial(
     context: &mut Context<'_>,
     scope: &Scope,
     texts: &[(&PathBuf, String)],
     edited: &[String],
+    neighbours: bool,
     parts: u32,
 ) -> Result<Trial, ToolError> {
     let before = context.workspace.changes()?;
@@ -174,7 +226,7 @@ fn trial(
     let most = deadline(context, None).min(context.share(parts));
     let report = runners::run(
         context.workspace.checkout(),
-        &scope.run,
+        if neighbours { &scope.run } else { &scope.own },
         &scope.options(edited, most),
     )?;
     let (report, mut neighbours) = scope.split(report);
@@ -188,6 +240,7 @@ fn trial(
     Ok(Trial {
         patch,
         report,
+        contributed: true,
         neighbours,
         is_mixed: before.iter().any(|change| fix.contains(&change.path)),
         unchanged: Vec::new(),

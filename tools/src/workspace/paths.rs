@@ -2,6 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use crate::outcomes::REPO;
 use crate::tool::ToolError;
 
 /// See [`super::Workspace::resolve`]. `root` has its links resolved; `named` is the same folder as it is
@@ -19,7 +20,8 @@ pub fn resolve(root: &Path, named: &Path, path: &str) -> Result<PathBuf, ToolErr
             "`{trimmed}` lies outside the workspace. Give a path relative to the repository's root, e.g. `tests/test_x.py`."
         ))
     };
-    let given = Path::new(trimmed);
+    // As answers show it.
+    let given = Path::new(trimmed.strip_prefix(REPO).unwrap_or(trimmed));
     let given = if given.is_absolute() {
         given
             .strip_prefix(root)

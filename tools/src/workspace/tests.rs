@@ -91,6 +91,7 @@ fn paths_stay_inside() {
         Path::new("a/b.py")
     );
     assert_eq!(w.resolve("link.py").unwrap(), Path::new("a/b.py"));
+    assert_eq!(w.resolve("<repo>/a/b.py").unwrap(), Path::new("a/b.py"));
     assert_eq!(
         w.resolve("new/dir/t.py").unwrap(),
         Path::new("new/dir/t.py")

@@ -1,6 +1,7 @@
 //! `toolbox test`, and the lines that it says ran.
 
 mod interference;
+mod marks;
 mod problems;
 mod processes;
 

@@ -171,6 +171,7 @@ impl Project {
             .into(),
             runner: Runner::default(),
             test_seconds: 120,
+            processors: None,
         };
         Project {
             _folder: folder,
@@ -215,6 +216,7 @@ impl Project {
             reversed: false,
             alone: false,
             trace: Vec::new(),
+            whole_values: Vec::new(),
             lane: 0,
             coverage: None,
         }

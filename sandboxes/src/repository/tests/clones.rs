@@ -88,3 +88,52 @@ fn a_clone_without_blobs_gets_them_for_the_archive() {
         place.source(&work, None).digest
     );
 }
+
+#[test]
+fn clones_that_were_used_longest_ago_make_room() {
+    let place = Place::new();
+    let work = place.repository();
+    let mut urls = Vec::new();
+    for name in ["a", "b", "c"] {
+        let copy = place.path(name);
+        git(
+            &work,
+            &["clone", "-q", "--bare", ".", copy.to_str().unwrap()],
+        );
+        urls.push(format!("file://{}", copy.display()));
+    }
+    let used = |url: &str| {
+        let opened = open(url, None, &place.cache(), &OpenOptions::default());
+        opened.unwrap().git.directory.clone().unwrap()
+    };
+    let clones: Vec<PathBuf> = urls.iter().map(|url| used(url)).collect();
+    let age = |clone: &Path, hours: u64| {
+        let time = std::time::SystemTime::now() - std::time::Duration::from_secs(3600 * hours);
+        let lock = std::fs::File::open(clone.with_extension("lock")).unwrap();
+        lock.set_modified(time).unwrap();
+    };
+    age(&clones[0], 40);
+    age(&clones[1], 50);
+    age(&clones[2], 20);
+    let there = || -> Vec<bool> { clones.iter().map(|clone| clone.exists()).collect() };
+    make_room_for_clones(&place.cache(), 1 << 30).unwrap();
+    assert_eq!(there(), [true, true, true]);
+    // What is locked stays, and what was used within a day.
+    let lock = std::fs::File::open(clones[0].with_extension("lock")).unwrap();
+    lock.lock().unwrap();
+    make_room_for_clones(&place.cache(), 0).unwrap();
+    assert_eq!(there(), [true, false, true]);
+    drop(lock);
+    // Used is young again.
+    used(&urls[0]);
+    make_room_for_clones(&place.cache(), 0).unwrap();
+    assert_eq!(there(), [true, false, true]);
+    // Gone is cloned again.
+    assert_eq!(used(&urls[1]), clones[1]);
+    assert_eq!(there(), [true, true, true]);
+    for clone in &clones {
+        age(clone, 30);
+    }
+    make_room_for_clones(&place.cache(), 0).unwrap();
+    assert_eq!(there(), [false, false, false]);
+}

@@ -75,6 +75,36 @@ async fn history_goes_out_as_the_protocol_wants_it() {
 }
 
 #[tokio::test]
+async fn what_a_user_says_in_a_row_is_one_message() {
+    let ok = Act::json(200, &whole(json!({"content": "ok"}), "stop"));
+    let server = Server::new(vec![ok]).await;
+    let user = |content: &str| Message::User {
+        content: content.to_owned(),
+    };
+    let mut request = request();
+    request.messages = vec![
+        Message::System {
+            content: "You write tests.".to_owned(),
+        },
+        user("The task."),
+        user("It does not pass."),
+        Message::Assistant {
+            content: "It passes now.".to_owned(),
+            calls: Vec::new(),
+        },
+        user("It does not."),
+    ];
+    client(&server, false).complete(&request).await.unwrap();
+    let wanted = json!([
+        {"role": "system", "content": "You write tests."},
+        {"role": "user", "content": "The task.\n\nIt does not pass."},
+        {"role": "assistant", "content": "It passes now."},
+        {"role": "user", "content": "It does not."},
+    ]);
+    assert_eq!(server.requests()[0].body["messages"], wanted);
+}
+
+#[tokio::test]
 async fn servers_that_want_words_beside_calls_get_an_empty_text() {
     // As llama-cpp-python's server says it.
     let refused = "7 validation errors: {'type': 'string_type', 'loc': ('body', 'messages', 2, 'content'), \

@@ -65,13 +65,24 @@ pub fn indented(text: &str, by: &str) -> String {
 /// A message in the room that there is for it: what is too long loses the middles of its lines first, so that a line such as
 /// `At index 39 diff` stays.
 pub fn fitted(message: &str) -> String {
-    if message.chars().count() <= MESSAGE {
+    fitted_in(message, usize::MAX)
+}
+
+/// The same in so many lines at most, of which a text that is too long loses those in the middle.
+pub fn fitted_in(message: &str, most_lines: usize) -> String {
+    let count = message.lines().count();
+    if message.chars().count() <= MESSAGE && count <= most_lines {
         return message.to_owned();
     }
     if let Some(deciding) = deciding_lines(message) {
         return cut(&deciding, MESSAGE);
     }
-    let lines: Vec<String> = message.lines().map(shortened).collect();
+    let mut lines: Vec<String> = message.lines().map(shortened).collect();
+    if count > most_lines {
+        let half = most_lines / 2;
+        let note = format!("[... {} lines left out ...]", count - 2 * half);
+        lines.splice(half..count - half, [note]);
+    }
     cut(&lines.join("\n"), MESSAGE)
 }
 
@@ -161,6 +172,25 @@ mod tests {
             ]
         );
         assert!(shown.starts_with("fnmatch: '*start*'\n"), "{shown}");
+    }
+
+    #[test]
+    fn a_message_of_many_short_lines_keeps_its_ends_or_the_deciding_pair() {
+        let lines: Vec<String> = (0..50).map(|n| format!("    and: 'line {n}'")).collect();
+        assert_eq!(
+            fitted_in(&lines.join("\n"), 4),
+            "    and: 'line 0'\n    and: 'line 1'\n[... 46 lines left out ...]\n    and: 'line 48'\n    and: 'line 49'"
+        );
+        assert_eq!(fitted_in(&lines.join("\n"), 50), lines.join("\n"));
+        let message = format!(
+            "nomatch: 'lime 7'\n{}\nremains unmatched: 'lime 7'",
+            lines.join("\n")
+        );
+        let shown = fitted_in(&message, 40);
+        assert!(
+            shown.ends_with("nearest to it: 'line 7'\nremains unmatched: 'lime 7'"),
+            "{shown}"
+        );
     }
 
     #[test]

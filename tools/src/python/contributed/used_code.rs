@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::reach::used_by;
 use super::test_file::TestFile;
-use crate::python::Module;
+use crate::python::{Binding, Import, Module, joined_imports};
 use crate::workspace::Layout;
 
 /// A stretch of a file.
@@ -24,12 +24,14 @@ pub fn used_code(path: &str, text: &str, tests: &[&str], layout: &Layout) -> Vec
     let module = Module::parse(text);
     let file = TestFile::read(&module, layout);
     let mut spans: BTreeSet<(usize, usize)> = BTreeSet::new();
+    let mut names: BTreeSet<&str> = BTreeSet::new();
     let own: BTreeSet<&str> = file.tests.iter().map(|test| test.unit.as_str()).collect();
     for test in &file.tests {
         if !tests.contains(&test.id.as_str()) {
             continue;
         }
         let keys = used_by(&file, test);
+        names.extend(keys.iter().copied());
         let used = keys.into_iter().filter(|key| !own.contains(key));
         for span in used
             .filter_map(|key| file.units.get(key))
@@ -42,9 +44,28 @@ pub fn used_code(path: &str, text: &str, tests: &[&str], layout: &Layout) -> Vec
         let mut others = spans.iter();
         !others.any(|other| other != *span && other.0 <= span.0 && span.1 <= other.1)
     };
+    let imports = module.imports();
     let kept = spans.iter().filter(outermost);
     kept.map(|(start, end)| excerpt(path, text, *start..*end))
+        .map(|found| with_used_names(found, &imports, &names))
         .collect()
+}
+
+/// Of an import of several lines, the names that are used.
+fn with_used_names(found: Excerpt, imports: &[Import], names: &BTreeSet<&str>) -> Excerpt {
+    let mut long = imports.iter().filter(|import| import.last > import.first);
+    let Some(import) = long.find(|import| import.source == found.source) else {
+        return found;
+    };
+    let used = (import.bindings.iter()).filter(|binding| names.contains(binding.local.as_str()));
+    let statements: Vec<String> = used.map(Binding::statement).collect();
+    match joined_imports(&statements).as_slice() {
+        [] => found,
+        lines => Excerpt {
+            source: lines.join("\n"),
+            ..found
+        },
+    }
 }
 
 /// From the beginning of the first line.
@@ -93,6 +114,15 @@ class TestA:
     def test_a(self, box):
         assert self.x == box
 ";
+
+    #[test]
+    fn of_a_long_import_the_used_names_are_shown() {
+        let file =
+            "from a import (\n    b,\n    c as d,\n    e,\n)\n\ndef test_a():\n    assert d(e)\n";
+        let used = used_code("t.py", file, &["test_a"], &Layout::default());
+        assert_eq!(used[0].source, "from a import c as d, e");
+        assert_eq!(used[0].line, 1);
+    }
 
     #[test]
     fn what_a_test_uses_is_found_with_its_lines() {

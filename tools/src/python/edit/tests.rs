@@ -99,7 +99,50 @@ fn code_that_is_no_function_is_refused() {
     )
     .unwrap();
     assert_eq!(code.imports.len(), 3);
-    assert_eq!(code.indented(0), "def f():\n    import z\n");
+    assert_eq!(code.indented(""), "def f():\n    import z\n");
+}
+
+#[test]
+fn code_goes_before_a_function_with_its_decorators_and_comments() {
+    let file = "import a\n\nX = 1\n\n# About f.\n@a.b\ndef f():\n    pass\n";
+    assert_eq!(
+        put(file, "def new():\n    return 1\n", |o| {
+            InsertionPoint::Before(&o[0])
+        }),
+        file.replace("\n\n# About", "\n\n\ndef new():\n    return 1\n\n\n# About")
+    );
+    assert!(
+        put("def f():\n    pass\n", "def new(): 1", |o| {
+            InsertionPoint::Before(&o[0])
+        })
+        .starts_with("def new")
+    );
+}
+
+#[test]
+fn code_takes_the_tabs_of_its_neighbours() {
+    let file = "class A:\n\tdef f(self):\n\t\tif 1:\n\t\t\tpass\n";
+    let code = "def new(self):\n    if 1:\n        return f(1,\n                 2)\n";
+    let new = "\tdef new(self):\n\t\tif 1:\n\t\t\treturn f(1,\n\t\t\t\t\t 2)\n";
+    assert_eq!(
+        put(file, code, |o| InsertionPoint::In(&o[0])),
+        format!("{file}\n{new}")
+    );
+    let after = put(file, code, |o| InsertionPoint::After(&o[0].children[0]));
+    assert_eq!(after, format!("{file}\n{new}"));
+    // And the other way round.
+    let tabs = "\tdef new(self):\n\t\treturn 1";
+    assert!(
+        put("class A:\n    x = 1\n", tabs, |o| InsertionPoint::In(&o[0]))
+            .ends_with("x = 1\n\n    def new(self):\n        return 1\n")
+    );
+    let module = Module::parse(file);
+    let edited = replace(
+        &module,
+        &module.find("A.f")[0],
+        &Code::read("def f(self):\n  return 2").unwrap(),
+    );
+    assert_eq!(edited.text, "class A:\n\tdef f(self):\n\t\treturn 2\n");
 }
 
 #[test]

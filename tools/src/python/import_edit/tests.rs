@@ -165,7 +165,47 @@ fn a_name_that_comes_from_a_package_around_is_there() {
     assert_eq!(done.text, module.text());
     assert_eq!(
         done.existing,
-        ["`from own.core import Thing`: from own import Thing"]
+        [
+            "`from own.core import Thing` was not added: the file already has `from own import Thing`."
+        ]
     );
     assert!(add("from other import Thing").is_err());
+}
+
+#[test]
+fn a_binding_moves_without_its_neighbours() {
+    let binding = |text: &str| read_imports(&[text.to_owned()]).unwrap().remove(0);
+    let replaced = |file: &str, old: &str, new: &str| {
+        let own = |top: &str| top == "own";
+        replace_binding(&Module::parse(file), &binding(old), &binding(new), &own)
+    };
+    let foo = |file: &str| replaced(file, "from m import Foo", "from own.x import Foo");
+    assert_eq!(foo("from m import FooBar\n"), None);
+    assert_eq!(
+        foo("from m import Foo  # why\n").unwrap(),
+        "from own.x import Foo  # why\n"
+    );
+    assert_eq!(
+        foo("from m import FooBar, Foo\n").unwrap(),
+        "from m import FooBar\n\nfrom own.x import Foo\n"
+    );
+    assert_eq!(
+        foo("from m import (\n    Foo,\n    b as c,\n)\nfrom own.x import d\n").unwrap(),
+        "from m import (\n    b as c,\n)\nfrom own.x import Foo, d\n"
+    );
+    let inner =
+        "def f():\n    from m import a, Foo\n    return Foo\n\n\ndef g():\n    from m import Foo\n";
+    assert_eq!(
+        foo(inner).unwrap(),
+        "def f():\n    from m import a\n    from own.x import Foo\n    return Foo\n\n\ndef g():\n    from own.x import Foo\n"
+    );
+    assert_eq!(
+        replaced(
+            "from m import a as b\n",
+            "from m import a as b",
+            "from own import a as b"
+        )
+        .unwrap(),
+        "from own import a as b\n"
+    );
 }

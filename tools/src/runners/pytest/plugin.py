@@ -320,7 +320,7 @@ def pytest_runtest_protocol(item):
 def pytest_runtest_call(item):
     option = item.config.option
     verbose = getattr(option, "verbose", 0)
-    if SETTINGS.get("whole_values"):
+    if _id(item) in Asked(SETTINGS["whole_values"]):
         # What -vv does for the messages of assertions, and for nothing else.
         option.verbose = max(2, verbose)
     yield

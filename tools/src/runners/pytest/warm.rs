@@ -40,6 +40,8 @@ type Module = (String, String);
 
 static IS_ENABLED: AtomicBool = AtomicBool::new(false);
 static SERVER: Mutex<Option<Server>> = Mutex::new(None);
+/// Tests were run in a new process before.
+static HAS_RUN: AtomicBool = AtomicBool::new(false);
 
 /// From now on runs that allow for it are warm. For a process that stays, such as the toolbox while it serves.
 pub fn enable() {
@@ -97,6 +99,11 @@ pub fn start(
     session: &Session,
 ) {
     if took.saturating_sub(session.test_time()) < LEAST_START {
+        return;
+    }
+    // Starting takes a processor of its own. Where there is none to spare, only tests that are run again are worth it.
+    let is_first = !HAS_RUN.swap(true, Ordering::Relaxed);
+    if is_first && run.checkout.config().processors == Some(1) {
         return;
     }
     let server = Server::start(run, arguments, ids, took, &session.imported);

@@ -101,7 +101,7 @@ fn refusals_say_why_and_leave_the_file() {
     assert!(refuse(json!({"class": "TestB"})).contains("TestA"));
     assert!(refuse(json!({"imports": ["pytest"]})).contains("not an import"));
     assert!(refuse(json!({"imports": ["from x import helper"]})).contains("take its place"));
-    assert!(refuse(json!({"path": "x.txt"})).contains("no Python file"));
+    assert!(refuse(json!({"path": "x.txt"})).contains("is not a Python file"));
     assert!(refuse(json!({"path": "/etc/x.py"})).contains("outside"));
     let short = json!({"path": "tests/short.py", "code": "def f(self): pass", "class": "A"});
     assert!(

@@ -51,7 +51,7 @@ fn by_file_with_lines_and_enclosing_functions() {
     );
     assert!(
         f.text("search", json!({"pattern": "NEEDLE"}))
-            .contains("`ignore_case` may help")
+            .contains("`(?i)` in front of it ignores case")
     );
     let data = f
         .answer("search", json!({"pattern": "needle"}))

@@ -59,7 +59,7 @@ pub fn with_others(
     ids: &[String],
     contributed: &[ContributedTest],
 ) -> Result<Option<(Report, Vec<Rerun>)>, ToolError> {
-    if side_by_side::width() < 2 {
+    if side_by_side::width(context.workspace.config()) < 2 {
         return Ok(None);
     }
     let job = |ids: &[String], options: Options| Job {
@@ -68,6 +68,7 @@ pub fn with_others(
     };
     let mut options = Options::until(context.share(3));
     options.trace = ids.to_vec();
+    options.whole_values = ids.to_vec();
     let mut jobs = vec![job(changed, options)];
     // Forked processes import nothing again.
     let forks = context.workspace.config().runner.kind == RunnerKind::Pytest && ids.len() > 1;
@@ -83,6 +84,7 @@ pub fn with_others(
             options.hash_seed = hash_seed;
             options.reversed = order == Order::Reversed;
             options.alone = forks && order == Order::Alone;
+            options.whole_values = ids.to_vec();
             jobs.push(job(group, options));
         }
     }
@@ -153,6 +155,7 @@ pub fn one_by_one(
         let mut options = Options::until(context.share(parts));
         options.hash_seed = hash_seed;
         options.reversed = order == Order::Reversed;
+        options.whole_values.clone_from(&ids);
         let mut all: Option<Report> = None;
         for group in order.groups(&ids) {
             let report = runners::run(context.workspace.checkout(), group, &options)?;

@@ -64,6 +64,7 @@ pub fn run(
     }
     let mut options = Options::until(context.share(3));
     options.trace.clone_from(&ids);
+    options.whole_values.clone_from(&ids);
     let mut old = runners::run(context.workspace.checkout(), &changed, &options)?;
     let is_whole = !old.timed_out;
     if !is_whole {

@@ -1,5 +1,5 @@
 //! Marks that keep a contributed test from failing: skip and xfail. Found in the syntax tree: strings that
-//! hold tests (pytest's own tests are full of them) do not count. `skipif` and `importorskip` are left out:
+//! hold tests (pytest's own tests are full of them) do not count. `skipif`, `importorskip` and a skip behind an `if` are left out:
 //! they depend on the machine, and a test that is skipped does not fail, which shows when it runs.
 
 use tree_sitter::Node;
@@ -100,7 +100,7 @@ fn collect(
 ) {
     if matches!(node.kind(), "attribute" | "identifier") && within(node) {
         let name = module.source(node);
-        if is_mark(name) && is_used(node) {
+        if is_mark(name) && is_used(node) && !is_conditional_skip(name, node) {
             found.push(name.to_owned());
         }
         return;
@@ -117,6 +117,15 @@ fn is_used(node: Node<'_>) -> bool {
         || node
             .parent()
             .is_some_and(|parent| matches!(parent.kind(), "decorator" | "call"))
+}
+
+/// `if not has_dask: pytest.skip("needs dask")`.
+fn is_conditional_skip(name: &str, node: Node<'_>) -> bool {
+    let around = std::iter::successors(node.parent(), Node::parent);
+    matches!(name, "pytest.skip" | "self.skipTest")
+        && around
+            .take_while(|node| node.kind() != "function_definition")
+            .any(|node| node.kind() == "if_statement")
 }
 
 fn decorator_name(source: &str) -> &str {
@@ -162,6 +171,8 @@ mod tests {
             "@pytest.mark.xfail(reason='x')\ndef test_a(): pass\n",
             "def test_a():\n    pytest.skip('x')\n",
             "class TestA:\n    def test_a(self):\n        self.skipTest('x')\n",
+            "if True:\n    def test_a():\n        pytest.skip('x')\n",
+            "def test_a(x):\n    if x:\n        pytest.xfail('x')\n",
             "@unittest.skip('x')\nclass TestA:\n    def test_a(self): pass\n",
             "@pytest.mark.parametrize('a', [pytest.param(1, marks=pytest.mark.xfail)])\ndef test_a(a): pass\n",
             "pytestmark = [pytest.mark.skip]\ndef test_a(): pass\n",
@@ -183,6 +194,7 @@ mod tests {
             "def test_a(testdir):\n    testdir.makepyfile('''@pytest.mark.skip\ndef test_b(): pytest.skip()''')\n",
             "@pytest.mark.skipif(True, reason='')\ndef test_a(): pass\n",
             "def test_a(skip): XFAIL = 1\n",
+            "def test_a(dask):\n    if dask and not has_dask:\n        pytest.skip('requires dask')\n    assert 0\n",
         ] {
             assert!(
                 found(None, code).is_empty(),

@@ -23,7 +23,7 @@ const NAMED: usize = 12;
 
 /// The tests of one trial.
 pub struct Scope {
-    own: Vec<String>,
+    pub own: Vec<String>,
     /// Files and folders to run.
     pub run: Vec<String>,
     /// What the tests that were asked for are called: of one, and of several.
@@ -59,6 +59,7 @@ impl Scope {
         options.near = edited.to_vec();
         options.first.clone_from(&self.own);
         options.rest_seconds = Some(SECONDS);
+        options.whole_values.clone_from(&self.own);
         options
     }
 
@@ -104,7 +105,8 @@ impl Scope {
             } else {
                 "; others could not be collected"
             };
-            format!("{passed} of the {all} {many} pass with this fix{beside}.")
+            let pass = if passed == 1 { "passes" } else { "pass" };
+            format!("{passed} of the {all} {many} {pass} with this fix{beside}.")
         }
     }
 }
@@ -176,7 +178,7 @@ impl SiblingTests {
     pub fn run_alone(&mut self, context: &Context<'_>) -> Result<(), ToolError> {
         let failing = self.failing.iter().take(COMPARED);
         let ids: Vec<String> = failing.map(|n| n.with_fix.id.clone()).collect();
-        let Some(alone) = some_tests(context, &ids, 3)? else {
+        let Some(alone) = some_tests(context, &ids, &[], 3)? else {
             return Ok(());
         };
         for sibling in &mut self.failing {
@@ -254,7 +256,7 @@ impl SiblingTests {
             let mut parts = vec![match broken.len() {
                 0 => format!("The fix breaks none of {neighbours}"),
                 number => format!(
-                    "The fix breaks {number} of {neighbours}, unless the issue calls wrong what they ask for: {}{}",
+                    "The fix breaks {number} of {neighbours}: {}{}",
                     names.join(", "),
                     if number > NAMED { " …" } else { "" }
                 ),
@@ -283,6 +285,11 @@ impl SiblingTests {
                 }
             }
             let _ = write!(out, "\n{}.", parts.join("; "));
+            out.push_str(match broken.len() {
+                0 => "",
+                1 => " (It may pin what the issue calls wrong.)",
+                _ => " (They may pin what the issue calls wrong.)",
+            });
         }
         let why = match self.stopped {
             None => return out,
@@ -356,17 +363,16 @@ fn is_unfinished(test: &TestResult, report: &Report) -> bool {
 pub fn some_tests(
     context: &Context<'_>,
     ids: &[String],
+    whole_values: &[String],
     parts: u32,
 ) -> Result<Option<Vec<TestResult>>, ToolError> {
     let time = Duration::from_secs(SECONDS).min(context.left() / parts);
     if ids.is_empty() || time < Duration::from_secs(5) {
         return Ok(None);
     }
-    let report = runners::run(
-        context.workspace.checkout(),
-        ids,
-        &Options::until(Instant::now() + time),
-    )?;
+    let mut options = Options::until(Instant::now() + time);
+    options.whole_values = whole_values.to_vec();
+    let report = runners::run(context.workspace.checkout(), ids, &options)?;
     Ok(Some(known(report)))
 }
 

@@ -178,7 +178,7 @@ class TestCase(unittest.TestCase):
     );
     let exception = failure("test_exception");
     assert!(
-        exception.message.contains("<object object at 0x...>"),
+        exception.message.contains("<object object at 0x...1>"),
         "{}",
         exception.message
     );
@@ -341,7 +341,7 @@ def test_a(): pass
     let report = project.run(&["tests/test_a.py::test_a"]);
     assert_eq!(
         report.tests[0].captured,
-        "not with <object object at 0x...>"
+        "not with <object object at 0x...1>"
     );
 }
 

@@ -282,8 +282,8 @@ fn run_pytest_takes_the_contributed_tests_and_answers_the_same_twice() {
     FAILED tests/test_a.py::test_zero
       an assertion of the test did not hold
       AssertionError: assert 1 == 0
-       +  where 1 = <function half at 0x...>(0)
-       +    where <function half at 0x...> = pkg.half
+       +  where 1 = <function half at 0x...1>(0)
+       +    where <function half at 0x...1> = pkg.half
         [test] tests/test_a.py:7 in test_zero: assert pkg.half(0) == 0
     ");
     assert_eq!(data["tests"][0]["outcome"], "failed");
@@ -349,7 +349,7 @@ fn state_goes_out_and_into_a_fresh_workspace() {
 fn describe_counts_what_there_is() {
     let project = project();
     let (text, data) = Client::start(&project).call("describe", &json!({}));
-    assert!(text.contains("1 test files, in tests/ (1)."), "{text}");
+    assert!(text.contains("1 test file, in tests/ (1)."), "{text}");
     assert!(data["python"].as_str().unwrap().starts_with("3."));
     assert!(data["pytest"].is_string());
 }

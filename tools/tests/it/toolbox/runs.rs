@@ -25,6 +25,21 @@ def test_long():
         "{text}"
     );
     assert!(!text.contains("Use -v to get"), "{text}");
+    // What a reviewer sees of it comes from these.
+    let cut_free = |data: &serde_json::Value| {
+        let message = data["failure"]["message"].as_str().unwrap();
+        message.contains("'a rather long word 20'") && message.contains("'another'")
+    };
+    let (_, data) = client.call("submit", &json!({}));
+    assert!(cut_free(&data["old"]["tests"][0]), "{data}");
+    for rerun in data["reruns"].as_array().unwrap() {
+        assert!(cut_free(&rerun["report"]["tests"][0]), "{rerun}");
+    }
+    let fix = json!({"edits": [{"path": "pkg/new.py", "new": "x = 1\n"}]});
+    let (text, data) = client.call("try_fix", &fix);
+    assert!(cut_free(&data["report"]["tests"][0]), "{data}");
+    assert!(text.contains("fails exactly as without the fix"), "{text}");
+    let (text, _) = client.call("run_pytest", &json!({}));
     assert!(
         text.ends_with("\nnot reached in tests/test_a.py::test_long: line 5, line 7 (a fix in try_fix that gets past line 4 runs them)"),
         "{text}"
@@ -91,5 +106,24 @@ fn what_a_snippet_prints_stands_in_the_order_in_which_it_was_written() {
     assert_eq!(
         text,
         "out 0\nerr 0\nout 1\nerr 1\nout 2\nerr 2\n-- ../../testbed/src/a.py:1"
+    );
+}
+
+#[test]
+fn relative_and_absolute_paths_and_several_objects_can_be_told_apart() {
+    let project = project();
+    let mut client = Client::start(&project);
+    let code = "\
+import os, tempfile
+a, b = object(), object()
+print(os.path.abspath('x'), 'x', a, b, a)
+print(tempfile.mkdtemp() == tempfile.mkdtemp(), tempfile.mkdtemp())
+print('done in 0.25 s')
+";
+    let (text, _) = client.call("run_python", &json!({ "code": code }));
+    assert_eq!(
+        text,
+        "<repo>/x x <object object at 0x...1> <object object at 0x...2> <object object at 0x...1>\n\
+         False /tmp/tmp...1\ndone in 0.25 s"
     );
 }

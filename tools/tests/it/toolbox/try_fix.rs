@@ -56,15 +56,15 @@ fn try_fix_tells_which_neighbours_the_fix_breaks() {
     let (text, data) = client.call("try_fix", &edits);
     insta::assert_snapshot!(text, @r"
     The test that you added or changed passes with this fix.
-    The fix breaks 1 of 3 neighbours, unless the issue calls wrong what they ask for: tests/test_a.py::test_one; 1 fails with and without it.
+    The fix breaks 1 of 3 neighbours: tests/test_a.py::test_one; 1 fails with and without it. (It may pin what the issue calls wrong.)
 
     The fix breaks:
 
     FAILED tests/test_a.py::test_one
       an assertion of the test did not hold
       AssertionError: assert 1 == 0
-       +  where 1 = <function half at 0x...>(1)
-       +    where <function half at 0x...> = pkg.half
+       +  where 1 = <function half at 0x...1>(1)
+       +    where <function half at 0x...1> = pkg.half
         [test] tests/test_a.py:2 in test_one: def test_one(): assert pkg.half(1) == 0
 
     Failing with and without the fix:
@@ -151,7 +151,7 @@ fn try_fix_counts_all_the_tests_that_were_named() {
     );
     assert!(
         text.starts_with(
-            "1 of the 3 tests that you named pass with this fix.\nThe fix does not break the one neighbour."
+            "1 of the 3 tests that you named passes with this fix.\nThe fix does not break the one neighbour."
         ),
         "{text}"
     );
@@ -208,21 +208,30 @@ fn several_fixes_are_tried_beside_each_other() {
 
     Variant 2
     The test that you added or changed passes with this fix.
-    The fix breaks 1 of 1 neighbour, unless the issue calls wrong what they ask for: tests/test_a.py::test_one.
+    The fix breaks 1 of 1 neighbour: tests/test_a.py::test_one. (It may pin what the issue calls wrong.)
 
     The fix breaks:
 
     FAILED tests/test_a.py::test_one
       an assertion of the test did not hold
       AssertionError: assert 1 == 0
-       +  where 1 = <function half at 0x...>(1)
-       +    where <function half at 0x...> = pkg.half
+       +  where 1 = <function half at 0x...1>(1)
+       +    where <function half at 0x...1> = pkg.half
         [test] tests/test_a.py:2 in test_one: def test_one(): assert pkg.half(1) == 0
 
     Variant 3
     None of the tests that you added or changed passes with this fix: the fix is incomplete, or the test asks for something else.
-    The fix does not break the one neighbour.
     tests/test_a.py::test_zero fails exactly as without the fix at line 5: AssertionError: assert 1 == 0
+
+    (Neighbours ran with variants 1 and 2 only.)
     ");
     assert_eq!(data["variants"].as_array().unwrap().len(), 3);
+    let wrong = json!({ "edits": [edit("n > 0 ", 1), edit("n > 0  ", 2)] });
+    let (text, data) = client.call("try_fix", &wrong);
+    assert!(
+        text.ends_with("\n\n(Neighbours ran with variant 1 only.)"),
+        "{text}"
+    );
+    let good = |at: usize| data["variants"][at]["neighbours"]["good"].clone();
+    assert_eq!((good(0), good(1)), (json!(1), json!(0)));
 }

@@ -59,7 +59,7 @@ fn the_verdict_says_how_many_of_which_tests() {
     ].join("\n"), @r"
     The test that you added or changed passes with this fix.
     All 2 tests that you added or changed pass with this fix.
-    1 of the 2 tests that you named pass with this fix.
+    1 of the 2 tests that you named passes with this fix.
     None of the tests that you named passes with this fix: the fix is incomplete, or the test asks for something else.
     None of the tests that you added or changed ran with this fix.
     ");
@@ -86,7 +86,7 @@ fn siblings_are_told_by_what_they_did_without_the_others_and_without_the_fix() {
     all.failing[3].alone = Some(Outcome::Passed);
     all.failing[3].without_fix = Some(Outcome::Passed);
     insta::assert_snapshot!(format!("{}{}", all.summary().trim_start(), all.details()), @r"
-    The fix breaks 1 of 6 neighbours, unless the issue calls wrong what they ask for: b; 1 fails with and without it; 1 fails only among the others; 1 fails and was not tried without it.
+    The fix breaks 1 of 6 neighbours: b; 1 fails with and without it; 1 fails only among the others; 1 fails and was not tried without it. (It may pin what the issue calls wrong.)
 
     The fix breaks:
 

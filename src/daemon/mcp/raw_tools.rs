@@ -1,15 +1,11 @@
-//! The tools over MCP, for any client: each call goes the way that its tool declares, to the toolbox in the sandbox or
-//! in a fork of it, or to the gate.
+//! The tools of a session: each call goes the way that its tool declares, to the toolbox in the sandbox or in a fork of it,
+//! or to the gate.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
-    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
-};
-use rmcp::service::RequestContext;
-use rmcp::{ErrorData, RoleServer, ServerHandler};
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool};
 use serde_json::{Value, json};
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::repository::Source;
@@ -23,8 +19,8 @@ use crate::session::{CallAnswer, Session};
 /// Longest time of one call.
 const DEADLINE: Duration = Duration::from_secs(900);
 
-/// Serves one session.
-pub struct ToolServer {
+/// The tools of one session.
+pub struct RawTools {
     session: Arc<Session>,
     source: Source,
     /// Text of the issue, where one was given; the gate asks it for names that do not exist yet.
@@ -32,9 +28,14 @@ pub struct ToolServer {
     tools: Vec<&'static dyn AnyTool>,
 }
 
-impl ToolServer {
+impl RawTools {
+    /// Name of the repository.
+    pub fn repository(&self) -> &str {
+        &self.source.name
+    }
+
     pub fn new(session: Arc<Session>, source: Source, issue: String) -> Self {
-        ToolServer {
+        RawTools {
             session,
             source,
             issue,
@@ -80,56 +81,31 @@ impl ToolServer {
             Route::Sandbox => self.session.call(name, arguments, DEADLINE).await,
         }
     }
-}
 
-impl ServerHandler for ToolServer {
-    fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(Implementation::new("testwright", env!("CARGO_PKG_VERSION")))
-            .with_instructions(format!(
-                "Tools to write a test for {} at its base commit, in a sandbox without network. \
-                 `submit` says whether the test reproduces the issue.",
-                self.source.name
-            ))
-    }
-
-    async fn list_tools(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self
-            .tools
-            .iter()
-            .map(|tool| {
-                let spec = tool.spec();
-                let schema = spec.parameters.as_object().cloned().unwrap_or_default();
-                Tool::new(spec.name, spec.description, schema)
-            })
-            .collect();
-        Ok(ListToolsResult::with_all_items(tools))
-    }
-
-    async fn call_tool(
-        &self,
-        request: CallToolRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = self.tools.iter().find(|tool| tool.name() == request.name) else {
-            let names: Vec<&str> = self.tools.iter().map(|tool| tool.name()).collect();
-            return Err(ErrorData::invalid_params(
-                format!(
-                    "there is no tool `{}`; the tools are: {}",
-                    request.name,
-                    names.join(", ")
-                ),
-                None,
-            ));
+    /// As clients list them.
+    pub fn list(&self) -> Vec<Tool> {
+        let described = |tool: &&dyn AnyTool| {
+            let spec = tool.spec();
+            let schema = spec.parameters.as_object().cloned().unwrap_or_default();
+            Tool::new(spec.name, spec.description, schema)
         };
-        let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let answer = self.call(*tool, arguments).await.map_err(|error| {
-            ErrorData::internal_error(visible(&format!("failed to {error}")).into_owned(), None)
-        })?;
+        self.tools.iter().map(described).collect()
+    }
+
+    /// `None` where there is no tool of this name.
+    pub async fn call_by_name(
+        &self,
+        name: &str,
+        arguments: JsonObject,
+    ) -> Option<Result<CallToolResult, ErrorData>> {
+        let tool = self.tools.iter().find(|tool| tool.name() == name)?;
+        let answer = match self.call(*tool, Value::Object(arguments)).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                let text = visible(&format!("failed to {error}")).into_owned();
+                return Some(Err(ErrorData::internal_error(text, None)));
+            }
+        };
         let content = vec![ContentBlock::text(visible(&answer.text))];
         let mut result = if answer.refused || answer.ended {
             CallToolResult::error(content)
@@ -139,6 +115,11 @@ impl ServerHandler for ToolServer {
         if !answer.data.is_null() {
             result.structured_content = Some(answer.data);
         }
-        Ok(result.into())
+        Some(Ok(result))
+    }
+
+    /// Ends the sandbox; what is called meanwhile fails.
+    pub async fn stop(&self) -> Result<(), SandboxError> {
+        self.session.stop().await
     }
 }

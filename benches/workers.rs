@@ -1,0 +1,322 @@
+//! Workers in processes of their own on one Postgres:
+//! - 50 runs, four workers, two of them killed at random moments, Postgres restarted once (wanted: every run ends exactly once,
+//!   no step lost or doubled, no sandbox left);
+//! - as many workers as there are processors beside one alone (wanted: at least 0.9 times as much for each);
+//! - what the queue itself costs a run (wanted: under 20 ms), on both databases.
+//!
+//! `cargo bench --bench workers`, on a machine that has nothing else to do. It needs Debian's postgresql.
+
+#[path = "../tests/it/daemon/databases.rs"]
+#[allow(dead_code, clippy::unwrap_used)]
+mod databases;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use testwright::daemon::queue::{Consumer, Queue, WorkItem};
+use testwright::error::Error;
+use testwright::store::{Filter, NewRun, RunId, RunStatus, Store, StoredRun};
+
+const RUNS: usize = 50;
+const WORKERS: usize = 4;
+/// Runs of one worker alone, and of each of several.
+const RUNS_EACH: usize = 8;
+/// Of the rule-based model on the example, whatever happens meanwhile.
+const REPLIES: usize = 6;
+/// Runs that do nothing.
+const EMPTY: usize = 300;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let folder = tempfile::tempdir()?;
+    let mut is_good = true;
+    for database in databases::all() {
+        let embedded = Store::url_in(folder.path());
+        let url = database.url.as_deref().unwrap_or(&embedded);
+        let milliseconds = queue_cost(url).await?;
+        let name = if database.url.is_some() {
+            "Postgres"
+        } else {
+            "SQLite"
+        };
+        println!("the queue's own cost with {name}: {milliseconds:.1} ms a run (wanted: under 20)");
+        is_good &= milliseconds < 20.0;
+    }
+    let Some(database) = databases::all().into_iter().find(|d| d.url.is_some()) else {
+        return Err("there is no Postgres (apt-get install postgresql)".into());
+    };
+    let bench = Bench::new(folder.path(), database).await?;
+    is_good &= bench.crashes().await?;
+    is_good &= bench.throughput().await?;
+    drop(bench);
+    std::process::exit(i32::from(!is_good));
+}
+
+fn failed(error: Error) -> Failure {
+    error.with_cause().into()
+}
+
+/// Takes a run, and ends it.
+struct Ender {
+    store: Store,
+    ended: AtomicUsize,
+}
+
+#[async_trait::async_trait]
+impl Consumer for Ender {
+    async fn consume(&self, item: &WorkItem) -> Result<(), Error> {
+        let WorkItem::Run(ticket) = item else {
+            return Ok(());
+        };
+        if let Some(taken) = self.store.take_run(ticket).await? {
+            let ended = self
+                .store
+                .end_attempt(&taken, RunStatus::Nothing, None, None);
+            ended.await?;
+            self.ended.fetch_add(1, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+}
+
+/// Milliseconds a run, from the request to its end, of runs that do nothing.
+async fn queue_cost(url: &str) -> Result<f64, Failure> {
+    let store = Store::open(url).await.map_err(failed)?;
+    let queue = Queue::open(&store).await.map_err(failed)?;
+    let ender = Arc::new(Ender {
+        store: store.clone(),
+        ended: AtomicUsize::new(0),
+    });
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let begun = Instant::now();
+    for n in 0..EMPTY {
+        store.add_run(&new_run(n % 3)).await.map_err(failed)?;
+        queue.push_run().await.map_err(failed)?;
+    }
+    let waiting = async {
+        while ender.ended.load(Ordering::SeqCst) < EMPTY {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let seconds = begun.elapsed().as_secs_f64();
+        let _ = stop.send(());
+        seconds
+    };
+    let end = async { drop(stopped.await) };
+    let (worked, seconds) = tokio::join!(queue.work("bench", 1, ender.clone(), end), waiting);
+    worked.map_err(failed)?;
+    Ok(seconds * 1e3 / EMPTY as f64)
+}
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
+}
+
+/// The example, by the rule-based model, for one of several owners.
+fn new_run(owner: usize) -> NewRun {
+    let issue = std::fs::read_to_string(examples().join("issue.md")).unwrap_or_default();
+    let repository = examples().join("slugs").display().to_string();
+    NewRun {
+        request: serde_json::json!({"issue": issue, "repository": repository}).to_string(),
+        repository,
+        approach: "snippet".to_owned(),
+        model: "snippet".to_owned(),
+        idempotency_key: None,
+        owner: format!("owner-{owner}"),
+        batch: String::new(),
+    }
+}
+
+struct Bench {
+    folder: PathBuf,
+    database: databases::Database,
+    store: Store,
+    queue: Queue,
+}
+
+impl Bench {
+    async fn new(folder: &Path, database: databases::Database) -> Result<Self, Failure> {
+        let url = database.url.as_deref().unwrap_or_default();
+        let store = Store::open(url).await.map_err(failed)?;
+        Ok(Bench {
+            folder: folder.to_owned(),
+            queue: Queue::open(&store).await.map_err(failed)?,
+            store,
+            database,
+        })
+    }
+
+    async fn ask(&self, runs: usize) -> Result<Vec<RunId>, Failure> {
+        let mut ids = Vec::new();
+        for n in 0..runs {
+            let (run, _) = self.store.add_run(&new_run(n % 3)).await.map_err(failed)?;
+            self.queue.push_run().await.map_err(failed)?;
+            ids.push(run.id);
+        }
+        Ok(ids)
+    }
+
+    fn worker(&self, name: &str) -> Result<Worker, Failure> {
+        let child = Command::new(env!("CARGO_BIN_EXE_testwright"))
+            .args(["worker", "--workers", "1", "--database"])
+            .arg(self.database.url.as_deref().unwrap_or_default())
+            .arg("--data")
+            .arg(self.folder.join(name))
+            .env("XDG_CACHE_HOME", self.folder.join("cache"))
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(Worker(child))
+    }
+
+    /// Waits until these have ended, whether or not the database answers meanwhile.
+    async fn wait(&self, ids: &[RunId]) -> Result<Vec<StoredRun>, Failure> {
+        loop {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            let filter = Filter {
+                limit: 10_000,
+                ..Filter::default()
+            };
+            let Ok(runs) = self.store.runs(&filter).await else {
+                continue;
+            };
+            let ours: Vec<StoredRun> = runs.into_iter().filter(|r| ids.contains(&r.id)).collect();
+            if ours.iter().all(|run| run.status.has_ended()) {
+                return Ok(ours);
+            }
+        }
+    }
+
+    async fn crashes(&self) -> Result<bool, Failure> {
+        // The environment is made once, beforehand.
+        let first = self.ask(1).await?;
+        let mut workers = vec![self.worker("0")?];
+        self.wait(&first).await?;
+        for n in 1..WORKERS {
+            workers.push(self.worker(&n.to_string())?);
+        }
+        let begun = Instant::now();
+        let ids = self.ask(RUNS).await?;
+        let some_time = || tokio::time::sleep(Duration::from_secs(fastrand::u64(4..12)));
+        some_time().await;
+        // kill -9.
+        drop(workers.swap_remove(fastrand::usize(..workers.len())));
+        some_time().await;
+        self.database.restart();
+        some_time().await;
+        drop(workers.swap_remove(fastrand::usize(..workers.len())));
+        let runs = self.wait(&ids).await?;
+        let seconds = begun.elapsed().as_secs_f64();
+        let mut statuses: BTreeMap<&str, usize> = BTreeMap::new();
+        let (mut attempts, mut faults) = (0, Vec::new());
+        for run in &runs {
+            *statuses.entry(run.status.as_str()).or_default() += 1;
+            attempts += run.attempt;
+            if let Some(fault) = self.fault(run).await? {
+                faults.push(format!("{}: {fault}", run.id));
+            }
+        }
+        workers.iter_mut().try_for_each(Worker::terminate)?;
+        drop(workers);
+        let left = self.sandboxes()?;
+        println!(
+            "{RUNS} runs, {WORKERS} workers, two killed, Postgres restarted: {statuses:?} in {seconds:.0} s and {attempts} attempts, \
+             {} trajectories with faults (wanted: 0), {left} processes of sandboxes left (wanted: 0)",
+            faults.len()
+        );
+        faults.iter().for_each(|fault| println!("  {fault}"));
+        Ok(faults.is_empty() && left == 0 && statuses.get("accepted") == Some(&RUNS))
+    }
+
+    /// What is wrong with the trajectory of a run that has ended.
+    async fn fault(&self, run: &StoredRun) -> Result<Option<String>, Failure> {
+        let events = self
+            .store
+            .events(&run.id, 0, 10_000)
+            .await
+            .map_err(failed)?;
+        let (mut ends, mut begins, mut replies) = (0, 0, 0);
+        for (n, event) in events.iter().enumerate() {
+            if event.number != n as i64 + 1 {
+                return Ok(Some(format!("event {} is missing", n + 1)));
+            }
+            let event: serde_json::Value = serde_json::from_str(&event.line)?;
+            match event["event"].as_str() {
+                Some("ended") => ends += 1,
+                Some("started") => begins += 1,
+                Some("reply") => replies += 1,
+                _ => {}
+            }
+        }
+        Ok(match (begins, ends, replies) {
+            (1, 1, REPLIES) => None,
+            _ => Some(format!(
+                "{begins} beginnings, {ends} ends, {replies} replies of the model"
+            )),
+        })
+    }
+
+    /// Processes that see the cache of this bench as theirs. The last ones may take a moment.
+    fn sandboxes(&self) -> Result<usize, Failure> {
+        std::thread::sleep(Duration::from_secs(5));
+        let cache = self.folder.join("cache").display().to_string();
+        let mut left = 0;
+        for process in std::fs::read_dir("/proc")? {
+            let mounts = process?.path().join("mountinfo");
+            let has_it = std::fs::read_to_string(mounts).is_ok_and(|text| text.contains(&cache));
+            left += usize::from(has_it);
+        }
+        Ok(left)
+    }
+
+    async fn throughput(&self) -> Result<bool, Failure> {
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        let alone = self.rate(1).await?;
+        let together = self.rate(processors).await?;
+        let ratio = together / (alone * processors as f64);
+        println!(
+            "{:.1} runs a minute by one worker, {:.1} by {processors}: {ratio:.2} times the sum (wanted: 0.9)",
+            alone * 60.0,
+            together * 60.0
+        );
+        Ok(ratio >= 0.9)
+    }
+
+    /// Runs a second.
+    async fn rate(&self, workers: usize) -> Result<f64, Failure> {
+        let mut all = Vec::new();
+        for n in 0..workers {
+            all.push(self.worker(&format!("rate-{workers}-{n}"))?);
+        }
+        // They have begun.
+        let first = self.ask(workers).await?;
+        self.wait(&first).await?;
+        let begun = Instant::now();
+        let ids = self.ask(workers * RUNS_EACH).await?;
+        self.wait(&ids).await?;
+        Ok(ids.len() as f64 / begun.elapsed().as_secs_f64())
+    }
+}
+
+/// It is killed with this.
+struct Worker(Child);
+
+impl Worker {
+    /// As an operator ends one.
+    fn terminate(&mut self) -> Result<(), Failure> {
+        Command::new("kill").arg(self.0.id().to_string()).status()?;
+        self.0.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,129 @@
+//! What the host puts into a sandbox's store, where nothing inside may write.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use super::Inner;
+use super::copy::{Files, copy_tree};
+use super::sandbox_dirs::{SandboxDirs, copy_file};
+use super::state_store::about;
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::Result;
+
+/// The store of one sandbox. Nobody inside can change the folders on the way to a file.
+pub struct Store {
+    pub dirs: Arc<SandboxDirs>,
+    /// Where it is inside.
+    pub inside: PathBuf,
+    /// The environment in it is that of a saved state.
+    pub shares_environment: bool,
+}
+
+impl Store {
+    pub fn write(&self, relative: &Path, content: &[u8], mode: u32) -> Result<()> {
+        let mut content = content;
+        self.write_from(relative, &mut content, mode)
+    }
+
+    /// The content of a file of the host, which may be large.
+    pub fn add_file(&self, inner: &Inner, relative: &Path, from: &Path, mode: u32) -> Result<()> {
+        let target = self.place(relative)?;
+        if inner.protects_own_files()
+            && inner.linked_files.link(&inner.cache, from, mode, &target)?
+        {
+            return Ok(());
+        }
+        let mut file = fs::File::open(from).map_err(about("open", from))?;
+        self.write_from(relative, &mut file, mode)
+    }
+
+    fn write_from(
+        &self,
+        relative: &Path,
+        content: &mut dyn std::io::Read,
+        mode: u32,
+    ) -> Result<()> {
+        let target = self.place(relative)?;
+        let folder = target.parent().unwrap_or(&target);
+        let mut aside = tempfile::NamedTempFile::new_in(folder)?;
+        std::io::copy(content, &mut aside)?;
+        aside.flush()?;
+        aside
+            .as_file()
+            .set_permissions(fs::Permissions::from_mode(mode & 0o7777))?;
+        chown(aside.path(), self.dirs.owner, self.dirs.owner)?;
+        aside.persist(target).map_err(|e| e.error)?;
+        Ok(())
+    }
+
+    pub fn unpack(&self, relative: &Path, archive: &Path) -> Result<()> {
+        let folder = self.folder(relative, relative)?;
+        let owner = self.dirs.owner;
+        let file = fs::File::open(archive).map_err(about("open", archive))?;
+        // Aside and copied: a file that is there already may be shared with a saved state.
+        let aside = tempfile::tempdir_in(&self.dirs.owned.folder)?;
+        let mut archive = tar::Archive::new(std::io::BufReader::new(file));
+        archive.set_preserve_permissions(true);
+        archive.set_preserve_mtime(true);
+        archive.unpack(aside.path())?;
+        for entry in fs::read_dir(aside.path())? {
+            let entry = entry?;
+            let (source, target) = (entry.path(), folder.join(entry.file_name()));
+            let kind = entry.file_type()?;
+            if fs::symlink_metadata(&target).is_ok_and(|found| found.is_dir()) {
+                super::removal::remove_tree(&target)?;
+            } else if fs::symlink_metadata(&target).is_ok() {
+                fs::remove_file(&target)?;
+            }
+            if kind.is_dir() {
+                copy_tree(&source, &target, Files::Copy, owner).map_err(about("copy", &source))?;
+            } else if kind.is_symlink() {
+                std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
+            } else {
+                copy_file(&source, &target, owner)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a file is on the host, its folders made if needed.
+    fn place(&self, relative: &Path) -> Result<PathBuf> {
+        let (Some(parent), Some(last)) = (relative.parent(), relative.file_name()) else {
+            return Err(self.refused(relative, "not a file name"));
+        };
+        Ok(self.folder(relative, parent)?.join(last))
+    }
+
+    /// A folder of the store on the host, made if needed; `relative` is what is to be written.
+    fn folder(&self, relative: &Path, parents: &Path) -> Result<PathBuf> {
+        if relative.starts_with("env") && self.shares_environment {
+            let why = "the environment is shared with other sandboxes";
+            return Err(self.refused(relative, why));
+        }
+        let mut folder = self.dirs.owned.folder.join("store");
+        for name in parents.components() {
+            let Component::Normal(name) = name else {
+                return Err(self.refused(relative, "not a plain path"));
+            };
+            folder.push(name);
+            match fs::symlink_metadata(&folder) {
+                Ok(found) if found.is_dir() => {}
+                Ok(_) => return Err(self.refused(relative, "a part of the path is not a folder")),
+                Err(_) => {
+                    fs::create_dir(&folder)?;
+                    fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
+                }
+            }
+        }
+        Ok(folder)
+    }
+
+    fn refused(&self, relative: &Path, why: &str) -> SandboxError {
+        let path = self.inside.join(relative);
+        let text = format!("write {}: {why}", path.display());
+        SandboxError::new(ErrorKind::Input, text)
+    }
+}

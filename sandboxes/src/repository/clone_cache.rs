@@ -1,0 +1,74 @@
+//! Clones in the cache: where all of them take too much, those that were used longest ago go.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::sandbox::Result;
+
+/// What was used within this time stays in any case: a run that uses it may go on.
+const RECENT: Duration = Duration::from_secs(24 * 3600);
+
+/// Notes that a clone is used now: by the time of its lock, which is held.
+pub(super) fn touch(lock: &File) {
+    // A hint and no more.
+    let _ = lock.set_modified(SystemTime::now());
+}
+
+/// Removes clones until all take no more than `most` bytes. Blocking.
+pub(crate) fn make_room(cache: &Path, most: u64) -> Result<()> {
+    let mut clones = Vec::new();
+    let entries = std::fs::read_dir(cache.join("repositories"));
+    for entry in entries.into_iter().flatten().flatten() {
+        let path = entry.path();
+        let lock = path.with_extension("lock");
+        if path.extension().is_some_and(|e| e == "git")
+            && let Ok(used) = std::fs::metadata(&lock).and_then(|about| about.modified())
+        {
+            clones.push((used, bytes(&path), path));
+        }
+    }
+    let mut all: u64 = clones.iter().map(|(_, bytes, _)| bytes).sum();
+    clones.sort();
+    for (_, freed, path) in clones {
+        if all > most && remove(&path)? {
+            all -= freed;
+        }
+    }
+    Ok(())
+}
+
+/// Unless it is in use. The lock stays: whoever waits for it has to find it.
+fn remove(clone: &Path) -> Result<bool> {
+    let lock = File::open(clone.with_extension("lock"))?;
+    if lock.try_lock().is_err()
+        || lock.metadata()?.modified()?.elapsed().unwrap_or_default() < RECENT
+    {
+        return Ok(false);
+    }
+    // Without this file, a clone is made anew: so one that is half removed is none.
+    let complete = clone.join("complete");
+    if complete.exists() {
+        std::fs::remove_file(complete)?;
+    }
+    std::fs::remove_dir_all(clone)?;
+    Ok(true)
+}
+
+fn bytes(folder: &Path) -> u64 {
+    let mut bytes = 0;
+    let mut folders: Vec<PathBuf> = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(about) = entry.metadata() else {
+                continue;
+            };
+            if about.is_dir() {
+                folders.push(entry.path());
+            }
+            bytes += about.blocks() * 512;
+        }
+    }
+    bytes
+}

@@ -1,0 +1,296 @@
+//! Several drafts in one run, each a conversation of its own with its share of the budget, and the choice among those that
+//! the gate accepts. The choice is made by the tests × fixes matrix: every candidate fix of every draft is tried on
+//! every accepted draft.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use testwright_sandboxes::repository::touched;
+use testwright_tools::outcomes::report::FailureClass;
+use testwright_tools::tool::Tool;
+use testwright_tools::tools::TryFix;
+
+use super::fix_trials::{RecordedTrial, last_forms};
+use super::{Limits, Outcome, Run};
+use crate::gate::{Evidence, FixTrial, ReviewVerdict};
+use crate::session::Contents;
+use crate::trajectory::Event;
+
+/// Candidate fixes of one draft that are tried on the others: the last ones.
+const MOST_FIXES: usize = 3;
+
+/// What the drafts of a run came to so far.
+pub struct Drafts {
+    planned: u32,
+    begun: u32,
+    /// Of the run as a whole.
+    limits: Limits,
+    accepted: Vec<Draft>,
+    fixes: Vec<CandidateFix>,
+    /// Of the drafts without an accepted test, how the one that came furthest ended.
+    miss: Option<Outcome>,
+}
+
+/// A draft that the gate accepted.
+struct Draft {
+    number: u32,
+    patch: String,
+    /// Of the files that the patch changes.
+    contents: Contents,
+    evidence: Box<Evidence>,
+    /// Patches of fixes of other drafts that were tried on it, whatever came of them.
+    tried: Vec<String>,
+}
+
+/// A candidate fix, whichever draft made it.
+struct CandidateFix {
+    patch: String,
+    edits: Vec<Value>,
+    /// Which call tried it first.
+    origin: usize,
+    /// Numbers of the drafts that made it.
+    drafts: Vec<u32>,
+}
+
+impl Drafts {
+    pub fn new(run: &Run, planned: u32) -> Self {
+        Drafts {
+            planned,
+            begun: 0,
+            limits: run.budget.limits.clone(),
+            accepted: Vec::new(),
+            fixes: Vec::new(),
+            miss: None,
+        }
+    }
+
+    /// Begins the next draft: the workspace is the old code again, and the conversation is empty.
+    pub async fn begin(&mut self, run: &mut Run) -> Result<(), Outcome> {
+        self.begun += 1;
+        if self.begun > 1 {
+            run.forget_conversation();
+            run.put_files(&BTreeMap::new()).await?;
+        }
+        run.ends_before = run.session.ended_by_code();
+        let left = self.planned.saturating_sub(self.begun) + 1;
+        run.budget.limits = run.budget.share(left);
+        Ok(())
+    }
+
+    /// Takes how the draft ended; what ends the whole run comes back as an error.
+    pub async fn end(&mut self, run: &mut Run, outcome: Outcome) -> Result<(), Outcome> {
+        run.budget.limits = self.limits.clone();
+        if !outcome.is_final() {
+            return Err(outcome);
+        }
+        let workspace = run.workspace().await?;
+        run.draft_ended(self.begun, &outcome)?;
+        let tried = last_forms(&run.trials).into_iter().rev();
+        let usable = tried.filter(|tried| tried.trial.crash.is_none() && !tried.edits.is_empty());
+        for tried in usable.take(MOST_FIXES) {
+            let patch = &tried.trial.patch;
+            match self.fixes.iter_mut().find(|known| known.patch == *patch) {
+                Some(known) => known.drafts.push(self.begun),
+                None => self.fixes.push(CandidateFix {
+                    patch: patch.clone(),
+                    edits: tried.edits.clone(),
+                    origin: tried.call,
+                    drafts: vec![self.begun],
+                }),
+            }
+        }
+        match outcome {
+            Outcome::Accepted { patch, evidence } => {
+                let names = touched(&patch);
+                let files = workspace.into_iter();
+                self.accepted.push(Draft {
+                    number: self.begun,
+                    contents: files.filter(|(path, _)| names.contains(path)).collect(),
+                    patch,
+                    evidence,
+                    tried: Vec::new(),
+                });
+            }
+            // Of equals the first.
+            other if (self.miss.as_ref()).is_none_or(|known| rank(&other) < rank(known)) => {
+                self.miss = Some(other);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Do two accepted drafts pass with each other's fixes? A further one could not say much against them.
+    pub async fn agree(&mut self, run: &mut Run) -> Result<bool, Outcome> {
+        if self.accepted.len() < 2 || self.begun >= self.planned {
+            return Ok(false);
+        }
+        self.try_all_fixes(run).await?;
+        let cures = |from: &Draft, to: &Draft| {
+            let mut fixes = self.fixes.iter();
+            fixes.any(|fix| fix.drafts.contains(&from.number) && to.is_cured(fix))
+        };
+        let drafts = self.accepted.iter().enumerate();
+        Ok(drafts.clone().any(|(at, a)| {
+            let mut others = self.accepted[..at].iter();
+            others.any(|b| cures(a, b) && cures(b, a))
+        }))
+    }
+
+    /// The accepted draft on which most candidate fixes and most other drafts agree.
+    pub async fn choose(mut self, run: &mut Run) -> Result<Outcome, Outcome> {
+        self.try_all_fixes(run).await?;
+        let matrix: Vec<Vec<bool>> = (self.accepted.iter())
+            .map(|draft| self.fixes.iter().map(|fix| draft.is_cured(fix)).collect())
+            .collect();
+        let Some(best) = best(&matrix, &self.accepted) else {
+            let nothing = || Outcome::Nothing {
+                reason: "no draft ended in a test".to_owned(),
+            };
+            return Ok(self.miss.unwrap_or_else(nothing));
+        };
+        let lines = self.accepted.iter().zip(&matrix).map(|(draft, row)| {
+            let cured = row.iter().filter(|cured| **cured).count();
+            format!(
+                "draft {} passes with {cured} of {} candidate fixes",
+                draft.number,
+                row.len()
+            )
+        });
+        let mut result: Vec<String> = lines.collect();
+        if self.begun < self.planned {
+            result.push("two drafts agree, and no further one was written".to_owned());
+        }
+        let Draft {
+            number,
+            patch,
+            mut evidence,
+            ..
+        } = self.accepted.swap_remove(best);
+        result.push(format!("chosen: draft {number}"));
+        run.stage("choose", result.join("\n"))?;
+        // A fix that makes no draft pass says nothing of this one.
+        let is_fix = |patch: &str| {
+            let mut columns = self.fixes.iter().enumerate();
+            columns.any(|(at, fix)| fix.patch == patch && matrix.iter().any(|row| row[at]))
+        };
+        let all_misses = !matrix.iter().flatten().any(|cured| *cured);
+        (evidence.fixes).retain(|trial| all_misses || is_fix(&trial.patch));
+        run.add_spent(&mut evidence);
+        Ok(Outcome::Accepted { patch, evidence })
+    }
+
+    async fn try_all_fixes(&mut self, run: &mut Run) -> Result<(), Outcome> {
+        for at in 0..self.accepted.len() {
+            self.try_fixes(run, at).await?;
+        }
+        Ok(())
+    }
+
+    /// Tries on an accepted draft the candidate fixes that were not tried on it.
+    async fn try_fixes(&mut self, run: &mut Run, at: usize) -> Result<(), Outcome> {
+        let draft = &mut self.accepted[at];
+        let missing =
+            |fix: &&CandidateFix| draft.trial(fix).is_none() && !draft.tried.contains(&fix.patch);
+        let missing: Vec<&CandidateFix> = self.fixes.iter().filter(missing).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        run.put_contents(&draft.contents).await?;
+        for fix in missing {
+            if run.replay.is_over() && run.budget.left().is_zero() {
+                break;
+            }
+            // A fix that ends the tool server is no trial; it does not end the run.
+            run.ends_before = run.session.ended_by_code();
+            draft.tried.push(fix.patch.clone());
+            let arguments = json!({ "edits": fix.edits });
+            let answer = run.stage_call(TryFix::NAME, arguments).await?;
+            for mut tried in RecordedTrial::read(&answer.data, 0) {
+                tried.trial.on_submitted_tests = true;
+                tried.trial.origin = Some(fix.origin);
+                draft.evidence.fixes.push(tried.trial);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Draft {
+    /// What this fix did to the tests as they were submitted.
+    fn trial(&self, fix: &CandidateFix) -> Option<&FixTrial> {
+        let mut trials = self.evidence.fixes.iter();
+        trials.find(|trial| trial.on_submitted_tests && trial.patch == fix.patch)
+    }
+
+    fn is_cured(&self, fix: &CandidateFix) -> bool {
+        self.trial(fix)
+            .is_some_and(|trial| trial.holds(&self.evidence.tests))
+    }
+
+    /// What decides between drafts on which the fixes agree alike.
+    fn rank(&self) -> (u8, bool) {
+        let verdict = self.evidence.review.as_ref().map(|review| review.verdict);
+        let opinion = match verdict {
+            Some(ReviewVerdict::Yes) => 3,
+            Some(ReviewVerdict::Unsure) => 2,
+            None | Some(ReviewVerdict::Unreadable) => 1,
+            Some(ReviewVerdict::No) => 0,
+        };
+        let mut tests = self.evidence.tests.iter();
+        let asserts = tests.all(|test| test.class == FailureClass::Assertion);
+        (opinion, asserts)
+    }
+}
+
+/// Index of the draft with the highest score. Each fix that makes a draft pass counts as much as there are drafts that it makes
+/// pass, so that tests and fixes which agree with each other outweigh those that stand alone.
+fn best(matrix: &[Vec<bool>], drafts: &[Draft]) -> Option<usize> {
+    let support = |fix: usize| matrix.iter().filter(|row| row[fix]).count();
+    let score = |row: &[bool]| -> usize {
+        let cured = row.iter().enumerate().filter(|(_, cured)| **cured);
+        cured.map(|(fix, _)| support(fix)).sum()
+    };
+    // Of equals the first.
+    (0..drafts.len())
+        .rev()
+        .max_by_key(|at| (score(&matrix[*at]), drafts[*at].rank()))
+}
+
+/// How far a draft without an accepted test came: the lower, the more it has to say of the issue.
+fn rank(outcome: &Outcome) -> u8 {
+    match outcome {
+        Outcome::Refused { .. } => 0,
+        Outcome::Abstained { .. } => 1,
+        Outcome::Nothing { .. } => 2,
+        _ => 3,
+    }
+}
+
+impl Run {
+    /// Nothing of the conversation so far counts for the next one.
+    fn forget_conversation(&mut self) {
+        self.messages.clear();
+        self.trials.clear();
+        self.last_fix.clear();
+        self.fix_asked_for = false;
+        self.doubts = 0;
+        self.submission = None;
+    }
+
+    fn draft_ended(&mut self, number: u32, outcome: &Outcome) -> Result<(), Outcome> {
+        if self.replay.draft_ended() || self.replay.has_live_tools() {
+            return Ok(());
+        }
+        let (limit, reason) = match outcome {
+            Outcome::OutOfBudget { limit } => (Some(*limit), None),
+            Outcome::Nothing { reason } => (None, Some(reason.clone())),
+            _ => (None, None),
+        };
+        self.record(&Event::DraftEnded {
+            number,
+            limit,
+            reason,
+        })
+    }
+}

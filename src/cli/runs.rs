@@ -1,0 +1,237 @@
+//! `testwright runs`: the runs of a daemon.
+
+use std::path::{Path, PathBuf};
+
+use anstyle::Style;
+use secrecy::SecretString;
+use serde_json::Value;
+
+use super::output::{self, single_line};
+use crate::daemon::client::ApiClient;
+use crate::error::{Error, Result};
+use crate::trajectory::{Event, entries};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+    /// The address of the daemon; where it takes a token, that of the variable TESTWRIGHT_TOKEN
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "TESTWRIGHT_SERVER",
+        default_value = "http://127.0.0.1:8420"
+    )]
+    server: String,
+    /// Print what the server says, for programs
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// List runs, the newest first
+    List {
+        /// Only those that are queued, running, accepted, refused, nothing, infrastructure or cancelled
+        #[arg(long)]
+        status: Option<String>,
+        /// Only those of this repository
+        #[arg(long, value_name = "URL|PATH")]
+        repository: Option<String>,
+        /// Most runs, up to 500
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        limit: u32,
+    },
+    /// Show a run, and its test
+    Show { id: String },
+    /// Print what a run does as it does it, until it ends
+    Follow { id: String },
+    /// End a run
+    Cancel { id: String },
+    /// Go on with a run that was cancelled, or that the machine or the model service ended
+    Retry { id: String },
+    /// Write what there is of a run into a folder: its trajectory, its test, the evidence
+    Export {
+        id: String,
+        /// The folder, which is made
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
+}
+
+pub async fn run(args: &Args) -> Result<u8> {
+    let client = ApiClient::new(&args.server, token())?;
+    match &args.what {
+        What::List {
+            status,
+            repository,
+            limit,
+        } => {
+            let named = [("status", status), ("repository", repository)];
+            let mut query: Vec<(&str, String)> = named
+                .into_iter()
+                .filter_map(|(name, value)| Some((name, value.clone()?)))
+                .collect();
+            query.push(("limit", limit.to_string()));
+            let found = client.get(&["runs"], &query).await?;
+            if args.json {
+                output::json(&found)?;
+                return Ok(0);
+            }
+            let runs = found["runs"].as_array().map_or(&[][..], Vec::as_slice);
+            if runs.is_empty() {
+                output::err("no runs");
+            }
+            for run in runs {
+                output::out(format!("{}\n", line(run)));
+            }
+        }
+        What::Show { id } => {
+            let run = client.get(&["runs", id], &[]).await?;
+            show(&run, args.json)?;
+            if !args.json && run["status"] == "accepted" {
+                output::out(format!("\n{}", client.text(&["runs", id, "patch"]).await?));
+            }
+        }
+        What::Follow { id } => {
+            let json = args.json;
+            let run = client
+                .follow(id, |number, line| print_event(number, line, json))
+                .await?;
+            show(&run, args.json)?;
+            return Ok(exit_code(&run));
+        }
+        What::Cancel { id } => show(&client.post(&["runs", id, "cancel"]).await?, args.json)?,
+        What::Retry { id } => show(&client.post(&["runs", id, "retry"]).await?, args.json)?,
+        What::Export { id, out } => export(&client, id, out).await?,
+    }
+    Ok(0)
+}
+
+/// Of the environment alone: other users of the machine see command lines.
+fn token() -> Option<SecretString> {
+    let token = std::env::var("TESTWRIGHT_TOKEN").ok()?;
+    let token = token.trim();
+    (!token.is_empty()).then(|| token.into())
+}
+
+fn text<'v>(run: &'v Value, name: &str) -> &'v str {
+    run[name].as_str().unwrap_or_default()
+}
+
+/// A run in a line.
+fn line(run: &Value) -> String {
+    let title = match text(run, "title") {
+        "" => "(not read yet)",
+        title => title,
+    };
+    let created: String = text(run, "created_at").chars().take(16).collect();
+    single_line(&format!(
+        "{}  {:<14}  {}  {}  {title}",
+        text(run, "id"),
+        text(run, "status"),
+        created.replace('T', " "),
+        text(run, "repository"),
+    ))
+    .into_owned()
+}
+
+fn show(run: &Value, json: bool) -> Result<()> {
+    if json {
+        return output::json(run);
+    }
+    let mut all = format!("{}\n", line(run));
+    all.push_str(&format!(
+        "  approach {}, model {}",
+        text(run, "approach"),
+        text(run, "model")
+    ));
+    let usage = &run["usage"];
+    if let Some(calls) = usage["model_calls"].as_u64() {
+        let tokens = usage["prompt_tokens"].as_u64().unwrap_or_default()
+            + usage["completion_tokens"].as_u64().unwrap_or_default();
+        all.push_str(&format!(", {calls} model calls, {tokens} tokens"));
+        if let Some(dollars) = usage["dollars"].as_f64() {
+            all.push_str(&format!(", ${dollars:.4}"));
+        }
+    }
+    all.push('\n');
+    for name in ["reason", "message", "hint", "limit"] {
+        if let Some(said) = run["outcome"][name].as_str() {
+            all.push_str(&format!("  {name}: {}\n", single_line(said)));
+        }
+    }
+    output::out(all);
+    Ok(())
+}
+
+fn print_event(number: i64, line: &str, json: bool) {
+    if json {
+        output::out(format!("{line}\n"));
+        return;
+    }
+    // Of a newer server, perhaps.
+    let Ok(event) = serde_json::from_str::<Event>(line) else {
+        output::out(format!("{number:>4}  (unknown)\n"));
+        return;
+    };
+    for entry in entries(std::slice::from_ref(&event)) {
+        let mut shown = output::Text::default();
+        shown.push(
+            Style::new().bold(),
+            format!("{number:>4}  {}\n", single_line(&entry.title)),
+        );
+        for line in entry
+            .text
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .take(3)
+        {
+            let line: String = line.chars().take(160).collect();
+            shown.push(Style::new(), format!("      {}\n", single_line(&line)));
+        }
+        output::out(shown);
+    }
+}
+
+/// As that of `testwright run`.
+fn exit_code(run: &Value) -> u8 {
+    match text(run, "status") {
+        "accepted" => 0,
+        "refused" | "nothing" => 1,
+        "infrastructure" => 3,
+        _ => 130,
+    }
+}
+
+async fn export(client: &ApiClient, id: &str, out: &Path) -> Result<()> {
+    let run = client.get(&["runs", id], &[]).await?;
+    if out.exists() {
+        return Err(Error::usage(format!("write {}", out.display()))
+            .cause("it is there already")
+            .hint("name a folder that is not there"));
+    }
+    testwright_sandboxes::private::create(out)
+        .map_err(|error| Error::io(format!("make {}", out.display()), &error))?;
+    let write = |name: &str, content: &str| {
+        let path = out.join(name);
+        std::fs::write(&path, content)
+            .map_err(|error| Error::io(format!("write {}", path.display()), &error))
+    };
+    let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default() + "\n";
+    write("run.json", &pretty(&run))?;
+    write(
+        "trajectory.jsonl",
+        &client.text(&["runs", id, "trajectory"]).await?,
+    )?;
+    // A run may have neither.
+    if let Ok(patch) = client.text(&["runs", id, "patch"]).await {
+        write("test.patch", &patch)?;
+    }
+    if let Ok(evidence) = client.get(&["runs", id, "evidence"], &[]).await {
+        write("evidence.json", &pretty(&evidence))?;
+    }
+    output::err(single_line(&format!("written to {}", out.display())));
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! `testwright tokens`: who may use a daemon. It works on the daemon's database: whoever reaches that is its operator.
+
+use std::path::PathBuf;
+
+use secrecy::ExposeSecret as _;
+
+use super::output::{self, single_line};
+use super::serve::data_folder;
+use crate::error::{Error, Result};
+use crate::store::{Scope, Store, Token, now, timestamp};
+
+const DAY: i64 = 24 * 60 * 60 * 1000;
+/// Characters of a name.
+const LONGEST_NAME: usize = 64;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+    /// The database of the daemon: postgres://USER@HOST/NAME or sqlite:FILE [default: SQLite, in the data folder]
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "TESTWRIGHT_DATABASE",
+        hide_env_values = true
+    )]
+    database: Option<String>,
+    /// The data folder [default: ~/.local/share/testwright]
+    #[arg(long, global = true, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Make a token, and print it: this once
+    Create {
+        /// What it is called in lists
+        name: String,
+        /// What it is good for
+        #[arg(long, value_name = "SCOPES", value_enum, value_delimiter = ',', default_values_t = [Scope::Read, Scope::Write])]
+        scope: Vec<Scope>,
+        /// Whose runs are made with it: owners share the workers evenly [default: the name]
+        #[arg(long, value_name = "NAME")]
+        owner: Option<String>,
+        /// Days for which it holds [default: until it is revoked]
+        #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..))]
+        days: Option<u16>,
+    },
+    /// List the tokens, without what is secret of them
+    List,
+    /// Let a token be good for nothing from now on
+    Revoke { name: String },
+}
+
+pub async fn run(args: &Args) -> Result<()> {
+    let database = match &args.database {
+        Some(database) => database.clone(),
+        None => Store::url_in(&data_folder(args.data.as_deref())?),
+    };
+    let store = Store::open(&database).await?;
+    match &args.what {
+        What::Create {
+            name,
+            scope,
+            owner,
+            days,
+        } => {
+            let owner = owner.as_ref().unwrap_or(name);
+            for text in [name, owner] {
+                check(text)?;
+            }
+            let end = days.map(|days| now() + i64::from(days) * DAY);
+            let token = store.add_token(name, owner, scope, end).await?;
+            output::out(format!("{}\n", token.expose_secret()));
+        }
+        What::List => {
+            let tokens = store.tokens().await?;
+            if tokens.is_empty() {
+                output::err("no tokens");
+            }
+            for token in tokens {
+                output::out(format!("{}\n", single_line(&line(&token))));
+            }
+        }
+        What::Revoke { name } => {
+            if !store.revoke_token(name).await? {
+                return Err(Error::usage(format!("revoke the token {name}"))
+                    .cause("there is none of that name")
+                    .hint("`testwright tokens list` lists those that there are"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check(name: &str) -> Result<()> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-@".contains(c);
+    if !name.is_empty() && name.len() <= LONGEST_NAME && name.chars().all(is_plain) {
+        return Ok(());
+    }
+    Err(Error::usage("make a token")
+        .cause("a name is 1 to 64 letters, digits, and . _ - @")
+        .hint("as in `testwright tokens create ci`"))
+}
+
+fn line(token: &Token) -> String {
+    let day = |time: i64| {
+        let time = timestamp(time);
+        time.strftime("%Y-%m-%d").to_string()
+    };
+    let scopes: Vec<&str> = token.scopes.iter().map(|scope| scope.as_str()).collect();
+    let used = token.last_used_at.map_or("never".to_owned(), day);
+    let until = token
+        .expires_at
+        .map_or(String::new(), |end| match end < now() {
+            true => format!(", out of date since {}", day(end)),
+            false => format!(", until {}", day(end)),
+        });
+    format!(
+        "{:<20}  {:<11}  owner {}, made {}, last used {used}{until}",
+        token.name,
+        scopes.join(","),
+        token.owner,
+        day(token.created_at),
+    )
+}

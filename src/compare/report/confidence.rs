@@ -1,0 +1,174 @@
+//! Precision against recall: what remains of a system's tests, and how good those are, if it hands over only tests of which it
+//! is confident.
+
+use serde::{Deserialize, Serialize};
+use testwright_evals::document::format::{percent, rate};
+use testwright_evals::document::{Section, Table};
+use testwright_evals::statistics::Rate;
+
+use super::Report;
+use super::data::{ScoredRun, SystemRuns};
+
+/// A system as it would be with `--min-confidence`, over all judged runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConfidencePoint {
+    /// `None` for all that it handed in.
+    pub least: Option<f64>,
+    /// Strict F→P among the tests that are handed over.
+    pub precision: Rate,
+    /// Tests that are handed over and F→P, among all runs.
+    pub recall: Rate,
+}
+
+/// Everything that was handed in first, then for each confidence that occurs what has more than the least. A test with which
+/// the gate found fault has a confidence of 0.
+pub fn points(of: &SystemRuns) -> Vec<ConfidencePoint> {
+    let judged: Vec<(&ScoredRun, bool)> = of
+        .all()
+        .filter_map(|run| Some((run, run.verdict()?.fail_to_pass)))
+        .collect();
+    let submitted: Vec<(f64, bool)> = (judged.iter())
+        .filter(|(run, _)| run.is_submitted())
+        .map(|(run, holds)| (run.confidence.unwrap_or(0.0), *holds))
+        .collect();
+    if submitted.is_empty() {
+        return Vec::new();
+    }
+    let mut levels: Vec<f64> = submitted.iter().map(|(c, _)| *c).collect();
+    levels.sort_by(f64::total_cmp);
+    levels.dedup();
+    let point = |least: Option<f64>| {
+        let kept = submitted
+            .iter()
+            .filter(|(confidence, _)| least.is_none_or(|least| *confidence >= least));
+        let holding = kept.clone().filter(|(_, holds)| *holds).count();
+        ConfidencePoint {
+            least,
+            precision: Rate::of(holding, kept.count()),
+            recall: Rate::of(holding, judged.len()),
+        }
+    };
+    let all = point(None);
+    let mut points = vec![all.clone()];
+    let fewer = levels.into_iter().map(|least| point(Some(least)));
+    points.extend(fewer.filter(|point| point.precision.denominator < all.precision.denominator));
+    points
+}
+
+/// `None` where no system is more confident of one test than of another.
+pub fn section(report: &Report) -> Option<Section> {
+    let is_graded = |points: &Vec<ConfidencePoint>| points.len() > 1;
+    if !report.systems.iter().any(|s| is_graded(&s.by_confidence)) {
+        return None;
+    }
+    let mut table = Table::new("Strict F→P, if tests with less confidence are withheld")
+        .words("System")
+        .words("Least confidence")
+        .figures(&["Handed over", "Precision", "Recall"]);
+    for (at, s) in report.systems.iter().enumerate() {
+        for point in &s.by_confidence {
+            let least = point
+                .least
+                .map_or_else(|| "any".to_owned(), |least| format!("{least:.2}"));
+            table.row([
+                s.label(at).into(),
+                least.into(),
+                point.precision.denominator.to_string().into(),
+                rate(&point.precision).into(),
+                percent(point.recall.rate).into(),
+            ]);
+        }
+    }
+    Some(Section {
+        id: "confidence",
+        title: "Precision against recall",
+        notes: vec![
+            "Confidence is what the candidate fixes and the reviewer say of a test; it puts tests in an order and is not a probability."
+                .to_owned(),
+        ],
+        tables: vec![table],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::report::data::{Judgement, Verdict};
+    use crate::compare::{RunStatus, System};
+
+    fn run(status: RunStatus, confidence: Option<f64>, fail_to_pass: bool) -> Option<ScoredRun> {
+        Some(ScoredRun {
+            folder: String::new(),
+            status,
+            outcome: String::new(),
+            confidence,
+            cost: Default::default(),
+            stages: Default::default(),
+            judgement: Judgement::Verdict(Verdict {
+                fail_to_pass,
+                ..Verdict::default()
+            }),
+        })
+    }
+
+    /// As `--min-confidence` itself takes them.
+    #[test]
+    fn a_refused_test_is_the_first_to_go() {
+        let runs = vec![
+            vec![run(RunStatus::Submitted, Some(0.0), false)],
+            vec![run(RunStatus::Submitted, None, true)],
+            vec![run(RunStatus::Submitted, Some(0.5), true)],
+        ];
+        let system = System {
+            approach: "otter".to_owned(),
+            model: "m".to_owned(),
+            oracle_samples: None,
+            given: Vec::new(),
+        };
+        let found: Vec<_> = points(&SystemRuns { system, runs })
+            .iter()
+            .map(|p| (p.least, p.precision.numerator, p.precision.denominator))
+            .collect();
+        assert_eq!(found, [(None, 2, 3), (Some(0.5), 1, 1)]);
+    }
+
+    #[test]
+    fn what_is_withheld_counts_for_recall_only() {
+        use RunStatus::{NothingSubmitted, Submitted};
+        let runs = vec![
+            vec![run(Submitted, Some(0.75), true)],
+            vec![run(Submitted, Some(0.75), true)],
+            vec![run(Submitted, Some(0.5), false)],
+            vec![run(Submitted, Some(0.25), true)],
+            vec![run(NothingSubmitted, None, false)],
+            vec![None],
+        ];
+        let system = System {
+            approach: "testwright".to_owned(),
+            model: "m".to_owned(),
+            oracle_samples: None,
+            given: Vec::new(),
+        };
+        let found: Vec<_> = points(&SystemRuns { system, runs })
+            .iter()
+            .map(|p| {
+                let (kept, held) = (&p.precision, &p.recall);
+                (
+                    p.least,
+                    kept.numerator,
+                    kept.denominator,
+                    held.numerator,
+                    held.denominator,
+                )
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                (None, 3, 4, 3, 5),
+                (Some(0.5), 2, 3, 2, 5),
+                (Some(0.75), 2, 2, 2, 5)
+            ]
+        );
+    }
+}

@@ -1,0 +1,53 @@
+//! The report for a terminal.
+
+use testwright_evals::document::format::percent;
+
+use super::Report;
+
+/// A line a system.
+pub fn table(report: &Report) -> String {
+    let width = report.systems.iter().map(|s| s.name.chars().count()).max();
+    let width = width.unwrap_or_default().max(6);
+    let heads = [
+        "runs",
+        "submitted",
+        "F→P strict",
+        "interval",
+        "calls",
+        "tokens",
+        "not judged",
+    ];
+    let mut text = format!("{:width$}", "system");
+    heads
+        .iter()
+        .for_each(|head| text.push_str(&format!("  {head:>12}")));
+    text.push('\n');
+    for s in &report.systems {
+        let interval = s.fail_to_pass.interval;
+        let interval = interval.map_or_else(String::new, |[low, high]| {
+            format!("{:.0}–{:.0} %", 100.0 * low, 100.0 * high)
+        });
+        let cells = [
+            s.judged.to_string(),
+            s.submitted.to_string(),
+            percent(s.fail_to_pass.value),
+            interval,
+            format!("{:.1}", s.cost.model_calls),
+            format!("{:.0}", s.cost.tokens),
+            s.not_judged.to_string(),
+        ];
+        text.push_str(&format!("{:width$}", s.name));
+        cells
+            .iter()
+            .for_each(|cell| text.push_str(&format!("  {cell:>12}")));
+        if s.system.oracle_samples.is_some() {
+            text.push_str("  (upper bound)");
+        }
+        match s.given().as_str() {
+            "" => {}
+            given => text.push_str(&format!(" {given}")),
+        }
+        text.push('\n');
+    }
+    text
+}

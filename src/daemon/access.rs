@@ -1,0 +1,67 @@
+//! From where the daemon is reached, and whether whoever reaches it has to show a token.
+
+use std::net::{IpAddr, SocketAddr};
+
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    pub tokens_required: bool,
+    /// Names and addresses, beside those of loopback.
+    hosts: Vec<String>,
+}
+
+impl Access {
+    /// Tokens are needed wherever others than the users of this machine may ask: by another address, or by a name, which a
+    /// proxy on this machine may pass on.
+    pub fn new(listen: SocketAddr, hosts: &[String], tokens_required: bool) -> Self {
+        let mut known: Vec<String> = hosts.iter().map(|host| host.to_lowercase()).collect();
+        let is_local = listen.ip().is_loopback() && known.is_empty();
+        if !listen.ip().is_unspecified() {
+            known.push(match listen.ip() {
+                IpAddr::V4(address) => address.to_string(),
+                IpAddr::V6(address) => format!("[{address}]"),
+            });
+        }
+        Access {
+            tokens_required: tokens_required || !is_local,
+            hosts: known,
+        }
+    }
+
+    /// All of them, without ports.
+    pub fn hosts(&self) -> impl Iterator<Item = &str> {
+        LOOPBACK
+            .into_iter()
+            .chain(self.hosts.iter().map(String::as_str))
+    }
+
+    /// Is this host, without its port, the daemon?
+    pub fn is_host(&self, host: &str) -> bool {
+        let host = host.to_lowercase();
+        self.hosts().any(|known| known == host)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn tokens_are_needed_wherever_others_may_ask() {
+        let access = |listen: &str, hosts: &[&str]| {
+            let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
+            Access::new(listen.parse().unwrap(), &hosts, false)
+        };
+        assert!(!access("127.0.0.1:8420", &[]).tokens_required);
+        assert!(!access("[::1]:8420", &[]).tokens_required);
+        assert!(access("127.0.0.1:8420", &["tests.example.org"]).tokens_required);
+        assert!(access("0.0.0.0:8420", &[]).tokens_required);
+        assert!(access("[::]:8420", &[]).tokens_required);
+        assert!(access("192.0.2.1:8420", &[]).tokens_required);
+        assert!(access("192.0.2.1:8420", &[]).is_host("192.0.2.1"));
+        assert!(!access("0.0.0.0:8420", &[]).is_host("0.0.0.0"));
+        assert!(access("0.0.0.0:1", &["Tests.example.org"]).is_host("tests.Example.org"));
+    }
+}

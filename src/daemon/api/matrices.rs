@@ -1,0 +1,175 @@
+//! Tests × patches: asked for, listed, shown, ended, deleted.
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+
+use super::{Api, ApiResult, ApiState, Problem, paging};
+use crate::daemon::matrix::request::MatrixRequest;
+use crate::daemon::matrix::view::{self, Matrix};
+use crate::daemon::queue::WorkItem;
+use crate::error::Error;
+use crate::store::{MatrixId, MatrixStatus, StoredMatrix, timestamp};
+
+/// A matrix in a line.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct MatrixRow {
+    pub id: String,
+    pub status: MatrixStatus,
+    pub repository: String,
+    /// RFC 3339, UTC.
+    pub created_at: String,
+    /// Number of sets of tests.
+    pub tests: usize,
+    /// Number of patches.
+    pub patches: usize,
+}
+
+/// A page of matrices, the newest first.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Matrices {
+    pub matrices: Vec<MatrixRow>,
+    /// For the parameter `before` of the next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// Which matrices are listed.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct MatrixSelection {
+    /// Only matrices that were made before this one.
+    #[param(pattern = "^[0-9a-z]{19}$")]
+    before: Option<String>,
+    /// Most matrices of the page; 50 by default.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<u32>,
+}
+
+pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
+    let id = MatrixId::parse(id).ok_or_else(Problem::no_matrix)?;
+    let found = state.store.matrix(&id).await?;
+    found.ok_or_else(Problem::no_matrix)
+}
+
+/// Try patches with tests
+#[utoipa::path(post, path = "/v1/matrices", tag = "matrices", request_body = MatrixRequest, responses(
+    (status = 201, description = "the matrix is queued", body = Matrix, headers(("Location" = String, description = "its address"))),
+    (status = 400, description = "the body is no JSON", body = Problem, content_type = "application/problem+json"),
+    (status = 413, description = "the body is too long", body = Problem, content_type = "application/problem+json"),
+    (status = 415, description = "the body is not application/json", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "the request cannot be worked on", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn create(
+    State(state): Api,
+    body: Result<Json<MatrixRequest>, JsonRejection>,
+) -> ApiResult<Response> {
+    let Json(request) = body?;
+    let stored = add(&state, &request).await?;
+    let place = [(header::LOCATION, format!("/v1/matrices/{}", stored.id))];
+    let matrix = Matrix::of(&state.store, &stored).await?;
+    Ok((StatusCode::CREATED, place, Json(matrix)).into_response())
+}
+
+/// Stores a matrix and queues it.
+pub async fn add(state: &ApiState, request: &MatrixRequest) -> ApiResult<StoredMatrix> {
+    let input = request
+        .resolve(&state.store, &state.settings, &state.allowed)
+        .await?;
+    let text = serde_json::to_string(&input)
+        .map_err(|error| Error::infrastructure("store the matrix").cause(error))?;
+    let stored = state.store.add_matrix(&text, &input.repository).await?;
+    let item = WorkItem::Matrix(stored.id.clone());
+    state.queue.push(item).await?;
+    Ok(stored)
+}
+
+/// List matrices, the newest first
+#[utoipa::path(get, path = "/v1/matrices", tag = "matrices", params(MatrixSelection), responses(
+    (status = 200, body = Matrices),
+    (status = 400, description = "a parameter is not what it should be", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn list(
+    State(state): Api,
+    query: Result<Query<MatrixSelection>, QueryRejection>,
+) -> ApiResult<Json<Matrices>> {
+    let Query(selection) = query?;
+    let limit = paging::limit(selection.limit)?;
+    let before = paging::before(selection.before.as_deref(), MatrixId::parse, "matrix")?;
+    Ok(Json(page(&state, before.as_ref(), limit).await?))
+}
+
+pub async fn page(state: &ApiState, before: Option<&MatrixId>, limit: u32) -> ApiResult<Matrices> {
+    let mut found = state.store.matrices(before, limit + 1).await?;
+    let next = paging::cut(&mut found, limit).map(|matrix| matrix.id.to_string());
+    let rows: Result<Vec<MatrixRow>, Error> = found.iter().map(row).collect();
+    Ok(Matrices {
+        next,
+        matrices: rows?,
+    })
+}
+
+fn row(stored: &StoredMatrix) -> Result<MatrixRow, Error> {
+    let input = view::input(stored)?;
+    Ok(MatrixRow {
+        id: stored.id.to_string(),
+        status: stored.status,
+        repository: stored.repository.clone(),
+        created_at: timestamp(stored.created_at).to_string(),
+        tests: input.tests.len(),
+        patches: input.patches.len(),
+    })
+}
+
+/// Show a matrix, as far as it is known
+#[utoipa::path(get, path = "/v1/matrices/{id}", tag = "matrices", params(("id" = String, Path, description = "of the matrix")), responses(
+    (status = 200, body = Matrix),
+    (status = 404, description = "there is no such matrix", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<Matrix>> {
+    let stored = find(&state, &id).await?;
+    Ok(Json(Matrix::of(&state.store, &stored).await?))
+}
+
+/// End a matrix: one that waits at once, one that is worked on within seconds
+#[utoipa::path(post, path = "/v1/matrices/{id}/cancel", tag = "matrices", params(("id" = String, Path, description = "of the matrix")), responses(
+    (status = 202, description = "it ends", body = Matrix),
+    (status = 404, description = "there is no such matrix", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "it has ended", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn cancel(
+    State(state): Api,
+    Path(id): Path<String>,
+) -> ApiResult<(StatusCode, Json<Matrix>)> {
+    let stored = end(&state, &id).await?;
+    let matrix = Matrix::of(&state.store, &stored).await?;
+    Ok((StatusCode::ACCEPTED, Json(matrix)))
+}
+
+/// The matrix, which is to end from now on.
+pub async fn end(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
+    let stored = find(state, id).await?;
+    if !state.store.cancel_matrix(&stored.id).await? {
+        return Err(Problem::new(StatusCode::CONFLICT, "the matrix has ended"));
+    }
+    find(state, id).await
+}
+
+/// Delete a matrix that has ended
+#[utoipa::path(delete, path = "/v1/matrices/{id}", tag = "matrices", params(("id" = String, Path, description = "of the matrix")), responses(
+    (status = 204, description = "it is gone"),
+    (status = 404, description = "there is no such matrix", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "it has not ended", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn delete(State(state): Api, Path(id): Path<String>) -> ApiResult<StatusCode> {
+    let stored = find(&state, &id).await?;
+    if !state.store.delete_matrix(&stored.id).await? {
+        let problem = Problem::new(StatusCode::CONFLICT, "the matrix has not ended");
+        return Err(problem.hint("cancel it first"));
+    }
+    Ok(StatusCode::NO_CONTENT)
+}

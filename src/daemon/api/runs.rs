@@ -1,0 +1,326 @@
+//! Runs: made, listed, shown, ended, and what came of them.
+
+use axum::body::Body;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Api, ApiResult, ApiState, Problem, paging};
+use crate::daemon::authentication::Caller;
+use crate::daemon::request::RunRequest;
+use crate::store::{Filter, RunId, RunStatus, StoredRun, timestamp};
+
+/// Characters of an idempotency key.
+const LONGEST_KEY: usize = 255;
+/// Events that are read from the store at one time.
+const EVENTS: u32 = 200;
+
+/// A run.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Run {
+    id: String,
+    status: RunStatus,
+    /// Of the issue; empty until it was read.
+    title: String,
+    /// Who asked for it.
+    owner: String,
+    repository: String,
+    approach: String,
+    model: String,
+    /// RFC 3339, UTC, here and below.
+    created_at: String,
+    started_at: Option<String>,
+    ended_at: Option<String>,
+    /// How often a worker has taken it.
+    attempts: i64,
+    /// It is to end.
+    cancelling: bool,
+    /// What became of it, as in `run.json`, without the test.
+    outcome: Option<Value>,
+    /// Model calls, tokens, dollars.
+    usage: Option<Value>,
+    /// Wall time of the last attempt.
+    seconds: Option<f64>,
+}
+
+impl Run {
+    pub fn of(run: &StoredRun) -> Self {
+        let record = run.record_value();
+        let field = |name: &str| record.get(name).cloned();
+        let outcome = record.is_object().then(|| {
+            let names = [
+                "outcome", "message", "hint", "reason", "limit", "findings", "minimum", "python",
+                "tried",
+            ];
+            let known = names
+                .iter()
+                .filter_map(|name| Some((name.to_string(), record.get(name)?.clone())));
+            Value::Object(known.collect())
+        });
+        let time = |milliseconds| timestamp(milliseconds).to_string();
+        Run {
+            id: run.id.to_string(),
+            status: run.status,
+            title: run.title.clone(),
+            owner: run.owner.clone(),
+            repository: run.repository.clone(),
+            approach: run.approach.clone(),
+            model: run.model.clone(),
+            created_at: time(run.created_at),
+            started_at: run.started_at.map(time),
+            ended_at: run.ended_at.map(time),
+            attempts: run.attempt,
+            cancelling: run.cancel && !run.status.has_ended(),
+            outcome,
+            usage: field("usage"),
+            seconds: field("seconds").and_then(|s| s.as_f64()),
+        }
+    }
+}
+
+/// A page of runs, the newest first.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub struct Runs {
+    runs: Vec<Run>,
+    /// For the parameter `before` of the next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// Which runs are listed.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Selection {
+    status: Option<RunStatus>,
+    repository: Option<String>,
+    approach: Option<String>,
+    model: Option<String>,
+    /// Only runs that were made before this one.
+    #[param(pattern = "^[0-9a-z]{19}$")]
+    before: Option<String>,
+    /// Most runs of the page; 50 by default.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<u32>,
+}
+
+pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
+    let id = RunId::parse(id).ok_or_else(Problem::no_run)?;
+    state.store.run(&id).await?.ok_or_else(Problem::no_run)
+}
+
+/// Ask for a test
+///
+/// With an Idempotency-Key that was sent before, the run of that request is the answer.
+#[utoipa::path(post, path = "/v1/runs", tag = "runs", request_body = RunRequest, params(
+    ("Idempotency-Key" = Option<String>, Header, description = "of the client's choice: the same request is not made twice"),
+), responses(
+    (status = 201, description = "the run is queued", body = Run, headers(("Location" = String, description = "its address"))),
+    (status = 200, description = "it was asked for before", body = Run),
+    (status = 400, description = "the body is no JSON, or the key is none", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "the key belongs to another request", body = Problem, content_type = "application/problem+json"),
+    (status = 413, description = "the body is too long", body = Problem, content_type = "application/problem+json"),
+    (status = 415, description = "the body is not application/json", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "the request cannot be worked on", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn create(
+    State(state): Api,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    body: Result<Json<RunRequest>, JsonRejection>,
+) -> ApiResult<Response> {
+    let Json(request) = body?;
+    let key = headers.get("idempotency-key").map(|value| {
+        let text = value
+            .to_str()
+            .ok()
+            .filter(|text| !text.is_empty() && text.len() <= LONGEST_KEY);
+        text.map(str::to_owned).ok_or_else(|| {
+            Problem::new(
+                StatusCode::BAD_REQUEST,
+                "Idempotency-Key is not a text of 1 to 255 characters",
+            )
+        })
+    });
+    let (run, is_new) = add(&state, &caller, &request, key.transpose()?).await?;
+    let place = [(header::LOCATION, format!("/v1/runs/{}", run.id))];
+    let status = match is_new {
+        true => StatusCode::CREATED,
+        false => StatusCode::OK,
+    };
+    Ok((status, place, Json(Run::of(&run))).into_response())
+}
+
+/// Stores a run and queues it; `false` where it was asked for before.
+pub async fn add(
+    state: &ApiState,
+    caller: &Caller,
+    request: &RunRequest,
+    key: Option<String>,
+) -> ApiResult<(StoredRun, bool)> {
+    // Another owner's may be the same.
+    let key = key.map(|key| serde_json::json!([caller.owner, key]).to_string());
+    let new = request.check(&state.settings, &state.allowed, &caller.owner, key)?;
+    let (run, is_new) = state.store.add_run(&new).await?;
+    if !is_new && run.request != new.request {
+        let detail = "this Idempotency-Key was sent with another request";
+        return Err(Problem::new(StatusCode::CONFLICT, detail).hint("choose another key"));
+    }
+    // Pushed again where it waits: the process may have ended in between, and twice does no harm.
+    if run.status == RunStatus::Queued {
+        state.queue.push_run().await?;
+    }
+    Ok((run, is_new))
+}
+
+/// List runs, the newest first
+#[utoipa::path(get, path = "/v1/runs", tag = "runs", params(Selection), responses(
+    (status = 200, body = Runs),
+    (status = 400, description = "a parameter is not what it should be", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn list(
+    State(state): Api,
+    query: Result<Query<Selection>, QueryRejection>,
+) -> ApiResult<Json<Runs>> {
+    let Query(selection) = query?;
+    let limit = paging::limit(selection.limit)?;
+    let before = paging::before(selection.before.as_deref(), RunId::parse, "run")?;
+    let mut runs = state
+        .store
+        .runs(&Filter {
+            status: selection.status,
+            repository: selection.repository,
+            approach: selection.approach,
+            model: selection.model,
+            before,
+            limit: limit + 1,
+        })
+        .await?;
+    let next = paging::cut(&mut runs, limit).map(|run| run.id.to_string());
+    Ok(Json(Runs {
+        next,
+        runs: runs.iter().map(Run::of).collect(),
+    }))
+}
+
+/// Show a run
+#[utoipa::path(get, path = "/v1/runs/{id}", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
+    (status = 200, body = Run),
+    (status = 404, description = "there is no such run", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<Run>> {
+    Ok(Json(Run::of(&find(&state, &id).await?)))
+}
+
+/// End a run: one that waits at once, one that is worked on within seconds
+#[utoipa::path(post, path = "/v1/runs/{id}/cancel", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
+    (status = 202, description = "it ends", body = Run),
+    (status = 404, description = "there is no such run", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "it has ended", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn cancel(
+    State(state): Api,
+    Path(id): Path<String>,
+) -> ApiResult<(StatusCode, Json<Run>)> {
+    let run = end(&state, &id).await?;
+    Ok((StatusCode::ACCEPTED, Json(Run::of(&run))))
+}
+
+/// The run, which is to end from now on.
+pub async fn end(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
+    let run = find(state, id).await?;
+    if !state.store.cancel(&run.id).await? {
+        return Err(Problem::new(StatusCode::CONFLICT, "the run has ended"));
+    }
+    let _ = state.changes.send(run.id);
+    find(state, id).await
+}
+
+/// Go on with a run that was cancelled, or that ended for a reason of the machine or of the model service
+#[utoipa::path(post, path = "/v1/runs/{id}/retry", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
+    (status = 202, description = "it is queued", body = Run),
+    (status = 404, description = "there is no such run", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "it waits, is worked on, or has a result", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn retry(
+    State(state): Api,
+    Path(id): Path<String>,
+) -> ApiResult<(StatusCode, Json<Run>)> {
+    let run = take_up(&state, &id).await?;
+    Ok((StatusCode::ACCEPTED, Json(Run::of(&run))))
+}
+
+/// The run, which waits again.
+pub async fn take_up(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
+    let run = find(state, id).await?;
+    // One that waits may have been left so by a retry that was cut short; a ticket too many does no harm.
+    if run.status != RunStatus::Queued && !state.store.requeue(&run.id).await? {
+        let detail = format!("the run is {}", run.status.as_str());
+        return Err(Problem::new(StatusCode::CONFLICT, detail)
+            .hint("only a run that is cancelled or ended as infrastructure goes on; POST /v1/runs makes a new one"));
+    }
+    state.queue.push_run().await?;
+    let _ = state.changes.send(run.id);
+    find(state, id).await
+}
+
+/// The test, as a patch for `git apply`
+#[utoipa::path(get, path = "/v1/runs/{id}/patch", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
+    (status = 200, content_type = "text/x-diff", body = String),
+    (status = 404, description = "there is no such run, or it has no test", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn patch(State(state): Api, Path(id): Path<String>) -> ApiResult<Response> {
+    let run = find(&state, &id).await?;
+    let patch = run.patch.ok_or_else(|| nothing(run.status, "test"))?;
+    Ok((
+        [(header::CONTENT_TYPE, "text/x-diff; charset=utf-8")],
+        patch,
+    )
+        .into_response())
+}
+
+/// What speaks for the test
+#[utoipa::path(get, path = "/v1/runs/{id}/evidence", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
+    (status = 200, body = Value),
+    (status = 404, description = "there is no such run, or it has no evidence", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn evidence(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<Value>> {
+    let run = find(&state, &id).await?;
+    let mut record = run.record_value();
+    let evidence = record.get_mut("evidence").map(Value::take);
+    evidence
+        .map(Json)
+        .ok_or_else(|| nothing(run.status, "evidence"))
+}
+
+/// All that happened so far, a line of JSON each
+#[utoipa::path(get, path = "/v1/runs/{id}/trajectory", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
+    (status = 200, content_type = "application/x-ndjson", body = String),
+    (status = 404, description = "there is no such run", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn trajectory(State(state): Api, Path(id): Path<String>) -> ApiResult<Response> {
+    let run = find(&state, &id).await?;
+    let pages = futures::stream::try_unfold((state, run.id, 0), |(state, id, last)| async move {
+        let page = state.store.events(&id, last, EVENTS).await;
+        let page = page.map_err(|error| std::io::Error::other(error.message))?;
+        let Some(end) = page.last().map(|event| event.number) else {
+            return Ok::<_, std::io::Error>(None);
+        };
+        let lines: String = page.into_iter().map(|event| event.line + "\n").collect();
+        Ok(Some((lines, (state, id, end))))
+    });
+    let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    Ok((kind, Body::from_stream(pages)).into_response())
+}
+
+fn nothing(status: RunStatus, what: &str) -> Problem {
+    let problem = Problem::new(StatusCode::NOT_FOUND, format!("the run has no {what}"));
+    match status.has_ended() {
+        true => problem,
+        false => problem.hint("it has not ended"),
+    }
+}

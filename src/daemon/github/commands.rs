@@ -1,0 +1,45 @@
+//! What a comment asks for.
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// A test, in a comment.
+    Test,
+    /// In a draft pull request as well.
+    PullRequest,
+}
+
+/// Reads the first line that is not empty: text quoted further down asks for nothing.
+pub fn parse(comment: &str, word: &str) -> Option<Command> {
+    let line = comment.lines().find(|line| !line.trim().is_empty())?;
+    let mut words = line.split_whitespace();
+    if words.next() != Some(word) {
+        return None;
+    }
+    match (words.next(), words.next()) {
+        (None, _) => Some(Command::Test),
+        (Some("pr"), None) => Some(Command::PullRequest),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_line_is_a_command() {
+        for (comment, command) in [
+            ("/testwright", Some(Command::Test)),
+            ("\n /testwright \r\nplease", Some(Command::Test)),
+            ("/testwright pr\n", Some(Command::PullRequest)),
+            ("/testwright pr now", None),
+            ("/testwright push", None),
+            ("/testwrightpr", None),
+            ("> /testwright", None),
+            ("Say\n/testwright", None),
+            ("", None),
+        ] {
+            assert_eq!(parse(comment, "/testwright"), command, "{comment:?}");
+        }
+    }
+}

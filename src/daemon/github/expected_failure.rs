@@ -1,0 +1,230 @@
+//! Marks tests as expected to fail, in the way of what runs them, and takes such marks away again.
+
+use testwright_tools::config::RunnerKind;
+use testwright_tools::outcomes::file_of;
+use testwright_tools::python::edit::Lines;
+use testwright_tools::python::import_edit::add_imports;
+use testwright_tools::python::indentation::indentation;
+use testwright_tools::python::{Binding, Definition, Module};
+
+const UNITTEST: &str = "@unittest.expectedFailure";
+
+/// Node ids of tests that fail, and of those beside them that pass.
+pub struct Tests<'a> {
+    pub failing: Vec<&'a str>,
+    pub passing: Vec<&'a str>,
+}
+
+/// The text of a test file with its failing tests marked; the error says why that cannot be.
+pub fn mark(
+    path: &str,
+    text: &str,
+    tests: &Tests<'_>,
+    issue: u64,
+    runner: RunnerKind,
+) -> Result<String, String> {
+    let (text, ends) = Lines::split(text);
+    let module = Module::parse(text.as_str());
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let mut imported = Vec::new();
+    for definition in definitions(&module, path, &tests.failing)?.iter().rev() {
+        let is_method = is_unittest(&module, definition);
+        if !is_method && runner != RunnerKind::Pytest {
+            return Err("its tests are run neither by pytest nor by unittest".to_owned());
+        }
+        let line = match is_method {
+            true => UNITTEST.to_owned(),
+            // Of a test with parameters some may pass.
+            false => pytest_mark(issue, !names(path, definition, &tests.passing)),
+        };
+        imported.push(if is_method { "unittest" } else { "pytest" });
+        let at = definition.first.saturating_sub(1);
+        let indent = lines
+            .get(at)
+            .map_or("", |line| indentation(line))
+            .to_owned();
+        lines.insert(at.min(lines.len()), format!("{indent}{line}"));
+    }
+    imported.sort_unstable();
+    imported.dedup();
+    let wanted: Vec<Binding> = imported.into_iter().map(import).collect();
+    let module = Module::parse(joined(&lines));
+    let done = add_imports(&module, &wanted, &|_| false)?;
+    Ok(ends.join(&done.text))
+}
+
+/// The text without the marks that [`mark`] puts before these tests.
+pub fn unmark(path: &str, text: &str, failing: &[&str], issue: u64) -> Result<String, String> {
+    let (text, ends) = Lines::split(text);
+    let module = Module::parse(text.as_str());
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let marks = [
+        UNITTEST.to_owned(),
+        pytest_mark(issue, true),
+        pytest_mark(issue, false),
+    ];
+    for definition in definitions(&module, path, failing)?.iter().rev() {
+        for at in (definition.first.saturating_sub(1)..definition.line.saturating_sub(1)).rev() {
+            if lines
+                .get(at)
+                .is_some_and(|line| marks.iter().any(|mark| line.trim() == mark))
+            {
+                lines.remove(at);
+            }
+        }
+    }
+    Ok(ends.join(&joined(&lines)))
+}
+
+fn pytest_mark(issue: u64, is_strict: bool) -> String {
+    let strict = if is_strict { "True" } else { "False" };
+    format!("@pytest.mark.xfail(strict={strict}, reason=\"#{issue}\")")
+}
+
+fn import(module: &str) -> Binding {
+    Binding {
+        module: String::new(),
+        name: module.to_owned(),
+        local: module.to_owned(),
+    }
+}
+
+fn joined(lines: &[String]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// The functions of a file that are these tests, in the order of the file.
+fn definitions(module: &Module, path: &str, ids: &[&str]) -> Result<Vec<Definition>, String> {
+    let mut found: Vec<Definition> = Vec::new();
+    for id in ids.iter().filter(|id| file_of(id) == path) {
+        let name = qualified(id);
+        // Of several of one name, the last is the one that runs.
+        let definition = module.find(&name).pop();
+        let definition =
+            definition.ok_or_else(|| format!("there is no function {name} in {path}"))?;
+        if !found.contains(&definition) {
+            found.push(definition);
+        }
+    }
+    found.sort_by_key(|definition| definition.first);
+    Ok(found)
+}
+
+/// `Class.test` of `FILE::Class::test[parameters]`.
+fn qualified(id: &str) -> String {
+    let plain = id.split('[').next().unwrap_or(id);
+    let names: Vec<&str> = plain.split("::").skip(1).collect();
+    names.join(".")
+}
+
+fn names(path: &str, definition: &Definition, ids: &[&str]) -> bool {
+    ids.iter()
+        .any(|id| file_of(id) == path && qualified(id) == definition.qualified)
+}
+
+/// Is it a method of a class that derives from a `TestCase`, by what the file says?
+fn is_unittest(module: &Module, definition: &Definition) -> bool {
+    let mut class = definition
+        .qualified
+        .rsplit_once('.')
+        .map(|(class, _)| class.to_owned());
+    // Classes of the file may derive from each other.
+    for _ in 0..8 {
+        let Some(name) = class else { return false };
+        let Some(above) = module.find(&name).pop() else {
+            return false;
+        };
+        let bases = above
+            .signature
+            .split_once('(')
+            .map_or("", |(_, bases)| bases);
+        let mut bases = bases.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.'));
+        if bases.clone().any(|base| base.ends_with("TestCase")) {
+            return true;
+        }
+        class = bases
+            .find(|base| !base.is_empty() && *base != name && !module.find(base).is_empty())
+            .map(str::to_owned);
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const FUNCTIONS: &str = "\"\"\"Tests.\"\"\"\nfrom slugs import slugify\n\n\ndef test_one():\n    assert slugify('a') == 'b'\n\n\nclass TestTwo:\n    @staticmethod\n    def test_two():\n        assert False\n";
+
+    fn failing<'a>(ids: &[&'a str]) -> Tests<'a> {
+        Tests {
+            failing: ids.to_vec(),
+            passing: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn functions_of_pytest_are_marked_and_unmarked() {
+        let ids = [
+            "t.py::test_one",
+            "t.py::TestTwo::test_two",
+            "other.py::test_one",
+        ];
+        let marked = mark("t.py", FUNCTIONS, &failing(&ids), 12, RunnerKind::Pytest).unwrap();
+        insta::assert_snapshot!(marked);
+        let unmarked = unmark("t.py", &marked, &ids, 12).unwrap();
+        assert_eq!(unmarked.replace("import pytest\n", ""), FUNCTIONS);
+        // Somebody else's mark stays.
+        assert_eq!(unmark("t.py", &marked, &ids, 13).unwrap(), marked);
+    }
+
+    #[test]
+    fn with_parameters_that_pass_the_mark_is_not_strict() {
+        let text = "import pytest\n\n@pytest.mark.parametrize('n', [1, 2])\ndef test_n(n):\n    assert n == 1\n";
+        let tests = Tests {
+            failing: vec!["t.py::test_n[2]"],
+            passing: vec!["t.py::test_n[1]"],
+        };
+        let marked = mark("t.py", text, &tests, 3, RunnerKind::Pytest).unwrap();
+        assert!(marked.starts_with(
+            "import pytest\n\n@pytest.mark.xfail(strict=False, reason=\"#3\")\n@pytest.mark.p"
+        ));
+    }
+
+    #[test]
+    fn methods_of_unittest_are_marked_by_unittest() {
+        let text = "from unittest import TestCase\r\n\r\nclass Base(TestCase):\r\n    pass\r\n\r\nclass A(Base):\r\n    def test_a(self):\r\n        self.fail()\r\n";
+        let ids = ["t.py::A::test_a"];
+        for runner in [RunnerKind::Pytest, RunnerKind::Unittest] {
+            let marked = mark("t.py", text, &failing(&ids), 1, runner).unwrap();
+            assert!(marked.contains("import unittest\r\n"), "{marked}");
+            assert!(marked.contains("    @unittest.expectedFailure\r\n    def test_a"));
+            assert!(
+                !unmark("t.py", &marked, &ids, 1)
+                    .unwrap()
+                    .contains("expectedFailure")
+            );
+        }
+        let plain = "def test_a():\n    assert False\n";
+        assert!(
+            mark(
+                "t.py",
+                plain,
+                &failing(&["t.py::test_a"]),
+                1,
+                RunnerKind::Sympy
+            )
+            .is_err()
+        );
+        assert!(
+            mark(
+                "t.py",
+                plain,
+                &failing(&["t.py::test_b"]),
+                1,
+                RunnerKind::Pytest
+            )
+            .is_err()
+        );
+    }
+}

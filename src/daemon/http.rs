@@ -1,0 +1,38 @@
+//! All that is served over HTTP, and what every request has to pass.
+
+use std::sync::Arc;
+
+use axum::extract::DefaultBodyLimit;
+use axum::routing::get;
+use axum::{Router, middleware};
+
+use super::api::{self, metrics, problem};
+use super::github::{self, GitHub};
+use super::mcp::{self, McpParts};
+use super::telemetry::observe_request;
+use super::{authentication, origin, pages};
+
+/// Bytes of a request.
+const LONGEST_REQUEST: usize = 4 << 20;
+
+pub fn router(parts: Arc<McpParts>, github: Option<GitHub>) -> Router {
+    let state = parts.api.clone();
+    api::router()
+        .merge(pages::router())
+        .merge(github::router(github))
+        .merge(mcp::router(parts))
+        .route("/metrics", get(metrics::show))
+        .fallback(problem::not_found)
+        .method_not_allowed_fallback(problem::method_not_allowed)
+        .layer(DefaultBodyLimit::max(LONGEST_REQUEST))
+        .layer(middleware::from_fn_with_state(
+            state.clone(),
+            authentication::check,
+        ))
+        .layer(middleware::from_fn_with_state(state.clone(), origin::check))
+        .layer(middleware::from_fn_with_state(
+            state.telemetry.clone(),
+            observe_request,
+        ))
+        .with_state(state)
+}

@@ -1,0 +1,173 @@
+//! A client: what it may call, and the session that it has open.
+
+use std::borrow::Cow;
+use std::io;
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+use testwright_tools::server::visible;
+
+use super::McpParts;
+use super::open_sessions::ClientSession;
+use super::progress::CallProgress;
+use super::raw_tools::RawTools;
+use super::service_tool::ServiceCall;
+use super::services;
+
+/// Of one connection. What it has open ends with it.
+pub struct McpClient {
+    parts: Arc<McpParts>,
+    /// The tools of the place that was named at the start; they end with the process.
+    named: Option<Arc<RawTools>>,
+    session: ClientSession,
+    is_counted: bool,
+}
+
+impl McpClient {
+    /// One on stdio, with the tools of a session that is there from the start.
+    pub fn of_stdio(parts: Arc<McpParts>, named: Option<Arc<RawTools>>) -> Self {
+        McpClient {
+            parts,
+            named,
+            session: ClientSession::default(),
+            is_counted: false,
+        }
+    }
+
+    /// Refused where there are too many.
+    pub fn of_http(parts: Arc<McpParts>) -> io::Result<Self> {
+        if !parts.sessions.admit_client() {
+            return Err(io::Error::other("there are too many clients"));
+        }
+        Ok(McpClient {
+            parts,
+            named: None,
+            session: ClientSession::default(),
+            is_counted: true,
+        })
+    }
+
+    async fn call_raw(
+        &self,
+        request: &CallToolRequestParams,
+    ) -> Option<Result<CallToolResult, ErrorData>> {
+        let arguments = request.arguments.clone().unwrap_or_default();
+        if let Some(session) = self.session.current() {
+            let _in_use = session.begin_call();
+            return session.tools.call_by_name(&request.name, arguments).await;
+        }
+        match &self.named {
+            Some(tools) => tools.call_by_name(&request.name, arguments).await,
+            None => None,
+        }
+    }
+
+    fn unknown_tool(&self, name: &str) -> ErrorData {
+        let mut names: Vec<Cow<'_, str>> = services::ALL
+            .iter()
+            .map(|tool| tool.name().into())
+            .collect();
+        let session = self.session.current();
+        let raw = match &session {
+            Some(session) => Some(&session.tools),
+            None => self.named.as_ref(),
+        };
+        names.extend(raw.iter().flat_map(|raw| raw.list()).map(|tool| tool.name));
+        let why = match self.session.has_ended() {
+            true => "; the session has ended, since it was not used: open another",
+            false => "",
+        };
+        let text = format!(
+            "there is no tool `{name}`; the tools are: {}{why}",
+            names.join(", ")
+        );
+        ErrorData::invalid_params(visible(&text).into_owned(), None)
+    }
+}
+
+impl ServerHandler for McpClient {
+    /// Sessions are bound to a connection, which newer versions of the protocol do not have.
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(ProtocolVersion::known_up_to(
+            &ProtocolVersion::LATEST_WITH_INITIALIZE,
+        ))
+    }
+
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .build();
+        let of_place = self.named.as_ref().map(|tools| {
+            format!(
+                " The other tools are for {} at its base commit, in a sandbox without network: write a test with them; `submit` \
+                 says whether it reproduces the issue.",
+                tools.repository()
+            )
+        });
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("testwright", env!("CARGO_PKG_VERSION")))
+            .with_instructions(format!(
+                "`write_failing_test` writes a test that fails for the reason that an issue states; `check_test` says whether a \
+                 given test does; `check_patch` tries candidate code patches with tests; `open_session` gives tools to write one.{}",
+                of_place.unwrap_or_default()
+            ))
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let mut tools: Vec<_> = services::ALL.iter().map(|tool| tool.tool()).collect();
+        match (self.session.current(), &self.named) {
+            (Some(session), _) => tools.extend(session.tools.list()),
+            (None, Some(named)) => tools.extend(named.list()),
+            (None, None) => {}
+        }
+        Ok(ListToolsResult::with_all_items(tools))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let mut tools = services::ALL.iter();
+        let Some(tool) = tools.find(|tool| tool.name() == request.name) else {
+            let called = self.call_raw(&request).await;
+            let called = called.unwrap_or_else(|| Err(self.unknown_tool(&request.name)));
+            return called.map(Into::into);
+        };
+        let call = ServiceCall {
+            parts: &self.parts,
+            session: &self.session,
+            arguments: request.arguments.unwrap_or_default(),
+            context: &context,
+            progress: CallProgress::of(&context),
+        };
+        let called = tool.call(&call).await;
+        call.progress.flush().await;
+        let result = called.unwrap_or_else(|error| {
+            CallToolResult::error(vec![ContentBlock::text(visible(&error.0))])
+        });
+        Ok(result.into())
+    }
+}
+
+impl Drop for McpClient {
+    fn drop(&mut self) {
+        if self.is_counted {
+            self.parts.sessions.dismiss_client();
+        }
+        if let Some(session) = self.session.replace(None) {
+            let parts = self.parts.clone();
+            tokio::spawn(async move { parts.sessions.close(&session).await });
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! What is answered to probes and to Prometheus where others may reach it: on an address of its own.
+
+use std::net::SocketAddr;
+
+use axum::Router;
+use axum::routing::get;
+use tokio::net::TcpListener;
+
+use super::api::{health, metrics, problem};
+use super::probes::Probes;
+use crate::error::{Error, Result};
+use crate::stop_signal::{StopSignal, stopped};
+
+/// Until `end`; where there is no such address, nothing is done. Nothing of it is secret, and nothing can be asked for.
+pub async fn serve(listener: Option<TcpListener>, probes: Probes, end: StopSignal) -> Result<()> {
+    let Some(listener) = listener else {
+        return Ok(());
+    };
+    let router = Router::new()
+        .route("/metrics", get(metrics::show))
+        .route("/v1/health", get(health::health))
+        .route("/v1/ready", get(health::ready))
+        .fallback(problem::not_found)
+        .with_state(probes);
+    axum::serve(listener, router)
+        .with_graceful_shutdown(stopped(end))
+        .await
+        .map_err(|error| Error::io("serve", &error))
+}
+
+/// `flag`: what names the address.
+pub async fn bind(address: SocketAddr, flag: &str) -> Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let failed = Error::io(format!("listen on {address}"), &error);
+        match error.kind() {
+            std::io::ErrorKind::AddrInUse => failed.hint(format!("choose another with {flag}")),
+            _ => failed,
+        }
+    })
+}

@@ -1,0 +1,152 @@
+//! What waits for a worker: a queue of apalis in the store's database. A worker shows that it lives by heartbeats; what a
+//! dead one had taken is given to others.
+//!
+//! A message for a run is a ticket: it says that a worker may take one, and not which ([`Store::take_run`] chooses, so that
+//! nobody waits behind another's thousand). What a run or a matrix is and what became of it is in the [`Store`], so that a
+//! message that comes twice does no harm.
+
+use std::time::Duration;
+
+use apalis::layers::WorkerBuilderExt as _;
+use apalis::prelude::{BoxDynError, TaskBuilder, TaskSink, WorkerBuilder};
+use apalis_postgres::PostgresStorage;
+use apalis_sqlite::SqliteStorage;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::store::{Database, MatrixId, RunId, Store, now};
+
+const QUEUE: &str = "runs";
+const HEARTBEAT: Duration = Duration::from_secs(3);
+/// A worker that has missed so many is dead.
+const MISSED: usize = 5;
+/// How often it is taken up again after its worker died or was asked to end.
+const ATTEMPTS: usize = 25;
+
+#[derive(Clone)]
+pub struct Queue(Backend);
+
+#[derive(Clone)]
+enum Backend {
+    Sqlite(SqliteStorage<WorkItem>),
+    Postgres(PostgresStorage<WorkItem>),
+}
+
+/// A message: what is to be worked on, as `{"run": TICKET}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkItem {
+    /// Whichever run is next, by this ticket.
+    Run(RunId),
+    Matrix(MatrixId),
+}
+
+/// What is done with it. An error gives it back to the queue.
+#[async_trait::async_trait]
+pub trait Consumer: Send + Sync + 'static {
+    async fn consume(&self, item: &WorkItem) -> Result<()>;
+}
+
+impl Queue {
+    /// Brings the queue's tables up to date.
+    pub async fn open(store: &Store) -> Result<Self> {
+        let failed =
+            |error: &dyn std::fmt::Display| Error::infrastructure("open the queue").cause(error);
+        Ok(Queue(match store.database() {
+            Database::Sqlite(pool) => {
+                let mut migrations = SqliteStorage::<()>::migrations();
+                migrations.set_ignore_missing(true);
+                migrations.run(pool).await.map_err(|e| failed(&e))?;
+                let config = apalis_sqlite::Config::default()
+                    .queue(QUEUE)
+                    .batch_size(1)
+                    .heartbeat_interval(HEARTBEAT)
+                    .missed_heartbeats(MISSED);
+                Backend::Sqlite(SqliteStorage::new(pool).with_config(config))
+            }
+            Database::Postgres(pool) => {
+                let migrated = PostgresStorage::<()>::setup(pool).await;
+                migrated.map_err(|e| failed(&e))?;
+                let config = apalis_postgres::Config::default()
+                    .queue(QUEUE)
+                    .batch_size(1)
+                    .heartbeat_interval(HEARTBEAT)
+                    .missed_heartbeats(MISSED);
+                Backend::Postgres(PostgresStorage::new(pool).with_config(config))
+            }
+        }))
+    }
+
+    /// Lets a worker take one run more.
+    pub async fn push_run(&self) -> Result<()> {
+        self.push(WorkItem::Run(RunId::new(now()))).await
+    }
+
+    pub async fn push(&self, item: WorkItem) -> Result<()> {
+        let task = TaskBuilder::new(item).max_attempts(ATTEMPTS).build();
+        let pushed: std::result::Result<(), String> = match &self.0 {
+            Backend::Sqlite(storage) => {
+                let pushed = storage.clone().push_task(task).await;
+                pushed.map_err(|e| e.to_string())
+            }
+            Backend::Postgres(storage) => {
+                let pushed = storage.clone().push_task(task).await;
+                pushed.map_err(|e| e.to_string())
+            }
+        };
+        pushed.map_err(|error| Error::infrastructure("queue it").cause(error))
+    }
+
+    /// Takes what waits, so many at a time, until `stop` ends; then waits for those that were taken.
+    pub async fn work(
+        &self,
+        worker: &str,
+        at_once: usize,
+        consumer: std::sync::Arc<dyn Consumer>,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<()> {
+        let handle = move |item: WorkItem| {
+            let consumer = consumer.clone();
+            async move {
+                let consumed = consumer.consume(&item).await;
+                consumed.map_err(|error| BoxDynError::from(error.to_string()))
+            }
+        };
+        let stop = async move {
+            stop.await;
+            Ok::<(), std::io::Error>(())
+        };
+        let worked = match &self.0 {
+            Backend::Sqlite(storage) => {
+                let built = WorkerBuilder::new(worker)
+                    .backend(storage.clone())
+                    .concurrency(at_once)
+                    .build(handle);
+                built.run_until(stop).await
+            }
+            Backend::Postgres(storage) => {
+                let built = WorkerBuilder::new(worker)
+                    .backend(storage.clone())
+                    .concurrency(at_once)
+                    .build(handle);
+                built.run_until(stop).await
+            }
+        };
+        worked.map_err(|error| Error::infrastructure("work on what is queued").cause(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn messages_of_earlier_versions_are_read() {
+        let text = r#"{"run":"00000000000aaaaaaaa"}"#;
+        let run = RunId::parse("00000000000aaaaaaaa").unwrap();
+        let item: WorkItem = serde_json::from_str(text).unwrap();
+        assert_eq!(item, WorkItem::Run(run));
+        assert_eq!(serde_json::to_string(&item).unwrap(), text);
+    }
+}

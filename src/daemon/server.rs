@@ -1,0 +1,297 @@
+//! The daemon: a listener, workers of its own, and an orderly end.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::{broadcast, watch};
+
+use super::access::Access;
+use super::allow_list::AllowList;
+use super::api::{ApiParts, ApiState};
+use super::cell_worker::CellWorker;
+use super::github::{self, Connection};
+use super::http;
+use super::mcp::{McpParts, OpenSessions, SessionLimits};
+use super::probe_http;
+use super::probes::Probes;
+use super::queue::Queue;
+use super::recovery::Recovery;
+use super::registry::WorkerRegistry;
+use super::retention::Retention;
+use super::telemetry::Telemetry;
+use super::worker::Worker;
+use crate::error::{Error, Result};
+use crate::settings::Settings;
+use crate::stop_signal::{StopSignal, stop_signal, stopped};
+use crate::store::{RunId, Store, now};
+
+/// Before a worker that failed begins again.
+const AGAIN: Duration = Duration::from_secs(2);
+/// Changes that a slow listener may be behind before it asks the store.
+pub const CHANGES: usize = 1024;
+
+pub struct ServerSettings {
+    pub listen: SocketAddr,
+    pub access: Access,
+    /// `sqlite:FILE` or `postgres://…`
+    pub database: String,
+    /// Runs that this process works on at one time.
+    pub workers: usize,
+    /// Where the folders of runs are while they are worked on.
+    pub runs: PathBuf,
+    /// Where probes and Prometheus are answered besides.
+    pub metrics: Option<SocketAddr>,
+    /// Days for which runs are kept after their end; `None`: for ever.
+    pub keep_runs: Option<u32>,
+    pub allowed: AllowList,
+    /// Of what clients of MCP have open.
+    pub sessions: SessionLimits,
+    /// Of all runs.
+    pub settings: Settings,
+}
+
+/// Of a process that works on runs and serves nothing.
+pub struct WorkerSettings {
+    pub database: String,
+    pub workers: usize,
+    pub runs: PathBuf,
+    /// Where probes and Prometheus are answered.
+    pub metrics: Option<SocketAddr>,
+    pub settings: Settings,
+}
+
+/// Works on the runs of a store until `stop` ends. Runs that are worked on then are given back. `ready` is told where
+/// probes are answered.
+pub async fn work(
+    worker: WorkerSettings,
+    ready: impl FnOnce(Option<SocketAddr>),
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<()> {
+    let listener = match worker.metrics {
+        Some(address) => Some(probe_http::bind(address, "--metrics").await?),
+        None => None,
+    };
+    let store = Store::open(&worker.database).await?;
+    let queue = Queue::open(&store).await?;
+    let signal = stop_signal(stop);
+    let (changes, _) = broadcast::channel(CHANGES);
+    let telemetry = Telemetry::start()?;
+    let probes = Probes {
+        store: store.clone(),
+        stop: signal.clone(),
+        telemetry: telemetry.clone(),
+    };
+    let working = WorkerPool::new(
+        queue,
+        Worker {
+            registry: WorkerRegistry::new(store.clone(), &name(), worker.workers.max(1)),
+            store,
+            cells: CellWorker::new(&worker.settings, &worker.runs),
+            settings: worker.settings,
+            folder: worker.runs,
+            changes,
+            stop: signal,
+            telemetry: telemetry.clone(),
+        },
+        // Left to the server.
+        None,
+    );
+    ready(listener.as_ref().map(local_address).transpose()?);
+    let probing = probe_http::serve(listener, probes, working.drained());
+    let (worked, probed) = tokio::join!(working.until_stopped(), probing);
+    telemetry.stop().await;
+    worked.and(probed)
+}
+
+/// The workers of a process.
+struct WorkerPool {
+    queue: Queue,
+    retention: Retention,
+    worker: Arc<Worker>,
+    /// Left to servers, of which there are few.
+    recovery: Option<Recovery>,
+    /// Says `true` once they have ended.
+    drained: watch::Sender<bool>,
+}
+
+impl WorkerPool {
+    /// A database that fails for a while ends the queue's worker, and not this process. Each has a name of its own.
+    async fn work_again_after_failures(&self, slots: usize) -> Result<()> {
+        let signal = &self.worker.stop;
+        for n in 0_u64.. {
+            let name = format!("{}-{n}", self.worker.registry.name());
+            let (worker, stop) = (self.worker.clone(), stopped(signal.clone()));
+            match self.queue.work(&name, slots, worker, stop).await {
+                Err(error) if !*signal.borrow() => {
+                    tracing::warn!(
+                        error = error.with_cause(),
+                        "the worker failed, and begins again"
+                    );
+                }
+                worked => return worked,
+            }
+            tokio::select! {
+                () = stopped(signal.clone()) => break,
+                () = tokio::time::sleep(AGAIN) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn new(queue: Queue, worker: Worker, keep_runs: Option<u32>) -> Self {
+        let retention = Retention {
+            store: worker.store.clone(),
+            registry: worker.registry.clone(),
+            telemetry: worker.telemetry.clone(),
+            runs: worker.folder.clone(),
+            cache: worker.settings.cache.clone(),
+            days: keep_runs,
+        };
+        WorkerPool {
+            queue,
+            retention,
+            worker: Arc::new(worker),
+            recovery: None,
+            drained: watch::Sender::new(false),
+        }
+    }
+
+    fn drained(&self) -> StopSignal {
+        self.drained.subscribe()
+    }
+
+    /// Runs that are worked on then are given back.
+    async fn until_stopped(mut self) -> Result<()> {
+        let recovery = self.recovery.take();
+        let (registry, signal) = (self.worker.registry.clone(), self.worker.stop.clone());
+        let working = async {
+            let worked = match registry.slots() {
+                0 => {
+                    stopped(signal.clone()).await;
+                    Ok(())
+                }
+                slots => self.work_again_after_failures(slots).await,
+            };
+            self.drained.send_replace(true);
+            worked
+        };
+        let registered = registry.keep(self.drained.subscribe());
+        let kept = self.retention.keep(self.drained.subscribe());
+        let recovered = async {
+            if let Some(recovery) = recovery {
+                recovery.keep(self.drained.subscribe()).await;
+            }
+        };
+        let (worked, (), (), ()) = tokio::join!(working, registered, kept, recovered);
+        worked
+    }
+}
+
+fn local_address(listener: &TcpListener) -> Result<SocketAddr> {
+    let address = listener.local_addr();
+    address.map_err(|error| Error::io("tell the address", &error))
+}
+
+/// That of a worker: no other process has it.
+pub fn name() -> String {
+    format!("{}-{}", std::process::id(), RunId::new(now()))
+}
+
+pub struct Server {
+    listener: TcpListener,
+    metrics: Option<TcpListener>,
+    settings: ServerSettings,
+    store: Store,
+    queue: Queue,
+    github: Option<Connection>,
+}
+
+impl Server {
+    /// Opens the store and the port; nothing is served yet.
+    pub async fn bind(settings: ServerSettings) -> Result<Self> {
+        let github = Connection::new(&settings.settings)?;
+        let store = Store::open(&settings.database).await?;
+        let queue = Queue::open(&store).await?;
+        let listener = probe_http::bind(settings.listen, "--listen").await?;
+        let metrics = match settings.metrics {
+            Some(address) => Some(probe_http::bind(address, "--metrics").await?),
+            None => None,
+        };
+        Ok(Server {
+            listener,
+            metrics,
+            settings,
+            store,
+            queue,
+            github,
+        })
+    }
+
+    pub fn address(&self) -> Result<SocketAddr> {
+        local_address(&self.listener)
+    }
+
+    pub fn metrics_address(&self) -> Result<Option<SocketAddr>> {
+        self.metrics.as_ref().map(local_address).transpose()
+    }
+
+    /// Serves until `stop` ends. Runs that are worked on are given back: whoever takes them next goes on with them.
+    pub async fn serve(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+        let signal = stop_signal(stop);
+        let (changes, _) = broadcast::channel(CHANGES);
+        let telemetry = Telemetry::start()?;
+        let registry = WorkerRegistry::new(self.store.clone(), &name(), self.settings.workers);
+        let worker = Worker {
+            registry,
+            store: self.store.clone(),
+            cells: CellWorker::new(&self.settings.settings, &self.settings.runs),
+            settings: self.settings.settings.clone(),
+            folder: self.settings.runs,
+            changes: changes.clone(),
+            stop: signal.clone(),
+            telemetry: telemetry.clone(),
+        };
+        let probes = Probes {
+            store: self.store.clone(),
+            stop: signal.clone(),
+            telemetry: telemetry.clone(),
+        };
+        let state = ApiState::new(ApiParts {
+            store: self.store,
+            queue: self.queue.clone(),
+            settings: self.settings.settings,
+            allowed: self.settings.allowed,
+            access: self.settings.access,
+            changes,
+            stop: signal.clone(),
+            telemetry: telemetry.clone(),
+        });
+        let github = self.github.map(|github| github.serve(state.clone()));
+        let sessions = Arc::new(OpenSessions::new(self.settings.sessions));
+        let parts = McpParts {
+            api: state,
+            sessions: sessions.clone(),
+        };
+        let router = http::router(Arc::new(parts), github.clone());
+        let recovery = Recovery::new(worker.store.clone(), self.queue.clone());
+        let working = WorkerPool {
+            recovery: Some(recovery),
+            ..WorkerPool::new(self.queue, worker, self.settings.keep_runs)
+        };
+        // Served until the runs are given back: who looks sees it, and probes hear that this process takes no more.
+        let drained = stopped(working.drained());
+        let serving = axum::serve(self.listener, router).with_graceful_shutdown(drained);
+        let probing = probe_http::serve(self.metrics, probes, working.drained());
+        let answering = github::tasks::work(github, signal);
+        let working = working.until_stopped();
+        let (served, probed, worked, ()) =
+            tokio::join!(serving.into_future(), probing, working, answering);
+        sessions.close_all().await;
+        telemetry.stop().await;
+        served.map_err(|error| Error::io("serve", &error))?;
+        worked.and(probed)
+    }
+}

@@ -1,0 +1,354 @@
+//! Works on queued runs: each from the beginning, or from where its trajectory in the store ends.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::{broadcast, watch};
+use tokio::task::JoinSet;
+
+use super::cell_worker::CellWorker;
+use super::comparison::CellRequest;
+use super::matrix::work::MatrixWork;
+use super::queue::{Consumer, WorkItem};
+use super::registry::WorkerRegistry;
+use super::request::RunRequest;
+use super::telemetry::{RunObserver, Telemetry};
+use super::trajectory_lines::trajectory_lines;
+use crate::agent::{Outcome, Silent};
+use crate::approaches::Variant;
+use crate::approaches::given::Given;
+use crate::error::{Error, Result};
+use crate::issues;
+use crate::job::{Job, Record, RecordedRun};
+use crate::model::quota::Quota;
+use crate::settings::Settings;
+use crate::setup::RepositoryLocation;
+use crate::stop_signal::{StopSignal, stopped};
+use crate::store::{Attempt, BatchBudget, RunId, RunStatus, Store, StoreQuota, StoredRun};
+use crate::trajectory::{Event, EventSink, RunFolder};
+
+/// How often is asked whether a run is to end.
+const CANCEL_POLL: Duration = Duration::from_secs(1);
+
+pub struct Worker {
+    pub store: Store,
+    pub settings: Settings,
+    /// Where the folders of runs are while they are worked on.
+    pub folder: PathBuf,
+    /// Says of which run there is something new.
+    pub changes: broadcast::Sender<RunId>,
+    /// This process is to end: runs are given back.
+    pub stop: StopSignal,
+    pub registry: Arc<WorkerRegistry>,
+    pub telemetry: Arc<Telemetry>,
+    pub cells: CellWorker,
+}
+
+/// How an attempt ended.
+struct Ending {
+    status: RunStatus,
+    patch: Option<String>,
+    record: Option<String>,
+}
+
+impl Ending {
+    /// To the queue; the store ends a run that is to end.
+    fn given_back() -> Self {
+        Ending {
+            status: RunStatus::Queued,
+            patch: None,
+            record: None,
+        }
+    }
+}
+
+#[async_trait::async_trait]
+impl Consumer for Worker {
+    async fn consume(&self, item: &WorkItem) -> Result<()> {
+        match item {
+            WorkItem::Run(ticket) => self.consume_run(ticket).await,
+            WorkItem::Matrix(id) => {
+                let work = MatrixWork {
+                    store: &self.store,
+                    settings: &self.settings,
+                    folder: self.folder.join(id.as_str()),
+                    stop: self.stop.clone(),
+                };
+                work.consume(id).await
+            }
+        }
+    }
+}
+
+impl Worker {
+    async fn consume_run(&self, ticket: &RunId) -> Result<()> {
+        let Some(taken) = self.store.take_run(ticket).await? else {
+            return Ok(());
+        };
+        self.tell(&taken.run);
+        let _current = self.registry.work_on(&taken.run);
+        let run = self.store.run(&taken.run).await?;
+        let run = run.ok_or_else(|| Error::infrastructure("read the run"))?;
+        let observer = Arc::new(RunObserver::begin(self.telemetry.clone(), &run));
+        let ending = self.attempt(&run, &taken, observer.clone()).await;
+        let (patch, record) = (ending.patch.as_deref(), ending.record.as_deref());
+        let ended = self
+            .store
+            .end_attempt(&taken, ending.status, patch, record)
+            .await?;
+        if let Some(status) = ended {
+            observer.ended(status);
+        }
+        self.tell(&taken.run);
+        match ended.is_some_and(|status| !status.has_ended()) {
+            true => Err(Error::interrupted("end the run: it is given back")),
+            false => Ok(()),
+        }
+    }
+
+    fn tell(&self, id: &RunId) {
+        // Nobody may be listening.
+        let _ = self.changes.send(id.clone());
+    }
+
+    async fn attempt(
+        &self,
+        run: &StoredRun,
+        taken: &Attempt,
+        observer: Arc<RunObserver>,
+    ) -> Ending {
+        let (stop, signal) = watch::channel(false);
+        let watching = watch_for_end(self.store.clone(), taken.clone(), self.stop.clone(), stop);
+        // Both end with this.
+        let mut watcher = JoinSet::new();
+        watcher.spawn(watching);
+        let worked = self.work(run, taken, signal, observer).await;
+        drop(watcher);
+        match worked {
+            Ok((Outcome::Interrupted, _)) => Ending::given_back(),
+            Ok((outcome, record)) => Ending {
+                status: status(&outcome),
+                patch: outcome.written_patch().map(str::to_owned),
+                record: Some(record),
+            },
+            Err(error) if error.kind == crate::error::Kind::Interrupted => Ending::given_back(),
+            Err(error) => Ending {
+                status: RunStatus::Infrastructure,
+                patch: None,
+                record: Some(failure(&error)),
+            },
+        }
+    }
+
+    /// How it ended, and its record.
+    async fn work(
+        &self,
+        run: &StoredRun,
+        taken: &Attempt,
+        stop: StopSignal,
+        observer: Arc<RunObserver>,
+    ) -> Result<(Outcome, String)> {
+        // Of its own: an attempt that was taken for dead may still write.
+        let out = self.folder.join(format!("{}.{}", run.id, taken.number));
+        let events = self.restore(&run.id, &out).await?;
+        if let Some(Event::Ended { outcome }) = events.last() {
+            // Its worker ended before it could tell.
+            return Ok((outcome.clone(), encode(outcome)?));
+        }
+        let sink = self.sink(taken, observer);
+        let record = match serde_json::from_str::<CellRequest>(&run.request) {
+            Ok(cell) => self.work_on_cell(run, &cell, out, sink, stop).await?,
+            Err(_) => {
+                let mut job = self.job(run, out, events.is_empty()).await?;
+                job.sink = Some(Box::new(sink));
+                job.stop = Some(stop);
+                job.quota = Some(self.quota(None));
+                joined(job.work(Arc::new(Silent))).await?.0
+            }
+        };
+        let text = encode(&record)?;
+        Ok((record.outcome, text))
+    }
+
+    async fn work_on_cell(
+        &self,
+        run: &StoredRun,
+        cell: &CellRequest,
+        out: PathBuf,
+        sink: StoreSink,
+        stop: StopSignal,
+    ) -> Result<Record> {
+        let mut prepared = tokio::select! {
+            prepared = self.cells.prepare(cell, out) => prepared?,
+            () = stopped(stop.clone()) => {
+                return Err(Error::interrupted("go on: it is to end"));
+            }
+        };
+        prepared.job.sink = Some(Box::new(sink));
+        prepared.job.stop = Some(stop);
+        // Read now: who compares may have raised it.
+        let comparison = match RunId::parse(&run.batch) {
+            Some(id) => self.store.comparison(&id).await?,
+            None => None,
+        };
+        let dollars = comparison.and_then(|comparison| comparison.max_dollars);
+        let budget = dollars.map(|dollars| BatchBudget {
+            batch: run.batch.clone(),
+            dollars,
+        });
+        joined(prepared.work(self.quota(budget))).await
+    }
+
+    fn sink(&self, taken: &Attempt, observer: Arc<RunObserver>) -> StoreSink {
+        StoreSink {
+            store: self.store.clone(),
+            run: taken.run.clone(),
+            attempt: taken.number,
+            changes: self.changes.clone(),
+            runtime: Handle::current(),
+            observer,
+        }
+    }
+
+    fn quota(&self, budget: Option<BatchBudget>) -> Arc<dyn Quota> {
+        Arc::new(StoreQuota {
+            store: self.store.clone(),
+            limits: self.settings.model_limits.clone(),
+            budget,
+        })
+    }
+
+    async fn job(&self, run: &StoredRun, out: PathBuf, is_new: bool) -> Result<Job> {
+        let request: RunRequest = serde_json::from_str(&run.request)
+            .map_err(|error| Error::infrastructure("read what was asked for").cause(error))?;
+        let approach = Variant::parse(&run.approach)?;
+        let mut settings = request.settings(&self.settings);
+        settings.run.out = Some(out.clone());
+        if !is_new {
+            let recorded = RecordedRun::open(&out)?;
+            return Ok(Job::resumed(recorded, settings, approach));
+        }
+        let options = issues::Options::from_settings(&settings, false);
+        let issue = issues::of_url_or_text(&request.issue, &options).await?;
+        self.store.set_title(&run.id, &issue.title).await?;
+        Ok(Job {
+            place: RepositoryLocation {
+                location: run.repository.clone(),
+                revision: request.commit.clone(),
+            },
+            notes: issue.notes.clone(),
+            issue,
+            approach,
+            given: Given::default(),
+            model: run.model.clone(),
+            out,
+            recorded: None,
+            traffic: None,
+            sink: None,
+            quota: None,
+            stop: None,
+            settings,
+        })
+    }
+
+    /// Writes the trajectory as the store has it. What is on this disk alone was not kept: the worker ended in between.
+    async fn restore(&self, id: &RunId, out: &Path) -> Result<Vec<Event>> {
+        let lines = trajectory_lines(&self.store, id).await?;
+        RunFolder::restore(out, &lines)?;
+        match lines.is_empty() {
+            true => Ok(Vec::new()),
+            false => Ok(RunFolder::read(out)?),
+        }
+    }
+}
+
+/// In a task of its own: a panic ends the run and not the worker. It ends where nobody waits for it any more.
+async fn joined<T: Send + 'static>(
+    work: impl Future<Output = Result<T>> + Send + 'static,
+) -> Result<T> {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(work);
+    match tasks.join_next().await {
+        Some(Ok(worked)) => worked,
+        Some(Err(error)) => Err(Error::infrastructure("work on the run").cause(error)),
+        None => Err(Error::infrastructure("work on the run")),
+    }
+}
+
+/// Says so when the run is cancelled or another worker has taken it, or this process is to end.
+async fn watch_for_end(
+    store: Store,
+    taken: Attempt,
+    process: StopSignal,
+    stop: watch::Sender<bool>,
+) {
+    loop {
+        tokio::select! {
+            () = stopped(process.clone()) => break,
+            () = tokio::time::sleep(CANCEL_POLL) => {
+                // A database that does not answer now is asked again.
+                if let Ok(Some(run)) = store.run(&taken.run).await
+                    && (run.cancel || run.attempt != taken.number)
+                {
+                    break;
+                }
+            }
+        }
+    }
+    let _ = stop.send(true);
+    // The receivers are told before the sender goes.
+    stop.closed().await;
+}
+
+fn status(outcome: &Outcome) -> RunStatus {
+    match outcome {
+        Outcome::Accepted { .. } => RunStatus::Accepted,
+        Outcome::Refused { .. } | Outcome::Withheld { .. } => RunStatus::Refused,
+        Outcome::Abstained { .. } | Outcome::OutOfBudget { .. } | Outcome::Nothing { .. } => {
+            RunStatus::Nothing
+        }
+        Outcome::ModelFailed { .. } | Outcome::Infrastructure { .. } => RunStatus::Infrastructure,
+        Outcome::Interrupted => RunStatus::Queued,
+    }
+}
+
+/// In place of a record, in its shape.
+fn failure(error: &Error) -> String {
+    let outcome = Outcome::Infrastructure {
+        message: error.with_cause(),
+        hint: error.hint.clone(),
+    };
+    serde_json::to_string(&outcome).unwrap_or_default()
+}
+
+fn encode(value: &impl serde::Serialize) -> Result<String> {
+    serde_json::to_string(value)
+        .map_err(|error| Error::infrastructure("encode the record").cause(error))
+}
+
+struct StoreSink {
+    store: Store,
+    run: RunId,
+    attempt: i64,
+    changes: broadcast::Sender<RunId>,
+    runtime: Handle,
+    observer: Arc<RunObserver>,
+}
+
+impl EventSink for StoreSink {
+    fn add(&self, number: u64, line: &str) -> std::result::Result<(), String> {
+        let number = i64::try_from(number).map_err(|e| e.to_string())?;
+        let added = self.store.add_event(&self.run, self.attempt, number, line);
+        let added = tokio::task::block_in_place(|| self.runtime.block_on(added));
+        let _ = self.changes.send(self.run.clone());
+        if let (Ok(()), Ok(event)) = (&added, serde_json::from_str(line)) {
+            self.observer.stored(&event);
+        }
+        added.map_err(|error| match error.cause {
+            Some(cause) => format!("{}: {cause}", error.message),
+            None => error.message,
+        })
+    }
+}

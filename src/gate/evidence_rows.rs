@@ -1,0 +1,101 @@
+//! Evidence in rows, for people.
+
+use testwright_tools::outcomes::report::Outcome as TestOutcome;
+
+use super::{Evidence, FixTrial, Review, ReviewVerdict};
+
+/// Names and texts, some of several lines, in the order in which they are shown.
+pub fn evidence_rows(evidence: &Evidence) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    let mut row = |name: &'static str, value: &str| rows.push((name, value.to_owned()));
+    for test in &evidence.tests {
+        row("test", &test.id);
+        row("fails", &format!("{}{}", test.line(), test.limits()));
+        if let Some(stand_in) = &test.stand_in {
+            row("through", &format!("{stand_in}, the test's own stand-in"));
+        }
+    }
+    for id in &evidence.passing {
+        row("passes", &format!("{id} (on the old code already)"));
+    }
+    if let Some(sentence) = &evidence.issue_sentence {
+        row("issue", &format!("“{sentence}”"));
+    }
+    if let Some(reason) = &evidence.reason {
+        row("reason", reason);
+    }
+    row("reruns", &evidence.reruns.join("\n"));
+    for fix in &evidence.fixes {
+        row("fix tried", &fix_tried(fix));
+    }
+    if let Some(review) = &evidence.review {
+        row("reviewer", &opinion(review));
+    }
+    // Worth a line where it is not the one that the issue names.
+    if let Some(python) = evidence
+        .python
+        .as_deref()
+        .filter(|python| python.contains('('))
+    {
+        row("python", python);
+    }
+    for dropped in &evidence.dropped {
+        row("left out", dropped);
+    }
+    row("confidence", &format!("{:.2}", evidence.confidence()));
+    row("spent", &spent(evidence));
+    rows
+}
+
+fn fix_tried(fix: &FixTrial) -> String {
+    if let Some(crash) = &fix.crash {
+        return format!("the edit itself is wrong: {crash}");
+    }
+    let is_passed = |(_, outcome): &&(String, TestOutcome)| *outcome == TestOutcome::Passed;
+    let passed = fix.outcomes.iter().filter(is_passed).count();
+    let tests = match fix.on_submitted_tests {
+        true => "submitted tests",
+        false => "tests of an earlier form",
+    };
+    let breaks = match fix.breaks.len() {
+        0 => String::new(),
+        1 => "; it breaks 1 existing test".to_owned(),
+        many => format!("; it breaks {many} existing tests"),
+    };
+    format!(
+        "{passed} of {} {tests} pass with it{breaks}",
+        fix.outcomes.len()
+    )
+}
+
+/// What the reviewer thinks; the reasons where there are doubts.
+fn opinion(review: &Review) -> String {
+    let mut text = match review.verdict {
+        ReviewVerdict::Yes => "fails for the issue's reason".to_owned(),
+        ReviewVerdict::No => format!("doubts it: {}", review.reason),
+        ReviewVerdict::Unsure => format!("unsure: {}", review.reason),
+        ReviewVerdict::Unreadable => "gave an answer that cannot be read".to_owned(),
+    };
+    for beyond in &review.beyond {
+        text.push_str(&format!("\nbeyond the issue: {beyond}"));
+    }
+    text
+}
+
+fn spent(evidence: &Evidence) -> String {
+    let mut parts = vec![format!("{} steps", evidence.steps)];
+    let tokens = evidence
+        .prompt_tokens
+        .saturating_add(evidence.completion_tokens);
+    if tokens > 0 {
+        parts.push(format!(
+            "{tokens} tokens ({} cached)",
+            evidence.cached_tokens
+        ));
+    }
+    if let Some(dollars) = evidence.dollars {
+        parts.push(format!("${dollars:.3}"));
+    }
+    parts.push(format!("{:.1} s", evidence.seconds));
+    parts.join(", ")
+}

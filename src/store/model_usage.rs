@@ -1,0 +1,224 @@
+//! What models may use, all workers together: requests and tokens a minute, dollars a day, dollars of a batch of runs. A call
+//! of a worker that dies keeps what was reserved for it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::runs::now;
+use super::{Store, failure};
+use crate::error::Result;
+use crate::model::ModelError;
+use crate::model::price::price_names;
+use crate::model::quota::{CallCost, Quota, Reservation};
+use crate::settings::ModelLimits;
+
+const MINUTE: i64 = 60_000;
+const DAY: i64 = 24 * 60 * MINUTE;
+
+/// Dollars that a batch of runs may cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BatchBudget {
+    pub batch: String,
+    pub dollars: f64,
+}
+
+/// The limits of the settings, and of a batch, counted in the store.
+#[derive(Debug, Clone)]
+pub struct StoreQuota {
+    pub store: Store,
+    /// By the model's name.
+    pub limits: BTreeMap<String, ModelLimits>,
+    pub budget: Option<BatchBudget>,
+}
+
+/// What is counted together, and how much of it there may be.
+struct Window {
+    scope: String,
+    requests: Option<u64>,
+    tokens: Option<u64>,
+    dollars: Option<f64>,
+    ends_at: Option<i64>,
+}
+
+impl StoreQuota {
+    /// The limits of a model, found as its price is, and the name that they have.
+    fn of(&self, model: &str) -> Option<(&str, &ModelLimits)> {
+        let names = price_names(model);
+        let found = names
+            .iter()
+            .find_map(|name| self.limits.get_key_value(*name));
+        found.map(|(name, limits)| (name.as_str(), limits))
+    }
+
+    /// Those whose end is not waited for.
+    fn budgets(&self, model: &str, now: i64) -> Vec<Window> {
+        let of_dollars = |scope, dollars, ends_at| Window {
+            scope,
+            requests: None,
+            tokens: None,
+            dollars: Some(dollars),
+            ends_at,
+        };
+        let (model, limits) = self.of(model).unzip();
+        let model = model.unwrap_or_default();
+        let a_day = limits.and_then(|limits| limits.dollars_per_day);
+        let day = now / DAY;
+        let of_day = a_day.map(|dollars| {
+            of_dollars(format!("day {day} {model}"), dollars, Some((day + 1) * DAY))
+        });
+        let of_batch = self
+            .budget
+            .as_ref()
+            .map(|budget| of_dollars(format!("batch {}", budget.batch), budget.dollars, None));
+        of_day.into_iter().chain(of_batch).collect()
+    }
+
+    fn minute(&self, model: &str, now: i64) -> Option<Window> {
+        let (model, limits) = self.of(model)?;
+        let minute = now / MINUTE;
+        let is_limited = limits.requests_per_minute.is_some() || limits.tokens_per_minute.is_some();
+        is_limited.then(|| Window {
+            scope: format!("minute {minute} {model}"),
+            requests: limits.requests_per_minute,
+            tokens: limits.tokens_per_minute,
+            dollars: None,
+            ends_at: Some((minute + 1) * MINUTE),
+        })
+    }
+}
+
+#[async_trait]
+impl Quota for StoreQuota {
+    async fn reserve(
+        &self,
+        model: &str,
+        most: CallCost,
+    ) -> std::result::Result<Reservation, ModelError> {
+        let mut reserved = Reservation {
+            call: 0,
+            most,
+            scopes: Vec::new(),
+        };
+        // Who waits has nothing set aside: it may be ended meanwhile.
+        while let Some(window) = self.minute(model, now()) {
+            let is_counted = self.store.use_model(&window, most).await;
+            if is_counted.map_err(unusable)? {
+                reserved.scopes.push(window.scope);
+                break;
+            }
+            let left = window.ends_at.unwrap_or_default() - now();
+            tokio::time::sleep(Duration::from_millis(left.clamp(1, MINUTE).unsigned_abs())).await;
+        }
+        for window in self.budgets(model, now()) {
+            let is_counted = self.store.use_model(&window, most).await.map_err(unusable);
+            if matches!(is_counted, Ok(true)) {
+                reserved.scopes.push(window.scope);
+                continue;
+            }
+            // No call is made: nothing of it is to count.
+            self.settle(&reserved, CallCost::default()).await?;
+            is_counted?;
+            return Err(ModelError::CeilingReached(format!(
+                "the next call could cost ${:.4}, and less is left of ${} ({})",
+                most.dollars,
+                window.dollars.unwrap_or_default(),
+                window.scope
+            )));
+        }
+        Ok(reserved)
+    }
+
+    async fn settle(
+        &self,
+        reserved: &Reservation,
+        used: CallCost,
+    ) -> std::result::Result<(), ModelError> {
+        for scope in &reserved.scopes {
+            let settled = self.store.settle_model(scope, reserved.most, used).await;
+            settled.map_err(unusable)?;
+        }
+        Ok(())
+    }
+}
+
+/// A database that does not answer is asked again, as a model's service is.
+fn unusable(error: crate::error::Error) -> ModelError {
+    ModelError::Transient {
+        message: error.with_cause(),
+        after: None,
+        unbilled: true,
+    }
+}
+
+fn microdollars(dollars: f64) -> i64 {
+    (dollars * 1e6).ceil() as i64
+}
+
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+impl Store {
+    /// Counts a call, unless it would be more than there may be. One that is larger than a minute's tokens has a minute of its
+    /// own.
+    async fn use_model(&self, window: &Window, most: CallCost) -> Result<bool> {
+        let failed = |e: &sqlx::Error| failure("count the calls of a model", e);
+        let made = sqlx::query(
+            "INSERT INTO model_usage (scope, requests, tokens, microdollars, ends_at) VALUES ($1, 0, 0, 0, $2) \
+             ON CONFLICT (scope) DO NOTHING",
+        )
+        .bind(&window.scope)
+        .bind(window.ends_at)
+        .execute(&self.pool)
+        .await
+        .map_err(|e| failed(&e))?;
+        if made.rows_affected() > 0 {
+            // Calls that go on may still be settled.
+            sqlx::query("DELETE FROM model_usage WHERE ends_at < $1")
+                .bind(now() - DAY)
+                .execute(&self.pool)
+                .await
+                .map_err(|e| failed(&e))?;
+        }
+        let used = sqlx::query(
+            "UPDATE model_usage SET requests = requests + 1, tokens = tokens + $2, microdollars = microdollars + $3 \
+             WHERE scope = $1 AND requests < $4 AND (tokens = 0 OR tokens + $2 <= $5) AND microdollars + $3 <= $6",
+        )
+        .bind(&window.scope)
+        .bind(whole(most.tokens))
+        .bind(microdollars(most.dollars))
+        .bind(window.requests.map_or(i64::MAX, whole))
+        .bind(window.tokens.map_or(i64::MAX, whole))
+        .bind(window.dollars.map_or(i64::MAX, |most| (most * 1e6) as i64))
+        .execute(&self.pool)
+        .await
+        .map_err(|e| failed(&e))?;
+        Ok(used.rows_affected() > 0)
+    }
+
+    async fn settle_model(&self, scope: &str, reserved: CallCost, used: CallCost) -> Result<()> {
+        sqlx::query(
+            "UPDATE model_usage SET tokens = tokens + $2, microdollars = microdollars + $3 WHERE scope = $1",
+        )
+        .bind(scope)
+        .bind(whole(used.tokens) - whole(reserved.tokens))
+        .bind(microdollars(used.dollars) - microdollars(reserved.dollars))
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(|e| failure("count the calls of a model", &e))
+    }
+
+    /// Dollars that a batch of runs has cost, reservations included.
+    pub async fn batch_dollars(&self, batch: &str) -> Result<f64> {
+        let spent: Option<i64> =
+            sqlx::query_scalar("SELECT microdollars FROM model_usage WHERE scope = $1")
+                .bind(format!("batch {batch}"))
+                .fetch_optional(&self.pool)
+                .await
+                .map_err(|e| failure("read what was spent", &e))?;
+        Ok(spent.unwrap_or_default() as f64 / 1e6)
+    }
+}

@@ -1,0 +1,202 @@
+//! Comparisons of what systems are given beyond the issue, as in SWT-bench's Table 5.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+const PLAIN: &str = "zero-shot-plus";
+const TESTS: &str = "zero-shot-plus:given-tests=on";
+const GOLDEN: &str = "zero-shot-plus:given-patch=on:given-files=on";
+const OTHER: &str = "zero-shot-plus:given-patch=on:given-files=on:other-patch=on";
+
+/// A fix that is none.
+const WRONG: &str = "--- a/pkg/calc.py\n+++ b/pkg/calc.py\n@@ -1,3 +1,3 @@\n def add(a, b):\n     if b < 0:\n\
+                     -        return a + b + 1\n+        return a + b + 2\n";
+
+fn patches(bench: &Bench, name: &str, ids: &[&str], patch: &str) -> String {
+    let path = bench.place.path(name);
+    let of = |id: &&str| json!({"instance_id": id, "model_name_or_path": "repairer", "model_patch": patch});
+    lines(&path, &ids.iter().map(of).collect::<Vec<Value>>());
+    path.display().to_string()
+}
+
+/// What each run was asked, by folder.
+fn prompts(folder: &Path) -> BTreeMap<String, String> {
+    let runs = glob(folder);
+    let asked = |path: &PathBuf| {
+        let text = std::fs::read_to_string(path.join("trajectory.jsonl")).unwrap();
+        let events = text
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let reply = events
+            .into_iter()
+            .find(|event| event["event"] == "reply")
+            .unwrap();
+        reply["asked"][1]["content"].as_str().unwrap().to_owned()
+    };
+    let name = |path: &PathBuf| path.strip_prefix(folder).unwrap().display().to_string();
+    runs.iter().map(|path| (name(path), asked(path))).collect()
+}
+
+/// Folders of runs.
+fn glob(folder: &Path) -> Vec<PathBuf> {
+    let mut folders = vec![folder.join("runs")];
+    for _ in 0..4 {
+        let inside = |folder: &PathBuf| {
+            let entries = std::fs::read_dir(folder).unwrap();
+            entries
+                .map(|entry| entry.unwrap().path())
+                .collect::<Vec<_>>()
+        };
+        folders = folders.iter().flat_map(inside).collect();
+    }
+    folders
+}
+
+#[test]
+fn systems_are_given_more_than_the_issue_and_are_marked() {
+    let (server, bill) = service(Duration::ZERO);
+    let bench = Bench::new(&server);
+    let ids = ["example__sums-1", "example__sums-2"];
+    let file = patches(&bench, "wrong.jsonl", &ids, WRONG);
+    let approaches = [PLAIN, TESTS, GOLDEN, OTHER].join(",");
+    let first = ["--models", "m", "--approaches", PLAIN];
+    let words = [
+        "--models",
+        "m",
+        "--approaches",
+        &approaches,
+        "--code-patches",
+        &file,
+    ];
+    // More may come to a comparison, and that is given more.
+    assert_exit_code(&bench.compare("out", &first).output().unwrap(), 0);
+    let output = bench.compare("out", &words).output().unwrap();
+    assert_exit_code(&output, 0);
+    let marked = text(&output.stdout);
+    assert!(
+        marked.contains("(given: other code patch, files of the other code patch)"),
+        "{marked}"
+    );
+
+    let asked = prompts(&bench.out("out"));
+    assert_eq!(asked.len(), 8);
+    for (folder, prompt) in &asked {
+        let is = |option: &str| folder.contains(&format!("{option}=on"));
+        assert_eq!(prompt.contains("<patch>"), is("given-patch"), "{folder}");
+        assert_eq!(prompt.contains("a + b + 2"), is("other-patch"), "{folder}");
+        assert_eq!(
+            prompt.contains("def total"),
+            is("given-patch") && !is("other-patch")
+        );
+        assert_eq!(
+            prompt.contains("Your test goes into this file"),
+            is("given-tests")
+        );
+        // Golden tests are given to nobody.
+        assert!(!prompt.contains("test_negative"), "{prompt}");
+    }
+
+    let plan = bench.json("out", "comparison.json");
+    let given = &plan["instances"][0]["given"];
+    assert_eq!(given["test_files"], json!(["tests/test_calc.py"]));
+    assert_eq!(given["golden_patch"].as_str().unwrap().len(), 64);
+    assert_ne!(given["golden_patch"], given["other_patch"]);
+    assert_eq!(plan["code_patches"], "repairer");
+    assert_eq!(plan["systems"][1]["given"], json!(["test files"]));
+    let report = bench.json("out", "report.json");
+    // Given more, they are compared with each other, and with the others in the ablations alone.
+    let pairs = report["pairs"].as_array().unwrap();
+    assert_eq!(pairs.len(), 3);
+    assert!(pairs.iter().all(|pair| pair["first"] != "zero-shot-plus@m"));
+    assert_eq!(report["ablations"].as_array().unwrap().len(), 3);
+    let markdown = std::fs::read_to_string(bench.out("out").join("report.md")).unwrap();
+    assert!(markdown.contains("know more than the issue"), "{markdown}");
+
+    // Played again without the file, without any model.
+    let (calls, before) = (bill.lock().unwrap().calls, tables(&bench.out("out")));
+    std::fs::remove_file(&file).unwrap();
+    let recorded = bench.out("out");
+    let output = bench
+        .compare("again", &["--replay", recorded.to_str().unwrap()])
+        .env_remove("TESTWRIGHT_MODEL_BASE_URL")
+        .output()
+        .unwrap();
+    assert_exit_code(&output, 0);
+    assert_eq!(bill.lock().unwrap().calls, calls);
+    assert_same(&before, &tables(&bench.out("again")));
+    assert_eq!(prompts(&bench.out("again")), asked);
+
+    // Other patches are another comparison.
+    let other = patches(&bench, "wrong.jsonl", &ids, &WRONG.replace("+ 2", "+ 3"));
+    assert_eq!(other, file);
+    let output = bench.compare("out", &words).output().unwrap();
+    assert_exit_code(&output, 2);
+    let stderr = text(&output.stderr);
+    assert!(
+        stderr.contains("on example__sums-1 its systems are given another code patch"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn no_system_runs_without_what_it_is_to_be_given() {
+    let (server, bill) = service(Duration::ZERO);
+    let bench = Bench::new(&server);
+    let some = patches(&bench, "some.jsonl", &["example__sums-2"], WRONG);
+    let words = ["--models", "m", "--approaches", OTHER];
+    for (more, says) in [
+        (&[][..], "`other-patch` takes it from a file"),
+        (
+            &["--code-patches", &some],
+            "1 of 2 instances have no patch of --code-patches: example__sums-1",
+        ),
+    ] {
+        let output = bench
+            .compare("out", &[&words[..], more].concat())
+            .output()
+            .unwrap();
+        assert_exit_code(&output, 2);
+        assert!(
+            text(&output.stderr).contains(says),
+            "{}",
+            text(&output.stderr)
+        );
+        assert!(!bench.out("out").join("comparison.json").exists());
+    }
+
+    // Only the old code tells that a patch is for another: that run is in no rate, and the others go on.
+    let elsewhere = patches(
+        &bench,
+        "elsewhere.jsonl",
+        &["example__sums-1", "example__sums-2"],
+        &WRONG.replace("calc", "gone"),
+    );
+    let approaches = format!("{PLAIN},{OTHER}");
+    let words = [
+        "--models",
+        "m",
+        "--approaches",
+        &approaches,
+        "--code-patches",
+        &elsewhere,
+    ];
+    let output = bench.compare("out", &words).output().unwrap();
+    assert_exit_code(&output, 3);
+    let report = bench.json("out", "report.json");
+    let judged = |at: usize| {
+        let system = &report["systems"][at];
+        (
+            system["judged"].as_u64().unwrap(),
+            system["not_judged"].as_u64().unwrap(),
+        )
+    };
+    assert_eq!((judged(0), judged(1)), ((2, 0), (0, 2)));
+    let why = report["not_judged"].to_string();
+    assert!(
+        why.contains("pkg/gone.py: No such file or directory"),
+        "{why}"
+    );
+    // Each of the others' runs asked once, and every fifth call fails.
+    assert!(bill.lock().unwrap().calls <= 4);
+}

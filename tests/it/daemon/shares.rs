@@ -1,0 +1,127 @@
+//! Which run a worker is given: owners in turn, nobody's twice, and a lost one by its ticket.
+
+use std::collections::BTreeSet;
+
+use testwright::store::{NewRun, RunId, RunStatus, Store};
+
+use super::{Daemon, databases, issue};
+use crate::program::{Place, example};
+
+async fn add(store: &Store, owner: &str, batch: &str) -> RunId {
+    let new = NewRun {
+        request: "{}".to_owned(),
+        repository: "https://example.org/o/n".to_owned(),
+        approach: "a".to_owned(),
+        model: "m".to_owned(),
+        idempotency_key: None,
+        owner: owner.to_owned(),
+        batch: batch.to_owned(),
+    };
+    // Ids sort by the millisecond.
+    tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    store.add_run(&new).await.unwrap().0.id
+}
+
+async fn store(place: &Place, database: &databases::Database) -> Store {
+    let embedded = Store::url_in(&place.path("."));
+    let url = database.url.as_deref().unwrap_or(&embedded);
+    Store::open(url).await.unwrap()
+}
+
+fn ticket(n: i64) -> RunId {
+    RunId::new(n)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn owners_share_the_workers_however_many_runs_each_has() {
+    for database in databases::all() {
+        let place = Place::new();
+        let store = store(&place, &database).await;
+        let mut names = Vec::new();
+        for n in 0..4 {
+            names.push((add(&store, "many", "x").await, format!("many/x{n}")));
+        }
+        names.push((add(&store, "many", "y").await, "many/y".to_owned()));
+        names.push((add(&store, "few", "").await, "few".to_owned()));
+        let mut order = Vec::new();
+        // One worker: each run ends before the next is taken.
+        for n in 0..6 {
+            let taken = store.take_run(&ticket(n)).await.unwrap().unwrap();
+            let name = names.iter().find(|(id, _)| *id == taken.run).unwrap();
+            order.push(name.1.as_str());
+            let ended = store.end_attempt(&taken, RunStatus::Nothing, None, None);
+            assert_eq!(ended.await.unwrap(), Some(RunStatus::Nothing));
+        }
+        assert_eq!(order[..3], ["many/x0", "few", "many/y"]);
+        assert_eq!(order[3..], ["many/x1", "many/x2", "many/x3"]);
+        assert_eq!(store.take_run(&ticket(9)).await.unwrap(), None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_two_workers_have_one_run_and_a_lost_one_comes_back_by_its_ticket() {
+    for database in databases::all() {
+        let place = Place::new();
+        let store = store(&place, &database).await;
+        for _ in 0..12 {
+            add(&store, "a", "").await;
+        }
+        let taking = (0..16).map(|n| {
+            let store = store.clone();
+            tokio::spawn(async move { store.take_run(&ticket(n)).await.unwrap() })
+        });
+        let taken = futures::future::join_all(taking.collect::<Vec<_>>()).await;
+        let taken: Vec<_> = taken.into_iter().filter_map(Result::unwrap).collect();
+        let distinct: BTreeSet<&str> = taken.iter().map(|t| t.run.as_str()).collect();
+        // Four tickets too many do no harm.
+        assert_eq!((taken.len(), distinct.len()), (12, 12));
+
+        let lost = ticket(99);
+        let run = add(&store, "a", "").await;
+        add(&store, "a", "").await;
+        let first = store.take_run(&lost).await.unwrap().unwrap();
+        let second = store.take_run(&lost).await.unwrap().unwrap();
+        assert_eq!((&first.run, &second.run), (&run, &run));
+        assert_eq!((first.number, second.number), (1, 2));
+        // The first may write nothing more.
+        assert!(store.add_event(&run, first.number, 1, "{}").await.is_err());
+        assert!(store.add_event(&run, second.number, 1, "{}").await.is_ok());
+        // One that is to end ends, and the ticket is good for the next.
+        assert!(store.cancel(&run).await.unwrap());
+        let third = store.take_run(&lost).await.unwrap().unwrap();
+        assert_ne!(third.run, run);
+        let ended = store.run(&run).await.unwrap().unwrap();
+        assert_eq!(ended.status, RunStatus::Cancelled);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_the_queue_lost_is_found_and_made() {
+    for database in databases::all() {
+        let place = Place::new();
+        let embedded = Store::url_in(&place.path("data"));
+        std::fs::create_dir(place.path("data")).unwrap();
+        let store = Store::open(database.url.as_deref().unwrap_or(&embedded))
+            .await
+            .unwrap();
+        let new = NewRun {
+            request: issue().to_string(),
+            repository: example("slugs"),
+            approach: "snippet".to_owned(),
+            model: "snippet".to_owned(),
+            idempotency_key: None,
+            owner: "a".to_owned(),
+            batch: String::new(),
+        };
+        // Its process ended before the queue was told; that of the other, after it took the run.
+        let (waits, _) = store.add_run(&new).await.unwrap();
+        let (lost, _) = store.add_run(&new).await.unwrap();
+        let taken = store.take_run(&ticket(1)).await.unwrap().unwrap();
+        let daemon = Daemon::start(&place, &database, None);
+        for run in [&waits.id, &lost.id] {
+            daemon.wait_for(run.as_str(), "accepted");
+        }
+        let run = store.run(&taken.run).await.unwrap().unwrap();
+        assert_eq!(run.attempt, 2);
+    }
+}

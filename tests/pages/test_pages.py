@@ -1,0 +1,263 @@
+"""The pages of the daemon, as a person uses them in a browser."""
+
+import re
+import time
+
+import pytest
+from conftest import EXAMPLES, RUN_MS, SLUGS, Daemon, Trouble
+from playwright.sync_api import Page, expect
+
+ISSUE = (EXAMPLES / "issue.md").read_text()
+TITLE = ISSUE.splitlines()[0].removeprefix("# ")
+HOSTILE = "<script>alert('title')</script><img src=x onerror=alert(2)> is cut"
+
+
+def ask(page: Page, url: str, issue: str, repository: str = SLUGS):
+    page.goto(f"{url}/new")
+    page.get_by_label("Issue:").fill(issue)
+    page.get_by_label("Repository:").fill(repository)
+    page.get_by_role("button", name="Ask for a test").click()
+
+
+def ask_by_program(page: Page, daemon: Daemon, request: dict, what: str = "runs") -> str:
+    made = page.request.post(f"{daemon.url}/v1/{what}", data=request)
+    assert made.status == 201, made.text()
+    return made.json()["id"]
+
+
+def status(page: Page):
+    return page.get_by_role("status")
+
+
+def tab_to(page: Page, wanted):
+    """With the Tab key alone, as far as it takes."""
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if wanted.evaluate("element => element === document.activeElement"):
+            return
+    raise AssertionError(f"the Tab key does not lead to {wanted}")
+
+
+@pytest.fixture(scope="session")
+def accepted(daemon: Daemon, browser) -> str:
+    """The address of a run that a person asked for with the keyboard alone, and saw go on."""
+    context = browser.new_context()
+    page = context.new_page()
+    trouble = Trouble([])
+    trouble.watch(page)
+    # Behind another, so that its page is there before its first step.
+    ask_by_program(page, daemon, {"issue": ISSUE, "repository": SLUGS})
+    page.goto(daemon.url)
+    tab_to(page, page.get_by_role("link", name="New run"))
+    page.keyboard.press("Enter")
+    tab_to(page, page.get_by_label("Issue:"))
+    page.keyboard.insert_text(ISSUE)
+    tab_to(page, page.get_by_label("Repository:"))
+    page.keyboard.type(SLUGS)
+    tab_to(page, page.get_by_role("button", name="Ask for a test"))
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/runs/*")
+
+    # What is put into the document is gone after a reload.
+    page.evaluate("document.documentElement.dataset.seen = 'yes'")
+    steps = page.locator("#steps ~ details")
+    counts = {steps.count()}
+    until = time.monotonic() + RUN_MS / 1000
+    while status(page).inner_text() in ("queued", "running") and time.monotonic() < until:
+        counts.add(steps.count())
+        time.sleep(0.05)
+    expect(status(page)).to_have_text("accepted")
+    counts.add(steps.count())
+    assert min(counts) == 0 and len(counts) > 2, f"the steps did not come one after the other: {counts}"
+    assert page.evaluate("document.documentElement.dataset.seen") == "yes"
+    assert trouble.found == []
+    url = page.url
+    context.close()
+    return url
+
+
+def test_a_person_asks_for_a_test_and_reads_it(page: Page, daemon: Daemon, accepted: str, inspect):
+    page.goto(accepted)
+    expect(page.get_by_role("heading", level=1)).to_have_text(TITLE)
+    expect(page.locator("pre.diff .added", has_text="def test_")).to_have_count(1)
+    evidence = page.get_by_role("region", name="Evidence")
+    expect(evidence).to_contain_text("how-to")
+    expect(page.get_by_role("region", name="Issue")).to_contain_text("I expected")
+    step = page.locator("#steps ~ details").last
+    was_open = step.get_attribute("open") is not None
+    step.locator("summary").press("Enter")
+    assert (step.get_attribute("open") is not None) != was_open
+    inspect("run", page)
+    patch = page.get_by_role("link", name="Patch", exact=True).get_attribute("href")
+    assert "+++ b/tests/" in page.request.get(f"{daemon.url}{patch}").text()
+
+
+def test_the_list_is_filtered_by_status(page: Page, daemon: Daemon, accepted: str, inspect):
+    page.goto(daemon.url)
+    link = page.get_by_role("link", name=TITLE).first
+    expect(link).to_be_visible()
+    inspect("runs", page)
+    page.get_by_label("Status").select_option("nothing")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_text("There are no runs of this status.")).to_be_visible()
+    inspect("runs-none", page)
+    page.get_by_label("Status").select_option("accepted")
+    page.get_by_role("button", name="Show").click()
+    expect(page).to_have_url(re.compile(r"status=accepted"))
+    link.click()
+    expect(status(page)).to_have_text("accepted")
+
+
+def test_what_is_focused_and_scrolled_stays_while_a_page_is_refreshed(page: Page, daemon: Daemon, accepted: str):
+    page.set_viewport_size({"width": 375, "height": 800})
+    page.goto(daemon.url)
+    link = page.get_by_role("link", name=TITLE).first
+    link.focus()
+    table = page.get_by_role("region", name="Runs")
+    table.evaluate("element => { element.scrollLeft = 60; element.dataset.first = 'yes'; }")
+    ask_by_program(page, daemon, {"issue": "A second one", "repository": SLUGS})
+    expect(page.get_by_role("link", name="A second one")).to_be_visible()
+    assert table.get_attribute("data-first") is None, "the page was not refreshed"
+    expect(link).to_be_focused()
+    assert table.evaluate("element => element.scrollLeft") == 60
+
+
+def test_a_wrong_repository_is_named_beside_the_filled_form(page: Page, daemon: Daemon, trouble, inspect):
+    page.goto(f"{daemon.url}/new")
+    inspect("new", page)
+    ask(page, daemon.url, ISSUE, "/etc")
+    expect(page.get_by_role("alert")).to_contain_text("it is not allowed here")
+    trouble.expect_answer(422)
+    expect(page.get_by_label("Issue:")).to_have_value(ISSUE)
+    expect(page.get_by_label("Repository:")).to_have_value("/etc")
+    expect(page.get_by_role("button", name="Log out")).to_have_count(0)
+    page.get_by_label("Repository:").fill(SLUGS)
+    page.get_by_role("button", name="Ask for a test").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(TITLE)
+
+
+def test_a_run_is_cancelled_and_gone_on_with(page: Page, start, inspect):
+    idle = start("--workers", "0")
+    ask(page, idle.url, ISSUE)
+    expect(status(page)).to_have_text("queued")
+    inspect("run-queued", page)
+    page.get_by_role("button", name="Cancel the run").click()
+    expect(status(page)).to_have_text("cancelled")
+    inspect("run-cancelled", page)
+    page.get_by_role("button", name="Go on with the run").click()
+    expect(status(page)).to_have_text("queued")
+    path = page.url.removeprefix(idle.url)
+    page.goto(f"{idle.url}/workers")
+    expect(page.get_by_text("Nobody works on runs")).to_be_visible()
+    inspect("workers-none", page)
+    page.goto("about:blank")
+    idle.stop()
+
+    working = start("--workers", "1", data=idle.data)
+    page.goto(f"{working.url}{path}")
+    expect(status(page)).to_have_text("accepted", timeout=RUN_MS)
+
+
+def test_what_came_while_nobody_looked_is_shown(page: Page, start):
+    ask(page, start("--workers", "0").url, ISSUE)
+    expect(status(page)).to_have_text("queued")
+    hide = "hidden => Object.defineProperty(document, 'hidden', { value: hidden, configurable: true })"
+    page.evaluate(hide, True)
+    api = page.url.replace("/runs/", "/v1/runs/")
+    assert page.request.post(f"{api}/cancel").ok
+    page.wait_for_timeout(1_500)
+    expect(status(page)).to_have_text("queued")
+    page.evaluate(hide, False)
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(status(page)).to_have_text("cancelled")
+
+
+def test_the_workers_are_shown(page: Page, daemon: Daemon, inspect):
+    page.goto(daemon.url)
+    page.get_by_role("link", name="Workers and queue").click()
+    expect(page.get_by_role("region", name="Workers").locator("tbody tr")).to_have_count(1)
+    inspect("workers", page)
+
+
+def slug_patch(more: str) -> str:
+    """Changes what `truncate` of the example answers."""
+    return f"""\
+--- a/src/slugs/slug.py
++++ b/src/slugs/slug.py
+@@ -30,4 +30,4 @@
+ 
+ def truncate(slug, max_length):
+     \"\"\"Cut a slug to its first ``max_length`` characters.\"\"\"
+-    return slug[:max_length]
++    return slug[:max_length]{more}
+"""
+
+
+def test_a_matrix_says_which_patch_is_kept(page: Page, daemon: Daemon, accepted: str, inspect):
+    page.goto(f"{daemon.url}/matrices")
+    expect(page.get_by_text("There are none yet.")).to_be_visible()
+    inspect("matrices-none", page)
+    request = {
+        "tests": [{"run": accepted.rsplit("/", 1)[1]}],
+        "patches": [
+            {"name": "lower", "patch": slug_patch(".lower()")},
+            {"name": "strip", "patch": slug_patch('.rstrip("-")')},
+        ],
+    }
+    made = ask_by_program(page, daemon, request, "matrices")
+    page.reload()
+    page.get_by_role("link", name=made).click()
+    expect(status(page)).to_have_text("done", timeout=RUN_MS)
+    row = page.get_by_role("region", name="Patches").get_by_role("row")
+    expect(row.filter(has_text="lower")).to_contain_text("dropped")
+    expect(row.filter(has_text="strip")).to_contain_text("kept")
+    inspect("matrix", page)
+    page.get_by_role("link", name="Matrices").click()
+    inspect("matrices", page)
+
+
+def test_pages_without_anything_to_show(page: Page, daemon: Daemon, inspect):
+    page.goto(daemon.url)
+    page.get_by_role("link", name="Comparisons").click()
+    expect(page.get_by_text("There are no comparisons.")).to_be_visible()
+    inspect("comparisons", page)
+    page.get_by_role("link", name="Settings").click()
+    expect(page.get_by_role("region", name="Settings").get_by_role("row").nth(1)).to_be_visible()
+    inspect("settings", page)
+
+
+def test_a_token_is_asked_for(page: Page, start, trouble, inspect):
+    daemon = start("--workers", "0", "--require-tokens")
+    page.goto(f"{daemon.url}/workers")
+    expect(page).to_have_url(f"{daemon.url}/login")
+    inspect("login", page)
+    token = page.get_by_label("Token")
+    expect(token).to_be_focused()
+    token.fill("testwright_wrong")
+    token.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("unknown, revoked or out of date")
+    trouble.expect_answer(401)
+    token.fill(daemon.new_token("alice"))
+    token.press("Enter")
+    expect(page.get_by_text("There are no runs.")).to_be_visible()
+    ask(page, daemon.url, ISSUE)
+    expect(status(page)).to_have_text("queued")
+    page.goto(daemon.url)
+    expect(page.get_by_role("link", name=TITLE)).to_be_visible()
+    inspect("runs-logged-in", page)
+    page.get_by_role("button", name="Log out").click()
+    expect(page).to_have_url(f"{daemon.url}/login")
+    page.goto(daemon.url)
+    expect(page).to_have_url(f"{daemon.url}/login")
+
+
+def test_what_a_stranger_wrote_stays_text(page: Page, start, inspect):
+    daemon = start("--workers", "0")
+    ask(page, daemon.url, f"# {HOSTILE}\n\n{HOSTILE}\n")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("<script>alert('title')</script>")
+    inspect("run-hostile", page)
+    page.goto(daemon.url)
+    expect(page.get_by_role("link", name="<script>")).to_be_visible()
+    inspect("runs-hostile", page)
+    for path in ("workers", "matrices", "comparisons", "settings", "new"):
+        page.goto(f"{daemon.url}/{path}")
