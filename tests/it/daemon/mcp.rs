@@ -241,7 +241,7 @@ async fn a_session_is_of_one_client_and_ends_with_it() {
     assert_eq!(opened["repository"], "slugs");
     assert!(first.tools().await.contains(&"submit".to_owned()));
     assert!(!second.tools().await.contains(&"submit".to_owned()));
-    assert_eq!(first.changes(), 1);
+    first.changes_are(1).await;
     let created = json!({"path": "tests/test_given.py", "content": GOOD});
     first.call("create_file", created).await;
     let submitted = first
@@ -265,7 +265,7 @@ async fn a_session_is_of_one_client_and_ends_with_it() {
     second.call("close_session", json!({})).await;
     wait_until_alone(daemon.child.id()).await;
     assert!(!second.tools().await.contains(&"submit".to_owned()));
-    assert_eq!(second.changes(), 2);
+    second.changes_are(2).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -278,7 +278,7 @@ async fn a_session_that_is_not_used_ends_and_one_of_a_daemon_ends_with_it() {
     wait_until_alone(daemon.child.id()).await;
     let told = client.try_call("submit", json!({})).await.unwrap_err();
     assert!(told.contains("since it was not used"), "{told}");
-    assert_eq!(client.changes(), 2);
+    client.changes_are(2).await;
 
     let busy = start(&place, &["--workers", "0"]);
     let client = McpClient::over_http(&busy).await;

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest,
@@ -122,9 +122,15 @@ impl McpClient {
         Value::Object(tool.output_schema.unwrap().as_ref().clone())
     }
 
-    /// How often the server said that there are other tools.
-    pub fn changes(&self) -> usize {
-        self.changes.load(Ordering::Relaxed)
+    /// Waits until the server has said so often that there are other tools: what it says by itself comes by a stream of its own,
+    /// before or after the answer to a call.
+    pub async fn changes_are(&self, wanted: usize) {
+        let begun = Instant::now();
+        let said = || self.changes.load(Ordering::Relaxed);
+        while said() < wanted && begun.elapsed() < Duration::from_secs(60) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(said(), wanted);
     }
 
     pub async fn start(&self, tool: &str, arguments: Value) -> RequestHandle<RoleClient> {
