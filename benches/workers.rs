@@ -273,21 +273,28 @@ impl Bench {
         Ok(left)
     }
 
+    /// As many workers as processors beside one alone: no more can be had than the sum of as many alone, nor than the
+    /// processors allow by the time of theirs that a run takes (its reruns are made side by side).
     async fn throughput(&self) -> Result<bool, Failure> {
-        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        let processors = std::thread::available_parallelism()?.get();
         let alone = self.rate(1).await?;
         let together = self.rate(processors).await?;
-        let ratio = together / (alone * processors as f64);
+        let sum = alone.runs_a_second * processors as f64;
+        let allowed = sum.min(processors as f64 / alone.processor_seconds);
+        let ratio = together.runs_a_second / allowed;
         println!(
-            "{:.1} runs a minute by one worker, {:.1} by {processors}: {ratio:.2} times the sum (wanted: 0.9)",
-            alone * 60.0,
-            together * 60.0
+            "{:.1} runs a minute by one worker ({:.2} s of the processors a run), {:.1} by {processors} ({:.2} s): {:.2} times the sum, \
+             {ratio:.2} times what the processors allow (wanted: 0.9)",
+            alone.runs_a_second * 60.0,
+            alone.processor_seconds,
+            together.runs_a_second * 60.0,
+            together.processor_seconds,
+            together.runs_a_second / sum,
         );
         Ok(ratio >= 0.9)
     }
 
-    /// Runs a second.
-    async fn rate(&self, workers: usize) -> Result<f64, Failure> {
+    async fn rate(&self, workers: usize) -> Result<Rate, Failure> {
         let mut all = Vec::new();
         for n in 0..workers {
             all.push(self.worker(&format!("rate-{workers}-{n}"))?);
@@ -295,11 +302,30 @@ impl Bench {
         // They have begun.
         let first = self.ask(workers).await?;
         self.wait(&first).await?;
-        let begun = Instant::now();
+        let (begun, busy) = (Instant::now(), processor_seconds()?);
         let ids = self.ask(workers * RUNS_EACH).await?;
         self.wait(&ids).await?;
-        Ok(ids.len() as f64 / begun.elapsed().as_secs_f64())
+        let runs = ids.len() as f64;
+        Ok(Rate {
+            runs_a_second: runs / begun.elapsed().as_secs_f64(),
+            processor_seconds: (processor_seconds()? - busy) / runs,
+        })
     }
+}
+
+struct Rate {
+    runs_a_second: f64,
+    /// For each run, of the whole machine.
+    processor_seconds: f64,
+}
+
+/// For which all processors together have been busy since the machine started (proc(5): user, nice and system; a tick is 10 ms).
+fn processor_seconds() -> Result<f64, Failure> {
+    let all = std::fs::read_to_string("/proc/stat")?;
+    let first = all.lines().next().unwrap_or_default();
+    let ticks = first.split_whitespace().skip(1).take(3);
+    let ticks: u64 = ticks.map(str::parse::<u64>).sum::<Result<u64, _>>()?;
+    Ok(ticks as f64 / 100.0)
 }
 
 /// It is killed with this.
