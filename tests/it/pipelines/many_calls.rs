@@ -14,7 +14,8 @@ fn auto_code_rover_searches_writes_and_corrects_what_cannot_be_applied() {
     );
     let replies = [
         says(
-            "I look at `search_method(\"slugify\")` and search_code_in_file('max_length', 'test_slug.py').",
+            "I look at `search_method(\"slugify\")` and search_code_in_file('max_length', 'test_slug.py'), then at \
+             search_code('a'), search_code('b'), search_code('c') and search_code('d').",
         ),
         says("That is enough."),
         says(wrong),
@@ -32,6 +33,11 @@ fn auto_code_rover_searches_writes_and_corrects_what_cannot_be_applied() {
     };
     assert!(
         last(1).contains("<file>src/slugs/slug.py</file>\n<code>\ndef slugify("),
+        "{}",
+        last(1)
+    );
+    assert!(
+        last(1).contains("search_code(d): not made, since a message may hold 5 calls"),
         "{}",
         last(1)
     );
