@@ -9,6 +9,14 @@ use super::access::Access;
 use super::api::{ApiState, Problem};
 use super::{authentication, github};
 
+/// What proxies add to the requests of others.
+const FORWARDED: [&str; 4] = [
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-real-ip",
+];
+
 pub async fn check(State(state): State<ApiState>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     // Probes come to an address instead of a name; what knows its callers by their signatures, under the name that this
@@ -38,6 +46,14 @@ fn refusal(access: &Access, headers: &HeaderMap, has_form: bool) -> Option<Probl
         return Some(
             Problem::new(StatusCode::MISDIRECTED_REQUEST, detail)
                 .hint("`testwright serve --host NAME` names what else it is reached by"),
+        );
+    }
+    if !access.tokens_required && FORWARDED.iter().any(|name| headers.contains_key(*name)) {
+        let detail =
+            "the request comes through a proxy, and this daemon takes requests without tokens";
+        return Some(
+            Problem::new(StatusCode::FORBIDDEN, detail)
+                .hint("`testwright serve --require-tokens`, or `--host NAME` with the name that the proxy has"),
         );
     }
     let Some(origin) = text(header::ORIGIN) else {
@@ -73,6 +89,18 @@ mod tests {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
         refusal(&Access::default(), &headers, false).is_some()
+    }
+
+    #[test]
+    fn a_proxy_is_refused_unless_tokens_are_asked_for() {
+        for name in FORWARDED {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, "localhost".parse().unwrap());
+            headers.insert(name, "192.0.2.1".parse().unwrap());
+            assert!(refusal(&Access::default(), &headers, false).is_some());
+            let access = Access::new("127.0.0.1:1".parse().unwrap(), &[], true);
+            assert!(refusal(&access, &headers, false).is_none());
+        }
     }
 
     #[test]
