@@ -76,7 +76,9 @@ impl ApiClient {
                 Err(error) if tries >= TRIES || error.kind == crate::error::Kind::Usage => {
                     return Err(error);
                 }
-                Ok(None) | Err(_) => tries += 1,
+                // The server ends its streams after some time.
+                Ok(None) => tries = 0,
+                Err(_) => tries += 1,
             }
             tokio::time::sleep(AGAIN).await;
         }

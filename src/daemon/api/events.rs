@@ -9,6 +9,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use futures::Stream;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
 
 use super::runs::{Run, find};
 use super::{Api, ApiResult, ApiState, Problem};
@@ -18,12 +19,15 @@ use crate::store::{RunId, StoredEvent};
 
 /// Workers of other processes tell nothing: the store is asked so often.
 const POLL: Duration = Duration::from_secs(1);
+/// After which a stream ends and its client comes again, for its token may have been revoked meanwhile.
+const LONGEST: Duration = Duration::from_secs(300);
 /// Events that are read at one time.
 const PAGE: u32 = 100;
 
 /// Follow a run: its events from the first, or after Last-Event-ID, and the run itself when it has ended
 ///
 /// Events of the type `event` are lines of the trajectory, with their numbers as ids. The last one is of the type `end`: the run.
+/// A stream without one was cut (none lasts much longer than five minutes): ask again with Last-Event-ID.
 #[utoipa::path(get, path = "/v1/runs/{id}/events", tag = "runs", params(
     ("id" = String, Path, description = "of the run"),
     ("Last-Event-ID" = Option<i64>, Header, description = "number of the last event that was received"),
@@ -58,6 +62,7 @@ pub async fn follow(
         last,
         changes,
         page: Vec::new(),
+        ends_at: Instant::now() + LONGEST,
         ended: false,
     };
     let events = futures::stream::unfold(follower, |mut follower| async move {
@@ -76,6 +81,7 @@ struct Follower {
     changes: Receiver<RunId>,
     /// Events that are to be sent, the next one last.
     page: Vec<StoredEvent>,
+    ends_at: Instant,
     ended: bool,
 }
 
@@ -103,6 +109,9 @@ impl Follower {
                 self.ended = true;
                 let run = serde_json::to_string(&Run::of(&run)).ok()?;
                 return Some(Event::default().event("end").data(run));
+            }
+            if self.ends_at < Instant::now() {
+                return None;
             }
             tokio::select! {
                 () = changed(&mut self.changes, &self.id) => {}
