@@ -1,4 +1,4 @@
-//! Keeps what a daemon stores within bounds: runs of the database by age, folders of runs that have ended. What environments
+//! Keeps what a daemon stores within bounds: runs of the database by age, messages of the queue and folders of runs that have ended. What environments
 //! and sources take is bounded where they are made (`build.cache-size`); here it is only measured.
 
 use std::path::{Path, PathBuf};
@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot;
 
+use super::queue::Queue;
 use super::registry::WorkerRegistry;
 use super::telemetry::Telemetry;
 use crate::disk_usage;
@@ -16,6 +17,8 @@ use crate::store::{RunId, Store, now};
 
 const INTERVAL: Duration = Duration::from_secs(3600);
 const DAY: i64 = 24 * 3_600_000;
+/// For which the queue's messages stay after their end, for whoever looks for the cause of a failure.
+const MESSAGES_STAY: Duration = Duration::from_secs(24 * 3600);
 /// Milliseconds after its end in which the folder of a run stays, for whoever looks for the cause of a failure.
 const FOLDER_STAYS: i64 = 3_600_000;
 /// A folder of a run that the database does not know may be another daemon's; it goes once nothing was written for so long.
@@ -25,6 +28,7 @@ const GONE: &str = ".gone-";
 
 pub struct Retention {
     pub store: Store,
+    pub queue: Queue,
     pub registry: Arc<WorkerRegistry>,
     pub telemetry: Arc<Telemetry>,
     /// Where the folders of runs are.
@@ -58,6 +62,9 @@ impl Retention {
         }
         if let Err(error) = self.remove_runs().await {
             tracing::warn!(error = error.with_cause(), "old runs were not removed");
+        }
+        if let Err(error) = self.queue.remove_ended(MESSAGES_STAY).await {
+            tracing::warn!(error = error.with_cause(), "old messages were not removed");
         }
         if let Some(measured) = self.measure_cache().await {
             self.telemetry.metrics.cache_measured(&measured);

@@ -9,6 +9,7 @@ mod mcp;
 mod mcp_client;
 mod operations;
 mod pages;
+mod queue;
 mod quota;
 mod secrets;
 mod shares;
