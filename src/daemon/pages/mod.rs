@@ -7,6 +7,7 @@ mod login;
 mod matrices;
 mod matrix_view;
 mod run_view;
+mod usage_chart;
 mod workers;
 
 use axum::extract::rejection::{FormRejection, QueryRejection};

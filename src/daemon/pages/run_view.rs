@@ -10,7 +10,9 @@ use crate::error::Result;
 use crate::gate;
 use crate::store::{StoredRun, timestamp};
 use crate::trajectory::entry_view::EntryView;
-use crate::trajectory::{Event, entries};
+use crate::trajectory::{Event, entries, usage_timeline};
+
+use super::usage_chart::UsageChart;
 
 /// Events of a page; the trajectory has them all.
 const EVENTS: u32 = 2_000;
@@ -90,6 +92,7 @@ pub struct RunView {
     tests: Vec<String>,
     /// What became of each test with each candidate fix.
     fixes: Vec<Vec<String>>,
+    usage: Option<UsageChart>,
     issue: String,
     entries: Vec<EntryView>,
 }
@@ -121,6 +124,7 @@ impl RunView {
             evidence: outcome.as_ref().map(evidence).unwrap_or_default(),
             tests,
             fixes,
+            usage: UsageChart::of(&usage_timeline(&events)),
             issue: issue(&events, run),
             entries: entries(&events).into_iter().map(EntryView::of).collect(),
             run: RunRow::of(run),
