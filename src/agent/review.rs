@@ -186,6 +186,7 @@ fn outcomes(submission: &Submission, verdict: &Verdict) -> String {
         };
         lines.push(format!("- {} {now} ({before})", test.id));
     }
+    lines.extend(verdict.notes.iter().map(|note| format!("Note: {note}.")));
     lines.join("\n")
 }
 

@@ -66,6 +66,7 @@ pub struct Run {
     /// The sandbox holds the state of the recorded part.
     caught_up: bool,
     pub(super) submission_policy: SubmissionPolicy,
+    pub(super) given: Vec<String>,
     pub(super) trials: Vec<RecordedTrial>,
     /// Calls so far that tried candidate fixes.
     pub(super) fix_calls: usize,
@@ -107,6 +108,7 @@ impl Run {
             processor: parts.processor,
             state: Contents::new(),
             submission_policy: SubmissionPolicy::default(),
+            given: Vec::new(),
             trials: Vec::new(),
             fix_calls: 0,
             ends_before: 0,
@@ -116,6 +118,11 @@ impl Run {
             refused: HashSet::new(),
             submission: None,
         }
+    }
+
+    /// What the model is given beyond the issue, in words for the evidence.
+    pub fn set_given(&mut self, given: Vec<String>) {
+        self.given = given;
     }
 
     /// What the approach asks of a submission beyond the gate.

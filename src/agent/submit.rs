@@ -273,6 +273,7 @@ impl Run {
             python: Some(self.python()),
             fixes: submitted.fixes.clone(),
             review: submitted.review.clone(),
+            given: self.given.clone(),
             dropped: verdict.dropped.clone(),
             ..Evidence::default()
         };

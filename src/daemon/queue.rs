@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::store::{Database, MatrixId, RunId, Store, now};
 
-const QUEUE: &str = "runs";
+/// Its name in the tables of apalis.
+pub const QUEUE: &str = "runs";
 const HEARTBEAT: Duration = Duration::from_secs(3);
 /// A worker that has missed so many is dead.
 const MISSED: usize = 5;
@@ -95,32 +96,6 @@ impl Queue {
             }
         };
         pushed.map_err(|error| Error::infrastructure("queue it").cause(error))
-    }
-
-    /// Removes the messages of what ended longer ago than this: how many. apalis keeps them for ever.
-    pub async fn remove_ended(&self, age: Duration) -> Result<u64> {
-        const ENDED: &str =
-            "status IN ('Done', 'Killed') OR (status = 'Failed' AND attempts >= max_attempts)";
-        let seconds = i64::try_from(age.as_secs()).unwrap_or(i64::MAX);
-        let removed = match &self.0 {
-            Backend::Sqlite(storage) => sqlx::query(sqlx::AssertSqlSafe(format!(
-                "DELETE FROM Jobs WHERE job_type = $1 AND ({ENDED}) AND done_at < CAST(strftime('%s', 'now') AS INTEGER) - $2"
-            )))
-            .bind(QUEUE)
-            .bind(seconds)
-            .execute(storage.pool())
-            .await
-            .map(|removed| removed.rows_affected()),
-            Backend::Postgres(storage) => sqlx::query(sqlx::AssertSqlSafe(format!(
-                "DELETE FROM apalis.jobs WHERE job_type = $1 AND ({ENDED}) AND done_at < now() - make_interval(secs => $2)"
-            )))
-            .bind(QUEUE)
-            .bind(seconds as f64)
-            .execute(storage.pool())
-            .await
-            .map(|removed| removed.rows_affected()),
-        };
-        removed.map_err(|e| Error::infrastructure("remove old messages of the queue").cause(e))
     }
 
     /// Takes what waits, so many at a time, until `stop` ends; then waits for those that were taken.

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::sync::oneshot;
 
-use super::queue::Queue;
+use super::queue::QUEUE;
 use super::registry::WorkerRegistry;
 use super::telemetry::Telemetry;
 use crate::disk_usage;
@@ -28,7 +28,6 @@ const GONE: &str = ".gone-";
 
 pub struct Retention {
     pub store: Store,
-    pub queue: Queue,
     pub registry: Arc<WorkerRegistry>,
     pub telemetry: Arc<Telemetry>,
     /// Where the folders of runs are.
@@ -63,7 +62,7 @@ impl Retention {
         if let Err(error) = self.remove_runs().await {
             tracing::warn!(error = error.with_cause(), "old runs were not removed");
         }
-        if let Err(error) = self.queue.remove_ended(MESSAGES_STAY).await {
+        if let Err(error) = self.store.remove_messages(QUEUE, MESSAGES_STAY).await {
             tracing::warn!(error = error.with_cause(), "old messages were not removed");
         }
         if let Some(measured) = self.measure_cache().await {

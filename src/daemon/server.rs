@@ -144,7 +144,6 @@ impl WorkerPool {
     fn new(queue: Queue, worker: Worker, keep_runs: Option<u32>) -> Self {
         let retention = Retention {
             store: worker.store.clone(),
-            queue: queue.clone(),
             registry: worker.registry.clone(),
             telemetry: worker.telemetry.clone(),
             runs: worker.folder.clone(),

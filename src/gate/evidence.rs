@@ -23,6 +23,9 @@ pub struct Evidence {
     pub fixes: Vec<FixTrial>,
     /// The reviewer's reading of the failure.
     pub review: Option<Review>,
+    /// What the approach was given beyond the issue, where it was given anything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub given: Vec<String>,
     /// Changes that were left out of the patch.
     pub dropped: Vec<String>,
     /// Model calls so far.

@@ -39,6 +39,9 @@ pub fn evidence_rows(evidence: &Evidence) -> Vec<(&'static str, String)> {
     {
         row("python", python);
     }
+    for given in &evidence.given {
+        row("given", given);
+    }
     for dropped in &evidence.dropped {
         row("left out", dropped);
     }

@@ -7,6 +7,7 @@
 
 mod evidence;
 mod evidence_rows;
+mod reported_error;
 mod rules;
 mod sentence;
 
@@ -41,6 +42,9 @@ pub struct Verdict {
     pub failing: Vec<TestEvidence>,
     /// Contributed tests that pass on the old code already.
     pub passing: Vec<String>,
+    /// What is no fault, and worth a second look.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 impl Verdict {
@@ -72,6 +76,7 @@ impl Verdict {
                 self.passing.join(", ")
             ));
         }
+        lines.extend(self.notes.iter().map(|note| format!("Note: {note}.")));
         if !self.dropped.is_empty() {
             lines.push("Left out of the patch, and put back in the workspace:".to_owned());
             lines.extend(self.dropped.iter().map(|line| format!("- {line}")));
@@ -112,6 +117,10 @@ pub fn decide(submission: &Submission, issue: &str, applies: &Result<(), String>
             })
             .collect(),
         passing: rules::passing(submission),
+        notes: failing
+            .iter()
+            .filter_map(|test| reported_error::other_error(test, issue))
+            .collect(),
         failing,
     }
 }

@@ -355,3 +355,25 @@ fn a_warning_that_settings_turned_into_an_error_is_called_that() {
     );
     assert!(line("raise DeprecationWarning('old')").starts_with("exception: DeprecationWarning"));
 }
+
+#[test]
+fn an_exception_that_the_issue_does_not_speak_of_is_noted() {
+    let fails_with = |exception: &str| {
+        let mut submission = sound();
+        for test in &mut submission.old.tests {
+            if let Some(failure) = &mut test.failure {
+                failure.class = FailureClass::Exception;
+                failure.exception = exception.into();
+            }
+        }
+        let issue = format!("{ISSUE}\n\nValueError: no digits\n");
+        decide(&submission, &issue, &Ok(())).notes
+    };
+    let expected = format!(
+        "{ID} fails with a TypeError, which the issue does not speak of; it shows ValueError"
+    );
+    assert_eq!(fails_with("builtins.TypeError"), [expected]);
+    assert!(fails_with("ValueError").is_empty());
+    // An assertion may say anything.
+    assert!(verdict(&sound()).notes.is_empty());
+}

@@ -120,21 +120,34 @@ impl Store {
             .map_err(|e: sqlx::Error| failed(&e))
     }
 
-    /// How many of a comparison's runs are where.
-    pub async fn batch_statuses(&self, id: &RunId) -> Result<BTreeMap<String, i64>> {
+    /// How many of the runs of these comparisons are where: all from the oldest to the newest.
+    pub async fn batch_statuses(
+        &self,
+        oldest: &RunId,
+        newest: &RunId,
+    ) -> Result<BTreeMap<String, BTreeMap<String, i64>>> {
         let failed = |e: &sqlx::Error| failure("count the runs", e);
         let rows = sqlx::query(
-            "SELECT status, COUNT(*) AS runs FROM runs WHERE batch = $1 GROUP BY status",
+            "SELECT batch, status, COUNT(*) AS runs FROM runs WHERE batch >= $1 AND batch <= $2 GROUP BY batch, status",
         )
-        .bind(id.as_str())
+        .bind(oldest.as_str())
+        .bind(newest.as_str())
         .fetch_all(&self.pool)
         .await
         .map_err(|e| failed(&e))?;
-        let counted = rows
-            .iter()
-            .map(|row| Ok((row.try_get("status")?, row.try_get("runs")?)));
-        let counted: std::result::Result<_, sqlx::Error> = counted.collect();
-        counted.map_err(|e| failed(&e))
+        let mut counted: BTreeMap<String, BTreeMap<String, i64>> = BTreeMap::new();
+        for row in &rows {
+            let read = || -> std::result::Result<(String, String, i64), sqlx::Error> {
+                Ok((
+                    row.try_get("batch")?,
+                    row.try_get("status")?,
+                    row.try_get("runs")?,
+                ))
+            };
+            let (batch, status, runs) = read().map_err(|e| failed(&e))?;
+            counted.entry(batch).or_default().insert(status, runs);
+        }
+        Ok(counted)
     }
 
     /// Asks for the end of all its runs, of those to come as well; says how many had not ended.

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use sqlx::Row;
+use sqlx::any::AnyRow;
 
 use super::runs::now;
 use super::{Store, failure};
@@ -14,6 +16,8 @@ use crate::model::price::price_names;
 use crate::model::quota::{CallCost, Quota, Reservation};
 use crate::settings::ModelLimits;
 
+/// Begins the scope of a batch.
+const BATCH: &str = "batch ";
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 24 * 60 * MINUTE;
 
@@ -71,7 +75,7 @@ impl StoreQuota {
         let of_batch = self
             .budget
             .as_ref()
-            .map(|budget| of_dollars(format!("batch {}", budget.batch), budget.dollars, None));
+            .map(|budget| of_dollars(format!("{BATCH}{}", budget.batch), budget.dollars, None));
         of_day.into_iter().chain(of_batch).collect()
     }
 
@@ -211,14 +215,24 @@ impl Store {
         .map_err(|e| failure("count the calls of a model", &e))
     }
 
-    /// Dollars that a batch of runs has cost, reservations included.
-    pub async fn batch_dollars(&self, batch: &str) -> Result<f64> {
-        let spent: Option<i64> =
-            sqlx::query_scalar("SELECT microdollars FROM model_usage WHERE scope = $1")
-                .bind(format!("batch {batch}"))
-                .fetch_optional(&self.pool)
-                .await
-                .map_err(|e| failure("read what was spent", &e))?;
-        Ok(spent.unwrap_or_default() as f64 / 1e6)
+    /// Dollars that batches of runs have cost, reservations included: all from one to another.
+    pub async fn batch_dollars(&self, first: &str, last: &str) -> Result<BTreeMap<String, f64>> {
+        let failed = |e: &sqlx::Error| failure("read what was spent", e);
+        let rows = sqlx::query(
+            "SELECT scope, microdollars FROM model_usage WHERE scope >= $1 AND scope <= $2",
+        )
+        .bind(format!("{BATCH}{first}"))
+        .bind(format!("{BATCH}{last}"))
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|e| failed(&e))?;
+        let read = |row: &AnyRow| {
+            let scope: String = row.try_get("scope")?;
+            let spent: i64 = row.try_get("microdollars")?;
+            let batch = scope.strip_prefix(BATCH).unwrap_or(&scope);
+            Ok((batch.to_owned(), spent as f64 / 1e6))
+        };
+        let spent: std::result::Result<_, sqlx::Error> = rows.iter().map(read).collect();
+        spent.map_err(|e| failed(&e))
     }
 }

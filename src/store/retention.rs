@@ -1,8 +1,10 @@
-//! Removes what came of runs that ended long ago.
+//! Removes what came of runs that ended long ago, and what stood for them in the queue.
+
+use std::time::Duration;
 
 use sqlx::Row;
 
-use super::{Store, failure};
+use super::{Database, Store, failure};
 use crate::error::Result;
 
 /// Runs that are removed in one transaction: others are not kept waiting.
@@ -19,6 +21,28 @@ impl Store {
                 return Ok(removed);
             }
         }
+    }
+
+    /// Removes the messages of a queue that were done longer ago than this: how many. apalis keeps them for ever.
+    pub async fn remove_messages(&self, queue: &str, age: Duration) -> Result<u64> {
+        let ended = match self.database() {
+            Database::Sqlite(_) => {
+                "Jobs WHERE done_at < CAST(strftime('%s', 'now') AS INTEGER) - $2"
+            }
+            Database::Postgres(_) => "apalis.jobs WHERE done_at < now() - $2 * INTERVAL '1 second'",
+        };
+        let statement = format!(
+            "DELETE FROM {ended} AND job_type = $1 \
+             AND (status IN ('Done', 'Killed') OR (status = 'Failed' AND attempts >= max_attempts))"
+        );
+        let removed = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(queue.to_owned())
+            .bind(i64::try_from(age.as_secs()).unwrap_or(i64::MAX))
+            .execute(&self.pool)
+            .await;
+        removed
+            .map(|removed| removed.rows_affected())
+            .map_err(|e| failure("remove old messages of the queue", &e))
     }
 
     async fn remove_batch(&self, time: i64) -> Result<(u64, u64)> {

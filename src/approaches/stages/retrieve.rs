@@ -28,7 +28,7 @@ pub fn retrieve(
         });
     }
     let mut left = context.code_tokens();
-    let mut notes = Vec::new();
+    let (mut notes, mut beyond) = (Vec::new(), Vec::new());
     let patch = given.code_patch.as_deref().map(str::trim_end);
     let (mut code_patch, mut is_patch_cut) = (None, false);
     if let Some(whole) = patch.filter(|_| options.is_on(&GIVEN_PATCH)) {
@@ -37,6 +37,7 @@ pub fn retrieve(
         left -= count;
         is_patch_cut = shown.len() < whole.len();
         code_patch = Some(shown.to_owned());
+        beyond.push("a code patch".to_owned());
         let cut = if is_patch_cut { ", cut" } else { "" };
         notes.push(format!("given a code patch of {count} tokens{cut}"));
     }
@@ -46,8 +47,13 @@ pub fn retrieve(
         let count = |file: &TestFile| tokens::count(&file.text);
         left -= test_files.iter().map(count).sum::<usize>();
         notes.push(format!("given {}", given.test_files.join(", ")));
+        beyond.push(format!("test files: {}", given.test_files.join(", ")));
     }
     let are_of_patch = options.is_on(&GIVEN_FILES);
+    if are_of_patch {
+        beyond.push("the files that a code patch changes".to_owned());
+    }
+    run.set_given(beyond);
     let found = match patch.filter(|_| are_of_patch) {
         Some(patch) => {
             let mut paths = changed_files(tree, patch)?;

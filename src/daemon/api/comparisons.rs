@@ -38,6 +38,33 @@ pub struct Comparison {
 
 impl Comparison {
     pub async fn of(state: &ApiState, stored: &StoredComparison) -> ApiResult<Self> {
+        let all = Comparison::all(state, std::slice::from_ref(stored)).await?;
+        all.into_iter().next().ok_or_else(no_comparison)
+    }
+
+    /// As they are stored: the newest first.
+    async fn all(state: &ApiState, stored: &[StoredComparison]) -> ApiResult<Vec<Self>> {
+        let (Some(newest), Some(oldest)) = (stored.first(), stored.last()) else {
+            return Ok(Vec::new());
+        };
+        let (first, last) = (&oldest.id, &newest.id);
+        let mut runs = state.store.batch_statuses(first, last).await?;
+        let dollars = state
+            .store
+            .batch_dollars(first.as_str(), last.as_str())
+            .await?;
+        let with_progress = stored.iter().map(|stored| {
+            let runs = runs.remove(stored.id.as_str()).unwrap_or_default();
+            Comparison::with_progress(stored, runs, dollars.get(stored.id.as_str()).copied())
+        });
+        Ok(with_progress.collect())
+    }
+
+    fn with_progress(
+        stored: &StoredComparison,
+        runs: BTreeMap<String, i64>,
+        dollars: Option<f64>,
+    ) -> Self {
         let plan: Value = serde_json::from_str(&stored.plan).unwrap_or_default();
         let list = |name: &str| plan[name].as_array().cloned().unwrap_or_default();
         let system = |system: &Value| {
@@ -47,8 +74,7 @@ impl Comparison {
                 (approach, model) => format!("{approach}@{model}"),
             }
         };
-        let dollars = state.store.batch_dollars(stored.id.as_str()).await?;
-        Ok(Comparison {
+        Comparison {
             id: stored.id.to_string(),
             name: stored.name.clone(),
             owner: stored.owner.clone(),
@@ -56,10 +82,10 @@ impl Comparison {
             systems: list("systems").iter().map(system).collect(),
             instances: list("instances").len(),
             samples: plan["samples"].as_u64().unwrap_or_default(),
-            runs: state.store.batch_statuses(&stored.id).await?,
-            dollars: (dollars > 0.0).then_some(dollars),
+            runs,
+            dollars: dollars.filter(|dollars| *dollars > 0.0),
             has_report: stored.has_report,
-        })
+        }
     }
 }
 
@@ -81,11 +107,8 @@ pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredComparison> {
 
 /// The newest.
 pub async fn all(state: &ApiState) -> ApiResult<Vec<Comparison>> {
-    let mut comparisons = Vec::new();
-    for stored in state.store.comparisons(LISTED).await? {
-        comparisons.push(Comparison::of(state, &stored).await?);
-    }
-    Ok(comparisons)
+    let stored = state.store.comparisons(LISTED).await?;
+    Comparison::all(state, &stored).await
 }
 
 /// List comparisons, the newest first

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use testwright::daemon::queue::{Consumer, Queue, WorkItem};
+use testwright::daemon::queue::{Consumer, QUEUE, Queue, WorkItem};
 use testwright::error::Result;
 use testwright::store::Store;
 
@@ -43,8 +43,8 @@ async fn messages_of_what_ended_are_removed_and_others_stay() {
             while removed < ENDED {
                 assert!(begun.elapsed() < Duration::from_secs(60), "{removed}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
-                assert_eq!(queue.remove_ended(hour).await.unwrap(), 0);
-                removed += queue.remove_ended(Duration::ZERO).await.unwrap();
+                assert_eq!(store.remove_messages(QUEUE, hour).await.unwrap(), 0);
+                removed += store.remove_messages(QUEUE, Duration::ZERO).await.unwrap();
             }
             drop(stop);
         };
@@ -55,6 +55,9 @@ async fn messages_of_what_ended_are_removed_and_others_stay() {
         // It waits, and is there for the next worker.
         queue.push_run().await.unwrap();
         tokio::time::sleep(Duration::from_millis(1100)).await;
-        assert_eq!(queue.remove_ended(Duration::ZERO).await.unwrap(), 0);
+        assert_eq!(
+            store.remove_messages(QUEUE, Duration::ZERO).await.unwrap(),
+            0
+        );
     }
 }

@@ -44,6 +44,12 @@ fn what_is_given_stands_in_the_prompt_and_in_the_record_and_nowhere_else() {
     let given = json!({"code_patch": PATCH, "test_files": ["tests/test_slug.py"]});
     assert_eq!(record["given"], given);
     assert_eq!(record["approach"], ALL);
+    let shown = json!([
+        "a code patch",
+        "test files: tests/test_slug.py",
+        "the files that a code patch changes"
+    ]);
+    assert_eq!(place.json("evidence.json")["given"], shown);
     // The test fails: the sandbox has the old code. Nothing but the test came into it.
     assert_eq!(record["outcome"], "accepted");
     for event in of_kind(&place, "state") {

@@ -11,8 +11,8 @@ use super::line_numbers::count;
 use crate::process::{self, Command};
 use crate::tool::{Answer, Audience, Context, Tool, ToolError};
 
-/// Folders named in the answer.
-const FOLDERS: usize = 25;
+/// Folders of tests that are named in the answer.
+const TEST_FOLDERS: usize = 3;
 
 pub struct Describe;
 
@@ -115,35 +115,16 @@ fn text(facts: &Facts) -> String {
         (Some(python), None) => lines.push(format!("Python {python}; pytest is not installed.")),
         _ => lines.push("There is no working Python interpreter.".to_owned()),
     }
-    let folders: Vec<String> = facts
-        .folders
-        .iter()
-        .filter(|(name, _)| name.as_str() != ".")
-        .take(FOLDERS)
-        .map(|(name, count)| format!("{name}/ ({})", count[0]))
-        .collect();
-    let more = facts.folders.len().saturating_sub(FOLDERS);
-    let more = if more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
-    };
-    if !folders.is_empty() {
-        lines.push(format!(
-            "Folders with Python files (how many): {}{more}.",
-            folders.join(", ")
-        ));
-    }
     if facts.test_files == 0 {
         lines.push("There are no test files yet.".to_owned());
     } else {
         let shown: Vec<String> = facts
             .test_folders
             .iter()
-            .take(6)
+            .take(TEST_FOLDERS)
             .map(|(folder, count)| format!("{folder}/ ({count})"))
             .collect();
-        let rest = facts.test_folders.len().saturating_sub(6);
+        let rest = facts.test_folders.len().saturating_sub(TEST_FOLDERS);
         let rest = if rest > 0 {
             format!(" and {rest} more folders")
         } else {

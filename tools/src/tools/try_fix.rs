@@ -60,7 +60,7 @@ pub struct Edit {
     function: Option<String>,
     /// What comes instead.
     new: String,
-    /// Same number: one fix; several numbers: several fixes.
+    /// Number of the fix that it belongs to (1).
     #[serde(default)]
     variant: Option<u32>,
 }
@@ -98,7 +98,7 @@ impl Tool for TryFix {
         let mut variants: BTreeMap<u32, FixedFiles> = BTreeMap::new();
         for edit in &args.edits {
             let files = variants
-                .entry(edit.variant.unwrap_or_default())
+                .entry(edit.variant.unwrap_or(1))
                 .or_default();
             files.add(context.workspace, edit)?;
         }

@@ -128,10 +128,13 @@ fn shortened(line: &str) -> String {
     head.chain(" … ".chars()).chain(tail).collect()
 }
 
+/// Characters that are not worth the note that they were cut.
+const NOTE: usize = 40;
+
 /// Cuts the middle out of a text that is too long, and says so.
 pub fn cut(text: &str, most: usize) -> String {
     let length = text.chars().count();
-    if length <= most {
+    if length <= most.saturating_add(NOTE) {
         return text.to_owned();
     }
     let half = most / 2;

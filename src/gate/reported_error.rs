@@ -1,0 +1,53 @@
+//! Errors that an issue shows, beside the one that a test fails with.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+use testwright_tools::outcomes::report::FailureClass;
+
+use super::TestEvidence;
+
+/// What to look at twice: the test fails with an exception that the issue does not speak of, and the issue shows another.
+/// No fault by itself, since an issue's error may be the consequence of the one that the test meets.
+pub fn other_error(test: &TestEvidence, issue: &str) -> Option<String> {
+    let name = test.exception.rsplit('.').next().unwrap_or_default();
+    if test.class == FailureClass::Assertion || name.is_empty() || issue.contains(name) {
+        return None;
+    }
+    let shown = errors(issue);
+    (!shown.is_empty()).then(|| {
+        format!(
+            "{} fails with a {name}, which the issue does not speak of; it shows {}",
+            test.id,
+            shown.join(", ")
+        )
+    })
+}
+
+/// The last lines of tracebacks: `ValueError: message`, `package.SomeError`.
+fn errors(issue: &str) -> Vec<&str> {
+    static LAST_LINE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?m)^[>\sE]*(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception))(?::|\s*$)").ok()
+    });
+    let mut found = Vec::new();
+    let lines = LAST_LINE.iter().flat_map(|line| line.captures_iter(issue));
+    for name in lines.filter_map(|captures| captures.get(1)) {
+        if !found.contains(&name.as_str()) {
+            found.push(name.as_str());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_the_last_lines_of_tracebacks() {
+        let issue = "It raises a KeyError: sometimes.\n```\nTraceback (most recent call last):\n  File \"a.py\"\n\
+                     ValueError: Number of processes must be at least 1\n```\nE   a.b.OwnError\n> ValueError: again\n";
+        assert_eq!(errors(issue), ["ValueError", "OwnError"]);
+        assert!(errors("An Error: it is wrong.\nTypeErrors happen").is_empty());
+    }
+}
