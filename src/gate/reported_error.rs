@@ -27,7 +27,8 @@ pub fn other_error(test: &TestEvidence, issue: &str) -> Option<String> {
 /// The last lines of tracebacks: `ValueError: message`, `package.SomeError`.
 fn errors(issue: &str) -> Vec<&str> {
     static LAST_LINE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?m)^[>\sE]*(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception))(?::|\s*$)").ok()
+        Regex::new(r"(?m)^(?:[>\s]|E\s)*(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception))(?::|\s*$)")
+            .ok()
     });
     let mut found = Vec::new();
     let lines = LAST_LINE.iter().flat_map(|line| line.captures_iter(issue));
@@ -46,8 +47,8 @@ mod tests {
     #[test]
     fn errors_are_the_last_lines_of_tracebacks() {
         let issue = "It raises a KeyError: sometimes.\n```\nTraceback (most recent call last):\n  File \"a.py\"\n\
-                     ValueError: Number of processes must be at least 1\n```\nE   a.b.OwnError\n> ValueError: again\n";
-        assert_eq!(errors(issue), ["ValueError", "OwnError"]);
+                     ValueError: Number of processes must be at least 1\n```\nE   a.b.OwnError\n> ValueError: again\nEOFError\n";
+        assert_eq!(errors(issue), ["ValueError", "OwnError", "EOFError"]);
         assert!(errors("An Error: it is wrong.\nTypeErrors happen").is_empty());
     }
 }

@@ -97,9 +97,7 @@ impl Tool for TryFix {
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let mut variants: BTreeMap<u32, FixedFiles> = BTreeMap::new();
         for edit in &args.edits {
-            let files = variants
-                .entry(edit.variant.unwrap_or(1))
-                .or_default();
+            let files = variants.entry(edit.variant.unwrap_or(1)).or_default();
             files.add(context.workspace, edit)?;
         }
         if variants.is_empty() {
