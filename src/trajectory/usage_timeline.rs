@@ -36,7 +36,7 @@ pub fn usage_timeline(events: &[Event]) -> Vec<UsagePoint> {
                 seconds,
                 ..
             } => {
-                spent += reply.usage.clone();
+                spent += reply.usage;
                 elapsed += in_tools + seconds;
                 points.push(UsagePoint {
                     purpose: match purpose {
