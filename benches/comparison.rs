@@ -19,7 +19,7 @@ use repository::{GOOD, Repository, lines};
 use serde_json::{Value, json};
 use server::{Request, Response, Server};
 
-const INSTANCES: usize = 4;
+const INSTANCES: usize = 20;
 /// What a model takes to answer.
 const ANSWER: Duration = Duration::from_millis(200);
 
