@@ -1,9 +1,12 @@
 //! What a comparison costs beside its models and its tests, on 20 instances and every approach, the models' part played by an
 //! endpoint: the processor time of the program itself, without the processes that tools and tests run in, as a share of the wall time
-//! (wanted: under 5 %); and two workers beside one (wanted: at least 1.7 times the speed). Grading has a bench of its own (`eval`).
+//! (wanted: under 5 %); and two workers beside one (wanted: at least 1.7 times the speed, or 0.9 times what the processors allow:
+//! one worker makes reruns side by side). Grading has a bench of its own (`eval`).
 //!
 //! `cargo bench --bench comparison`, on a machine that has nothing else to do.
 
+#[path = "processor_time/mod.rs"]
+mod processor_time;
 #[path = "../tests/it/eval/repository.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
 mod repository;
@@ -15,6 +18,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use processor_time::processor_seconds;
 use repository::{GOOD, Repository, lines};
 use serde_json::{Value, json};
 use server::{Request, Response, Server};
@@ -23,7 +27,7 @@ const INSTANCES: usize = 20;
 /// What a model takes to answer.
 const ANSWER: Duration = Duration::from_millis(200);
 
-type Failure = Box<dyn std::error::Error>;
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> Result<(), Failure> {
     let scratch = tempfile::tempdir()?;
@@ -41,15 +45,32 @@ fn main() -> Result<(), Failure> {
     };
     // The environment, and what grading keeps of the base suite.
     bench.compare("begin", 1, &["--instances", "instance-0"])?;
-    let (one, own) = bench.compare("one", 1, &[])?;
-    let (two, _) = bench.compare("two", 2, &[])?;
-    let (own, faster) = (own / one, one / two);
+    let one = bench.compare("one", 1, &[])?;
+    let two = bench.compare("two", 2, &[])?;
+    let (own, faster) = (one.own / one.wall, one.wall / two.wall);
+    let processors = std::thread::available_parallelism()?.get() as f64;
+    let allowed = one.wall / (one.processors / processors);
     println!(
-        "{INSTANCES} instances: {one:.1} s by one worker, of which the program itself takes {:.1} % (wanted: under 5 %); two \
-         workers take {two:.1} s: {faster:.2} times as fast (wanted: at least 1.7)",
-        100.0 * own
+        "{INSTANCES} instances: {:.1} s by one worker ({:.1} s of the processors), of which the program itself takes {:.1} % \
+         (wanted: under 5 %); two workers take {:.1} s ({:.1} s of the processors): {faster:.2} times as fast (wanted: at least \
+         1.7), where the processors allow {allowed:.2}",
+        one.wall,
+        one.processors,
+        100.0 * own,
+        two.wall,
+        two.processors,
     );
-    std::process::exit(i32::from(own >= 0.05 || faster < 1.7));
+    let is_fast = faster >= 1.7 || faster >= 0.9 * allowed;
+    std::process::exit(i32::from(own >= 0.05 || !is_fast));
+}
+
+/// Seconds of the runs of a comparison, without grading.
+struct Seconds {
+    wall: f64,
+    /// Of the program itself on the processors.
+    own: f64,
+    /// Of everything on the processors.
+    processors: f64,
 }
 
 fn answer(request: &Request) -> Response {
@@ -75,11 +96,10 @@ struct Bench {
 }
 
 impl Bench {
-    /// Seconds of the runs, without grading, and the processor time of the program itself in them.
-    fn compare(&self, out: &str, workers: usize, words: &[&str]) -> Result<(f64, f64), Failure> {
+    fn compare(&self, out: &str, workers: usize, words: &[&str]) -> Result<Seconds, Failure> {
         let names = testwright::approaches::ALL.iter().map(|a| a.name());
         let names: Vec<&str> = names.collect();
-        let start = Instant::now();
+        let (start, busy) = (Instant::now(), processor_seconds()?);
         let mut child = Command::new(env!("CARGO_BIN_EXE_testwright"))
             .arg("compare")
             .args(["--approaches", &names.join(","), "--models", "m"])
@@ -104,7 +124,11 @@ impl Bench {
                 break status;
             }
             if of_runs.is_none() && graded.is_file() {
-                of_runs = Some((start.elapsed().as_secs_f64(), own_seconds(child.id())?));
+                of_runs = Some(Seconds {
+                    wall: start.elapsed().as_secs_f64(),
+                    own: own_seconds(child.id())?,
+                    processors: processor_seconds()? - busy,
+                });
             }
             std::thread::sleep(Duration::from_millis(20));
         };

@@ -9,6 +9,8 @@
 #[path = "../tests/it/daemon/databases.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
 mod databases;
+#[path = "processor_time/mod.rs"]
+mod processor_time;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use processor_time::processor_seconds;
 use testwright::daemon::queue::{Consumer, Queue, WorkItem};
 use testwright::error::Error;
 use testwright::store::{Filter, NewRun, RunId, RunStatus, Store, StoredRun};
@@ -317,15 +320,6 @@ struct Rate {
     runs_a_second: f64,
     /// For each run, of the whole machine.
     processor_seconds: f64,
-}
-
-/// For which all processors together have been busy since the machine started (proc(5): user, nice and system; a tick is 10 ms).
-fn processor_seconds() -> Result<f64, Failure> {
-    let all = std::fs::read_to_string("/proc/stat")?;
-    let first = all.lines().next().unwrap_or_default();
-    let ticks = first.split_whitespace().skip(1).take(3);
-    let ticks: u64 = ticks.map(str::parse::<u64>).sum::<Result<u64, _>>()?;
-    Ok(ticks as f64 / 100.0)
 }
 
 /// It is killed with this.
