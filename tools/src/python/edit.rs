@@ -266,6 +266,22 @@ pub fn replace(module: &Module, definition: &Definition, code: &Code) -> EditedT
     }
 }
 
+/// The text without a definition, its decorators, and the empty lines that set it apart.
+pub fn remove(module: &Module, definition: &Definition) -> String {
+    let lines: Vec<&str> = module.text().split_inclusive('\n').collect();
+    let is_blank = |line: &&&str| line.trim().is_empty();
+    let above = &lines[..definition.first - 1];
+    let below = &lines[definition.last.min(lines.len())..];
+    let blank_above = above.iter().rev().take_while(is_blank).count();
+    // What comes first in a class has none above it.
+    let blank_below = match blank_above {
+        0 => below.iter().take_while(is_blank).count(),
+        _ => 0,
+    };
+    let kept = [&above[..above.len() - blank_above], &below[blank_below..]];
+    kept.concat().concat()
+}
+
 /// What the lines of a definition have in front.
 fn prefix(module: &Module, definition: &Definition) -> String {
     let line = module.text().lines().nth(definition.first - 1);
