@@ -330,6 +330,7 @@ impl Harness {
                         files: run.measure.clone(),
                         counted: run.counted,
                         until: run.until.clone(),
+                        whole: None,
                     });
                 }
                 Err(error) if error.kind == ErrorKind::Input => {}
