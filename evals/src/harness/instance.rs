@@ -105,9 +105,7 @@ impl Harness {
         });
         let source = opened.await.map_err(|error| not_opened(&error))?;
         let source = source.map_err(at_stage("source"))?;
-        let environment = self
-            .environment_of(&source.name, &source, progress)
-            .await?;
+        let environment = self.environment_of(&source.name, &source, progress).await?;
         Ok((source, environment))
     }
 
