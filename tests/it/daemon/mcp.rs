@@ -180,6 +180,7 @@ async fn what_clients_may_not_name_is_refused() {
     let stdio = McpClient::on_stdio(&place, &[]).await;
     let one = [json!({"name": "a", "patch": "+"})];
     let patches = json!({"tests": one, "patches": one});
+    let cases = json!({"cases": [{"path": "tests/test_a.py", "content": GOOD}]});
     for client in [&http, &stdio] {
         for repository in [
             "/etc",
@@ -196,6 +197,8 @@ async fn what_clients_may_not_name_is_refused() {
                 ),
                 ("open_session", json!({})),
                 ("check_patch", patches.clone()),
+                ("verify", cases.clone()),
+                ("cov", cases.clone()),
             ] {
                 arguments["repository"] = json!(repository);
                 let told = client.refusal(tool, arguments).await;

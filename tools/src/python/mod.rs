@@ -5,6 +5,7 @@
 
 mod builtins;
 mod contributed;
+mod deciding_line;
 mod definitions;
 pub mod edit;
 pub mod import_edit;
@@ -20,6 +21,7 @@ mod tokens;
 mod unreached;
 
 pub use contributed::{Excerpt, contributed, used_code};
+pub use deciding_line::DecidingLine;
 pub use definitions::{Definition, Docstring, Kind, flatten, in_function, plain_name};
 pub use imports::{Binding, Import, joined_imports};
 pub use module::{Module, STACK, SyntaxError};
