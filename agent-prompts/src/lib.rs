@@ -228,6 +228,23 @@ prompts! {
     /// System message of the approach `snippet`.
     SnippetSystem, "snippet/system" {}
 
+    /// System message of the agent that writes tests for given lines.
+    CoverSystem, "cover/system" {
+        /// Model calls that may be made.
+        max_steps: u32,
+    }
+
+    /// Its first user message.
+    CoverTask, "cover/task" {
+        repository: String,
+        /// The lines with their numbers, one stretch each.
+        blocks: Vec<String>,
+        /// What the toolbox says of the workspace.
+        workspace: String,
+        /// What the user should know of the environment.
+        notes: Vec<String>,
+    }
+
     /// First user message of every agent: the issue and what is known of the repository.
     Task, "task" {
         repository: String,

@@ -32,6 +32,17 @@ fn every_prompt_renders() {
         CodeFirst { functions }.render().unwrap()
     );
     insta::assert_snapshot!(
+        "cover-system",
+        CoverSystem { max_steps: 60 }.render().unwrap()
+    );
+    let cover = CoverTask {
+        repository: "owner/name".into(),
+        blocks: vec!["pkg/a.py, lines 2-3:\n    2  if x:\n    3      return 1".into()],
+        workspace: "Python 3.11, pytest 8.3".into(),
+        notes: vec!["graphviz is missing".into()],
+    };
+    insta::assert_snapshot!("cover-task", cover.render().unwrap());
+    insta::assert_snapshot!(
         "swe-agent-plus-system",
         SweAgentPlusSystem { max_steps: 60 }.render().unwrap()
     );

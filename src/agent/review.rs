@@ -136,13 +136,20 @@ fn result<'a>(report: &'a Report, id: &str) -> Option<&'a TestResult> {
 /// Single lines of a file in a row, as imports are, have one head.
 fn excerpts(all: &[Excerpt]) -> String {
     let is_line = |excerpt: &Excerpt| !excerpt.source.contains('\n');
-    let one_head =
-        |a: &Excerpt, b: &Excerpt| a.path == b.path && is_line(a) && is_line(b);
+    let one_head = |a: &Excerpt, b: &Excerpt| a.path == b.path && is_line(a) && is_line(b);
     let mut parts = Vec::new();
     for group in all.chunk_by(one_head) {
         let [first, ..] = group else { continue };
-        let sources: Vec<&str> = group.iter().map(|excerpt| excerpt.source.as_str()).collect();
-        parts.push(format!("# {}:{}\n{}", first.path, first.line, sources.join("\n")));
+        let sources: Vec<&str> = group
+            .iter()
+            .map(|excerpt| excerpt.source.as_str())
+            .collect();
+        parts.push(format!(
+            "# {}:{}\n{}",
+            first.path,
+            first.line,
+            sources.join("\n")
+        ));
     }
     parts.join("\n\n")
 }

@@ -101,6 +101,8 @@ impl ApproachContext {
     }
 }
 
+mod cover;
+
 /// Declares the modules, and a list of the approaches in them in the same order.
 macro_rules! approaches {
     ($($module:ident::$approach:ident,)*) => {
@@ -128,8 +130,12 @@ approaches! {
     snippet::Snippet,
 }
 
+/// The one for lines; it takes no issue, so it is none of those that are compared.
+pub static COVER: &dyn Approach = &cover::Cover;
+
 pub fn find(name: &str) -> Option<&'static dyn Approach> {
-    ALL.iter().find(|approach| approach.name() == name).copied()
+    let mut all = ALL.iter().copied().chain([COVER]);
+    all.find(|approach| approach.name() == name)
 }
 
 /// How every agent begins: who it is, and the task.

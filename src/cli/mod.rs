@@ -3,6 +3,7 @@
 mod approaches;
 mod compare;
 mod completions;
+mod cover;
 mod doctor;
 mod environment;
 mod eval;
@@ -17,6 +18,7 @@ mod place;
 mod reference;
 mod replay;
 mod run;
+mod run_options;
 mod runs;
 mod select;
 mod serve;
@@ -51,6 +53,8 @@ struct Cli {
 enum Command {
     /// Write a test for an issue
     Run(Box<run::Args>),
+    /// Write a test that runs given lines
+    Cover(Box<cover::Args>),
     /// Play a recorded run again on a fresh sandbox, and say where it differs
     Replay(replay::Args),
     /// Show how a run ended, also as Markdown for a comment on the issue
@@ -104,6 +108,7 @@ pub async fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Run(args) => run::run(&args).await,
+        Command::Cover(args) => cover::run(&args).await,
         Command::Replay(args) => replay::run(&args).await,
         Command::Show(args) => show::run(&args).map(|()| 0),
         Command::Environment(args) => environment::run(&args).await,

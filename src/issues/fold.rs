@@ -115,7 +115,11 @@ fn without_empty_sections(text: &str) -> String {
     // Each section: the level of its heading (0: none), and its lines.
     let mut sections: Vec<(usize, Vec<&str>)> = vec![(0, Vec::new())];
     for line in text.lines() {
-        let level = if fence.is_open { 0 } else { heading_level(line) };
+        let level = if fence.is_open {
+            0
+        } else {
+            heading_level(line)
+        };
         fence.pass(line);
         if level > 0 {
             sections.push((level, Vec::new()));
@@ -132,7 +136,9 @@ fn without_empty_sections(text: &str) -> String {
         *at <= 1 || has_parts || lines.iter().skip(1).any(|line| is_written(&line))
     };
     let filled = sections.iter().enumerate().filter(is_filled);
-    let lines: Vec<&str> = filled.flat_map(|(_, (_, lines))| lines.iter().copied()).collect();
+    let lines: Vec<&str> = filled
+        .flat_map(|(_, (_, lines))| lines.iter().copied())
+        .collect();
     lines.join("\n")
 }
 

@@ -16,7 +16,7 @@ use testwright_sandboxes::recipe::PreferredPython;
 use crate::error::Result;
 use crate::settings::{RedactedUrl, Secret, Settings};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Issue {
     pub title: String,
     pub body: String,

@@ -138,6 +138,11 @@ impl Session {
     }
 
     /// Of the sandbox that was started first.
+    /// Lines are named that tests are wanted for.
+    pub fn has_wanted_lines(&self) -> bool {
+        self.settings.wanted.is_some()
+    }
+
     pub fn info(&self) -> &SandboxInfo {
         &self.facts
     }

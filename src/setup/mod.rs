@@ -3,10 +3,12 @@
 mod harness;
 mod model;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use testwright_evals::cases::Place;
+use testwright_sandboxes::coverage;
 use testwright_sandboxes::environment::{
     self, BuildSettings, Environment, Event, SampleSettings, TestSample,
 };
@@ -19,7 +21,7 @@ use crate::agent::Progress;
 use crate::backends::{self, ca_bundle, proxies};
 use crate::error::{Error, Result};
 use crate::issues;
-use crate::session::{Session, SessionSettings, toolbox};
+use crate::session::{Session, SessionSettings, WantedCoverage, toolbox};
 use crate::settings::{RedactedUrl, Settings};
 
 pub use harness::{HarnessArgs, harness};
@@ -36,6 +38,10 @@ pub struct RepositoryLocation {
 /// Refuses old code that a run cannot work on, before anything is built for it.
 pub type SourceCheck = Box<dyn Fn(&Source) -> Result<()> + Send + Sync>;
 
+/// Finds the lines that tests are wanted for, by file; none: for an issue.
+pub type WantedLines =
+    Box<dyn Fn(&Source) -> Result<BTreeMap<String, BTreeSet<u32>>> + Send + Sync>;
+
 /// A backend, ready to build environments and to start sessions.
 pub struct Setup<'a> {
     settings: &'a Settings,
@@ -47,6 +53,7 @@ pub struct Setup<'a> {
     no_built_in: bool,
     preferred_python: Option<PreferredPython>,
     source_check: Option<SourceCheck>,
+    wanted_lines: Option<WantedLines>,
 }
 
 impl<'a> Setup<'a> {
@@ -74,6 +81,7 @@ impl<'a> Setup<'a> {
             no_built_in: false,
             preferred_python: None,
             source_check: None,
+            wanted_lines: None,
         })
     }
 
@@ -93,6 +101,13 @@ impl<'a> Setup<'a> {
     pub fn with_source_check(self, check: SourceCheck) -> Self {
         Setup {
             source_check: Some(check),
+            ..self
+        }
+    }
+
+    pub fn with_wanted_lines(self, wanted: WantedLines) -> Self {
+        Setup {
+            wanted_lines: Some(wanted),
             ..self
         }
     }
@@ -184,8 +199,12 @@ impl<'a> Setup<'a> {
             if let Some(check) = &self.source_check {
                 check(&source)?;
             }
+            let lines = match &self.wanted_lines {
+                Some(wanted) => wanted(&source)?,
+                None => BTreeMap::new(),
+            };
             let environment = self.environment(&source, &place.location).await?;
-            let session = self.session(&environment).await?;
+            let session = self.session(&environment, lines).await?;
             Ok((source, environment, session))
         };
         self.unless_interrupted(prepared).await
@@ -304,13 +323,25 @@ impl<'a> Setup<'a> {
     }
 
     /// A sandbox of the environment, with the toolbox in it.
-    async fn session(&self, environment: &Environment) -> Result<Session> {
+    async fn session(
+        &self,
+        environment: &Environment,
+        lines: BTreeMap<String, BTreeSet<u32>>,
+    ) -> Result<Session> {
+        let wanted = match lines.is_empty() {
+            true => None,
+            false => {
+                let (python, build) = (&environment.python_version, build_settings(self.settings));
+                let package = coverage::package(python, &build).await?;
+                Some(WantedCoverage { package, lines })
+            }
+        };
         let settings = SessionSettings {
             limits: self.settings.limits.sandbox(),
             test_seconds: self.settings.limits.test_seconds,
             processors: None,
             run: self.run.clone(),
-            wanted: None,
+            wanted,
         };
         let session = Session::start(self.backend.clone(), environment, &settings).await?;
         self.progress.phase("sandbox", &session.info().isolation);

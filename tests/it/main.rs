@@ -7,6 +7,7 @@ mod architecture;
 #[path = "../../sandboxes/tests/it/base_image.rs"]
 mod base_image;
 mod compare;
+mod cover;
 mod daemon;
 mod deployment;
 mod diagnostics;

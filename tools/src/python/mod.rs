@@ -3,6 +3,7 @@
 //! Old repositories hold files in Python 2 syntax and worse, so everything here works on what could be
 //! parsed; callers compare errors before and after instead of asking for none.
 
+mod asserts;
 mod builtins;
 mod contributed;
 mod deciding_line;
@@ -20,6 +21,7 @@ mod statements;
 mod tokens;
 mod unreached;
 
+pub use asserts::asserts;
 pub use contributed::{Excerpt, contributed, used_code};
 pub use deciding_line::DecidingLine;
 pub use definitions::{Definition, Docstring, Kind, flatten, in_function, plain_name};

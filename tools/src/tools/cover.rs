@@ -29,24 +29,24 @@ pub struct Args {
 }
 
 /// For programs.
-#[derive(Debug, Serialize)]
-struct Covered {
-    report: Report,
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Covered {
+    pub report: Report,
     /// By file: wanted statements that ran.
-    hit: BTreeMap<String, Vec<u32>>,
-    missed: Vec<MissedLines>,
+    pub hit: BTreeMap<String, Vec<u32>>,
+    pub missed: Vec<MissedLines>,
     /// Why more lines may have run.
-    problem: Option<String>,
+    pub problem: Option<String>,
 }
 
 /// Wanted statements in a row that did not run, for one reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct MissedLines {
-    file: String,
-    first: u32,
-    last: u32,
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissedLines {
+    pub file: String,
+    pub first: u32,
+    pub last: u32,
     /// The line that decided it, and what it did.
-    by: Option<String>,
+    pub by: Option<String>,
 }
 
 impl Tool for Cover {
@@ -135,17 +135,23 @@ impl Covered {
         let hit: usize = self.hit.values().map(Vec::len).sum();
         out.push_str(&format!("Wanted lines that run: {hit}. Still missed:\n"));
         for missed in self.missed.iter().take(SHOWN) {
-            let lines = match missed.first == missed.last {
-                true => missed.first.to_string(),
-                false => format!("{}–{}", missed.first, missed.last),
-            };
-            let by = missed.by.as_deref().unwrap_or("nothing around it ran");
-            out.push_str(&format!("{}:{lines}: {by}\n", missed.file));
+            out.push_str(&format!("{missed}\n"));
         }
         if self.missed.len() > SHOWN {
             out.push_str(&format!("… {} more.\n", self.missed.len() - SHOWN));
         }
         out
+    }
+}
+
+/// `a.py:3–6: line 2 `if x` was never true`
+impl std::fmt::Display for MissedLines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let by = self.by.as_deref().unwrap_or("nothing around it ran");
+        match self.first == self.last {
+            true => write!(f, "{}:{}: {by}", self.file, self.first),
+            false => write!(f, "{}:{}–{}: {by}", self.file, self.first, self.last),
+        }
     }
 }
 
