@@ -49,6 +49,8 @@ pub struct Options {
     pub lane: usize,
     /// Fill [`DetailedRun::imported`].
     pub tells_imports: bool,
+    /// Tell where tests replace what decides how they come out (see [`Report::tampered`]); for pytest only.
+    pub guarded: bool,
 }
 
 impl Options {
@@ -67,6 +69,7 @@ impl Options {
             whole_values: Vec::new(),
             lane: 0,
             tells_imports: false,
+            guarded: false,
         }
     }
 }
