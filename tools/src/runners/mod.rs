@@ -113,12 +113,12 @@ pub(crate) struct DetailedRun {
 }
 
 /// As [`run_measured`], by processes that somebody else starts.
-pub(crate) fn run_in(
-    checkout: &Checkout,
+pub(crate) fn run_in<'a>(
+    checkout: &'a Checkout,
     ids: &[String],
-    options: &Options,
+    options: &'a Options,
     measure: Option<&Measure>,
-    launcher: Option<&mut dyn Launcher>,
+    launcher: Option<&'a mut dyn Launcher>,
 ) -> Result<DetailedRun, ToolError> {
     let measurement = measure
         .map(|asked| Measurement::new(asked, checkout.root(), checkout.config()))
