@@ -171,7 +171,12 @@ impl CaseSession {
         }
         let package = self.settings.coverage.as_deref();
         let (config, root) = (self.checkout.config(), self.checkout.root());
-        let server = ForkServer::start(config, root, package, hash_seed).ok()?;
+        let server = ForkServer::start(config, root, package, hash_seed);
+        let Some(server) = server.ok().filter(|server| !server.is_broken()) else {
+            // Another one would not start either.
+            self.settings.warm = false;
+            return None;
+        };
         self.servers.push(server);
         Some(self.servers.len() - 1)
     }
