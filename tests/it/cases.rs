@@ -116,8 +116,9 @@ const HOSTILE: [(&str, &str, &str); 19] = [
         "SystemExit",
         "import sys\ndef test_a(): sys.exit(0)\n",
     ),
+    // By the release of pytest.
     (
-        "crashed",
+        "crashed|not run",
         "",
         "import sys\nsys.exit(0)\ndef test_a(): pass\n",
     ),
@@ -220,11 +221,15 @@ async fn come_out(place: &Place, sources: &[(&str, &str, &str)], options: &CaseO
     let (outcome, message) = digests.first().unwrap();
     assert_eq!(*outcome, "failed", "{message}");
     let others = ran.iter().filter(|ran| ran.id != "digest");
-    for (ran, (outcome, word, source)) in others.zip(sources) {
-        let (found, message) = told(&ran.outcome);
-        assert_eq!(found, *outcome, "{message}\n{source}");
-        assert!(message.contains(word), "{message}\n{source}");
-    }
+    let wrong: Vec<String> = (others.zip(sources))
+        .filter_map(|(ran, (outcomes, word, source))| {
+            let (found, message) = told(&ran.outcome);
+            let is_among = outcomes.split('|').any(|outcome| outcome == found);
+            let is_right = is_among && message.contains(word);
+            (!is_right).then(|| format!("{found}: {message}\n{source}"))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
