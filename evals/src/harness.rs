@@ -21,6 +21,7 @@ mod notes;
 mod outcome_pairs;
 mod patch_selection;
 mod results;
+mod run_config;
 mod runs;
 mod schedule;
 mod test_run_cache;
@@ -42,6 +43,7 @@ pub use changed_lines::ChangedLines;
 pub(crate) use contribution::layout;
 pub use patch_selection::{SelectionJob, select_all};
 pub use results::{Results, ResultsError};
+pub(crate) use run_config::run_config;
 pub use schedule::{Job, Progress, Step, Workers, grade_all, workers};
 
 /// Changes when the same runs would be judged otherwise.

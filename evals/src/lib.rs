@@ -6,6 +6,7 @@
 #[cfg(test)]
 extern crate self as testwright_evals;
 
+pub mod cases;
 pub mod clover;
 pub mod dataset;
 pub mod document;

@@ -426,5 +426,6 @@ def pytest_internalerror(excrepr):
 def pytest_sessionfinish(session, exitstatus):
     _WARNINGS.emit()
     if SETTINGS.get("imports"):
-        emit("imported", modules=[module for module in loaded() if module[0] not in _COLLECTED])
+        known = () if SETTINGS.get("all_imports") else _COLLECTED
+        emit("imported", modules=[module for module in loaded() if module[0] not in known])
     emit("finish", exit=int(exitstatus))
