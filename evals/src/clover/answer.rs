@@ -80,9 +80,8 @@ fn fill(
     code: &str,
     [lead, reference, tail]: [&str; 3],
 ) -> Result<Usable, Unusable> {
-    let (_, golden) = one_assertion(&format!("{lead}{reference}{tail}")).ok_or_else(|| {
-        Unusable::Refused("the golden assertion cannot be read".to_owned())
-    })?;
+    let (_, golden) = one_assertion(&format!("{lead}{reference}{tail}"))
+        .ok_or_else(|| Unusable::Refused("the golden assertion cannot be read".to_owned()))?;
     let side = golden
         .comparison
         .operands()
@@ -105,10 +104,17 @@ fn fill(
     let Some((_, read)) = one_assertion(&assertion).filter(|(_, read)| frame.fits(read)) else {
         return Err(not_asked_for());
     };
-    let given = frame.operand(&read.comparison).map(|operand| &operand.tokens);
-    let is_exact = given == frame.operand(&golden.comparison).map(|operand| &operand.tokens);
+    let given = frame
+        .operand(&read.comparison)
+        .map(|operand| &operand.tokens);
+    let is_exact = given
+        == frame
+            .operand(&golden.comparison)
+            .map(|operand| &operand.tokens);
     Ok(Usable {
-        source: problem.text.with_body(&format!("{}{assertion}\n", problem.text.body)),
+        source: problem
+            .text
+            .with_body(&format!("{}{assertion}\n", problem.text.body)),
         filled: Some(Filled {
             assertion,
             comparison: read.comparison,
@@ -157,7 +163,9 @@ impl Frame<'_> {
                 };
                 operator == other_operator && rest
             }
-            (Comparison::Unary { negated: true, .. }, Comparison::Unary { negated, .. }) => *negated,
+            (Comparison::Unary { negated: true, .. }, Comparison::Unary { negated, .. }) => {
+                *negated
+            }
             // Whatever can be asserted fills a blank that is the whole condition.
             (Comparison::Unary { negated: false, .. }, _) => true,
             _ => false,
@@ -183,7 +191,10 @@ impl Frame<'_> {
 
     fn operand_alone(&self, code: &str, lead: &str, tail: &str) -> Result<String, Unusable> {
         let code = code.trim().trim_matches('`').trim();
-        let (mut text, mut read) = (code.to_owned(), one_assertion(&format!("{lead}{code}{tail}")));
+        let (mut text, mut read) = (
+            code.to_owned(),
+            one_assertion(&format!("{lead}{code}{tail}")),
+        );
         if read.is_none() {
             text = format!("({code})");
             read = one_assertion(&format!("{lead}{text}{tail}"));
@@ -246,7 +257,10 @@ fn test_file(problem: &Problem, form: Form, code: &str) -> Result<Usable, Unusab
         )));
     }
     if written.find(&problem.test).is_empty() {
-        return Err(Unusable::Refused(format!("it does not hold the test {}", problem.test)));
+        return Err(Unusable::Refused(format!(
+            "it does not hold the test {}",
+            problem.test
+        )));
     }
     Ok(Usable {
         source,
@@ -266,21 +280,37 @@ fn completion(problem: &Problem, code: &str) -> String {
     let code = reindented(code.trim_matches('\n').trim_end(), "");
     let module = Module::parse(code.clone());
     let outline = module.outline();
-    let own = flatten(&outline).into_iter().rfind(|d| d.name == problem.name());
-    let body = match own.and_then(|own| code.get(line_start(&code, own.body.start)..own.bytes.end)) {
+    let own = flatten(&outline)
+        .into_iter()
+        .rfind(|d| d.name == problem.name());
+    let body = match own.and_then(|own| code.get(line_start(&code, own.body.start)..own.bytes.end))
+    {
         // `def test(): pass` on one line.
-        Some(body) if body.trim_start().starts_with("def ") || body.trim_start().starts_with("async ") => {
-            body.split_once(':').map_or("", |(_, body)| body.trim()).to_owned()
+        Some(body)
+            if body.trim_start().starts_with("def ") || body.trim_start().starts_with("async ") =>
+        {
+            body.split_once(':')
+                .map_or("", |(_, body)| body.trim())
+                .to_owned()
         }
         Some(body) => body.to_owned(),
         None => code.clone(),
     };
-    let gap = if problem.text.header.ends_with('\n') { "" } else { "\n" };
-    format!("{gap}{}\n", reindented(&body, &problem.text.indent).trim_end())
+    let gap = if problem.text.header.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    format!(
+        "{gap}{}\n",
+        reindented(&body, &problem.text.indent).trim_end()
+    )
 }
 
 fn line_start(text: &str, at: usize) -> usize {
-    text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1)
+    text.get(..at)
+        .and_then(|before| before.rfind('\n'))
+        .map_or(0, |end| end + 1)
 }
 
 #[cfg(test)]

@@ -125,7 +125,8 @@ pub fn trivial(comparison: &Comparison) -> Option<Trivial> {
 /// The same assertion, messages aside, stands in a text.
 pub fn is_copied(assertion: &str, text: &str) -> bool {
     let own = all_assertions(assertion);
-    own.first().is_some_and(|own| all_assertions(text).contains(own))
+    own.first()
+        .is_some_and(|own| all_assertions(text).contains(own))
 }
 
 /// Takes out the references that are too common in the repository.
@@ -144,7 +145,8 @@ pub fn without_common(blanks: Vec<Blank>, counts: &mut Counts) -> Vec<Blank> {
     let (out, kept): (Vec<Blank>, Vec<Blank>) = blanks
         .into_iter()
         .partition(|blank| common.contains(&normal(blank.reference())));
-    out.iter().for_each(|_| counts.drop(DropReason::CommonReference));
+    out.iter()
+        .for_each(|_| counts.drop(DropReason::CommonReference));
     kept
 }
 
@@ -162,17 +164,28 @@ mod tests {
 
     fn of(body: &str) -> (Vec<Blank>, Counts) {
         let text = format!("import a\n\ndef test_x(b):\n{body}\n\ndef late(): pass\n");
-        let tests = isolated_tests("test_a.py", &text, &Layout::default(), &mut Counts::default());
+        let tests = isolated_tests(
+            "test_a.py",
+            &text,
+            &Layout::default(),
+            &mut Counts::default(),
+        );
         let mut counts = Counts::default();
         (blanks(&tests[0], &mut counts), counts)
     }
 
     #[test]
     fn the_assertion_is_the_last_line() {
-        let (found, _) = of("    with a:\n        assert a.x(b) == 'one', 'why'\n    assert not b\n    b()");
+        let (found, _) =
+            of("    with a:\n        assert a.x(b) == 'one', 'why'\n    assert not b\n    b()");
         let shown: Vec<(String, String)> = found
             .iter()
-            .map(|blank| (blank.reference().to_owned(), golden(&blank.text, &blank.question)))
+            .map(|blank| {
+                (
+                    blank.reference().to_owned(),
+                    golden(&blank.text, &blank.question),
+                )
+            })
             .collect();
         assert_eq!(shown.len(), 3);
         assert_eq!(shown[1].0, "'one'");
@@ -186,7 +199,9 @@ mod tests {
 
     #[test]
     fn what_says_nothing_falls_out() {
-        let (found, counts) = of("    assert True\n    assert 1 == 2\n    assert b == b\n    assert 1 < b < 3\n    assert a == b\n    assert (a) == b, 'again'\n    def f():\n        assert b");
+        let (found, counts) = of(
+            "    assert True\n    assert 1 == 2\n    assert b == b\n    assert 1 < b < 3\n    assert a == b\n    assert (a) == b, 'again'\n    def f():\n        assert b",
+        );
         assert_eq!(found.len(), 2);
         assert_eq!(counts.dropped[&DropReason::TrivialAssertion], 5);
         assert_eq!(counts.dropped[&DropReason::ChainedComparison], 1);

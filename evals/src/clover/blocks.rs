@@ -87,23 +87,33 @@ mod tests {
 
     fn lines(given: &[(&str, &[u32])]) -> Lines {
         let set = |lines: &[u32]| lines.iter().copied().collect();
-        given.iter().map(|(path, lines)| ((*path).to_owned(), set(lines))).collect()
+        given
+            .iter()
+            .map(|(path, lines)| ((*path).to_owned(), set(lines)))
+            .collect()
     }
 
     #[test]
     fn blocks_are_runs_that_one_test_alone_covers() {
         let tests = BTreeMap::from([
-            ("test_x".to_owned(), lines(&[("a.py", &[2, 3, 4, 6, 7, 8, 12, 13]), ("b.py", &[1])])),
+            (
+                "test_x".to_owned(),
+                lines(&[("a.py", &[2, 3, 4, 6, 7, 8, 12, 13]), ("b.py", &[1])]),
+            ),
             ("test_y".to_owned(), lines(&[("a.py", &[8, 20])])),
         ]);
         let unique = unique_lines(&tests);
-        assert_eq!(unique["test_x"], lines(&[("a.py", &[2, 3, 4, 6, 7, 12, 13]), ("b.py", &[1])]));
+        assert_eq!(
+            unique["test_x"],
+            lines(&[("a.py", &[2, 3, 4, 6, 7, 12, 13]), ("b.py", &[1])])
+        );
         assert_eq!(unique["test_y"], lines(&[("a.py", &[20])]));
         let file = FileLines {
             hit: [1, 2, 3, 4, 6, 7, 8, 12, 13].into(),
             missed: [14].into(),
         };
-        let found = blocks(&unique["test_x"], |path| (path == "a.py").then_some(&file)).unwrap_or_default();
+        let found =
+            blocks(&unique["test_x"], |path| (path == "a.py").then_some(&file)).unwrap_or_default();
         let expected = Block {
             path: "a.py".to_owned(),
             first: 2,
@@ -111,7 +121,10 @@ mod tests {
             lines: vec![2, 3, 4, 6, 7],
         };
         assert_eq!(found, [expected]);
-        assert_eq!(blocks(&unique["test_y"], |_| Some(&file)), Err(DropReason::NoBlock));
+        assert_eq!(
+            blocks(&unique["test_y"], |_| Some(&file)),
+            Err(DropReason::NoBlock)
+        );
         assert!(are_covered(&found, |_| Some(&file)));
         let less = FileLines {
             hit: [2, 3, 4, 7].into(),
@@ -129,9 +142,14 @@ mod tests {
             missed: BTreeSet::new(),
         };
         let of = |files: usize| -> Lines {
-            (0..files).map(|n| (format!("f{n}.py"), run.iter().copied().collect())).collect()
+            (0..files)
+                .map(|n| (format!("f{n}.py"), run.iter().copied().collect()))
+                .collect()
         };
-        assert_eq!(blocks(&of(10), |_| Some(&file)).map(|found| found.len()), Ok(10));
+        assert_eq!(
+            blocks(&of(10), |_| Some(&file)).map(|found| found.len()),
+            Ok(10)
+        );
         assert_eq!(blocks(&of(11), |_| Some(&file)), Err(DropReason::ManyFiles));
     }
 }

@@ -19,7 +19,9 @@ use super::evaluation::{Answer, End, Judge, Judgement};
 use super::extract::{IsolatedTest, is_test_file, isolated_tests};
 use super::folder::SourceFile;
 use super::manifest::RepositoryFacts;
-use super::problem::{Budget, ContextFile, FileClass, Problem, Provenance, Question, Task, golden, sha256};
+use super::problem::{
+    Budget, ContextFile, FileClass, Problem, Provenance, Question, Task, golden, sha256,
+};
 use super::{on_large_stack, targets};
 use crate::cases::{self, Case, CaseOptions, Place};
 use candidates::{Candidate, Candidates};
@@ -73,7 +75,10 @@ pub async fn build(
     let tests = builder.verified(all, &mut counts).await?;
     let files: BTreeSet<&str> = tests.iter().map(|test| test.path.as_str()).collect();
     report(&format!("measuring {} test files", files.len()));
-    builder.measured.files(&builder.repository.texts, &files).await?;
+    builder
+        .measured
+        .files(&builder.repository.texts, &files)
+        .await?;
     let mut tasks = BTreeMap::new();
     let mut problems = Vec::new();
     for task in &options.tasks {
@@ -169,8 +174,15 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     /// Those that pass alone, twice.
-    async fn verified(&self, tests: Vec<IsolatedTest>, counts: &mut Counts) -> Result<Vec<IsolatedTest>> {
-        let cases: Vec<Case> = tests.iter().map(|test| self.measured.case(test, test.text.text())).collect();
+    async fn verified(
+        &self,
+        tests: Vec<IsolatedTest>,
+        counts: &mut Counts,
+    ) -> Result<Vec<IsolatedTest>> {
+        let cases: Vec<Case> = tests
+            .iter()
+            .map(|test| self.measured.case(test, test.text.text()))
+            .collect();
         let options = CaseOptions {
             workers: self.options.workers,
             repeats: 2,
@@ -193,10 +205,16 @@ impl Builder<'_> {
         let seed = self.options.seed;
         let drawn = match task {
             Task::Assertion => candidates::assertions(seed, tests, &mut counts),
-            Task::Target => candidates::targets(seed, tests, &self.index, &self.measured, &mut counts),
-            Task::Blocks => {
-                candidates::blocks(seed, tests, &self.measured, &self.repository.layout, &mut counts)
+            Task::Target => {
+                candidates::targets(seed, tests, &self.index, &self.measured, &mut counts)
             }
+            Task::Blocks => candidates::blocks(
+                seed,
+                tests,
+                &self.measured,
+                &self.repository.layout,
+                &mut counts,
+            ),
         };
         Candidates { drawn, counts }
     }
@@ -220,7 +238,10 @@ impl Builder<'_> {
             if batch.is_empty() {
                 break;
             }
-            let own: Vec<&IsolatedTest> = batch.iter().filter_map(|c| by_name.get(&c.test_name()).copied()).collect();
+            let own: Vec<&IsolatedTest> = batch
+                .iter()
+                .filter_map(|c| by_name.get(&c.test_name()).copied())
+                .collect();
             self.measured.alone(&own).await?;
             let mut ready = Vec::new();
             for candidate in batch {
@@ -253,9 +274,16 @@ impl Builder<'_> {
     }
 
     /// A candidate with its context.
-    fn problem(&self, task: Task, candidate: &Candidate) -> std::result::Result<Problem, DropReason> {
+    fn problem(
+        &self,
+        task: Task,
+        candidate: &Candidate,
+    ) -> std::result::Result<Problem, DropReason> {
         let name = candidate.name.as_str();
-        let classes = self.measured.classes(&candidate.test_name()).ok_or(DropReason::NotMeasured)?;
+        let classes = self
+            .measured
+            .classes(&candidate.test_name())
+            .ok_or(DropReason::NotMeasured)?;
         let named = super::problem::named_files(&candidate.question);
         let ordered = context::order(self.options.seed, name, &named, classes);
         let file = |(path, class): (String, FileClass)| {
@@ -336,8 +364,10 @@ impl Builder<'_> {
             .enumerate()
             .flat_map(|(at, (_, problem))| golden_answers(problem).map(move |answer| (at, answer)))
             .collect();
-        let asked: Vec<(&Problem, &Answer)> =
-            answers.iter().map(|(at, answer)| (&ready[*at].1, answer)).collect();
+        let asked: Vec<(&Problem, &Answer)> = answers
+            .iter()
+            .map(|(at, answer)| (&ready[*at].1, answer))
+            .collect();
         let judgements = judge.judge(&asked).await?;
         let mut found: Vec<Option<DropReason>> = vec![None; ready.len()];
         for ((at, _), judgement) in answers.iter().zip(&judgements) {
@@ -352,7 +382,11 @@ fn golden_answers(problem: &Problem) -> [Answer; 2] {
     let answer = |form: Form, code: String| Answer {
         problem: problem.id.clone(),
         system: "golden".to_owned(),
-        budget: problem.budgets.last().copied().unwrap_or(Budget::ProblemOnly),
+        budget: problem
+            .budgets
+            .last()
+            .copied()
+            .unwrap_or(Budget::ProblemOnly),
         form,
         end: End::Complete,
         code,

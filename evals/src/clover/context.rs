@@ -26,7 +26,9 @@ type Files = BTreeMap<String, Arc<FileLines>>;
 pub fn classes(base: &Files, empty: &Files, own: &Lines) -> BTreeMap<String, FileClass> {
     let none = BTreeSet::new();
     let hit = |files: &'_ Files, path: &str| -> BTreeSet<u32> {
-        files.get(path).map_or_else(|| none.clone(), |file| file.hit.clone())
+        files
+            .get(path)
+            .map_or_else(|| none.clone(), |file| file.hit.clone())
     };
     let of_file = |path: &String| {
         let class = match own.get(path) {
@@ -36,11 +38,19 @@ pub fn classes(base: &Files, empty: &Files, own: &Lines) -> BTreeMap<String, Fil
         };
         (path.clone(), class)
     };
-    base.keys().filter(|path| !is_test_file(path)).map(of_file).collect()
+    base.keys()
+        .filter(|path| !is_test_file(path))
+        .map(of_file)
+        .collect()
 }
 
 /// Files in the order in which they are shown: those that the task names, then the most informative; by chance within a class.
-pub fn order(seed: u64, problem: &str, named: &[&str], mut classes: BTreeMap<String, FileClass>) -> Vec<(String, FileClass)> {
+pub fn order(
+    seed: u64,
+    problem: &str,
+    named: &[&str],
+    mut classes: BTreeMap<String, FileClass>,
+) -> Vec<(String, FileClass)> {
     for path in named {
         classes.insert((*path).to_owned(), FileClass::Named);
     }
@@ -68,7 +78,11 @@ pub fn context<'t>(
     Some(fill(files, room.saturating_sub(taken), prompts))
 }
 
-fn fill<'t>(files: impl Iterator<Item = (&'t str, &'t str)>, room: usize, prompts: &dyn Prompts) -> String {
+fn fill<'t>(
+    files: impl Iterator<Item = (&'t str, &'t str)>,
+    room: usize,
+    prompts: &dyn Prompts,
+) -> String {
     let mut shown = String::new();
     let mut left = room;
     for (path, text) in files {
@@ -146,13 +160,27 @@ pub(super) mod tests {
                 missed: BTreeSet::new(),
             })
         };
-        given.iter().map(|(path, hit)| ((*path).to_owned(), lines(hit))).collect()
+        given
+            .iter()
+            .map(|(path, hit)| ((*path).to_owned(), lines(hit)))
+            .collect()
     }
 
     #[test]
     fn the_most_informative_files_come_first() {
-        let base = files(&[("a.py", &[1, 2]), ("b.py", &[1]), ("c.py", &[1, 5]), ("d.py", &[1]), ("test_e.py", &[1])]);
-        let empty = files(&[("a.py", &[1]), ("b.py", &[1]), ("c.py", &[1]), ("d.py", &[1])]);
+        let base = files(&[
+            ("a.py", &[1, 2]),
+            ("b.py", &[1]),
+            ("c.py", &[1, 5]),
+            ("d.py", &[1]),
+            ("test_e.py", &[1]),
+        ]);
+        let empty = files(&[
+            ("a.py", &[1]),
+            ("b.py", &[1]),
+            ("c.py", &[1]),
+            ("d.py", &[1]),
+        ]);
         let own = Lines::from([("c.py".to_owned(), BTreeSet::from([5]))]);
         let classes = classes(&base, &empty, &own);
         let order = |seed: u64| order(seed, "p", &["z.py"], classes.clone());

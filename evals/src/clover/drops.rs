@@ -64,7 +64,9 @@ impl fmt::Display for DropReason {
             DropReason::NestedAssertion => "the assertion stands in an inner function",
             DropReason::ChainedComparison => "the assertion compares more than two values",
             DropReason::TrivialAssertion => "the assertion is trivial",
-            DropReason::CommonReference => "the reference makes up more than 1 % of the repository's",
+            DropReason::CommonReference => {
+                "the reference makes up more than 1 % of the repository's"
+            }
             DropReason::InContext => "the assertion stands in the context as well",
             DropReason::LongReference => "the reference is longer than an answer may be",
             DropReason::SamePlace => "the other side of the assertion was drawn",

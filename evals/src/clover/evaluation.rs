@@ -29,7 +29,9 @@ pub enum End {
     /// At the limit of its length.
     CutOff,
     /// There is none, and why.
-    NoReply { reason: String },
+    NoReply {
+        reason: String,
+    },
 }
 
 /// An answer to a problem.
@@ -143,10 +145,17 @@ impl Judge<'_> {
         Ok(judgements)
     }
 
-    fn read(&self, problem: &Problem, answer: &Answer) -> std::result::Result<answer::Usable, (AnswerClass, String)> {
+    fn read(
+        &self,
+        problem: &Problem,
+        answer: &Answer,
+    ) -> std::result::Result<answer::Usable, (AnswerClass, String)> {
         match &answer.end {
             End::CutOff => {
-                return Err((AnswerClass::CutOff, "the reply was cut off at its longest".to_owned()));
+                return Err((
+                    AnswerClass::CutOff,
+                    "the reply was cut off at its longest".to_owned(),
+                ));
             }
             End::NoReply { reason } => return Err((AnswerClass::NoReply, reason.clone())),
             End::Complete => {}
@@ -197,13 +206,25 @@ impl Judge<'_> {
         for verification in cases::verify(self.place, &verified, &options).await? {
             let id = verification.id.clone();
             let coverage = None;
-            ran.insert(id, Ran { verification, coverage });
+            ran.insert(
+                id,
+                Ran {
+                    verification,
+                    coverage,
+                },
+            );
         }
         for coverage in cases::cov(self.place, &covered, &options).await? {
             let verification = coverage.verification.clone();
             let id = verification.id.clone();
             let coverage = Some(coverage);
-            ran.insert(id, Ran { verification, coverage });
+            ran.insert(
+                id,
+                Ran {
+                    verification,
+                    coverage,
+                },
+            );
         }
         Ok(ran)
     }
@@ -226,7 +247,13 @@ impl Judge<'_> {
                 path, qualified, ..
             } => {
                 let target = (path.as_str(), qualified.as_str());
-                let is_called = calls(self.index, &problem.path, &prepared.source, &problem.test, target);
+                let is_called = calls(
+                    self.index,
+                    &problem.path,
+                    &prepared.source,
+                    &problem.test,
+                    target,
+                );
                 (!is_called).then(|| format!("the test does not call {qualified} of {path}"))
             }
             Question::Blocks { blocks } => {
@@ -235,7 +262,9 @@ impl Judge<'_> {
                 if are_covered(blocks, lines) {
                     return None;
                 }
-                let missed = blocks.iter().find(|block| !are_covered(std::slice::from_ref(*block), lines))?;
+                let missed = blocks
+                    .iter()
+                    .find(|block| !are_covered(std::slice::from_ref(*block), lines))?;
                 let problem = coverage.problem.as_ref();
                 Some(match problem {
                     Some(problem) => format!("what it covers could not be measured: {problem}"),
@@ -249,7 +278,13 @@ impl Judge<'_> {
     }
 
     /// Why a filled assertion says nothing.
-    fn refusal(&self, problem: &Problem, answer: &Answer, filled: &Filled, copies: &Copies) -> Option<String> {
+    fn refusal(
+        &self,
+        problem: &Problem,
+        answer: &Answer,
+        filled: &Filled,
+        copies: &Copies,
+    ) -> Option<String> {
         let trivial = trivial(&filled.comparison).map(|trivial| match trivial {
             Trivial::Constant => "a constant is asserted",
             Trivial::Constants => "both sides are constants",
@@ -262,7 +297,13 @@ impl Judge<'_> {
     }
 
     /// The test file above the assertion, or the code that was shown, has it already.
-    fn is_in_context(&self, problem: &Problem, budget: Budget, assertion: &str, copies: &Copies) -> bool {
+    fn is_in_context(
+        &self,
+        problem: &Problem,
+        budget: Budget,
+        assertion: &str,
+        copies: &Copies,
+    ) -> bool {
         let text = &problem.text;
         let above = format!("{}{}{}", text.before, text.header, text.body);
         if is_copied(assertion, &above) || is_copied(assertion, &text.after) {
@@ -272,7 +313,10 @@ impl Judge<'_> {
         let Some(own) = own.first() else {
             return false;
         };
-        let is_near = problem.context.iter().any(|file| copies.has(self.texts, &file.path, own));
+        let is_near = problem
+            .context
+            .iter()
+            .any(|file| copies.has(self.texts, &file.path, own));
         let text = |path: &str| self.texts.get(path).map(String::as_str);
         is_near
             && context(problem, budget, self.prompts, &text)
@@ -303,14 +347,23 @@ struct Ran {
 /// Tokens that an answer may have. A whole file is longer by what was given.
 fn longest(problem: &Problem, form: Form) -> usize {
     match form {
-        Form::Full => problem.task.room() + (problem.text.before.len() + problem.text.after.len()) / 2,
+        Form::Full => {
+            problem.task.room() + (problem.text.before.len() + problem.text.after.len()) / 2
+        }
         _ => problem.task.room(),
     }
 }
 
 fn key(problem: &Problem, source: &str) -> String {
-    let kind = if problem.task == Task::Blocks { "cov" } else { "verify" };
-    sha256(&format!("{kind}\n{}\n{}\n{source}", problem.path, problem.test))
+    let kind = if problem.task == Task::Blocks {
+        "cov"
+    } else {
+        "verify"
+    };
+    sha256(&format!(
+        "{kind}\n{}\n{}\n{source}",
+        problem.path, problem.test
+    ))
 }
 
 fn blank(problem: &Problem, answer: &Answer) -> Judgement {

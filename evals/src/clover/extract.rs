@@ -31,12 +31,19 @@ pub fn is_test_file(path: &str) -> bool {
 }
 
 /// The tests of one file.
-pub fn isolated_tests(path: &str, text: &str, layout: &Layout, counts: &mut Counts) -> Vec<IsolatedTest> {
+pub fn isolated_tests(
+    path: &str,
+    text: &str,
+    layout: &Layout,
+    counts: &mut Counts,
+) -> Vec<IsolatedTest> {
     let module = Module::parse(text);
     let tests = test_functions(&module, layout);
     counts.found += tests.len();
     if !module.errors().is_empty() {
-        tests.iter().for_each(|_| counts.drop(DropReason::NotParsed));
+        tests
+            .iter()
+            .for_each(|_| counts.drop(DropReason::NotParsed));
         return Vec::new();
     }
     let mut found = Vec::new();
@@ -66,9 +73,20 @@ mod tests {
         let found = isolated_tests("t/test_a.py", text, &Layout::default(), &mut counts);
         let names: Vec<String> = found.iter().map(IsolatedTest::name).collect();
         assert_eq!(names, ["t/test_a.py::TestA::test_x", "t/test_a.py::test_y"]);
-        assert_eq!(found[1].text.text(), "import a\n\n\ndef test_y(): assert a\n");
-        isolated_tests("test_b.py", "def test_z():\n    print 'a'\n  x", &Layout::default(), &mut counts);
-        assert_eq!((counts.found, counts.dropped[&DropReason::NotParsed]), (3, 1));
+        assert_eq!(
+            found[1].text.text(),
+            "import a\n\n\ndef test_y(): assert a\n"
+        );
+        isolated_tests(
+            "test_b.py",
+            "def test_z():\n    print 'a'\n  x",
+            &Layout::default(),
+            &mut counts,
+        );
+        assert_eq!(
+            (counts.found, counts.dropped[&DropReason::NotParsed]),
+            (3, 1)
+        );
     }
 
     #[test]

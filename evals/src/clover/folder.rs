@@ -74,7 +74,12 @@ impl Benchmark {
             ("seed", self.manifest.seed.to_string()),
             ("tokenizer", self.manifest.tokenizer.clone()),
         ];
-        let table = markdown("CLOVER problems", &facts, &[self.manifest.section()], MANIFEST);
+        let table = markdown(
+            "CLOVER problems",
+            &facts,
+            &[self.manifest.section()],
+            MANIFEST,
+        );
         write(&out.join(TABLE), table.as_bytes())
     }
 
@@ -87,7 +92,10 @@ impl Benchmark {
         };
         for source in &benchmark.sources {
             if sha256(&source.text) != source.sha256 {
-                let problem = format!("{} of {} is not what its hash says", source.path, source.repository);
+                let problem = format!(
+                    "{} of {} is not what its hash says",
+                    source.path, source.repository
+                );
                 return Err(FolderError::at(&folder.join(SOURCES), problem));
             }
         }
@@ -105,7 +113,9 @@ impl Benchmark {
 
 fn write(path: &Path, content: &[u8]) -> Result<(), FolderError> {
     let written = folder::replace(path, 0o666, |file| file.write_all(content));
-    written.map(|_| ()).map_err(|error| FolderError::at(path, error))
+    written
+        .map(|_| ())
+        .map_err(|error| FolderError::at(path, error))
 }
 
 fn pretty(value: &impl Serialize) -> Vec<u8> {

@@ -38,9 +38,20 @@ pub struct RepositoryFacts {
 impl Manifest {
     /// Found, kept and dropped, with reasons.
     pub fn section(&self) -> Section {
-        let mut found = Table::new("Tests, each alone in its file, and what of them became problems")
-            .words("repository")
-            .figures(&["test files", "tests", "kept", "I kept", "of", "II kept", "of", "III kept", "of"]);
+        let mut found =
+            Table::new("Tests, each alone in its file, and what of them became problems")
+                .words("repository")
+                .figures(&[
+                    "test files",
+                    "tests",
+                    "kept",
+                    "I kept",
+                    "of",
+                    "II kept",
+                    "of",
+                    "III kept",
+                    "of",
+                ]);
         let mut sums = vec![0; 9];
         for facts in &self.repositories {
             let mut figures = vec![facts.test_files, facts.tests.found, facts.tests.kept];
@@ -51,8 +62,17 @@ impl Manifest {
             for (sum, figure) in sums.iter_mut().zip(&figures) {
                 *sum += figure;
             }
-            let name = format!("{} {}", facts.name, facts.commit.get(..10).unwrap_or_default());
-            found.row([name].into_iter().chain(figures.iter().map(usize::to_string)).map(Into::into));
+            let name = format!(
+                "{} {}",
+                facts.name,
+                facts.commit.get(..10).unwrap_or_default()
+            );
+            found.row(
+                [name]
+                    .into_iter()
+                    .chain(figures.iter().map(usize::to_string))
+                    .map(Into::into),
+            );
         }
         if self.repositories.len() > 1 {
             let all = ["all".to_owned()].into_iter();
@@ -65,7 +85,10 @@ impl Manifest {
         let tests = self.repositories.iter().map(|facts| &facts.tests);
         rows(&mut dropped, "tests", tests);
         for task in Task::ALL {
-            let counts = self.repositories.iter().filter_map(|facts| facts.tasks.get(&task));
+            let counts = self
+                .repositories
+                .iter()
+                .filter_map(|facts| facts.tasks.get(&task));
             rows(&mut dropped, &format!("task {}", task.numeral()), counts);
         }
         Section {

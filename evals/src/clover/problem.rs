@@ -118,7 +118,9 @@ impl FromStr for Budget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Budget, String> {
-        let found = Budget::ALL.into_iter().find(|budget| budget.to_string() == text);
+        let found = Budget::ALL
+            .into_iter()
+            .find(|budget| budget.to_string() == text);
         found.ok_or_else(|| {
             let all: Vec<String> = Budget::ALL.iter().map(Budget::to_string).collect();
             format!("there is no context `{text}`: they are {}", all.join(", "))
@@ -188,7 +190,9 @@ pub enum Question {
         qualified: String,
         is_class: bool,
     },
-    Blocks { blocks: Vec<Block> },
+    Blocks {
+        blocks: Vec<Block>,
+    },
 }
 
 /// Lines of one file, counted from 1.
@@ -352,7 +356,11 @@ pub(super) mod tests {
         assert_eq!("2".parse(), Ok(Task::Target));
         assert_eq!("III".parse(), Ok(Task::Blocks));
         assert!("4".parse::<Task>().is_err());
-        let shown: Vec<String> = Task::Blocks.budgets().iter().map(Budget::to_string).collect();
+        let shown: Vec<String> = Task::Blocks
+            .budgets()
+            .iter()
+            .map(Budget::to_string)
+            .collect();
         assert_eq!(shown, ["64k", "128k"]);
     }
 }

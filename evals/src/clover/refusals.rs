@@ -64,7 +64,10 @@ mod tests {
     fn names_in_code_are_refused_unless_the_golden_test_has_them() {
         let golden = "import os\ndef test_x():\n    pass\n";
         let found = |answer: &str| forbidden(answer, golden);
-        assert_eq!(found("import sys\ndef test_x():\n    sys.settrace(None)\n"), Some("settrace"));
+        assert_eq!(
+            found("import sys\ndef test_x():\n    sys.settrace(None)\n"),
+            Some("settrace")
+        );
         assert_eq!(found("from coverage import Coverage\n"), Some("coverage"));
         assert_eq!(found("x = 'coverage'  # settrace\n"), None);
         assert_eq!(forbidden("import os\nos._exit(0)\n", "os._exit(1)\n"), None);

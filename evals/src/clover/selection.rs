@@ -18,7 +18,12 @@ pub fn unit(seed: u64, names: &[&str]) -> f64 {
 
 /// The order in which items are drawn without putting them back, each with a probability proportional to its weight among those
 /// that are left (Efraimidis and Spirakis 2006).
-pub fn drawn<T>(seed: u64, items: Vec<T>, name: impl Fn(&T) -> String, weight: impl Fn(&T) -> f64) -> Vec<T> {
+pub fn drawn<T>(
+    seed: u64,
+    items: Vec<T>,
+    name: impl Fn(&T) -> String,
+    weight: impl Fn(&T) -> f64,
+) -> Vec<T> {
     let mut keyed: Vec<(f64, String, T)> = items
         .into_iter()
         .map(|item| {
@@ -39,7 +44,9 @@ mod tests {
     fn heavy_items_come_first_more_often() {
         let mut first = [0; 2];
         for seed in 0..2_000 {
-            let order = drawn(seed, vec![0usize, 1], usize::to_string, |item| [1.0, 3.0][*item]);
+            let order = drawn(seed, vec![0usize, 1], usize::to_string, |item| {
+                [1.0, 3.0][*item]
+            });
             first[order[0]] += 1;
         }
         assert!((450..550).contains(&first[0]), "{first:?}");
@@ -54,7 +61,12 @@ mod tests {
 
     #[test]
     fn names_are_kept_apart() {
-        assert_ne!(unit(0, &["a", "b"]).to_bits(), unit(0, &["ab", ""]).to_bits());
-        assert!((0..1000).all(|seed| (0.0..1.0).contains(&unit(seed, &["x"])) && unit(seed, &[]) > 0.0));
+        assert_ne!(
+            unit(0, &["a", "b"]).to_bits(),
+            unit(0, &["ab", ""]).to_bits()
+        );
+        assert!(
+            (0..1000).all(|seed| (0.0..1.0).contains(&unit(seed, &["x"])) && unit(seed, &[]) > 0.0)
+        );
     }
 }

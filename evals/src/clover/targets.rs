@@ -10,7 +10,10 @@ use super::problem::{Question, is_class};
 use crate::cases::Lines;
 
 /// The modules of a repository that may hold targets: tests and what serves them are none.
-pub fn index<'t>(texts: impl IntoIterator<Item = (&'t String, &'t String)>, layout: &Layout) -> RepositoryIndex {
+pub fn index<'t>(
+    texts: impl IntoIterator<Item = (&'t String, &'t String)>,
+    layout: &Layout,
+) -> RepositoryIndex {
     let is_code = |path: &str| !layout.is_test_path(path) && !is_test_file(path);
     let texts = texts.into_iter().filter(|(path, _)| is_code(path));
     RepositoryIndex::new(texts.map(|(path, text)| (path.clone(), text.clone())))
@@ -46,7 +49,13 @@ pub fn question(found: &Found) -> Question {
 }
 
 /// The test of a file calls the target: by the syntax tree, with names resolved.
-pub fn calls(index: &RepositoryIndex, path: &str, source: &str, test: &str, target: (&str, &str)) -> bool {
+pub fn calls(
+    index: &RepositoryIndex,
+    path: &str,
+    source: &str,
+    test: &str,
+    target: (&str, &str),
+) -> bool {
     let mut found = called(index, path, source, test).into_iter();
     found.any(|found| (found.path.as_str(), found.qualified.as_str()) == target)
 }
@@ -88,14 +97,29 @@ mod tests {
         let file = "import pkg\nfrom tests.things import given\n\nclass TestA:\n    def test_x(self):\n        t = pkg.Thing()\n        pkg.make\n        t.own()\n        pkg.make()\n        given()\n";
         let tests = isolated_tests("tests/test_a.py", file, &layout, &mut Counts::default());
         let names = |lines: &[u32]| -> Vec<String> {
-            let covered = Lines::from([("pkg/core.py".to_owned(), BTreeSet::from_iter(lines.iter().copied()))]);
+            let covered = Lines::from([(
+                "pkg/core.py".to_owned(),
+                BTreeSet::from_iter(lines.iter().copied()),
+            )]);
             let found = targets(&index, &tests[0], &covered);
             found.into_iter().map(|found| found.qualified).collect()
         };
         assert_eq!(names(&[3, 6]), ["Thing", "Thing.own", "make"]);
         assert_eq!(names(&[1, 2, 6]), ["make"]);
-        assert!(calls(&index, "tests/test_a.py", file, "TestA::test_x", ("pkg/core.py", "make")));
+        assert!(calls(
+            &index,
+            "tests/test_a.py",
+            file,
+            "TestA::test_x",
+            ("pkg/core.py", "make")
+        ));
         let mention = file.replace("pkg.make()", "'pkg.make()'");
-        assert!(!calls(&index, "tests/test_a.py", &mention, "TestA::test_x", ("pkg/core.py", "make")));
+        assert!(!calls(
+            &index,
+            "tests/test_a.py",
+            &mention,
+            "TestA::test_x",
+            ("pkg/core.py", "make")
+        ));
     }
 }

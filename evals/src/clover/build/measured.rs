@@ -60,7 +60,11 @@ impl<'a> Measured<'a> {
     }
 
     /// Measures whole test files, test by test.
-    pub async fn files(&mut self, texts: &BTreeMap<String, String>, paths: &BTreeSet<&str>) -> Result<()> {
+    pub async fn files(
+        &mut self,
+        texts: &BTreeMap<String, String>,
+        paths: &BTreeSet<&str>,
+    ) -> Result<()> {
         let case = |path: &&str| {
             Some(Case {
                 id: (*path).to_owned(),
@@ -95,7 +99,8 @@ impl<'a> Measured<'a> {
         let options = self.options(false);
         let mut ran = cases::cov(self.place, &cases, &options).await?.into_iter();
         while let (Some(base), Some(empty)) = (ran.next(), ran.next()) {
-            self.alone.insert(base.verification.id, (base.files, empty.files));
+            self.alone
+                .insert(base.verification.id, (base.files, empty.files));
         }
         Ok(())
     }
@@ -118,7 +123,11 @@ impl<'a> Measured<'a> {
     /// How much each file says about a test.
     pub fn classes(&self, test: &str) -> Option<BTreeMap<String, FileClass>> {
         let (base, empty) = self.alone.get(test)?;
-        Some(classes(base, empty, self.own.get(test).unwrap_or(&Lines::new())))
+        Some(classes(
+            base,
+            empty,
+            self.own.get(test).unwrap_or(&Lines::new()),
+        ))
     }
 }
 
