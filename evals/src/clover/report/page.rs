@@ -97,11 +97,11 @@ fn plot(report: &Report, task: Task, names: &[String]) -> Plot {
     for tenth in [0.0, 0.25, 0.5, 0.75, 1.0] {
         svg.line("grid", (LEFT, y(tenth)), (LEFT + width, y(tenth)));
         let label = format!("{:.0} %", 100.0 * tenth);
-        svg.text("tick", Anchor::End, (LEFT - 6.0, y(tenth) + 4.0), &label);
+        svg.text("axis", Anchor::End, (LEFT - 6.0, y(tenth) + 4.0), &label);
     }
     for (at, budget) in budgets.iter().enumerate() {
         svg.text(
-            "tick",
+            "axis",
             Anchor::Middle,
             (x(at), HEIGHT - 8.0),
             &budget.to_string(),
@@ -118,16 +118,17 @@ fn plot(report: &Report, task: Task, names: &[String]) -> Plot {
     }
     let mut said = Vec::new();
     for (system, rows) in lines {
-        let class = format!("s{}", system % 6);
+        let class = format!("set s{}", system % 6);
+        let whisker = format!("{class} whisker");
         let mut before: Option<(f64, f64)> = None;
         for (at, row) in rows {
             let share = row.success.rate.unwrap_or_default();
             let point = (x(at), y(share));
             if let Some([low, high]) = row.success.interval {
-                svg.line(&class, (point.0, y(low)), (point.0, y(high)));
+                svg.line(&whisker, (point.0, y(low)), (point.0, y(high)));
             }
             if let Some(before) = before {
-                svg.line(&class, before, point);
+                svg.line(&whisker, before, point);
             }
             before = Some(point);
             let about = format!(
