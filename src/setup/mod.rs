@@ -6,6 +6,7 @@ mod model;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use testwright_evals::cases::Place;
 use testwright_sandboxes::environment::{
     self, BuildSettings, Environment, Event, SampleSettings, TestSample,
 };
@@ -18,7 +19,7 @@ use crate::agent::Progress;
 use crate::backends::{self, ca_bundle, proxies};
 use crate::error::{Error, Result};
 use crate::issues;
-use crate::session::{Session, SessionSettings};
+use crate::session::{Session, SessionSettings, toolbox};
 use crate::settings::{RedactedUrl, Settings};
 
 pub use harness::{HarnessArgs, harness};
@@ -121,6 +122,20 @@ impl<'a> Setup<'a> {
             Ok((source, environment, sampled))
         };
         self.unless_interrupted(prepared).await
+    }
+
+    /// The code and its environment, to run cases in.
+    pub async fn case_place(&self, place: &RepositoryLocation) -> Result<Place> {
+        let (source, environment, _) = self.environment_alone(place, None).await?;
+        Ok(Place {
+            backend: self.backend.clone(),
+            source,
+            environment,
+            build: build_settings(self.settings),
+            limits: self.settings.limits.sandbox(),
+            toolbox: toolbox()?.to_owned(),
+            purpose: self.run.clone(),
+        })
     }
 
     async fn sample(

@@ -196,6 +196,8 @@ async fn what_clients_may_not_name_is_refused() {
                 ),
                 ("open_session", json!({})),
                 ("check_patch", patches.clone()),
+                ("verify", json!({"cases": []})),
+                ("cov", json!({"cases": []})),
             ] {
                 arguments["repository"] = json!(repository);
                 let told = client.refusal(tool, arguments).await;

@@ -147,8 +147,10 @@ class _Ran(_Measure):
         try:
             # From the process that this one was forked from.
             sys.modules.update(sys.__dict__.pop("_testwright_coverage", {}))
-            from coverage import Coverage
+            from coverage import Coverage, collector
 
+            # For those who debug coverage.py, and slow where many modules are loaded.
+            collector.short_stack = lambda *words, **more: ""
             os.environ["COVERAGE_CORE"] = "ctrace"
             self.coverage = Coverage(
                 data_file=None,

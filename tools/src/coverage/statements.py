@@ -29,6 +29,8 @@ def main():
     coverage = Coverage(data_file=None, config_file=False)
     coverage._warn = lambda *words, **more: None
     coverage.clear_exclude()
+    # Files are found by what was measured: nothing.
+    coverage.get_data()
     found = {}
     for path in json.load(sys.stdin):
         try:
