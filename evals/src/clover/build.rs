@@ -23,6 +23,7 @@ use super::problem::{
     Budget, ContextFile, FileClass, Problem, Provenance, Question, Task, golden, sha256,
 };
 use super::{on_large_stack, targets};
+use crate::cases::context::{ContextClass, order};
 use crate::cases::{self, Case, CaseOptions, Place};
 use candidates::{Candidate, Candidates};
 use measured::Measured;
@@ -284,9 +285,12 @@ impl Builder<'_> {
             .measured
             .classes(&candidate.test_name())
             .ok_or(DropReason::NotMeasured)?;
-        let named = super::problem::named_files(&candidate.question);
-        let ordered = context::order(self.options.seed, name, &named, classes);
-        let file = |(path, class): (String, FileClass)| {
+        let named: Vec<String> = named_files(&candidate.question)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        let ordered = order(&classes, &named, self.options.seed, name);
+        let file = |(path, class): (String, Option<ContextClass>)| {
             let sha256 = sha256(self.repository.texts.get(&path)?);
             Some(ContextFile {
                 path,
@@ -308,7 +312,7 @@ impl Builder<'_> {
                 version: VERSION.to_owned(),
                 seed: self.options.seed,
                 python: self.place.environment.python_version.clone(),
-                tokenizer: self.prompts.tokenizer().to_owned(),
+                tokenizer: self.prompts.tokenizer().name().to_owned(),
                 source_sha256: self.place.source.digest.clone(),
                 packages_sha256: sha256(&packages),
                 golden_sha256: sha256(&golden(&candidate.text, &candidate.question)),
@@ -332,14 +336,15 @@ impl Builder<'_> {
                 tail,
             } => {
                 let answer = format!("{lead}{reference}{tail}");
-                match self.prompts.tokens(&answer) > problem.task.room() {
+                match self.prompts.tokenizer().count(&answer) > problem.task.room() {
                     true => Err(DropReason::LongReference),
                     false => Ok(()),
                 }
             }
             Question::Target { path, .. } => {
                 let file = self.repository.texts.get(path).map_or("", String::as_str);
-                let tokens = self.prompts.instructions(problem) + self.prompts.tokens(file);
+                let tokens =
+                    self.prompts.instructions(problem) + self.prompts.tokenizer().count(file);
                 match tokens > INSTRUCTIONS {
                     true => Err(DropReason::LongInstructions),
                     false => Ok(()),

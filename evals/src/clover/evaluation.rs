@@ -160,7 +160,7 @@ impl Judge<'_> {
             End::NoReply { reason } => return Err((AnswerClass::NoReply, reason.clone())),
             End::Complete => {}
         }
-        let tokens = self.prompts.tokens(&answer.code);
+        let tokens = self.prompts.tokenizer().count(&answer.code);
         let room = longest(problem, answer.form);
         if tokens > room {
             let reason = format!("it has {tokens} tokens, and {room} are allowed");

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use testwright_tools::python::{Kind, SingleTest};
 
+use crate::cases::context::ContextClass;
+
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -205,25 +207,12 @@ pub struct Block {
     pub lines: Vec<u32>,
 }
 
-/// How much a file says about the test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FileClass {
-    /// The task names it.
-    Named,
-    /// It has a line that of all tests of the file only this one covers.
-    Peer,
-    /// The test covers more of it than an empty one.
-    Other,
-    /// An empty test covers as much.
-    Repository,
-}
-
 /// A file that is shown as context, as far as the budget goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextFile {
     pub path: String,
-    pub class: FileClass,
+    /// `None` of a file that the task names.
+    pub class: Option<ContextClass>,
     pub sha256: String,
 }
 

@@ -127,7 +127,9 @@ impl CoveredCase {
         }
         if self.files.len() > SHOWN {
             let more = self.files.len() - SHOWN;
-            text.push_str(&format!("\n  {more} more files; `files` chooses among them"));
+            text.push_str(&format!(
+                "\n  {more} more files; `files` chooses among them"
+            ));
         }
         text
     }

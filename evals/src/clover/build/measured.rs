@@ -6,11 +6,10 @@ use std::sync::Arc;
 use testwright_sandboxes::sandbox::Result;
 
 use super::BuildOptions;
-use crate::cases::{self, Case, CaseCoverage, CaseOptions, FileLines, Lines, Place};
+use crate::cases::context::{ContextClass, classes};
+use crate::cases::{self, Case, CaseCoverage, CaseOptions, FileLines, Lines, Place, empty_test};
 use crate::clover::blocks::unique_lines;
-use crate::clover::context::classes;
-use crate::clover::extract::IsolatedTest;
-use crate::clover::problem::FileClass;
+use crate::clover::extract::{IsolatedTest, is_test_file};
 
 type Files = BTreeMap<String, Arc<FileLines>>;
 
@@ -26,7 +25,7 @@ pub struct Measured<'a> {
     /// By test file: the statements of the files that it runs something of.
     statements: BTreeMap<String, Files>,
     /// By test: as it is, and an empty one in its place.
-    alone: BTreeMap<String, (Files, Files)>,
+    alone: BTreeMap<String, (CaseCoverage, CaseCoverage)>,
 }
 
 impl<'a> Measured<'a> {
@@ -91,9 +90,13 @@ impl<'a> Measured<'a> {
         let mut cases = Vec::new();
         let mut seen = BTreeSet::new();
         for test in tests {
-            if !self.alone.contains_key(&test.name()) && seen.insert(test.name()) {
-                cases.push(self.case(test, test.text.text()));
-                cases.push(self.case(test, test.text.empty()));
+            let text = test.text.text();
+            if !self.alone.contains_key(&test.name())
+                && seen.insert(test.name())
+                && let Some(empty) = empty_test(&text, &test.id)
+            {
+                cases.push(self.case(test, text));
+                cases.push(self.case(test, empty));
             }
         }
         let options = self.options(false);
@@ -120,14 +123,13 @@ impl<'a> Measured<'a> {
         Some(self.statements.get(test_file)?.get(path)?.as_ref())
     }
 
-    /// How much each file says about a test.
-    pub fn classes(&self, test: &str) -> Option<BTreeMap<String, FileClass>> {
+    /// How much each file says about a test; other test files are left out.
+    pub fn classes(&self, test: &str) -> Option<BTreeMap<String, ContextClass>> {
         let (base, empty) = self.alone.get(test)?;
-        Some(classes(
-            base,
-            empty,
-            self.own.get(test).unwrap_or(&Lines::new()),
-        ))
+        let none = Lines::new();
+        let mut classes = classes(base, empty, self.own.get(test).unwrap_or(&none));
+        classes.retain(|path, _| !is_test_file(path));
+        Some(classes)
     }
 }
 
