@@ -20,7 +20,7 @@ use super::extract::{IsolatedTest, is_test_file, isolated_tests};
 use super::folder::SourceFile;
 use super::manifest::RepositoryFacts;
 use super::problem::{
-    Budget, ContextFile, FileClass, Problem, Provenance, Question, Task, golden, sha256,
+    Budget, ContextFile, Problem, Provenance, Question, Task, golden, named_files, sha256,
 };
 use super::{on_large_stack, targets};
 use crate::cases::context::{ContextClass, order};
