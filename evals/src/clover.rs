@@ -18,6 +18,7 @@ pub mod manifest;
 pub mod problem;
 pub mod refusals;
 pub mod report;
+pub mod repository;
 pub mod selection;
 pub mod targets;
 

@@ -53,6 +53,7 @@ pub fn blocks<'f>(
                     first: *first,
                     last: *last,
                     lines: run.clone(),
+                    source: String::new(),
                 });
             }
             run.clear();
@@ -70,6 +71,16 @@ pub fn blocks<'f>(
         0 => Err(DropReason::NoBlock),
         files if files > MOST_FILES => Err(DropReason::ManyFiles),
         _ => Ok(found),
+    }
+}
+
+impl Block {
+    /// With its lines in the text of its file.
+    pub fn with_source(self, text: &str) -> Block {
+        let (skipped, shown) = (self.first.saturating_sub(1), self.last + 1 - self.first);
+        let lines = text.lines().skip(skipped as usize).take(shown as usize);
+        let source = lines.collect::<Vec<_>>().join("\n");
+        Block { source, ..self }
     }
 }
 
@@ -119,8 +130,11 @@ mod tests {
             first: 2,
             last: 7,
             lines: vec![2, 3, 4, 6, 7],
+            source: String::new(),
         };
         assert_eq!(found, [expected]);
+        let shown = found[0].clone().with_source("1\n2\n3\n4\n5\n6\n7\n8\n");
+        assert_eq!(shown.source, "2\n3\n4\n5\n6\n7");
         assert_eq!(
             blocks(&unique["test_y"], |_| Some(&file)),
             Err(DropReason::NoBlock)

@@ -9,20 +9,20 @@ use std::time::Duration;
 
 use testwright_sandboxes::sandbox::Result;
 use testwright_tools::python::RepositoryIndex;
-use testwright_tools::workspace::Layout;
 
 use super::VERSION;
 use super::answer::Form;
 use super::context::{self, Prompts};
 use super::drops::{Counts, DropReason};
 use super::evaluation::{Answer, End, Judge, Judgement};
-use super::extract::{IsolatedTest, is_test_file, isolated_tests};
+use super::extract::IsolatedTest;
 use super::folder::SourceFile;
 use super::manifest::RepositoryFacts;
+use super::on_large_stack;
 use super::problem::{
     Budget, ContextFile, Problem, Provenance, Question, Task, golden, named_files, sha256,
 };
-use super::{on_large_stack, targets};
+use super::repository::Repository;
 use crate::cases::context::{ContextClass, order};
 use crate::cases::{self, Case, CaseOptions, Place};
 use candidates::{Candidate, Candidates};
@@ -68,7 +68,7 @@ pub async fn build(
         options,
         prompts,
         measured: Measured::new(place, options),
-        index: on_large_stack(|| targets::index(&repository.texts, &repository.layout))?,
+        index: repository.index()?,
         repository,
         report,
     };
@@ -110,57 +110,6 @@ pub async fn build(
         sources: builder.repository.sources(&place.source.name, &used),
         problems,
     })
-}
-
-/// The code of a repository.
-struct Repository {
-    commit: String,
-    texts: BTreeMap<String, String>,
-    layout: Layout,
-}
-
-impl Repository {
-    fn read(place: &Place) -> Result<Repository> {
-        let tree = place.source.tree()?;
-        let mut texts = BTreeMap::new();
-        for path in tree.paths().filter(|path| path.ends_with(".py")) {
-            if let Some(bytes) = tree.read(path)?
-                && let Ok(text) = String::from_utf8(bytes)
-            {
-                texts.insert(path.to_owned(), text);
-            }
-        }
-        Ok(Repository {
-            commit: place.source.commit.clone().unwrap_or_default(),
-            texts,
-            layout: crate::harness::layout(&tree)?,
-        })
-    }
-
-    fn test_files(&self) -> impl Iterator<Item = (&String, &String)> {
-        self.texts.iter().filter(|(path, _)| is_test_file(path))
-    }
-
-    fn tests(&self, counts: &mut Counts) -> Vec<IsolatedTest> {
-        let files = self.test_files();
-        files
-            .flat_map(|(path, text)| isolated_tests(path, text, &self.layout, counts))
-            .collect()
-    }
-
-    fn sources(&self, name: &str, paths: &BTreeSet<&str>) -> Vec<SourceFile> {
-        let file = |path: &&str| {
-            let text = self.texts.get(*path)?;
-            Some(SourceFile {
-                repository: name.to_owned(),
-                commit: self.commit.clone(),
-                path: (*path).to_owned(),
-                sha256: sha256(text),
-                text: text.clone(),
-            })
-        };
-        paths.iter().filter_map(file).collect()
-    }
 }
 
 struct Builder<'a> {
@@ -213,6 +162,7 @@ impl Builder<'_> {
                 seed,
                 tests,
                 &self.measured,
+                &self.repository.texts,
                 &self.repository.layout,
                 &mut counts,
             ),

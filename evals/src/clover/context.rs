@@ -99,6 +99,7 @@ pub(super) mod tests {
             first: 1,
             last: 5,
             lines: vec![1, 2, 3, 4, 5],
+            source: String::new(),
         }];
         let mut of = problem("test_a.py", "test_x", text, Question::Blocks { blocks });
         of.context = ["a.py", "b.py", "gone.py"]

@@ -205,6 +205,8 @@ pub struct Block {
     pub last: u32,
     /// Those that can be executed.
     pub lines: Vec<u32>,
+    /// The text of all of them.
+    pub source: String,
 }
 
 /// A file that is shown as context, as far as the budget goes.

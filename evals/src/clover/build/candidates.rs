@@ -1,5 +1,7 @@
 //! What may become a problem, in the order of the draw.
 
+use std::collections::BTreeMap;
+
 use testwright_tools::python::RepositoryIndex;
 use testwright_tools::workspace::Layout;
 
@@ -100,6 +102,7 @@ pub fn blocks(
     seed: u64,
     tests: &[IsolatedTest],
     measured: &Measured<'_>,
+    texts: &BTreeMap<String, String>,
     layout: &Layout,
     counts: &mut Counts,
 ) -> Vec<Candidate> {
@@ -112,7 +115,15 @@ pub fn blocks(
         };
         own.retain(|path, _| !layout.is_test_path(path));
         match blocks::blocks(&own, |path| measured.statements(&test.path, path)) {
-            Ok(blocks) => found.push(Candidate::of(test, Question::Blocks { blocks })),
+            Ok(blocks) => {
+                let text = |path: &str| texts.get(path).map_or("", String::as_str);
+                let blocks = blocks.into_iter().map(|block| {
+                    let text = text(&block.path);
+                    block.with_source(text)
+                });
+                let blocks = blocks.collect();
+                found.push(Candidate::of(test, Question::Blocks { blocks }));
+            }
             Err(why) => counts.drop(why),
         }
     }
