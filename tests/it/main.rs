@@ -6,6 +6,7 @@ mod action;
 mod architecture;
 #[path = "../../sandboxes/tests/it/base_image.rs"]
 mod base_image;
+mod clover;
 mod compare;
 mod daemon;
 mod deployment;
