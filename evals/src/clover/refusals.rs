@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use testwright_tools::python::code_tokens;
 
 /// Names of what measures, reports and ends runs.
-const FORBIDDEN: [&str; 24] = [
+const FORBIDDEN: [&str; 23] = [
     "coverage",
     "settrace",
     "gettrace",
@@ -25,7 +25,6 @@ const FORBIDDEN: [&str; 24] = [
     "pytest_pyfunc_call",
     "pytest_collection_modifyitems",
     "_exit",
-    "abort",
     "killpg",
     "ctypes",
     "get_objects",

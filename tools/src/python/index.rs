@@ -118,6 +118,12 @@ impl RepositoryIndex {
         let bound = file.imports.iter().rev().filter(|b| b.local == *first);
         let stars = file.imports.iter().filter(|b| b.local == "*");
         bound.chain(stars).find_map(|binding| {
+            // Many stars in a row would be followed on very many ways.
+            let steps = if binding.local == "*" {
+                steps / 2
+            } else {
+                steps
+            };
             let dotted = binding_name(binding, first, &file.module, file.is_package)?;
             let mut names: Vec<&str> = dotted.split('.').collect();
             names.extend(rest);

@@ -24,7 +24,7 @@ mod statements;
 mod tokens;
 mod unreached;
 
-pub use assertions::{Assertion, Comparison, all_assertions, assertions};
+pub use assertions::{Assertion, Comparison, Operand, all_assertions, assertions};
 pub use called::{Reference, references};
 pub use constants::is_constant;
 pub use contributed::{Excerpt, TestFunction, contributed, test_functions, used_code};
