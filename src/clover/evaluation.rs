@@ -14,6 +14,7 @@ use testwright_evals::clover::problem::sha256;
 use testwright_evals::clover::report::{Report, page};
 use testwright_evals::clover::repository::Repository;
 use testwright_evals::harness::{Harness, Step};
+use testwright_sandboxes::SandboxError;
 
 use super::plan::Ask;
 use super::prompts::TaskPrompts;
@@ -82,8 +83,9 @@ impl Judging<'_> {
         known: &mut HashMap<String, Judgement>,
     ) -> Result<()> {
         let place = self.place(repository, commit).await?;
-        let failed =
-            |error| Error::from(error).while_doing(format!("judge answers on {repository}"));
+        let failed = |error: SandboxError| {
+            Error::from(error).while_doing(format!("judge answers on {repository}"))
+        };
         let code = Repository::read(&place).map_err(failed)?;
         let index = code.index().map_err(failed)?;
         let judge = Judge {

@@ -43,7 +43,7 @@ impl Prompts for TaskPrompts {
         let count = |form| {
             // A template that does not render is found before anything is asked.
             let texts = texts(problem, form, Some("")).unwrap_or_default();
-            texts.iter().map(|text| tokens::count(text)).sum()
+            texts.iter().map(|text| tokens::count(text)).sum::<usize>()
         };
         forms(problem.task)
             .map(count)

@@ -104,13 +104,7 @@ fn fill(
     let Some((_, read)) = one_assertion(&assertion).filter(|(_, read)| frame.fits(read)) else {
         return Err(not_asked_for());
     };
-    let given = frame
-        .operand(&read.comparison)
-        .map(|operand| &operand.tokens);
-    let is_exact = given
-        == frame
-            .operand(&golden.comparison)
-            .map(|operand| &operand.tokens);
+    let is_exact = frame.is_exact(&read);
     Ok(Usable {
         source: problem
             .text
@@ -173,6 +167,21 @@ impl Frame<'_> {
         is_same && self.golden.message == other.message
     }
 
+    /// The blank holds the same, brackets and quotes aside.
+    fn is_exact(&self, other: &Assertion) -> bool {
+        let is_same_kind = match (&self.golden.comparison, &other.comparison) {
+            (Comparison::Unary { negated, .. }, Comparison::Unary { negated: other, .. }) => {
+                negated == other
+            }
+            (Comparison::Binary { .. }, Comparison::Binary { .. }) => true,
+            _ => false,
+        };
+        let golden = self.operand(&self.golden.comparison);
+        let given = self.operand(&other.comparison);
+        is_same_kind
+            && golden.map(|operand| &operand.tokens) == given.map(|operand| &operand.tokens)
+    }
+
     fn operand<'o>(&self, comparison: &'o Comparison) -> Option<&'o Operand> {
         comparison.operands().get(self.side).copied()
     }
@@ -195,14 +204,16 @@ impl Frame<'_> {
             code.to_owned(),
             one_assertion(&format!("{lead}{code}{tail}")),
         );
-        if read.is_none() {
+        if read.is_none() && code.contains('\n') {
             text = format!("({code})");
             read = one_assertion(&format!("{lead}{text}{tail}"));
         }
         match read {
-            None => Err(Unusable::Gibberish("it is no Python expression".to_owned())),
             Some((_, read)) if self.fits(&read) => Ok(text),
-            Some(_) => Err(not_asked_for()),
+            None if !Module::parse(code).errors().is_empty() => {
+                Err(Unusable::Gibberish("it is no Python expression".to_owned()))
+            }
+            _ => Err(not_asked_for()),
         }
     }
 
@@ -212,7 +223,7 @@ impl Frame<'_> {
         let found = assertions(&module, &(0..code.len()));
         let fitting = found.iter().rev().find(|assertion| self.fits(assertion));
         if let Some(text) = fitting.and_then(|assertion| self.text(assertion, code)) {
-            return Ok(text.to_owned());
+            return Ok(text.trim().to_owned());
         }
         match found.is_empty() {
             true => Err(Unusable::Gibberish("it holds no assertion".to_owned())),

@@ -104,12 +104,12 @@ fn an_answer_may_fill_the_blank_and_nothing_else() {
         (1, Form::Assertion, "assert c.size(b) >= 0, 'size'"),
         (1, Form::Operand, "12 or True"),
         (1, Form::Operand, "12, 'other'"),
+        (1, Form::Operand, "12\nimport os"),
         (2, Form::Assertion, "assert c.closed"),
     ] {
         assert_eq!(filled(at, form, code), Err(not_asked_for()), "{code}");
     }
     for (form, code) in [
-        (Form::Operand, "12\nimport os"),
         (Form::Operand, "I think it is twelve"),
         (Form::Assertion, "I think it is 12"),
         (Form::Assertion, "\n"),
