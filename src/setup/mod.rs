@@ -310,6 +310,7 @@ impl<'a> Setup<'a> {
             test_seconds: self.settings.limits.test_seconds,
             processors: None,
             run: self.run.clone(),
+            wanted: None,
         };
         let session = Session::start(self.backend.clone(), environment, &settings).await?;
         self.progress.phase("sandbox", &session.info().isolation);

@@ -6,7 +6,11 @@ mod action;
 mod architecture;
 #[path = "../../sandboxes/tests/it/base_image.rs"]
 mod base_image;
+<<<<<<< HEAD
 mod clover;
+=======
+mod cases;
+>>>>>>> wt-v
 mod compare;
 mod daemon;
 mod deployment;

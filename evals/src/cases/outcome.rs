@@ -25,6 +25,9 @@ pub fn outcome(answer: &CaseAnswer) -> CaseOutcome {
     if report.timed_out {
         return CaseOutcome::TimedOut;
     }
+    if let Some(what) = &report.tampered {
+        return crashed(format!("the outcome is not to be trusted: {what}"));
+    }
     if report.contradicted {
         return crashed("what was recorded and how the process ended cannot both be true");
     }

@@ -24,6 +24,7 @@ pub fn run_config(
         runner: runner(environment)?,
         test_seconds: test_time.as_secs(),
         processors: None,
+        wanted: None,
     })
 }
 

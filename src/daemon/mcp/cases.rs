@@ -5,9 +5,11 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_evals::cases::{Case, CaseOptions, CaseOutcome, Place, Verification};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::place::SandboxPlace;
 use super::service_tool::{CallError, ServiceCall};
+use crate::error::Error;
 
 /// Cases of one call.
 const MOST_CASES: usize = 500;
@@ -109,24 +111,33 @@ pub fn options(repeats: Option<u32>, contexts: bool) -> CaseOptions {
     }
 }
 
-/// Does something with a repository's environment, while there is room for a sandbox, until the client takes its request
-/// back.
-pub async fn in_place<T>(
+/// The environment of a repository, and room for a sandbox for as long as the permit is kept.
+pub async fn open_place(
     call: &ServiceCall<'_>,
     repository: Option<&str>,
     commit: Option<&str>,
-    work: impl AsyncFnOnce(&Place) -> testwright_sandboxes::sandbox::Result<T>,
-) -> Result<T, CallError> {
+) -> Result<(Place, OwnedSemaphorePermit), CallError> {
     let api = &call.parts.api;
     let place = SandboxPlace::of(api, repository, commit, None).await?;
-    let done = async {
-        let _room = call.parts.sessions.room().await?;
+    let opened = async {
+        let room = call.parts.sessions.room().await?;
         let place = place.of_cases(api, &call.progress).await?;
-        call.progress.tell("the tests run");
-        work(&place).await.map_err(crate::error::Error::from)
+        Ok::<_, Error>((place, room))
     };
+    let opened = unless_cancelled(call, opened).await?;
+    call.progress.tell("the tests run");
+    Ok(opened)
+}
+
+pub async fn unless_cancelled<T, E>(
+    call: &ServiceCall<'_>,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, CallError>
+where
+    Error: From<E>,
+{
     tokio::select! {
-        done = done => Ok(done?),
+        done = work => Ok(done.map_err(Error::from)?),
         () = call.cancelled() => Err(CallError::cancelled()),
     }
 }

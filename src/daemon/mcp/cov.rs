@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_evals::cases::{CaseCoverage, FileLines, cov};
 
-use super::cases::{CaseVerdict, GivenCase, cases, in_place, options};
+use super::cases::{CaseVerdict, GivenCase, cases, open_place, options, unless_cancelled};
 use super::service_tool::{CallError, ServiceCall, ServiceTool, answer};
 
 /// Files of a case that are shown in the text.
@@ -82,10 +82,9 @@ impl ServiceTool for Cov {
         let cases = cases(&args.cases)?;
         let options = options(None, args.contexts);
         let (repository, commit) = (args.repository.as_deref(), args.commit.as_deref());
-        let covered = in_place(call, repository, commit, async |place| {
-            cov(place, &cases, &options).await
-        });
-        let covered: Vec<CoveredCase> = (covered.await?.iter())
+        let (place, _room) = open_place(call, repository, commit).await?;
+        let covered = unless_cancelled(call, cov(&place, &cases, &options)).await?;
+        let covered: Vec<CoveredCase> = (covered.iter())
             .map(|case| CoveredCase::of(case, &args.files))
             .collect();
         let text: Vec<String> = covered.iter().map(CoveredCase::text).collect();

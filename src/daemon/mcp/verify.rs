@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_evals::cases::verify;
 
-use super::cases::{CaseVerdict, GivenCase, cases, in_place, options};
+use super::cases::{CaseVerdict, GivenCase, cases, open_place, options, unless_cancelled};
 use super::service_tool::{CallError, ServiceCall, ServiceTool, answer};
 
 pub struct Verify;
@@ -52,10 +52,9 @@ impl ServiceTool for Verify {
         let cases = cases(&args.cases)?;
         let options = options(args.repeats, false);
         let (repository, commit) = (args.repository.as_deref(), args.commit.as_deref());
-        let verified = in_place(call, repository, commit, async |place| {
-            verify(place, &cases, &options).await
-        });
-        let verdicts: Vec<CaseVerdict> = verified.await?.iter().map(CaseVerdict::of).collect();
+        let (place, _room) = open_place(call, repository, commit).await?;
+        let verified = unless_cancelled(call, verify(&place, &cases, &options)).await?;
+        let verdicts: Vec<CaseVerdict> = verified.iter().map(CaseVerdict::of).collect();
         let lines: Vec<String> = verdicts.iter().map(CaseVerdict::line).collect();
         answer(&lines.join("\n"), &Verified { cases: verdicts })
     }

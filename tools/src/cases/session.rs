@@ -101,6 +101,7 @@ impl CaseSession {
         };
         let mut options = Options::until(Instant::now() + time);
         options.hash_seed = run.hash_seed;
+        options.guarded = true;
         let measure = (self.settings.coverage.clone()).filter(|_| run.measured);
         let measure = measure.map(|package| Measure {
             package,

@@ -7,7 +7,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Number, bytes, mode, and the moment of the last change; of a folder its number and mode.
+/// Number, bytes, mode, and the moment of the last change; of a folder its mode alone: in an overlay its number changes with
+/// what is in it.
 type Entry = (u64, u64, u32, i64, i64);
 
 pub struct Snapshot {
@@ -71,7 +72,7 @@ fn add(root: &Path, folder: &Path, entries: &mut BTreeMap<PathBuf, Entry>) -> io
 
 fn entry(about: &Metadata) -> Entry {
     if about.is_dir() {
-        return (about.ino(), 0, about.mode(), 0, 0);
+        return (0, 0, about.mode(), 0, 0);
     }
     let moment = (about.ctime(), about.ctime_nsec());
     (about.ino(), about.size(), about.mode(), moment.0, moment.1)

@@ -8,6 +8,7 @@ mod builtins;
 mod called;
 mod constants;
 mod contributed;
+mod deciding_line;
 mod definitions;
 pub mod edit;
 pub mod import_edit;
@@ -28,6 +29,8 @@ pub use assertions::{Assertion, Comparison, Operand, all_assertions, assertions}
 pub use called::{Reference, references};
 pub use constants::is_constant;
 pub use contributed::{Excerpt, TestFunction, contributed, test_functions, used_code};
+pub use contributed::{Excerpt, contributed, used_code};
+pub use deciding_line::DecidingLine;
 pub use definitions::{Definition, Docstring, Kind, flatten, in_function, plain_name};
 pub use imports::{Binding, Import, joined_imports};
 pub use index::{Found, RepositoryIndex};

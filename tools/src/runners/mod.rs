@@ -49,6 +49,8 @@ pub struct Options {
     pub lane: usize,
     /// Fill [`DetailedRun::imported`].
     pub tells_imports: bool,
+    /// Tell where tests replace what decides how they come out (see [`Report::tampered`]); for pytest only.
+    pub guarded: bool,
 }
 
 impl Options {
@@ -67,6 +69,7 @@ impl Options {
             whole_values: Vec::new(),
             lane: 0,
             tells_imports: false,
+            guarded: false,
         }
     }
 }
@@ -110,12 +113,12 @@ pub(crate) struct DetailedRun {
 }
 
 /// As [`run_measured`], by processes that somebody else starts.
-pub(crate) fn run_in(
-    checkout: &Checkout,
+pub(crate) fn run_in<'a>(
+    checkout: &'a Checkout,
     ids: &[String],
-    options: &Options,
+    options: &'a Options,
     measure: Option<&Measure>,
-    launcher: Option<&mut dyn Launcher>,
+    launcher: Option<&'a mut dyn Launcher>,
 ) -> Result<DetailedRun, ToolError> {
     let measurement = measure
         .map(|asked| Measurement::new(asked, checkout.root(), checkout.config()))

@@ -86,6 +86,7 @@ impl Recording {
             "whole_values": options.whole_values,
             "imports": options.may_be_warm || options.tells_imports,
             "all_imports": options.tells_imports,
+            "guarded": options.guarded,
             "pythonpath": env.get("PYTHONPATH"),
             "children": { "hook": hook, "facts": facts },
         });
