@@ -50,7 +50,7 @@ impl Judging<'_> {
     /// Judges the replies to these questions; what was judged before is not run again.
     pub async fn judge(&self, asks: &[Ask<'_>]) -> Result<Vec<Judgement>> {
         let mut known = read(self.folder)?;
-        let replies: HashMap<AskKey, Answer> = stored(self.folder)?
+        let replies: BTreeMap<AskKey, Answer> = stored(self.folder)?
             .into_iter()
             .map(|reply| (reply.key(), reply.answer()))
             .collect();
