@@ -261,6 +261,7 @@ def _serve():
             if hasattr(gc, "freeze"):
                 gc.collect()
                 gc.freeze()
+            control.send(b"{}")
             continue
         child = _fork_program(fds[0], control)
         if child is True:

@@ -65,14 +65,16 @@ impl ForkServer {
         };
         let (control, stdin) = Control::pair()?;
         let process = BackgroundProcess::start(&command, stdin, &anonymous_file()?)?;
-        Ok(ForkServer {
+        let mut server = ForkServer {
             control,
             hash_seed,
             root: root.to_owned(),
             named: BTreeSet::new(),
             is_broken: false,
             _process: process,
-        })
+        };
+        server.import(&[]);
+        Ok(server)
     }
 
     pub fn hash_seed(&self) -> u32 {
@@ -101,9 +103,15 @@ impl ForkServer {
             new.push((name, origin));
         }
         if !new.is_empty() {
-            let sent = self.control.send(&json!({ "modules": new }), &[]);
-            self.is_broken |= sent.is_err();
+            self.import(&new);
         }
+    }
+
+    /// Waits until it has done so, and before that until it has started.
+    fn import(&mut self, modules: &[(&String, &String)]) {
+        let sent = self.control.send(&json!({ "modules": modules }), &[]);
+        let answer: Option<serde_json::Value> = self.control.receive(Instant::now() + PATIENCE);
+        self.is_broken |= sent.is_err() || answer.is_none();
     }
 
     fn fork(

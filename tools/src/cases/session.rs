@@ -117,7 +117,7 @@ impl CaseSession {
         let mut was_warm = false;
         let mut ran = None;
         if self.settings.warm && is_pytest {
-            ran = self.warm(&ids, &options, measure);
+            ran = self.warm(&ids, &options, time, measure);
             was_warm = ran.is_some();
         }
         let ran = match ran {
@@ -143,12 +143,14 @@ impl CaseSession {
         &mut self,
         ids: &[String],
         options: &Options,
+        time: Duration,
         measure: Option<&Measure>,
     ) -> Option<DetailedRun> {
         let at = self.server(options.hash_seed)?;
         let server = &mut self.servers[at];
         self.runs += 1;
         let mut options = options.clone();
+        options.deadline = Instant::now() + time;
         options.tells_imports = self.runs <= LEARNING || self.runs.is_multiple_of(LATER);
         let launcher: &mut dyn Launcher = server;
         let ran = runners::run_in(&self.checkout, ids, &options, measure, Some(launcher));
@@ -169,7 +171,12 @@ impl CaseSession {
         }
         let package = self.settings.coverage.as_deref();
         let (config, root) = (self.checkout.config(), self.checkout.root());
-        let server = ForkServer::start(config, root, package, hash_seed).ok()?;
+        let server = ForkServer::start(config, root, package, hash_seed);
+        let Some(server) = server.ok().filter(|server| !server.is_broken()) else {
+            // Another one would not start either.
+            self.settings.warm = false;
+            return None;
+        };
         self.servers.push(server);
         Some(self.servers.len() - 1)
     }
