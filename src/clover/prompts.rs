@@ -1,7 +1,7 @@
 //! The prompts of the three tasks, and how long they are.
 
 use testwright_agent_prompts::{
-    CloverAssertion, CloverBlocks, CloverSystem, CloverTarget, CodeBlock, Prompt as _, RenderError,
+    CloverAssertion, CloverBlocks, CloverSystem, CloverTarget, CodeBlock, Prompt, RenderError,
 };
 use testwright_evals::cases::context::Tokenizer;
 use testwright_evals::clover::answer::Form;
@@ -10,6 +10,14 @@ use testwright_evals::clover::{Problem, Question, Task};
 
 use crate::model::Message;
 use crate::retrieval::tokens;
+
+/// Names of the prompts.
+pub const PROMPTS: &[&str] = &[
+    CloverSystem::NAME,
+    CloverAssertion::NAME,
+    CloverTarget::NAME,
+    CloverBlocks::NAME,
+];
 
 /// What stands for the blank.
 const BLANK: &str = "____";

@@ -103,7 +103,7 @@ impl<'a> Measured<'a> {
         let mut ran = cases::cov(self.place, &cases, &options).await?.into_iter();
         while let (Some(base), Some(empty)) = (ran.next(), ran.next()) {
             self.alone
-                .insert(base.verification.id, (base.files, empty.files));
+                .insert(base.verification.id.clone(), (base, empty));
         }
         Ok(())
     }
