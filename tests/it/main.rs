@@ -6,11 +6,8 @@ mod action;
 mod architecture;
 #[path = "../../sandboxes/tests/it/base_image.rs"]
 mod base_image;
-<<<<<<< HEAD
-mod clover;
-=======
 mod cases;
->>>>>>> wt-v
+mod clover;
 mod compare;
 mod daemon;
 mod deployment;
