@@ -1,6 +1,7 @@
 //! Asking models: side by side, under a ceiling of dollars, each reply on disk before the next step.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -101,13 +102,13 @@ impl Asking<'_> {
         let ceiling = Arc::new(ceiling);
         let mut models = BTreeMap::new();
         for ask in asks {
-            if !models.contains_key(ask.model) {
+            if let Entry::Vacant(entry) = models.entry(ask.model.to_owned()) {
                 let args = ModelArgs {
                     record: None,
                     quota: Some(ceiling.clone()),
                 };
                 let model = setup::model(self.settings, ask.model, args, self.progress.clone())?;
-                models.insert(ask.model.to_owned(), model);
+                entry.insert(model);
             }
         }
         let state = State {

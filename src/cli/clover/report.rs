@@ -65,6 +65,7 @@ pub fn print(report: &Report, page: &Path) {
 
 fn table(report: &Report) -> String {
     let mut text = String::new();
+    // Writing to a string does not fail.
     let width = report
         .systems()
         .iter()
@@ -87,9 +88,9 @@ fn table(report: &Report) -> String {
             format!("task {}", task.numeral()),
             "context"
         );
-        heads
-            .iter()
-            .for_each(|head| drop(write!(text, "  {head:>9}")));
+        for head in heads {
+            let _ = write!(text, "  {head:>9}");
+        }
         text.push('\n');
         for row in rows {
             let _ = write!(
@@ -103,9 +104,9 @@ fn table(report: &Report) -> String {
                 rates.insert(0, row.exact.rate);
             }
             let _ = write!(text, "  {:>9}", row.success.denominator);
-            rates
-                .iter()
-                .for_each(|rate| drop(write!(text, "  {:>9}", percent(*rate))));
+            for rate in rates {
+                let _ = write!(text, "  {:>9}", percent(rate));
+            }
             text.push('\n');
         }
         text.push('\n');
