@@ -5,6 +5,7 @@ pub mod agent;
 pub mod approaches;
 pub mod backends;
 pub mod cli;
+pub mod clover;
 pub mod compare;
 pub mod daemon;
 mod disk_usage;

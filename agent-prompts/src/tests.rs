@@ -376,3 +376,57 @@ fn every_template_file_is_in_the_list() {
     listed.sort();
     assert_eq!(files, listed);
 }
+
+#[test]
+fn prompts_of_clover_render() {
+    let code = "import a\n\ndef test_x(b):\n    c = a.make()";
+    let assertion = |whole, context: &str| CloverAssertion {
+        repository: "owner/name".into(),
+        path: "tests/test_a.py".into(),
+        code: code.into(),
+        assertion: "assert c.size(b) == ____".into(),
+        after: if whole {
+            String::new()
+        } else {
+            "def late(): pass".into()
+        },
+        whole,
+        context: context.into(),
+    };
+    let shown = "### a.py\ndef make():\n    return 2\n";
+    insta::assert_snapshot!("clover-system", CloverSystem {}.render().unwrap());
+    insta::assert_snapshot!("clover-assertion", assertion(true, "").render().unwrap());
+    insta::assert_snapshot!(
+        "clover-assertion-operand",
+        assertion(false, shown).render().unwrap()
+    );
+    let target = |path: &str, context: &str| CloverTarget {
+        repository: "owner/name".into(),
+        path: "tests/test_a.py".into(),
+        test: "test_x".into(),
+        code: "import a\n\ndef test_x(b):\n    ...".into(),
+        target_kind: "function".into(),
+        target: "make".into(),
+        target_path: path.into(),
+        part: context.is_empty(),
+        context: context.into(),
+    };
+    insta::assert_snapshot!("clover-target-alone", target("", "").render().unwrap());
+    insta::assert_snapshot!("clover-target", target("a.py", shown).render().unwrap());
+    let block = CodeBlock {
+        path: "a.py".into(),
+        first: 3,
+        last: 4,
+        source: "    x = 1\n    return x".into(),
+    };
+    let blocks = CloverBlocks {
+        repository: "owner/name".into(),
+        path: "tests/test_a.py".into(),
+        test: "TestA::test_x".into(),
+        code: "class TestA:\n    def test_x(self):\n        ...".into(),
+        blocks: vec![block],
+        part: false,
+        context: shown.into(),
+    };
+    insta::assert_snapshot!("clover-blocks", blocks.render().unwrap());
+}

@@ -7,6 +7,7 @@
 extern crate self as testwright_evals;
 
 pub mod cases;
+pub mod clover;
 pub mod dataset;
 pub mod document;
 mod folder;

@@ -226,13 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn every_prompt_is_named_by_an_approach_or_the_loop() {
+    fn every_prompt_is_named_by_what_uses_it() {
         let named: Vec<&str> = ALL
             .iter()
             .flat_map(|approach| match approach.workflow() {
                 Workflow::Agent { prompts } | Workflow::Pipeline { prompts, .. } => prompts,
             })
             .chain(crate::agent::LOOP_PROMPTS)
+            .chain(crate::clover::prompts::PROMPTS)
             .copied()
             .collect();
         let all = testwright_agent_prompts::ALL.iter().map(|(name, _)| *name);

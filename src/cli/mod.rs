@@ -1,6 +1,7 @@
 //! The command line: one file a command, and this list.
 
 mod approaches;
+mod clover;
 mod compare;
 mod completions;
 mod cover;
@@ -71,6 +72,8 @@ enum Command {
     Eval(Box<eval::Args>),
     /// Compare approaches and models on a dataset of issues: run, grade, report
     Compare(Box<compare::Args>),
+    /// Make CLOVER's three tasks from any Python repository, and put them to models
+    Clover(Box<clover::Args>),
     /// Sort code patches by generated tests
     Select(Box<select::Args>),
     /// Serve the HTTP API, and work on the runs that it is asked for
@@ -117,6 +120,7 @@ pub async fn main() -> ExitCode {
         Command::Mcp(args) => mcp::run(&args).await.map(|()| 0),
         Command::Eval(args) => eval::run(&args).await,
         Command::Compare(args) => compare::run(&args).await,
+        Command::Clover(args) => clover::run(&args).await,
         Command::Select(args) => select::run(&args).await,
         Command::Serve(args) => serve::run(&args).await.map(|()| 0),
         Command::Worker(args) => worker::run(&args).await.map(|()| 0),

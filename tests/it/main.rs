@@ -7,6 +7,7 @@ mod architecture;
 #[path = "../../sandboxes/tests/it/base_image.rs"]
 mod base_image;
 mod cases;
+mod clover;
 mod compare;
 mod cover;
 mod daemon;

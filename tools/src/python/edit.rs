@@ -113,6 +113,13 @@ impl Code {
     }
 }
 
+/// A text whose first line that says something begins with `to`, and the others as far to the right of that as before; lines
+/// inside of strings stay.
+pub fn reindented(text: &str, to: &str) -> String {
+    let first = text.lines().find(|line| !line.trim().is_empty());
+    shift(text, first.map_or("", indentation), to)
+}
+
 /// Puts `to` in front of the lines instead of `from`; lines inside of strings stay. Where the one is of blanks and the other
 /// of tabs, so is what is indented further.
 fn shift(text: &str, from: &str, to: &str) -> String {
