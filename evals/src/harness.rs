@@ -39,6 +39,7 @@ use testwright_sandboxes::{Backend, Limits, SandboxError};
 use crate::result::Infrastructure;
 
 pub use changed_lines::ChangedLines;
+pub(crate) use contribution::CONFIGURATION;
 pub use patch_selection::{SelectionJob, select_all};
 pub use results::{Results, ResultsError};
 pub use schedule::{Job, Progress, Step, Workers, grade_all, workers};
