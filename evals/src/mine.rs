@@ -51,10 +51,7 @@ pub struct Mined {
 }
 
 /// Reads the history. Blocks, for seconds.
-pub fn candidates(
-    repository: &Repository,
-    selection: &Selection,
-) -> Result<Mined, SandboxError> {
+pub fn candidates(repository: &Repository, selection: &Selection) -> Result<Mined, SandboxError> {
     let changes = history::changes(repository, selection)?;
     let mut mined = Mined::default();
     mined.counts.reach(Stage::InTime, changes.len());

@@ -203,7 +203,11 @@ async fn read_texts(
     work: &Work,
     quiet: bool,
 ) -> Result<BTreeMap<String, IssueTexts>> {
-    let live = Live::new(Some(candidates.len() as u64), "{bar:30} {pos}/{len}  {msg}", quiet);
+    let live = Live::new(
+        Some(candidates.len() as u64),
+        "{bar:30} {pos}/{len}  {msg}",
+        quiet,
+    );
     let mut all = BTreeMap::new();
     for candidate in candidates {
         let mut texts = IssueTexts::default();
@@ -234,7 +238,9 @@ async fn text_of(
     let read = source.read(number, candidate.fixed_at).await;
     let read = read.map_err(|error| match error.hint.is_some() {
         true => error,
-        false => error.hint("the same command goes on with what is there; --issues FOLDER reads files instead"),
+        false => error.hint(
+            "the same command goes on with what is there; --issues FOLDER reads files instead",
+        ),
     })?;
     let text = match read {
         Ok(text) => IssueText {
@@ -254,11 +260,7 @@ async fn text_of(
 }
 
 /// Grades the golden tests of the candidates.
-async fn verify(
-    args: &Args,
-    instances: &[Instance],
-    work: &Work,
-) -> Result<Vec<InstanceResult>> {
+async fn verify(args: &Args, instances: &[Instance], work: &Work) -> Result<Vec<InstanceResult>> {
     if instances.is_empty() {
         return Ok(Vec::new());
     }
@@ -330,8 +332,14 @@ mod tests {
         let shown = |text, of: fn(&str) -> std::result::Result<Timestamp, String>| {
             of(text).map(|time| time.to_string())
         };
-        assert_eq!(shown("2026-04-01", first_second).unwrap(), "2026-04-01T00:00:00Z");
-        assert_eq!(shown("2026-04-01", second_after).unwrap(), "2026-04-02T00:00:00Z");
+        assert_eq!(
+            shown("2026-04-01", first_second).unwrap(),
+            "2026-04-01T00:00:00Z"
+        );
+        assert_eq!(
+            shown("2026-04-01", second_after).unwrap(),
+            "2026-04-02T00:00:00Z"
+        );
         let exact = "2026-04-01T12:00:00Z";
         assert_eq!(shown(exact, second_after).unwrap(), exact);
         assert!(shown("last week", first_second).is_err());

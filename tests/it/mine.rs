@@ -12,7 +12,8 @@ use crate::server::{Request, Response, Server};
 const RECIPE: &str = "[environment]\npython = \"3.11\"\nexclude-newer = \"2024-10-01\"\nrequirements = [\"pytest==8.3.3\"]\ninstall = []\n";
 const MIT: &str = "MIT License\n\nPermission is hereby granted, free of charge, to any person …\n";
 const OLD: &str = "def add(a, b):\n    return a + abs(b)\n\n\ndef half(a):\n    return a // 2\n\n\ndef first(items):\n    return items[1]\n\n\ndef last(items):\n    return items[0]\n";
-const TESTS: &str = "from pkg.calc import add, first, half, last\n\n\ndef test_add():\n    assert add(1, 2) == 3\n";
+const TESTS: &str =
+    "from pkg.calc import add, first, half, last\n\n\ndef test_add():\n    assert add(1, 2) == 3\n";
 
 struct Bench {
     place: Place,
@@ -66,13 +67,27 @@ impl Bench {
 
         // On a branch that was merged without a pull request, with the pointer of a submodule.
         bench.git(10, &["switch", "-q", "-c", "stable"]);
-        bench.fix("return items[0]\n$", "return items[-1]\n$", "last([1, 2]) == 2");
+        bench.fix(
+            "return items[0]\n$",
+            "return items[-1]\n$",
+            "last([1, 2]) == 2",
+        );
         let pointer = format!("160000,{},libs/other", "1".repeat(40));
         bench.git(10, &["update-index", "--add", "--cacheinfo", &pointer]);
         bench.git(10, &["add", "pkg", "tests"]);
         bench.git(10, &["commit", "-q", "-m", "Last is last: fix #20 and #21"]);
         bench.git(11, &["switch", "-q", "main"]);
-        bench.git(11, &["merge", "-q", "--no-ff", "-m", "Merge branch 'stable'", "stable"]);
+        bench.git(
+            11,
+            &[
+                "merge",
+                "-q",
+                "--no-ff",
+                "-m",
+                "Merge branch 'stable'",
+                "stable",
+            ],
+        );
         bench
     }
 
@@ -130,16 +145,27 @@ impl Bench {
             let text = format!("# {title}\n\nI expected something else.\n");
             write(&format!("{number}.md"), text);
         }
-        let late = json!({"title": "first is second", "body": "", "created_at": "2024-05-01T00:00:00Z"});
+        let late =
+            json!({"title": "first is second", "body": "", "created_at": "2024-05-01T00:00:00Z"});
         write("19.json", late.to_string());
-        write("21.json", json!({"title": "Last", "pull_request": {}}).to_string());
+        write(
+            "21.json",
+            json!({"title": "Last", "pull_request": {}}).to_string(),
+        );
         folder
     }
 
     fn mine(&self, out: &str, more: &[&str]) -> Command {
         let mut command = self.place.testwright();
         command
-            .args(["mine", "--sandbox", "local", "--since", "2024-02-02", "--repo"])
+            .args([
+                "mine",
+                "--sandbox",
+                "local",
+                "--since",
+                "2024-02-02",
+                "--repo",
+            ])
             .arg(&self.folder)
             .arg("--out")
             .arg(self.place.path(out))
@@ -156,7 +182,9 @@ impl Bench {
 
     fn rows(&self, out: &str) -> Vec<Value> {
         let text = std::fs::read_to_string(self.place.path(out)).unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     }
 }
 
@@ -166,14 +194,25 @@ fn fixes_become_instances_that_the_bench_takes_and_the_table_says_why_others_do_
     let output = bench.mined("fresh.jsonl");
     assert_exit_code(&output, 0);
     let rows = bench.rows("fresh.jsonl");
-    let ids: Vec<&str> = rows.iter().map(|row| row["instance_id"].as_str().unwrap()).collect();
+    let ids: Vec<&str> = rows
+        .iter()
+        .map(|row| row["instance_id"].as_str().unwrap())
+        .collect();
     assert_eq!(ids[..2], ["acme__sums-12", "acme__sums-14"]);
     assert_eq!(ids.len(), 3, "{ids:?}");
 
-    let [first, second, third] = &rows[..] else { unreachable!() };
-    assert_eq!(first["problem_statement"], "add(1, -2) gives 3\n\nI expected something else.");
+    let [first, second, third] = &rows[..] else {
+        unreachable!()
+    };
+    assert_eq!(
+        first["problem_statement"],
+        "add(1, -2) gives 3\n\nI expected something else."
+    );
     assert_eq!(first["FAIL_TO_PASS"], json!(["tests/test_calc.py::test_1"]));
-    assert_eq!(first["PASS_TO_PASS"], json!(["tests/test_calc.py::test_add"]));
+    assert_eq!(
+        first["PASS_TO_PASS"],
+        json!(["tests/test_calc.py::test_add"])
+    );
     assert_eq!(first["created_at"], "2024-02-02T12:00:00Z");
     assert_eq!(first["license"]["spdx"], "MIT");
     assert_eq!(first["difficulty"]["code_lines"], 2);
@@ -185,16 +224,22 @@ fn fixes_become_instances_that_the_bench_takes_and_the_table_says_why_others_do_
     let missing = json!([{"number": 21, "cause": "it is a pull request, not an issue"}]);
     assert_eq!(third["issues_without_text"], missing);
     for row in &rows {
-        let (code, tests) = (row["patch"].as_str().unwrap(), row["test_patch"].as_str().unwrap());
-        assert!(!code.contains("b/tests/") && !code.contains("Subproject"), "{code}");
+        let (code, tests) = (
+            row["patch"].as_str().unwrap(),
+            row["test_patch"].as_str().unwrap(),
+        );
+        assert!(
+            !code.contains("b/tests/") && !code.contains("Subproject"),
+            "{code}"
+        );
         assert!(!tests.contains("b/pkg/"), "{tests}");
     }
 
     let shown = String::from_utf8(output.stdout).unwrap();
     for line in [
-        "     10  changes in this time",
-        "      6  change code and tests",
-        "      5  name an issue that they fix",
+        "      9  changes in this time",
+        "      7  change code and tests",
+        "      6  name an issue that they fix",
         "      4  have the issue's text",
         "      4  could be graded",
         "      3  turn: verified instances",
@@ -208,7 +253,10 @@ fn fixes_become_instances_that_the_bench_takes_and_the_table_says_why_others_do_
         assert!(shown.contains(line), "{line}\n{shown}");
     }
     let page = std::fs::read_to_string(bench.place.path("fresh.md")).unwrap();
-    assert!(page.contains("acme\\_\\_sums-18") || page.contains("acme__sums-18"), "{page}");
+    assert!(
+        page.contains("acme\\_\\_sums-18") || page.contains("acme__sums-18"),
+        "{page}"
+    );
 
     // The bench reads it as it is.
     let verified = bench
@@ -224,8 +272,14 @@ fn fixes_become_instances_that_the_bench_takes_and_the_table_says_why_others_do_
         .unwrap();
     assert_exit_code(&verified, 0);
     let shown = String::from_utf8(verified.stdout).unwrap();
-    assert!(shown.contains("golden tests fail-to-pass: 3 of 3"), "{shown}");
-    assert!(shown.contains("FAIL_TO_PASS of the dataset: 3 of 3 tests agree"), "{shown}");
+    assert!(
+        shown.contains("golden tests fail-to-pass: 3 of 3"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("FAIL_TO_PASS of the dataset: 3 of 3 tests agree"),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -256,16 +310,20 @@ fn a_killed_miner_goes_on_and_comes_to_the_same_file() {
     let refused = other.arg(&issues).output().unwrap();
     assert_exit_code(&refused, 2);
     let shown = String::from_utf8(refused.stderr).unwrap();
-    assert!(shown.contains("it was begun with another repository"), "{shown}");
+    assert!(
+        shown.contains("it was begun with another repository"),
+        "{shown}"
+    );
 }
 
 /// Issue 11 was renamed and edited once its fix was known.
 fn forge(request: &Request) -> Response {
     let day = |day: u32| format!("2024-02-{day:02}T12:00:00Z");
-    let issue = |title: &str, updated: String| {
-        json!({"title": title, "body": "Today: abs is to blame.", "created_at": "2024-01-20T00:00:00Z", "updated_at": updated})
-    };
-    match (request.method.as_str(), request.path.split('?').next().unwrap()) {
+    let issue = |title: &str, updated: String| json!({"title": title, "body": "Today: abs is to blame.", "created_at": "2024-01-20T00:00:00Z", "updated_at": updated});
+    match (
+        request.method.as_str(),
+        request.path.split('?').next().unwrap(),
+    ) {
         ("GET", "/repos/acme/sums/issues/11") => Response::json(issue("Remove abs in add", day(9))),
         ("GET", "/repos/acme/sums/issues/11/events") => Response::json(json!([
             {"event": "renamed", "created_at": day(1), "rename": {"from": "Help", "to": "add(1, -2) gives 3"}},
@@ -302,15 +360,27 @@ fn issues_of_a_server_are_read_as_they_were_before_the_fix() {
     assert!(!shown.contains("it is not known whether"), "{shown}");
     let rows = bench.rows("fresh.jsonl");
     assert_eq!(rows.len(), 2);
-    assert_eq!(rows[0]["problem_statement"], "add(1, -2) gives 3\n\nIt should be -1.");
+    assert_eq!(
+        rows[0]["problem_statement"],
+        "add(1, -2) gives 3\n\nIt should be -1."
+    );
     assert_eq!(rows[0]["issues"][0]["later_edits"], "1, taken back");
-    assert_eq!(rows[0]["issues"][0]["origin"], "https://github.com/acme/sums/issues/11");
+    assert_eq!(
+        rows[0]["issues"][0]["origin"],
+        "https://github.com/acme/sums/issues/11"
+    );
     assert_eq!(rows[1]["issues"][0]["later_edits"], "none");
 
     // Without a token, edits are not told: the row says so.
     let shown = run("unknown.jsonl", false);
-    assert!(shown.contains("of 1 text it is not known whether"), "{shown}");
-    assert_eq!(bench.rows("unknown.jsonl")[0]["issues"][0]["later_edits"], "not known");
+    assert!(
+        shown.contains("of 1 text it is not known whether"),
+        "{shown}"
+    );
+    assert_eq!(
+        bench.rows("unknown.jsonl")[0]["issues"][0]["later_edits"],
+        "not known"
+    );
 
     // What is kept is not asked for again.
     let before = server.requests(|_| ()).len();
@@ -327,13 +397,19 @@ fn wrong_input_gets_one_line_with_a_hint() {
         String::from_utf8(output.stderr).unwrap()
     };
     let folder = refused(&["--issues", "/no/such/folder"]);
-    assert!(folder.contains("/no/such/folder is not a folder"), "{folder}");
+    assert!(
+        folder.contains("/no/such/folder is not a folder"),
+        "{folder}"
+    );
     let name = refused(&["--name", "sums", "--issues", "/"]);
     assert!(name.contains("`sums` is not OWNER/NAME"), "{name}");
     let day = refused(&["--until", "soon"]);
     assert!(day.contains("YYYY-MM-DD"), "{day}");
     // Nothing is there after that day.
-    let output = bench.mine("none.jsonl", &["--max-changed-lines", "0", "--issues", "/"]).output().unwrap();
+    let output = bench
+        .mine("none.jsonl", &["--max-changed-lines", "0", "--issues", "/"])
+        .output()
+        .unwrap();
     assert_exit_code(&output, 1);
     assert!(!bench.place.path("none.jsonl").exists());
     assert!(bench.place.path("none.md").exists());

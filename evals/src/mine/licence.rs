@@ -16,10 +16,7 @@ pub struct Licence {
 }
 
 /// What the base commit says; `None` where it has no file of its licence.
-pub fn licence_at(
-    repository: &Repository,
-    commit: &str,
-) -> Result<Option<Licence>, SandboxError> {
+pub fn licence_at(repository: &Repository, commit: &str) -> Result<Option<Licence>, SandboxError> {
     let mut names = repository.root_entries(commit)?;
     names.retain(|name| {
         let stem = name.split(['.', '-']).next().unwrap_or_default();
@@ -82,13 +79,19 @@ mod tests {
     fn licences_are_known_by_their_sentences() {
         let bsd = "Redistribution and use in source and binary\n   forms, with or without";
         for (text, id) in [
-            ("Permission is hereby granted, free of\ncharge, to any person", Some("MIT")),
+            (
+                "Permission is hereby granted, free of\ncharge, to any person",
+                Some("MIT"),
+            ),
             (bsd, Some("BSD-2-Clause")),
             (
                 &format!("{bsd} … may be used to endorse or promote products"),
                 Some("BSD-3-Clause"),
             ),
-            ("Apache License\n  Version 2.0, January 2004", Some("Apache-2.0")),
+            (
+                "Apache License\n  Version 2.0, January 2004",
+                Some("Apache-2.0"),
+            ),
             ("Do what you like.", None),
         ] {
             assert_eq!(spdx(text), id, "{text}");

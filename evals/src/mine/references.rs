@@ -10,7 +10,8 @@ use regex::Regex;
 /// What a message says; numbers of the repository `own` (`owner/name`) alone.
 pub fn in_message(message: &str, own: &str) -> BTreeSet<u64> {
     static CLAUSE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        let reference = r"(?:https?://[\w.-]+/[\w.-]+/[\w.-]+/issues/\d+|(?:[\w.-]+/[\w.-]+)?#\d+|gh-\d+)";
+        let reference =
+            r"(?:https?://[\w.-]+/[\w.-]+/[\w.-]+/issues/\d+|(?:[\w.-]+/[\w.-]+)?#\d+|gh-\d+)";
         let clause = format!(
             r"(?i)\b(?:close[sd]?|closing|fix(?:e[sd])?|fixing|resolve[sd]?|resolving)\b\s*[:(]?\s*(?:(?:the\s+)?(?:issues?|bugs?)\s+)?({reference}(?:(?:\s*,?\s*(?:and|&)\s*|\s*,\s*){reference})*)"
         );
@@ -28,8 +29,10 @@ pub fn in_message(message: &str, own: &str) -> BTreeSet<u64> {
 /// The numbers of a list of references.
 fn numbers(clause: &str, own: &str) -> Vec<u64> {
     static ONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)(?:https?://[\w.-]+/([\w.-]+/[\w.-]+)/issues/|([\w.-]+/[\w.-]+)?#|gh-)(\d+)")
-            .ok()
+        Regex::new(
+            r"(?i)(?:https?://[\w.-]+/([\w.-]+/[\w.-]+)/issues/|([\w.-]+/[\w.-]+)?#|gh-)(\d+)",
+        )
+        .ok()
     });
     let Some(one) = ONE.as_ref() else {
         return Vec::new();
@@ -57,7 +60,10 @@ pub fn in_fragment(path: &str) -> Option<u64> {
 pub fn is_change_log(path: &str) -> bool {
     let lower = path.to_lowercase();
     let (folder, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
-    let text = [".rst", ".md", ".txt"].iter().any(|end| name.ends_with(end)) || !name.contains('.');
+    let text = [".rst", ".md", ".txt"]
+        .iter()
+        .any(|end| name.ends_with(end))
+        || !name.contains('.');
     let starts = ["change", "history", "news", "release"];
     let speaks = |name: &str| starts.iter().any(|start| name.starts_with(start));
     text && (speaks(name) || folder.split('/').any(|part| part.starts_with("change")))
@@ -82,7 +88,9 @@ pub fn in_entries(patch: &str) -> BTreeSet<u64> {
     };
     // An entry that was moved or put in other words is not new.
     let before: BTreeSet<u64> = lines('-').collect();
-    lines('+').filter(|number| !before.contains(number)).collect()
+    lines('+')
+        .filter(|number| !before.contains(number))
+        .collect()
 }
 
 #[cfg(test)]

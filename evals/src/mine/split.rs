@@ -42,7 +42,11 @@ impl Paths {
         if !self.code.iter().any(|path| is_code(path)) {
             return Some("changes no code");
         }
-        if !self.tests.iter().any(|p| layout.is_test_file(p) && stays(p)) {
+        if !self
+            .tests
+            .iter()
+            .any(|p| layout.is_test_file(p) && stays(p))
+        {
             return Some("changes no test file");
         }
         (changes.len() > FILES).then_some("changes more than 200 files")
@@ -51,7 +55,9 @@ impl Paths {
 
 /// What is run: Python, and what Python is extended with.
 pub fn is_code(path: &str) -> bool {
-    let ends = [".py", ".pyx", ".pxd", ".pyi", ".c", ".h", ".cpp", ".hpp", ".rs"];
+    let ends = [
+        ".py", ".pyx", ".pxd", ".pyi", ".c", ".h", ".cpp", ".hpp", ".rs",
+    ];
     ends.iter().any(|end| path.ends_with(end))
 }
 
@@ -86,9 +92,14 @@ mod tests {
     fn the_layout_of_the_repository_says_what_is_a_test() {
         let own = "[pytest]\ntestpaths = selftest\npython_files = check_*.py\n";
         let layout = Layout::from_files(&|name| (name == "pytest.ini").then(|| own.to_owned()));
-        let mut changes = ["pkg/a.py", "selftest/check_a.py", "selftest/data.txt", "CHANGES.md"]
-            .map(changed)
-            .to_vec();
+        let mut changes = [
+            "pkg/a.py",
+            "selftest/check_a.py",
+            "selftest/data.txt",
+            "CHANGES.md",
+        ]
+        .map(changed)
+        .to_vec();
         changes.push(FileChange {
             submodule: true,
             ..changed("tests/integration")
@@ -110,7 +121,13 @@ mod tests {
             Paths::of(&changes, &layout).lack(&layout, &changes)
         };
         assert_eq!(lack(&["pkg/a.py", "tests/test_a.py"]), None);
-        assert_eq!(lack(&["README.md", "tests/test_a.py"]), Some("changes no code"));
-        assert_eq!(lack(&["pkg/a.py", "tests/data.sql"]), Some("changes no test file"));
+        assert_eq!(
+            lack(&["README.md", "tests/test_a.py"]),
+            Some("changes no code")
+        );
+        assert_eq!(
+            lack(&["pkg/a.py", "tests/data.sql"]),
+            Some("changes no test file")
+        );
     }
 }

@@ -160,7 +160,11 @@ impl Table {
             cells.map(Cell::from).to_vec()
         });
         let reasons = self.reasons.iter().map(|row| {
-            let cells = [row.reason.clone(), row.changes.to_string(), row.example.clone()];
+            let cells = [
+                row.reason.clone(),
+                row.changes.to_string(),
+                row.example.clone(),
+            ];
             cells.map(Cell::from).to_vec()
         });
         let late = self.dropped.iter().filter(|one| one.stage >= Stage::Fits);
@@ -181,12 +185,18 @@ impl Table {
                 ),
                 table(
                     "Why the others fell out",
-                    vec![Column::new("reason"), right("number"), Column::new("for example")],
+                    vec![
+                        Column::new("reason"),
+                        right("number"),
+                        Column::new("for example"),
+                    ],
                     reasons.collect(),
                 ),
                 table(
                     "Candidates that did not become instances",
-                    ["candidate", "reason", "in particular"].map(Column::new).into(),
+                    ["candidate", "reason", "in particular"]
+                        .map(Column::new)
+                        .into(),
                     late.collect(),
                 ),
             ],
@@ -214,18 +224,48 @@ impl fmt::Display for Table {
 /// A verdict's reason without the names of tests in it, so that equal ones can be counted.
 pub fn kind_of(reason: &str) -> String {
     let ends = [
-        ("pass on the old code already", "the golden tests pass on the old code already"),
+        (
+            "pass on the old code already",
+            "the golden tests pass on the old code already",
+        ),
         ("skipped on the old code", "a golden test is skipped"),
-        ("failed on the new code", "a golden test fails on the new code as well"),
-        ("error on the new code", "a golden test ends in an error on the new code"),
-        ("absent on the new code", "a golden test is not found on the new code"),
-        ("error on the old code", "the golden tests cannot run on the old code, for a reason that the issue does not name"),
-        ("absent on the old code", "the golden tests cannot run on the old code, for a reason that the issue does not name"),
-        ("fails on the new", "a test that passed on the old code fails on the new"),
+        (
+            "failed on the new code",
+            "a golden test fails on the new code as well",
+        ),
+        (
+            "error on the new code",
+            "a golden test ends in an error on the new code",
+        ),
+        (
+            "absent on the new code",
+            "a golden test is not found on the new code",
+        ),
+        (
+            "error on the old code",
+            "the golden tests cannot run on the old code, for a reason that the issue does not name",
+        ),
+        (
+            "absent on the old code",
+            "the golden tests cannot run on the old code, for a reason that the issue does not name",
+        ),
+        (
+            "fails on the new",
+            "a test that passed on the old code fails on the new",
+        ),
         ("contributes no test", "the test patch contributes no test"),
-        ("was found", "the golden tests are not found when tests are collected"),
-        ("code patch changes too", "code patch and test patch change the same file"),
-        ("runs before its tests run", "the test patch brings a file that runs before any test"),
+        (
+            "was found",
+            "the golden tests are not found when tests are collected",
+        ),
+        (
+            "code patch changes too",
+            "code patch and test patch change the same file",
+        ),
+        (
+            "runs before its tests run",
+            "the test patch brings a file that runs before any test",
+        ),
         ("contradict each other", "outcomes contradict each other"),
     ];
     let known = ends.iter().find(|(words, _)| reason.contains(words));
@@ -250,12 +290,18 @@ mod tests {
             detail: detail.to_owned(),
         };
         let dropped = vec![
-            one("b", "t.py::x was skipped on the old code and passed on the new"),
+            one(
+                "b",
+                "t.py::x was skipped on the old code and passed on the new",
+            ),
             one("c", "t.py::y failed on the new code"),
             one("d", "t.py::z failed on the new code"),
         ];
         let shown = Table::new(counts, dropped).to_string();
-        assert!(shown.starts_with("      4  changes in this time\n      1  change code and tests\n"), "{shown}");
+        assert!(
+            shown.starts_with("      4  changes in this time\n      1  change code and tests\n"),
+            "{shown}"
+        );
         assert!(
             shown.ends_with(
                 "fell out:\n      2  a golden test fails on the new code as well (c)\n      1  a golden test is skipped (b)\n"

@@ -74,7 +74,14 @@ impl Repository {
 
     /// What differs between two commits, by path.
     pub fn changes(&self, old: &str, new: &str) -> Result<Vec<FileChange>> {
-        let words = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--abbrev=4"];
+        let words = [
+            "diff-tree",
+            "-r",
+            "-z",
+            "--raw",
+            "--no-renames",
+            "--abbrev=4",
+        ];
         let listed = self.git.run(words.into_iter().chain([old, new, "--"]))?;
         let text = String::from_utf8_lossy(&listed).into_owned();
         let mut fields = text.split('\0');
@@ -102,7 +109,12 @@ impl Repository {
             fetch_blobs(&self.git, &format!("{commit}^{{tree}}"))?;
         }
         let words = ["--literal-pathspecs", "diff-tree", "-r", "-p", "--binary"];
-        let plain = ["--full-index", "--no-renames", "--no-color", "--no-ext-diff"];
+        let plain = [
+            "--full-index",
+            "--no-renames",
+            "--no-color",
+            "--no-ext-diff",
+        ];
         let ends = ["--no-textconv", old, new, "--"];
         let all = words.into_iter().chain(plain).chain(ends);
         let patch = self.git.run(all.chain(paths.iter().copied()));

@@ -61,9 +61,8 @@ const QUERY: &str = "query($owner: String!, $name: String!, $number: Int!) { rep
 pub async fn as_of(address: &Address, time: Timestamp, options: &Options) -> Result<IssueAsOf> {
     let api = Api::new(address, options)?;
     let (answer, url, _) = api.issue(address).await?;
-    let absent = |cause: &str| {
-        Error::usage(format!("read the issue at {}", address.page())).cause(cause)
-    };
+    let absent =
+        |cause: &str| Error::usage(format!("read the issue at {}", address.page())).cause(cause);
     if answer.created_at.is_some_and(|created| created >= time) {
         return Err(absent("it was filed after the fix"));
     }
@@ -77,8 +76,9 @@ pub async fn as_of(address: &Address, time: Timestamp, options: &Options) -> Res
         false => match edits(&api, address, &url).await? {
             None => (answer.body.clone(), None),
             Some(edits) => {
-                let (body, later) = body_at(&edits, &answer, time)
-                    .ok_or_else(|| absent("its text before the fix is not known: it was edited later"))?;
+                let (body, later) = body_at(&edits, &answer, time).ok_or_else(|| {
+                    absent("its text before the fix is not known: it was edited later")
+                })?;
                 (body, Some(later))
             }
         },
@@ -152,7 +152,9 @@ async fn edits(api: &Api<'_>, address: &Address, issue: &Url) -> Result<Option<E
         Err(_) => return Ok(None),
     };
     // A server of another kind answers otherwise, and then nothing is known.
-    let issue = answer.pointer_mut("/data/repository/issue").map(Value::take);
+    let issue = answer
+        .pointer_mut("/data/repository/issue")
+        .map(Value::take);
     Ok(issue.and_then(|issue| serde_json::from_value(issue).ok()))
 }
 
@@ -171,12 +173,21 @@ mod tests {
     #[test]
     fn the_body_is_what_the_last_edit_before_the_fix_left() {
         let edit = |day: u32, diff: Value| json!({"editedAt": format!("2024-03-{day:02}T00:00:00Z"), "diff": diff});
-        assert_eq!(body(json!({"lastEditedAt": null})), Some((Some("today".to_owned()), 0)));
-        let nodes = [edit(12, json!("later")), edit(9, json!("then")), edit(1, json!("first"))];
-        let known = json!({"lastEditedAt": "2024-03-12T00:00:00Z", "userContentEdits": {"nodes": nodes}});
+        assert_eq!(
+            body(json!({"lastEditedAt": null})),
+            Some((Some("today".to_owned()), 0))
+        );
+        let nodes = [
+            edit(12, json!("later")),
+            edit(9, json!("then")),
+            edit(1, json!("first")),
+        ];
+        let known =
+            json!({"lastEditedAt": "2024-03-12T00:00:00Z", "userContentEdits": {"nodes": nodes}});
         assert_eq!(body(known), Some((Some("then".to_owned()), 1)));
         let nodes = [edit(12, json!("later")), edit(9, Value::Null)];
-        let gone = json!({"lastEditedAt": "2024-03-12T00:00:00Z", "userContentEdits": {"nodes": nodes}});
+        let gone =
+            json!({"lastEditedAt": "2024-03-12T00:00:00Z", "userContentEdits": {"nodes": nodes}});
         assert_eq!(body(gone), None);
         let before = json!({"lastEditedAt": "2024-03-02T00:00:00Z"});
         assert_eq!(body(before), Some((Some("today".to_owned()), 0)));
