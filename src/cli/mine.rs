@@ -128,33 +128,29 @@ async fn read_history(args: &Args, settings: &Settings, work: &Work) -> Result<(
     let head = earlier.as_ref().map(|plan| plan.head.clone());
     let (location, cache) = (location(&args.repo), settings.cache.clone());
     let (options, name) = (open_options(settings), args.name.clone());
-    let (since, until, most) = (args.since, args.until, args.max_changed_lines);
     let live = Live::new(None, "{spinner} {msg}", args.json);
-    let (plan, mined) = {
-        let live = &live;
-        live.status("reading the history");
-        let opened = tokio::task::spawn_blocking(move || {
-            repository::open(&location, head.as_deref(), &cache, &options)
-        });
-        let repository = joined(opened.await)??;
-        let plan = Plan {
-            repo: repository_name(&repository, name)?,
-            head: head_of(&repository)?,
-            since,
-            until,
-            max_changed_lines: most,
-        };
-        work.keep(&plan, earlier.as_ref())?;
-        let selection = Selection {
-            repo: plan.repo.clone(),
-            head: plan.head.clone(),
-            since: plan.since.as_second(),
-            until: plan.until.map(Timestamp::as_second),
-            max_changed_lines: plan.max_changed_lines,
-        };
-        let read = tokio::task::spawn_blocking(move || mine::candidates(&repository, &selection));
-        (plan, joined(read.await)??)
+    live.status("reading the history");
+    let opened = tokio::task::spawn_blocking(move || {
+        repository::open(&location, head.as_deref(), &cache, &options)
+    });
+    let repository = joined(opened.await)??;
+    let plan = Plan {
+        repo: repository_name(&repository, name)?,
+        head: head_of(&repository)?,
+        since: args.since,
+        until: args.until,
+        max_changed_lines: args.max_changed_lines,
     };
+    work.keep(&plan, earlier.as_ref())?;
+    let selection = Selection {
+        repo: plan.repo.clone(),
+        head: plan.head.clone(),
+        since: plan.since.as_second(),
+        until: plan.until.map(Timestamp::as_second),
+        max_changed_lines: plan.max_changed_lines,
+    };
+    let read = tokio::task::spawn_blocking(move || mine::candidates(&repository, &selection));
+    let mined = joined(read.await)??;
     live.clear();
     if !args.json {
         let number = mined.candidates.len();

@@ -21,7 +21,7 @@ use super::{Comment, Issue, Options};
 use crate::error::{Error, Result};
 use crate::settings::Redactor;
 
-pub(super) use edits::{IssueAsOf, as_of};
+pub(super) use edits::as_of;
 
 /// Bytes of one answer. A page of comments may hold a hundred of the longest.
 const MOST_BYTES: usize = 32 << 20;

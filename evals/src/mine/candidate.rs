@@ -145,7 +145,7 @@ fn issues(
 impl Candidate {
     /// In SWE-bench's shape, with what is known beside it.
     pub(super) fn instance(&self, texts: &IssueTexts) -> Instance {
-        let issue = |text: &super::IssueText| {
+        let issue = |text: &IssueText| {
             let whole = format!("{}\n\n{}", text.title.trim(), text.body.trim());
             whole.trim().to_owned()
         };

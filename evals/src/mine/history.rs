@@ -104,10 +104,7 @@ pub fn changes(
             found.push(change);
         }
     }
-    found.sort_by(|a, b| {
-        let key = |c: &Change| (c.commit.committed, c.commit.hash.clone());
-        key(a).cmp(&key(b))
-    });
+    found.sort_by_key(|change| (change.commit.committed, change.commit.hash.clone()));
     Ok(found)
 }
 

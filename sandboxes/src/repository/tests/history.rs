@@ -74,7 +74,10 @@ fn commits_of_a_branch_and_what_each_changed() {
     // Paths are names, not patterns.
     let patch = repository.patch(&first, &merge, &["pkg/[b].py"]);
     let patch = patch.unwrap().unwrap();
-    assert!(patch.contains("+b = 2") && !patch.contains("+b = 1"), "{patch}");
+    assert!(
+        patch.contains("+b = 2") && !patch.contains("+b = 1"),
+        "{patch}"
+    );
     assert_eq!(repository.file_at(&last, "run.sh").unwrap(), None);
     assert!(repository.file_at(&merge, "run.sh").unwrap().is_some());
     let entries = repository.root_entries(&last).unwrap();
