@@ -5,6 +5,7 @@
 
 use super::Repository;
 use super::clone::fetch_blobs;
+use super::git::failed;
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
@@ -52,6 +53,10 @@ pub struct FileChange {
 
 /// The mode of a submodule's pointer.
 const SUBMODULE: &str = "160000";
+
+/// Versions of git differ in whether attributes of a bare repository's files decide how differences are shown: none are
+/// read, from the tree that is empty.
+const NO_ATTRIBUTES: &str = "attr.tree=4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 
 impl Repository {
     pub fn commits(&self, range: &CommitRange) -> Result<Vec<Commit>> {
@@ -108,25 +113,28 @@ impl Repository {
         for commit in [old, new] {
             fetch_blobs(&self.git, &format!("{commit}^{{tree}}"))?;
         }
-        let words = ["--literal-pathspecs", "diff-tree", "-r", "-p", "--binary"];
-        let plain = [
-            "--full-index",
-            "--no-renames",
+        let words = ["-c", NO_ATTRIBUTES, "--literal-pathspecs", "diff-tree"];
+        let form = ["-r", "-p", "--binary", "--full-index", "--no-renames"];
+        let ends = [
             "--no-color",
             "--no-ext-diff",
+            "--no-textconv",
+            old,
+            new,
+            "--",
         ];
-        let ends = ["--no-textconv", old, new, "--"];
-        let all = words.into_iter().chain(plain).chain(ends);
-        let patch = self.git.run(all.chain(paths.iter().copied()));
-        let patch = patch.map_err(|error| match self.partial {
-            true => SandboxError::new(
-                ErrorKind::Input,
-                format!("the repository is a partial clone, and lacks files of {new}"),
-            )
-            .hint("give its URL, or a whole clone"),
-            false => error,
-        })?;
-        Ok(String::from_utf8(patch).ok())
+        let all = words.into_iter().chain(form).chain(ends);
+        let output = self.git.try_run(all.chain(paths.iter().copied()), b"")?;
+        if !output.ok && self.partial {
+            let message = format!("the repository is a partial clone, and lacks files of {new}");
+            return Err(
+                SandboxError::new(ErrorKind::Input, message).hint("give its URL, or a whole clone")
+            );
+        }
+        if !output.ok {
+            return Err(failed("diff-tree", &output.stderr));
+        }
+        Ok(String::from_utf8(output.stdout).ok())
     }
 
     /// A file of a commit; `None` where there is none of this path.
