@@ -110,7 +110,9 @@ pub async fn run(args: &Args) -> Result<u8> {
         output::json(&table)?;
     } else {
         output::out(table.to_string());
-        note_on_edits(&texts);
+        if args.issues.is_none() {
+            note_on_edits(&texts);
+        }
         if rows.is_empty() {
             output::err("no dataset was written: there is no verified instance");
         } else {
