@@ -234,9 +234,9 @@ async fn text_of(
         return Ok(Ok(known));
     }
     let read = source.read(number, candidate.fixed_at).await;
-    let read = read.map_err(|error| match error.hint.is_some() {
-        true => error,
-        false => error.hint(
+    let read = read.map_err(|error| match error.hint.as_deref() {
+        Some(hint) if hint.contains("GITHUB_TOKEN") => error,
+        _ => error.hint(
             "the same command goes on with what is there; --issues FOLDER reads files instead",
         ),
     })?;

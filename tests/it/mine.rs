@@ -413,4 +413,12 @@ fn wrong_input_gets_one_line_with_a_hint() {
     assert_exit_code(&output, 1);
     assert!(!bench.place.path("none.jsonl").exists());
     assert!(bench.place.path("none.md").exists());
+    // No text is made up where no server answers: nobody listens at this port.
+    let mut silent = bench.mine("silent.jsonl", &["--until", "2024-02-02"]);
+    silent.env("TESTWRIGHT_GITHUB_BASE_URL", "http://127.0.0.1:9/");
+    let output = silent.output().unwrap();
+    assert_exit_code(&output, 3);
+    let shown = String::from_utf8(output.stderr).unwrap();
+    assert!(shown.contains("--issues FOLDER reads files"), "{shown}");
+    assert!(!bench.place.path("silent.jsonl").exists());
 }
