@@ -193,7 +193,7 @@ impl Instance {
 }
 
 /// `owner/name` with the letters that forges allow, each a folder of its own, and no option.
-fn is_repository(repo: &str) -> bool {
+pub fn is_repository(repo: &str) -> bool {
     let is_fit = |part: &str| {
         !part.is_empty()
             && part.len() <= 100

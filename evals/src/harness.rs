@@ -40,7 +40,7 @@ use testwright_sandboxes::{Backend, Limits, SandboxError};
 use crate::result::Infrastructure;
 
 pub use changed_lines::ChangedLines;
-pub(crate) use contribution::layout;
+pub(crate) use contribution::{CONFIGURATION, layout};
 pub use patch_selection::{SelectionJob, select_all};
 pub use results::{Results, ResultsError};
 pub(crate) use run_config::run_config;

@@ -14,6 +14,7 @@ mod folder;
 pub mod foreign_text;
 pub mod harness;
 mod hex;
+pub mod mine;
 pub mod predictions;
 mod records;
 pub mod report;

@@ -4,7 +4,7 @@ pub(super) mod errors;
 pub(super) mod grading;
 mod progress;
 mod report;
-mod verify;
+pub(super) mod verify;
 
 use std::path::PathBuf;
 
@@ -37,10 +37,10 @@ enum Command {
 pub struct GradeArgs {
     /// A dataset in the shape of SWE-bench: JSON lines, a JSON list or Parquet
     #[arg(long, value_name = "FILE", required = true)]
-    dataset: Option<PathBuf>,
+    pub dataset: Option<PathBuf>,
     /// Only these instances: ids or globs, separated by commas
     #[arg(long, value_name = "IDS|GLOB")]
-    instances: Option<String>,
+    pub instances: Option<String>,
     /// How many instances are worked on at once, as far as memory and disk have room [default: half of the processors]
     #[arg(long, value_name = "N")]
     pub workers: Option<usize>,

@@ -13,6 +13,7 @@ mod inspect;
 mod log;
 mod man;
 mod mcp;
+mod mine;
 pub mod output;
 mod place;
 #[cfg(test)]
@@ -76,6 +77,8 @@ enum Command {
     Clover(Box<clover::Args>),
     /// Sort code patches by generated tests
     Select(Box<select::Args>),
+    /// Make a dataset of fresh issues from the history of a repository: fixes that bring tests, verified
+    Mine(Box<mine::Args>),
     /// Serve the HTTP API, and work on the runs that it is asked for
     Serve(Box<serve::Args>),
     /// Work on the runs of a daemon, on a further machine
@@ -122,6 +125,7 @@ pub async fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args).await,
         Command::Clover(args) => clover::run(&args).await,
         Command::Select(args) => select::run(&args).await,
+        Command::Mine(args) => mine::run(&args).await,
         Command::Serve(args) => serve::run(&args).await.map(|()| 0),
         Command::Worker(args) => worker::run(&args).await.map(|()| 0),
         Command::Runs(args) => runs::run(&args).await,

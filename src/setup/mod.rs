@@ -368,7 +368,7 @@ fn build_settings(settings: &Settings) -> BuildSettings {
 }
 
 /// The token goes along with the server that it is for, and to no other.
-fn open_options(settings: &Settings) -> OpenOptions {
+pub fn open_options(settings: &Settings) -> OpenOptions {
     let host = match &settings.github.base_url {
         Some(url) => issues::server_of(url.reveal()),
         None => "github.com".to_owned(),

@@ -22,6 +22,7 @@ mod issues;
 mod lists;
 mod manual;
 mod messages;
+mod mine;
 mod pipelines;
 mod program;
 mod review;
