@@ -9,7 +9,7 @@ use testwright_tools::tools::{ShowPatch, TryFix};
 
 use super::given::lines;
 use super::{Approach, ApproachContext, Workflow};
-use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, infrastructure, prompt, run_loop};
+use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, prompt, run_loop};
 use crate::model::Message;
 
 pub(super) struct Cover;
@@ -53,12 +53,20 @@ impl Approach for Cover {
     }
 }
 
+/// What names no lines was refused before the run began.
+fn failed(error: Error) -> Outcome {
+    Outcome::Infrastructure {
+        message: error.with_cause(),
+        hint: error.hint,
+    }
+}
+
 async fn begin(run: &mut Run, context: &ApproachContext) -> Result<(), Outcome> {
     let tree = run.tree()?;
-    let ranges = lines::resolve(&tree, &context.given.lines).map_err(infrastructure)?;
+    let ranges = lines::resolve(&tree, &context.given.lines).map_err(failed)?;
     let mut blocks = Vec::new();
     for range in &ranges {
-        blocks.push(lines::numbered(&tree, range).map_err(infrastructure)?);
+        blocks.push(lines::numbered(&tree, range).map_err(failed)?);
     }
     let system = CoverSystem {
         max_steps: context.max_steps,
