@@ -80,7 +80,12 @@ pub fn all_assertions(text: &str) -> Vec<Vec<String>> {
             left,
             operator,
             right,
-        } => [left.tokens.as_slice(), &[operator.clone()], &right.tokens].concat(),
+        } => [
+            left.tokens.as_slice(),
+            std::slice::from_ref(operator),
+            right.tokens.as_slice(),
+        ]
+        .concat(),
         Comparison::Chain => {
             let source = text.get(assertion.bytes.clone()).unwrap_or_default();
             code_tokens(source)
