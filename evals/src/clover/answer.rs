@@ -98,7 +98,7 @@ fn fill(
     }?;
     let mut assertion = format!("{lead}{operand}{tail}");
     // What stood on several lines inside of brackets needs them here too.
-    if one_assertion(&assertion).is_none_or(|(_, read)| !frame.fits(&read)) {
+    if operand.contains('\n') && operand != reference {
         assertion = format!("{lead}({operand}){tail}");
     }
     let Some((_, read)) = one_assertion(&assertion).filter(|(_, read)| frame.fits(read)) else {

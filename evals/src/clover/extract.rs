@@ -79,7 +79,7 @@ mod tests {
         );
         isolated_tests(
             "test_b.py",
-            "def test_z():\n    print 'a'\n  x",
+            "def test_z():\n    x = = 1\n",
             &Layout::default(),
             &mut counts,
         );

@@ -63,17 +63,33 @@ pub fn assertions(module: &Module, stretch: &Range<usize>) -> Vec<Assertion> {
     found
 }
 
-/// Tokens of every assertion of a text, without their messages. What does not parse around them does not matter.
+/// Tokens of every assertion of a text, without their messages and the brackets around what they compare. What does not parse
+/// around them does not matter.
 pub fn all_assertions(text: &str) -> Vec<Vec<String>> {
     let module = Module::parse(text);
     let found = assertions(&module, &(0..text.len()));
-    let without_message = |assertion: &Assertion| {
-        let source = text.get(assertion.bytes.clone()).unwrap_or_default();
-        let mut all = code_tokens(source);
-        if !assertion.message.is_empty() {
-            all.truncate(all.len().saturating_sub(assertion.message.len() + 1));
+    let without_message = |assertion: &Assertion| match &assertion.comparison {
+        Comparison::Unary { negated, operand } => {
+            let mut all = operand.tokens.clone();
+            if *negated {
+                all.insert(0, "not".to_owned());
+            }
+            all
         }
-        all
+        Comparison::Binary {
+            left,
+            operator,
+            right,
+        } => [
+            left.tokens.as_slice(),
+            std::slice::from_ref(operator),
+            right.tokens.as_slice(),
+        ]
+        .concat(),
+        Comparison::Chain => {
+            let source = text.get(assertion.bytes.clone()).unwrap_or_default();
+            code_tokens(source)
+        }
     };
     found.iter().map(without_message).collect()
 }
@@ -248,7 +264,7 @@ def test():
         let left = |at: usize| found[at].comparison.operands()[0].tokens.clone();
         assert_eq!(left(0), left(1));
         assert_eq!([found[0].is_nested, found[1].is_nested], [false, true]);
-        let all = all_assertions("assert x == 1, 'a'\nassert x == 1\n");
+        let all = all_assertions("assert x == 1, 'a'\nassert (x) == 1\n");
         assert_eq!(all[0], all[1]);
     }
 }
