@@ -20,6 +20,7 @@ mod logs;
 mod notes;
 mod outcome_pairs;
 mod patch_selection;
+mod portable_result;
 mod results;
 mod runs;
 mod schedule;
@@ -39,9 +40,11 @@ use testwright_sandboxes::{Backend, Limits, SandboxError};
 use crate::result::Infrastructure;
 
 pub use changed_lines::ChangedLines;
+pub use grading_key::{key as grading_key, not_graded};
 pub use patch_selection::{SelectionJob, select_all};
+pub use portable_result::PortableResult;
 pub use results::{Results, ResultsError};
-pub use schedule::{Job, Progress, Step, Workers, grade_all, workers};
+pub use schedule::{Job, Progress, Step, Workers, grade_all, grade_job, ungraded, workers};
 
 /// Changes when the same runs would be judged otherwise.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/8");
@@ -49,6 +52,7 @@ pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/8");
 const RUNS: &str = concat!(env!("CARGO_PKG_VERSION"), "/5");
 
 /// What the harness works with.
+#[derive(Clone)]
 pub struct Harness {
     pub backend: Arc<dyn Backend>,
     pub build: BuildSettings,
