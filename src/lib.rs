@@ -11,6 +11,7 @@ mod disk_usage;
 pub mod error;
 pub mod formats;
 pub mod gate;
+pub mod grading;
 mod hex;
 pub mod inspect;
 pub mod issues;

@@ -6,15 +6,18 @@ use std::collections::BTreeMap;
 use testwright_evals::predictions::{Prediction, Predictions};
 use testwright_evals::{Instance, InstanceResult, verify};
 
-use super::GradeArgs;
-use super::grading::GradingRun;
+use super::{GradeArgs, WorkersArgs};
 use crate::cli::output::{self, single_line};
+use crate::cli::place::load;
 use crate::error::{Error, Result};
+use crate::grading::RemoteGrading;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     grade: GradeArgs,
+    #[command(flatten)]
+    workers: WorkersArgs,
 }
 
 /// The name under which golden tests are graded.
@@ -22,7 +25,8 @@ const GOLDEN: &str = "golden";
 
 /// Exit code 0 where every golden test turned, 1 where one did not, 3 where something could not be graded.
 pub async fn run(args: &Args) -> Result<u8> {
-    let grading = GradingRun::new(&args.grade)?;
+    let settings = load(&args.grade.sandbox.sources(|_| {}))?;
+    let grading = args.grade.grading_run(settings)?;
     let by_instance: BTreeMap<String, Prediction> = grading
         .dataset
         .instances
@@ -41,7 +45,12 @@ pub async fn run(args: &Args) -> Result<u8> {
         model: GOLDEN.to_owned(),
         by_instance,
     };
-    let (report, results) = grading.grade(&[golden], Vec::new()).await?;
+    let remote = args.workers.remote(&grading).await?;
+    let remote: Option<&dyn RemoteGrading> = remote.as_ref().map(|remote| remote as _);
+    let (report, results) = args
+        .grade
+        .grade(&grading, &[golden], Vec::new(), remote)
+        .await?;
     let verified = verify::verify(&grading.dataset, &results, &grading.out);
     if args.grade.json {
         output::json(&verified)?;
