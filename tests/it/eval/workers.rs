@@ -77,6 +77,24 @@ fn logs(folder: &Path, results: &BTreeMap<(String, String), Value>) -> BTreeMap<
     logs
 }
 
+/// The table is there once whoever asks has made it.
+fn wait_for_rows(bench: &Bench, database: &Database, table: &str) {
+    let data = bench.place.folder.path();
+    let made = match &database.url {
+        Some(_) => format!("SELECT COUNT(*) FROM pg_tables WHERE tablename = '{table}'"),
+        None => format!("SELECT COUNT(*) FROM sqlite_master WHERE name = '{table}'"),
+    };
+    let rows = format!("SELECT COUNT(*) FROM {table}");
+    let begun = Instant::now();
+    while database.execute(data, &made) == "0" || database.execute(data, &rows) == "0" {
+        assert!(
+            begun.elapsed() < Duration::from_secs(180),
+            "{table} is empty"
+        );
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
 #[test]
 fn workers_grade_as_one_process_does_and_one_of_them_may_die() {
     for database in databases::all() {
@@ -84,22 +102,9 @@ fn workers_grade_as_one_process_does_and_one_of_them_may_die() {
         let url = url(&bench, &database);
         let words = ["--database", url.as_str()];
         let mut asking = bench.grade(&words, "out").spawn().unwrap();
+        wait_for_rows(&bench, &database, "gradings");
         let dies = Worker::start(&bench, &url, "one");
-        let begun = Instant::now();
-        let running = "SELECT COUNT(*) FROM graded_predictions";
-        // The database is there once one of the two has made it.
-        let known = || {
-            let tables = match &database.url {
-                Some(_) => "SELECT COUNT(*) FROM pg_tables WHERE tablename = 'graded_predictions'",
-                None => "SELECT COUNT(*) FROM sqlite_master WHERE name = 'graded_predictions'",
-            };
-            let data = bench.place.folder.path();
-            database.execute(data, tables) != "0" && database.execute(data, running) != "0"
-        };
-        while !known() {
-            assert!(begun.elapsed() < Duration::from_secs(180), "none is graded");
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        wait_for_rows(&bench, &database, "graded_predictions");
         // Whoever asked may go away, too.
         asking.kill().unwrap();
         asking.wait().unwrap();
@@ -150,16 +155,7 @@ fn a_worker_that_grades_otherwise_says_so_and_the_next_attempt_is_whole() {
     let words = ["verify", "--instances", "first", "--database", url.as_str()];
     // As if whoever asked were of another version.
     let asking = bench.command(&words, "out").spawn().unwrap();
-    let begun = Instant::now();
-    let table = "SELECT COUNT(*) FROM sqlite_master WHERE name = 'gradings'";
-    let rows = "SELECT COUNT(*) FROM gradings";
-    while database.execute(data, table) == "0" || database.execute(data, rows) == "0" {
-        assert!(
-            begun.elapsed() < Duration::from_secs(60),
-            "nothing is asked"
-        );
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    wait_for_rows(&bench, &database, "gradings");
     let tamper = "UPDATE gradings SET request = REPLACE(request, '\"keys\":[\"', '\"keys\":[\"0')";
     database.execute(data, tamper);
     let _worker = Worker::start(&bench, &url, "one");
