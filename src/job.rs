@@ -360,25 +360,32 @@ fn limits(settings: &Settings) -> Limits {
     }
 }
 
-fn write_results(folder: &RunFolder, record: &Record) -> Result<()> {
-    if let Outcome::Accepted { patch, evidence } = &record.outcome {
+/// Writes what a run leaves beside its trajectory.
+pub fn write_results(folder: &RunFolder, record: &Record) -> Result<()> {
+    write_outcome(folder, &record.outcome)?;
+    Ok(folder.write_json("run.json", record)?)
+}
+
+/// The same, where there is no record.
+pub fn write_outcome(folder: &RunFolder, outcome: &Outcome) -> Result<()> {
+    if let Outcome::Accepted { patch, evidence } = outcome {
         folder.write("test.patch", patch.as_bytes())?;
         folder.write_json("evidence.json", evidence)?;
     }
-    if let Outcome::Refused { patch, .. } = &record.outcome {
+    if let Outcome::Refused { patch, .. } = outcome {
         folder.write("refused.patch", patch.as_bytes())?;
     }
     if let Outcome::Withheld {
         patch, evidence, ..
-    } = &record.outcome
+    } = outcome
     {
         folder.write("withheld.patch", patch.as_bytes())?;
         if let Some(evidence) = evidence {
             folder.write_json("evidence.json", evidence)?;
         }
     }
-    if let Outcome::Abstained { .. } = &record.outcome {
-        folder.write_json("evidence.json", &record.outcome)?;
+    if let Outcome::Abstained { .. } = outcome {
+        folder.write_json("evidence.json", outcome)?;
     }
-    Ok(folder.write_json("run.json", record)?)
+    Ok(())
 }

@@ -12,6 +12,7 @@ mod disk_usage;
 pub mod error;
 pub mod formats;
 pub mod gate;
+pub mod grading;
 mod hex;
 pub mod inspect;
 pub mod issues;

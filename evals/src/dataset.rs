@@ -85,6 +85,20 @@ impl Dataset {
         }
     }
 
+    /// Of records that came otherwise than in a file; `name` stands for it. Problems are counted by their place in the list.
+    pub fn of_records(name: &str, records: Vec<Value>) -> Result<Dataset, RecordsError> {
+        let path = PathBuf::from(name);
+        let rows = (1..).zip(records).collect();
+        match parse(Content::Rows(rows)) {
+            Ok(instances) => Ok(Dataset { path, instances }),
+            Err(problems) => Err(RecordsError::Content {
+                path,
+                problems,
+                place: "instance",
+            }),
+        }
+    }
+
     pub fn get(&self, instance_id: &str) -> Option<&Instance> {
         self.instances.iter().find(|i| i.instance_id == instance_id)
     }

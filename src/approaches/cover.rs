@@ -10,6 +10,7 @@ use testwright_tools::tools::{ShowPatch, TryFix};
 use super::given::lines;
 use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, prompt, run_loop};
+use crate::error::Error;
 use crate::model::Message;
 
 pub(super) struct Cover;

@@ -15,7 +15,6 @@ use testwright_evals::{Instance, InstanceResult};
 use testwright_sandboxes::repository::{self, Repository};
 
 use super::eval::GradeArgs;
-use super::eval::grading::GradingRun;
 use super::eval::verify::golden_tests;
 use super::output::{self, Live, single_line};
 use super::place::{SandboxArgs, load};
@@ -274,9 +273,10 @@ async fn verify(args: &Args, instances: &[Instance], work: &Work) -> Result<Vec<
         out: Some(work.grading()),
         json: args.json,
     };
-    let grading = GradingRun::new(&grade)?;
+    let grading = grade.grading_run(load(&grade.sandbox.sources(|_| {}))?)?;
     let golden = golden_tests(&grading.dataset);
-    let (_, results) = grading.grade(&[golden], Vec::new()).await?;
+    let graded = grade.grade(&grading, &[golden], Vec::new(), None);
+    let (_, results) = graded.await?;
     Ok(results)
 }
 

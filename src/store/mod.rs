@@ -6,6 +6,7 @@
 mod comparisons;
 mod events;
 mod github;
+mod gradings;
 mod matrices;
 mod model_usage;
 mod queue_state;
@@ -13,6 +14,7 @@ mod retention;
 mod runs;
 mod shares;
 mod tokens;
+mod work;
 mod workers;
 
 use std::path::Path;
@@ -24,15 +26,18 @@ use sqlx::{AnyPool, PgPool, SqlitePool};
 
 use crate::error::{Error, Result};
 
-pub use comparisons::{ComparisonReport, NewComparison, StoredComparison};
+pub use comparisons::{
+    AskedComparison, ComparisonClaim, ComparisonReport, NewComparison, StoredComparison,
+};
 pub use events::StoredEvent;
 pub use github::{GitHubTask, GitHubTaskKind, NewGitHubTask};
-pub use matrices::{MatrixId, MatrixStatus, StoredMatrix};
+pub use gradings::{NewGrading, StoredGrading};
+pub use matrices::{MatrixId, NewMatrix, StoredMatrix};
 pub use model_usage::{BatchBudget, StoreQuota};
 pub use queue_state::QueueState;
 pub use runs::{Filter, NewRun, RunId, RunStatus, StoredRun, now, timestamp};
-pub use shares::Attempt;
 pub use tokens::{Scope, Token};
+pub use work::{Attempt, WorkKind, WorkStatus};
 pub use workers::StoredWorker;
 
 /// Connections that a process holds at most.

@@ -4,15 +4,18 @@
 use testwright_evals::predictions::{Prediction, Predictions};
 use testwright_evals::{Dataset, Instance, InstanceResult, verify};
 
-use super::GradeArgs;
-use super::grading::GradingRun;
+use super::{GradeArgs, WorkersArgs};
 use crate::cli::output::{self, single_line};
+use crate::cli::place::load;
 use crate::error::{Error, Result};
+use crate::grading::RemoteGrading;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     grade: GradeArgs,
+    #[command(flatten)]
+    workers: WorkersArgs,
 }
 
 /// The name under which golden tests are graded.
@@ -20,7 +23,8 @@ const GOLDEN: &str = "golden";
 
 /// Exit code 0 where every golden test turned, 1 where one did not, 3 where something could not be graded.
 pub async fn run(args: &Args) -> Result<u8> {
-    let grading = GradingRun::new(&args.grade)?;
+    let settings = load(&args.grade.sandbox.sources(|_| {}))?;
+    let grading = args.grade.grading_run(settings)?;
     let golden = golden_tests(&grading.dataset);
     if golden
         .by_instance
@@ -31,7 +35,12 @@ pub async fn run(args: &Args) -> Result<u8> {
             .cause(format!("{} has none", grading.dataset.path.display()))
             .hint("a dataset of SWE-bench has them in the field test_patch"));
     }
-    let (report, results) = grading.grade(&[golden], Vec::new()).await?;
+    let remote = args.workers.remote(&grading).await?;
+    let remote: Option<&dyn RemoteGrading> = remote.as_ref().map(|remote| remote as _);
+    let (report, results) = args
+        .grade
+        .grade(&grading, &[golden], Vec::new(), remote)
+        .await?;
     let verified = verify::verify(&grading.dataset, &results, &grading.out);
     if args.grade.json {
         output::json(&verified)?;
