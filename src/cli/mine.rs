@@ -274,9 +274,8 @@ async fn verify(args: &Args, instances: &[Instance], work: &Work) -> Result<Vec<
         json: args.json,
     };
     let grading = grade.grading_run(load(&grade.sandbox.sources(|_| {}))?)?;
-    let golden = golden_tests(&grading.dataset);
-    let graded = grade.grade(&grading, &[golden], Vec::new(), None);
-    let (_, results) = graded.await?;
+    let golden = [golden_tests(&grading.dataset)];
+    let (_, results) = grade.grade(&grading, &golden, Vec::new(), None).await?;
     Ok(results)
 }
 
