@@ -356,7 +356,7 @@ fn problems_are_made_answered_judged_and_cheats_refused() {
         prompts
             .iter()
             .filter(alone)
-            .all(|prompt| !prompt.contains("boxes.py`"))
+            .all(|prompt| !prompt.contains("`shapes/boxes.py`"))
     );
 
     // Models that cheat.
