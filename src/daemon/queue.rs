@@ -51,6 +51,7 @@ impl Queue {
     pub async fn open(store: &Store) -> Result<Self> {
         let failed =
             |error: &dyn std::fmt::Display| Error::infrastructure("open the queue").cause(error);
+        let _lock = store.migration_lock().await?;
         Ok(Queue(match store.database() {
             Database::Sqlite(pool) => {
                 let mut migrations = SqliteStorage::<()>::migrations();

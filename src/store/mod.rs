@@ -8,6 +8,7 @@ mod events;
 mod github;
 mod gradings;
 mod matrices;
+mod migration_lock;
 mod model_usage;
 mod queue_state;
 mod retention;
@@ -106,9 +107,11 @@ impl Store {
             .connect(url)
             .await
             .map_err(failed)?;
-        let migrated = migrations().run(&pool).await;
+        let store = Store { pool, database };
+        let _lock = store.migration_lock().await?;
+        let migrated = migrations().run(&store.pool).await;
         migrated.map_err(|error| failure("bring the database up to date", &error))?;
-        Ok(Store { pool, database })
+        Ok(store)
     }
 
     /// The embedded one, in a folder.
