@@ -23,7 +23,7 @@ pub struct Args {
     /// `function` or `Class.method`.
     #[schemars(example = "TestParse.test_empty")]
     name: String,
-    /// As in `insert_function`, with decorators; empty to delete it.
+    /// As in `insert_function`, with decorators; empty: delete.
     #[schemars(example = "def test_empty(self):\n    assert parse('') == []\n")]
     code: String,
     /// Import statements that the code needs.
@@ -35,7 +35,7 @@ pub struct Args {
 impl Tool for RewriteFunction {
     type Args = Args;
     const NAME: &'static str = "rewrite_function";
-    const DESCRIPTION: &'static str = "Replace a whole function or class.";
+    const DESCRIPTION: &'static str = "Replace a function or class.";
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let workspace = &mut *context.workspace;
