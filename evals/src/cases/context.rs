@@ -135,8 +135,8 @@ fn draw(seed: u64, id: &str, path: &str) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// As many files as take at most so many tokens together; the last one is cut at the end of a line. `read` gives a file's
-/// text; files without one are left out.
+/// As many files as take at most so many tokens together; the last one is cut at the end of a line. Files that the task
+/// names are there whole, always. `read` gives a file's text; files without one are left out.
 pub fn fill(
     order: &[(String, Option<ContextClass>)],
     budget: usize,
@@ -154,7 +154,11 @@ pub fn fill(
             continue;
         };
         let of_path = tokenizer.count(&format!("{path}\n"));
-        let Some(room) = (budget - context.tokens).checked_sub(of_path) else {
+        let left = match class {
+            None => Some(usize::MAX),
+            Some(_) => budget.checked_sub(context.tokens + of_path),
+        };
+        let Some(room) = left else {
             break;
         };
         let shown = match tokenizer.count(&text) <= room {
@@ -174,7 +178,7 @@ pub fn fill(
         context.tokens += file.tokens;
         let is_whole = file.is_whole;
         context.files.push(file);
-        if !is_whole || context.tokens >= budget {
+        if !is_whole {
             break;
         }
     }

@@ -109,7 +109,7 @@ fn a_context_fills_its_budget_and_no_more() {
     ];
     let order: Vec<_> = files
         .iter()
-        .map(|(path, _)| ((*path).to_owned(), None))
+        .map(|(path, _)| ((*path).to_owned(), Some(ContextClass::Other)))
         .collect();
     let mut read = |path: &str| {
         let found = files.iter().find(|(name, _)| *name == path);
@@ -132,4 +132,9 @@ fn a_context_fills_its_budget_and_no_more() {
         .collect();
     assert_eq!(texts, [("one two\nthree\n", true), ("four five\n", false)]);
     assert_eq!(fill(&order, 100, &Words, &mut read).files.len(), 3);
+    // What the task names is there all the same.
+    let named = [("b.py".to_owned(), None), order[0].clone()];
+    let context = fill(&named, 0, &Words, &mut read);
+    assert_eq!(context.files.len(), 1);
+    assert!(context.files[0].is_whole && context.files[0].path == "b.py");
 }
