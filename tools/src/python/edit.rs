@@ -273,7 +273,8 @@ pub fn replace(module: &Module, definition: &Definition, code: &Code) -> EditedT
     }
 }
 
-/// The text without a definition, its decorators, and the empty lines that set it apart.
+/// The text without a definition, its decorators, and the empty lines that set it apart; `pass` where a class would be left
+/// with nothing.
 pub fn remove(module: &Module, definition: &Definition) -> String {
     let lines: Vec<&str> = module.text().split_inclusive('\n').collect();
     let is_blank = |line: &&&str| line.trim().is_empty();
@@ -285,8 +286,27 @@ pub fn remove(module: &Module, definition: &Definition) -> String {
         0 => below.iter().take_while(is_blank).count(),
         _ => 0,
     };
-    let kept = [&above[..above.len() - blank_above], &below[blank_below..]];
-    kept.concat().concat()
+    let pass = format!("{}pass\n", prefix(module, definition));
+    let instead: &[&str] = match is_all_of_its_class(module, definition) {
+        true => &[pass.as_str()],
+        false => &[],
+    };
+    let above = &above[..above.len() - blank_above];
+    [above, instead, &below[blank_below..]].concat().concat()
+}
+
+fn is_all_of_its_class(module: &Module, definition: &Definition) -> bool {
+    let Some((class, _)) = definition.qualified.rsplit_once('.') else {
+        return false;
+    };
+    module.find(class).iter().any(|class| {
+        let numbers = class.line + 1..=class.last;
+        let mut others =
+            numbers.filter(|line| !(definition.first..=definition.last).contains(line));
+        let lines: Vec<&str> = module.text().lines().collect();
+        let is_code = |line: &str| !matches!(line.trim_start().chars().next(), None | Some('#'));
+        !others.any(|line| lines.get(line - 1).is_some_and(|line| is_code(line)))
+    })
 }
 
 /// What the lines of a definition have in front.
