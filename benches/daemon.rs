@@ -78,7 +78,7 @@ async fn seed(store: &Store) -> Result<Vec<RunId>, Failure> {
         let (run, _) = store.add_run(&new).await.map_err(fail)?;
         // The first one goes on.
         let taken = store
-            .take_run(&run.id)
+            .take(&run.id)
             .await
             .map_err(fail)?
             .ok_or("the run is not there")?;

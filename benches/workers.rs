@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use processor_time::processor_seconds;
-use testwright::daemon::queue::{Consumer, Queue, WorkItem};
+use testwright::daemon::queue::{Consumer, Queue, Ticket};
 use testwright::error::Error;
 use testwright::store::{Filter, NewRun, RunId, RunStatus, Store, StoredRun};
 
@@ -73,11 +73,8 @@ struct Ender {
 
 #[async_trait::async_trait]
 impl Consumer for Ender {
-    async fn consume(&self, item: &WorkItem) -> Result<(), Error> {
-        let WorkItem::Run(ticket) = item else {
-            return Ok(());
-        };
-        if let Some(taken) = self.store.take_run(ticket).await? {
+    async fn consume(&self, ticket: &Ticket) -> Result<(), Error> {
+        if let Some(taken) = self.store.take(&ticket.id).await? {
             let ended = self
                 .store
                 .end_attempt(&taken, RunStatus::Nothing, None, None);
@@ -100,7 +97,7 @@ async fn queue_cost(url: &str) -> Result<f64, Failure> {
     let begun = Instant::now();
     for n in 0..EMPTY {
         store.add_run(&new_run(n % 3)).await.map_err(failed)?;
-        queue.push_run().await.map_err(failed)?;
+        queue.push_ticket().await.map_err(failed)?;
     }
     let waiting = async {
         while ender.ended.load(Ordering::SeqCst) < EMPTY {
@@ -158,7 +155,7 @@ impl Bench {
         let mut ids = Vec::new();
         for n in 0..runs {
             let (run, _) = self.store.add_run(&new_run(n % 3)).await.map_err(failed)?;
-            self.queue.push_run().await.map_err(failed)?;
+            self.queue.push_ticket().await.map_err(failed)?;
             ids.push(run.id);
         }
         Ok(ids)

@@ -126,6 +126,7 @@ async fn one(
             limits: Limits::default(),
             test_seconds: TIME.as_secs(),
             processors: None,
+            wanted: None,
             run: "warm-runs".to_owned(),
         };
         let session = Session::start(backend.clone(), &environment, &settings).await?;

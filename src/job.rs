@@ -2,6 +2,7 @@
 
 mod recorded_run;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use testwright_tools::server::visible;
 use crate::agent::{
     Budget, Limits, Outcome, ProcessorShare, Progress, Replay, Run, RunParts, RunUsage,
 };
-use crate::approaches::given::Given;
+use crate::approaches::given::{Given, lines};
 use crate::approaches::{ApproachContext, Variant};
 use crate::error::{Error, Result};
 use crate::issues::Issue;
@@ -22,7 +23,7 @@ use crate::model::Model;
 use crate::model::quota::Quota;
 use crate::session::Session;
 use crate::settings::Settings;
-use crate::setup::{self, ModelArgs, RepositoryLocation, Setup, SourceCheck};
+use crate::setup::{self, ModelArgs, RepositoryLocation, Setup, SourceCheck, WantedLines};
 use crate::stop_signal::{StopSignal, stopped};
 use crate::trajectory::event::FORMAT;
 use crate::trajectory::{Event, EventSink, RunFolder, Started};
@@ -153,7 +154,8 @@ impl Job {
         let setup = Setup::new(&self.settings, progress.clone())
             .await?
             .with_preferred_python(self.issue.named_python())
-            .with_source_check(self.source_check());
+            .with_source_check(self.source_check())
+            .with_wanted_lines(self.wanted_lines());
         if self.recorded.is_none() {
             RunFolder::check_free(&self.out)?;
         }
@@ -197,6 +199,17 @@ impl Job {
         Box::new(move |source| {
             given.check_source(source, &options)?;
             given.check_test_paths(source)
+        })
+    }
+
+    fn wanted_lines(&self) -> WantedLines {
+        let targets = self.given.lines.clone();
+        Box::new(move |source| {
+            if targets.is_empty() {
+                return Ok(BTreeMap::new());
+            }
+            let ranges = lines::resolve(&source.tree()?, &targets)?;
+            Ok(lines::by_file(&ranges))
         })
     }
 
@@ -347,25 +360,32 @@ fn limits(settings: &Settings) -> Limits {
     }
 }
 
-fn write_results(folder: &RunFolder, record: &Record) -> Result<()> {
-    if let Outcome::Accepted { patch, evidence } = &record.outcome {
+/// Writes what a run leaves beside its trajectory.
+pub fn write_results(folder: &RunFolder, record: &Record) -> Result<()> {
+    write_outcome(folder, &record.outcome)?;
+    Ok(folder.write_json("run.json", record)?)
+}
+
+/// The same, where there is no record.
+pub fn write_outcome(folder: &RunFolder, outcome: &Outcome) -> Result<()> {
+    if let Outcome::Accepted { patch, evidence } = outcome {
         folder.write("test.patch", patch.as_bytes())?;
         folder.write_json("evidence.json", evidence)?;
     }
-    if let Outcome::Refused { patch, .. } = &record.outcome {
+    if let Outcome::Refused { patch, .. } = outcome {
         folder.write("refused.patch", patch.as_bytes())?;
     }
     if let Outcome::Withheld {
         patch, evidence, ..
-    } = &record.outcome
+    } = outcome
     {
         folder.write("withheld.patch", patch.as_bytes())?;
         if let Some(evidence) = evidence {
             folder.write_json("evidence.json", evidence)?;
         }
     }
-    if let Outcome::Abstained { .. } = &record.outcome {
-        folder.write_json("evidence.json", &record.outcome)?;
+    if let Outcome::Abstained { .. } = outcome {
+        folder.write_json("evidence.json", outcome)?;
     }
-    Ok(folder.write_json("run.json", record)?)
+    Ok(())
 }

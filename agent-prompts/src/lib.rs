@@ -29,6 +29,16 @@ pub struct TestFile {
     pub is_cut: bool,
 }
 
+/// Lines of a file that a test is to run.
+#[derive(Debug, Clone, Serialize)]
+pub struct CodeBlock {
+    pub path: String,
+    /// Counted from 1.
+    pub first: u32,
+    pub last: u32,
+    pub source: String,
+}
+
 /// Declares one prompt: the struct and its template file.
 macro_rules! prompts {
     ($($(#[$doc:meta])* $name:ident, $file:literal { $($(#[$field_doc:meta])* $field:ident: $type:ty),* $(,)? })*) => {
@@ -225,8 +235,74 @@ prompts! {
         problem: String,
     }
 
+    /// System message of CLOVER's tasks.
+    CloverSystem, "clover/system" {}
+
+    /// CLOVER's task I: fill the blank of an assertion.
+    CloverAssertion, "clover/assertion" {
+        repository: String,
+        /// Of the test file.
+        path: String,
+        /// The test file up to the assertion.
+        code: String,
+        /// With `____` for its blank.
+        assertion: String,
+        /// What follows the test; may be empty.
+        after: String,
+        /// The answer is the whole assertion; else what goes into the blank.
+        whole: bool,
+        /// Code of the project; empty for none.
+        context: String,
+    }
+
+    /// CLOVER's task II: a test that calls a given class or function.
+    CloverTarget, "clover/target" {
+        repository: String,
+        path: String,
+        /// Name of the test.
+        test: String,
+        /// The test file without the statements of the test.
+        code: String,
+        /// `class` or `function`.
+        target_kind: String,
+        target: String,
+        /// Empty where it is not told.
+        target_path: String,
+        /// The answer is the test's statements; else the whole file.
+        part: bool,
+        context: String,
+    }
+
+    /// CLOVER's task III: a test that covers given blocks.
+    CloverBlocks, "clover/blocks" {
+        repository: String,
+        path: String,
+        test: String,
+        code: String,
+        blocks: Vec<CodeBlock>,
+        part: bool,
+        context: String,
+    }
+
     /// System message of the approach `snippet`.
     SnippetSystem, "snippet/system" {}
+
+    /// System message of the agent that writes tests for given lines.
+    CoverSystem, "cover/system" {
+        /// Model calls that may be made.
+        max_steps: u32,
+    }
+
+    /// Its first user message.
+    CoverTask, "cover/task" {
+        repository: String,
+        /// The lines with their numbers, one stretch each.
+        blocks: Vec<String>,
+        /// What the toolbox says of the workspace.
+        workspace: String,
+        /// What the user should know of the environment.
+        notes: Vec<String>,
+    }
 
     /// First user message of every agent: the issue and what is known of the repository.
     Task, "task" {

@@ -32,6 +32,17 @@ fn every_prompt_renders() {
         CodeFirst { functions }.render().unwrap()
     );
     insta::assert_snapshot!(
+        "cover-system",
+        CoverSystem { max_steps: 60 }.render().unwrap()
+    );
+    let cover = CoverTask {
+        repository: "owner/name".into(),
+        blocks: vec!["pkg/a.py, lines 2-3:\n    2  if x:\n    3      return 1".into()],
+        workspace: "Python 3.11, pytest 8.3".into(),
+        notes: vec!["graphviz is missing".into()],
+    };
+    insta::assert_snapshot!("cover-task", cover.render().unwrap());
+    insta::assert_snapshot!(
         "swe-agent-plus-system",
         SweAgentPlusSystem { max_steps: 60 }.render().unwrap()
     );
@@ -364,4 +375,58 @@ fn every_template_file_is_in_the_list() {
     let mut listed: Vec<String> = ALL.iter().map(|(name, _)| (*name).to_owned()).collect();
     listed.sort();
     assert_eq!(files, listed);
+}
+
+#[test]
+fn prompts_of_clover_render() {
+    let code = "import a\n\ndef test_x(b):\n    c = a.make()";
+    let assertion = |whole, context: &str| CloverAssertion {
+        repository: "owner/name".into(),
+        path: "tests/test_a.py".into(),
+        code: code.into(),
+        assertion: "assert c.size(b) == ____".into(),
+        after: if whole {
+            String::new()
+        } else {
+            "def late(): pass".into()
+        },
+        whole,
+        context: context.into(),
+    };
+    let shown = "### a.py\ndef make():\n    return 2\n";
+    insta::assert_snapshot!("clover-system", CloverSystem {}.render().unwrap());
+    insta::assert_snapshot!("clover-assertion", assertion(true, "").render().unwrap());
+    insta::assert_snapshot!(
+        "clover-assertion-operand",
+        assertion(false, shown).render().unwrap()
+    );
+    let target = |path: &str, context: &str| CloverTarget {
+        repository: "owner/name".into(),
+        path: "tests/test_a.py".into(),
+        test: "test_x".into(),
+        code: "import a\n\ndef test_x(b):\n    ...".into(),
+        target_kind: "function".into(),
+        target: "make".into(),
+        target_path: path.into(),
+        part: context.is_empty(),
+        context: context.into(),
+    };
+    insta::assert_snapshot!("clover-target-alone", target("", "").render().unwrap());
+    insta::assert_snapshot!("clover-target", target("a.py", shown).render().unwrap());
+    let block = CodeBlock {
+        path: "a.py".into(),
+        first: 3,
+        last: 4,
+        source: "    x = 1\n    return x".into(),
+    };
+    let blocks = CloverBlocks {
+        repository: "owner/name".into(),
+        path: "tests/test_a.py".into(),
+        test: "TestA::test_x".into(),
+        code: "class TestA:\n    def test_x(self):\n        ...".into(),
+        blocks: vec![block],
+        part: false,
+        context: shown.into(),
+    };
+    insta::assert_snapshot!("clover-blocks", blocks.render().unwrap());
 }

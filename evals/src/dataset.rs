@@ -85,6 +85,20 @@ impl Dataset {
         }
     }
 
+    /// Of records that came otherwise than in a file; `name` stands for it. Problems are counted by their place in the list.
+    pub fn of_records(name: &str, records: Vec<Value>) -> Result<Dataset, RecordsError> {
+        let path = PathBuf::from(name);
+        let rows = (1..).zip(records).collect();
+        match parse(Content::Rows(rows)) {
+            Ok(instances) => Ok(Dataset { path, instances }),
+            Err(problems) => Err(RecordsError::Content {
+                path,
+                problems,
+                place: "instance",
+            }),
+        }
+    }
+
     pub fn get(&self, instance_id: &str) -> Option<&Instance> {
         self.instances.iter().find(|i| i.instance_id == instance_id)
     }
@@ -193,7 +207,7 @@ impl Instance {
 }
 
 /// `owner/name` with the letters that forges allow, each a folder of its own, and no option.
-fn is_repository(repo: &str) -> bool {
+pub fn is_repository(repo: &str) -> bool {
     let is_fit = |part: &str| {
         !part.is_empty()
             && part.len() <= 100

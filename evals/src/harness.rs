@@ -20,7 +20,9 @@ mod logs;
 mod notes;
 mod outcome_pairs;
 mod patch_selection;
+mod portable_result;
 mod results;
+mod run_config;
 mod runs;
 mod schedule;
 mod test_run_cache;
@@ -39,9 +41,13 @@ use testwright_sandboxes::{Backend, Limits, SandboxError};
 use crate::result::Infrastructure;
 
 pub use changed_lines::ChangedLines;
+pub(crate) use contribution::{CONFIGURATION, layout};
+pub use grading_key::{key as grading_key, not_graded};
 pub use patch_selection::{SelectionJob, select_all};
+pub use portable_result::PortableResult;
 pub use results::{Results, ResultsError};
-pub use schedule::{Job, Progress, Step, Workers, grade_all, workers};
+pub(crate) use run_config::run_config;
+pub use schedule::{Job, Progress, Step, Workers, grade_all, grade_job, ungraded, workers};
 
 /// Changes when the same runs would be judged otherwise.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/8");
@@ -49,6 +55,7 @@ pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/8");
 const RUNS: &str = concat!(env!("CARGO_PKG_VERSION"), "/5");
 
 /// What the harness works with.
+#[derive(Clone)]
 pub struct Harness {
     pub backend: Arc<dyn Backend>,
     pub build: BuildSettings,

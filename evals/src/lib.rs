@@ -6,12 +6,15 @@
 #[cfg(test)]
 extern crate self as testwright_evals;
 
+pub mod cases;
+pub mod clover;
 pub mod dataset;
 pub mod document;
 mod folder;
 pub mod foreign_text;
 pub mod harness;
 mod hex;
+pub mod mine;
 pub mod predictions;
 mod records;
 pub mod report;

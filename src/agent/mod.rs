@@ -21,6 +21,7 @@ mod run;
 mod run_counts;
 mod submission_policy;
 mod submit;
+mod submit_coverage;
 mod token_shares;
 mod trial_runs;
 mod whole_issue;

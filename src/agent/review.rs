@@ -133,16 +133,25 @@ fn result<'a>(report: &'a Report, id: &str) -> Option<&'a TestResult> {
     report.tests.iter().find(|test| test.id == id)
 }
 
+/// Single lines of a file in a row, as imports are, have one head.
 fn excerpts(all: &[Excerpt]) -> String {
-    let mut out = String::new();
-    for excerpt in all {
-        let _ = writeln!(
-            out,
-            "# {}:{}\n{}\n",
-            excerpt.path, excerpt.line, excerpt.source
-        );
+    let is_line = |excerpt: &Excerpt| !excerpt.source.contains('\n');
+    let one_head = |a: &Excerpt, b: &Excerpt| a.path == b.path && is_line(a) && is_line(b);
+    let mut parts = Vec::new();
+    for group in all.chunk_by(one_head) {
+        let [first, ..] = group else { continue };
+        let sources: Vec<&str> = group
+            .iter()
+            .map(|excerpt| excerpt.source.as_str())
+            .collect();
+        parts.push(format!(
+            "# {}:{}\n{}",
+            first.path,
+            first.line,
+            sources.join("\n")
+        ));
     }
-    out.trim_end().to_owned()
+    parts.join("\n\n")
 }
 
 /// One line for each contributed test: how it does now, and how it did before the change.

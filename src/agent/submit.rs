@@ -60,6 +60,9 @@ impl Run {
         arguments: &Value,
         deadline: Duration,
     ) -> Result<Facts, Outcome> {
+        if self.session.has_wanted_lines() {
+            return self.submit_for_coverage(arguments, deadline).await;
+        }
         let reason = arguments.get("reason").and_then(Value::as_str);
         let reason = reason.map(str::trim).filter(|reason| !reason.is_empty());
         if arguments.get("reproducible").and_then(Value::as_bool) == Some(false) {
@@ -187,6 +190,8 @@ impl Run {
             Some(Route::Gate) => {
                 if let Ok(submitted) = SubmissionRecord::deserialize(&answer.data) {
                     self.book_submission(&submitted);
+                } else {
+                    self.take_coverage(answer);
                 }
             }
             _ => {}

@@ -4,6 +4,8 @@
 //! All of it goes into prompts and into the record, and nothing into a sandbox. Of a test file its name and its old content
 //! are given, never the tests that are to be written.
 
+pub mod lines;
+
 use std::io::Read as _;
 use std::path::Path;
 
@@ -14,7 +16,7 @@ use testwright_sandboxes::repository::{self, Files, Source, Tree};
 use testwright_tools::workspace::Layout;
 
 use super::variant::{ApproachOption, Options, Variant};
-use super::{ALL, Approach};
+use super::{ALL, Approach, COVER};
 use crate::error::{Error, Result};
 
 const fn option(name: &'static str, description: &'static str) -> ApproachOption {
@@ -57,6 +59,9 @@ pub struct Given {
     /// Paths of the test files to change; those that are not in the old code are to be created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub test_files: Vec<String>,
+    /// What tests are wanted for: `FILE::FUNCTION` or `FILE:FIRST-LAST`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<String>,
 }
 
 pub fn takes_patch(options: &Options) -> bool {
@@ -103,7 +108,7 @@ pub fn check_options(variant: &Variant) -> Result<()> {
 
 impl Given {
     pub fn is_empty(&self) -> bool {
-        self.code_patch.is_none() && self.test_files.is_empty()
+        self.code_patch.is_none() && self.test_files.is_empty() && self.lines.is_empty()
     }
 
     /// As it is in the settings that a trajectory begins with.
@@ -120,6 +125,11 @@ impl Given {
     /// Is there what the options ask for, and nothing else?
     pub fn check_options(&self, variant: &Variant) -> Result<()> {
         check_options(variant)?;
+        if variant.approach.name() == COVER.name() && self.lines.is_empty() {
+            return Err(Error::usage("use the approach `cover`")
+                .cause("it writes tests for lines, and none are named")
+                .hint("use `testwright cover FILE::FUNCTION`"));
+        }
         let options = variant.options();
         let parts = [
             (

@@ -8,23 +8,21 @@ use std::sync::Arc;
 use testwright_evals::predictions::{self, Predictions};
 
 use super::eval::GradeArgs;
-use super::eval::errors::records;
-use super::eval::grading::GradingRun;
 use super::output::{self, single_line};
 use super::place::load;
 use super::place::names::approaches;
-use crate::approaches::{ModelKind, Variant};
 use crate::compare::report::{self, Report};
 use crate::compare::{
-    self, GRADING, Inputs, Plan, Schedule, StepListener, Summary, System, prediction_sets,
-    write_predictions,
+    GRADING, Inputs, Plan, PlanRequest, REMOTE_RUNS, Schedule, StepListener, Summary,
+    prediction_sets, write_predictions,
 };
-use crate::daemon::comparison::{CellSettings, StoreRuns};
-use crate::daemon::queue::Queue;
+use crate::daemon::batch::Batch;
+use crate::daemon::comparison::{CellSettings, ModelSettings, StoreRuns};
+use crate::daemon::grading::remote::StoreGradings;
+use crate::daemon::owners;
 use crate::error::{Error, Result};
-use crate::model::price::Prices;
+use crate::grading::{GradingRun, RemoteGrading, records};
 use crate::settings::{Effort, Settings};
-use crate::store::{RunId, Store, now};
 use progress::CompareProgress;
 
 #[derive(Debug, clap::Args)]
@@ -78,17 +76,11 @@ pub struct Args {
     /// and samples there are
     #[arg(long, value_name = "DIR", conflicts_with_all = ["approaches", "models", "samples", "max_dollars", "effort"])]
     replay: Option<PathBuf>,
-    /// Have the runs made by the workers of this database (`testwright worker`, `serve`); they are graded here
+    /// Have the runs made and graded by the workers of this database (`testwright worker`, `serve`)
     #[arg(long, value_name = "URL", conflicts_with_all = ["replay", "prompts"])]
     database: Option<String>,
 }
 
-/// Runs that workers of a database are asked for at one time.
-const REMOTE_RUNS: usize = 256;
-/// Names the comparison in the database: in the folder of the comparison.
-const BATCH: &str = "batch";
-/// Whose runs those of comparisons are.
-const OWNER: &str = "compare";
 /// Runs that go on at one time, for each worker: most of them wait for a model.
 const RUNS_A_WORKER: usize = 4;
 /// Memory that a run may be expected to take while it waits.
@@ -107,7 +99,7 @@ pub async fn run(args: &Args) -> Result<u8> {
         None => None,
     };
     let settings = settings(args, recorded.as_ref())?;
-    let mut grading = GradingRun::with_settings(&args.grade, settings)?;
+    let mut grading = args.grade.grading_run(settings)?;
     grading.out = out.join(GRADING);
     let (plan, inputs) = match recorded {
         Some(recorded) => (replayed_plan(recorded, &grading), Inputs::new()),
@@ -125,7 +117,13 @@ pub async fn run(args: &Args) -> Result<u8> {
         return Err(Error::interrupted("compare: interrupted")
             .hint("the same command goes on with what is there"));
     }
-    grading.grade(&sets, Vec::new()).await?;
+    let gradings = remote
+        .as_ref()
+        .map(|remote| StoreGradings::new(remote.batch.clone(), &grading));
+    let gradings: Option<&dyn RemoteGrading> = gradings.as_ref().map(|remote| remote as _);
+    args.grade
+        .grade(&grading, &sets, Vec::new(), gradings)
+        .await?;
     let report = report::write(out)?;
     if let Some(remote) = &remote {
         remote.put_report(out).await?;
@@ -151,7 +149,7 @@ fn settings(args: &Args, recorded: Option<&Plan>) -> Result<Settings> {
 }
 
 /// The instances are today's; what was given on them is on record.
-fn replayed_plan(recorded: Plan, grading: &GradingRun<'_>) -> Plan {
+fn replayed_plan(recorded: Plan, grading: &GradingRun) -> Plan {
     let today = Plan::new(&grading.dataset, Vec::new(), 1, &grading.settings);
     let given = |id: &str| {
         recorded
@@ -168,7 +166,7 @@ fn replayed_plan(recorded: Plan, grading: &GradingRun<'_>) -> Plan {
 }
 
 /// The code patches of --code-patches: of one model, so that each instance has one.
-fn code_patches(args: &Args, grading: &GradingRun<'_>) -> Result<Option<Predictions>> {
+fn code_patches(args: &Args, grading: &GradingRun) -> Result<Option<Predictions>> {
     let Some(path) = &args.code_patches else {
         return Ok(None);
     };
@@ -186,65 +184,24 @@ fn code_patches(args: &Args, grading: &GradingRun<'_>) -> Result<Option<Predicti
     Ok(Some(last.unwrap_or_default()))
 }
 
-fn new_plan(args: &Args, grading: &mut GradingRun<'_>) -> Result<(Plan, Inputs)> {
-    let mut variants: Vec<Variant> = args
-        .approaches
-        .iter()
-        .map(|name| Variant::parse(name.trim()))
-        .collect::<Result<_>>()?;
-    if let Some(effort) = grading.settings.run.effort {
-        let notes = at_effort(&mut variants, effort);
-        grading.settings.notes.extend(notes);
-    }
-    let settings = &grading.settings;
-    let mut models: Vec<String> = args
-        .models
-        .iter()
-        .map(|name| name.trim().to_owned())
-        .collect();
-    if models.is_empty() {
-        models.extend(settings.run.model.clone());
-    }
-    if args.max_dollars.is_some() {
-        let prices = Prices::from(&settings.prices);
-        let speaks = variants
-            .iter()
-            .any(|v| v.approach.model() == ModelKind::Language);
-        if let Some(unpriced) = models.iter().find(|m| speaks && prices.of(m).is_none()) {
-            return Err(Error::usage("keep to --max-dollars")
-                .cause(format!("the model `{unpriced}` has no price in the settings"))
-                .hint(format!("add [prices.\"{unpriced}\"] with prompt and completion, dollars per million tokens")));
-        }
-    }
-    let systems = System::all(&variants, &models)?;
-    let patches = code_patches(args, grading)?;
-    let inputs = compare::inputs(&variants, &grading.dataset, patches.as_ref())?;
-    let plan = Plan::new(&grading.dataset, systems, args.samples, settings);
-    let plan = Plan {
-        code_patches: patches.map(|patches| patches.model),
-        ..plan.with_given(|id| inputs.get(id)?.planned())
+fn new_plan(args: &Args, grading: &mut GradingRun) -> Result<(Plan, Inputs)> {
+    let request = PlanRequest {
+        approaches: args.approaches.clone(),
+        models: args.models.clone(),
+        samples: args.samples,
+        max_dollars: args.max_dollars,
+        code_patches: code_patches(args, grading)?,
     };
+    let (plan, inputs, note) = request.plan(&grading.dataset, &grading.settings)?;
+    grading.settings.notes.extend(note);
     Ok((plan, inputs))
-}
-
-/// Brings those that have levels to this one; notes on the others.
-fn at_effort(variants: &mut [Variant], effort: Effort) -> Option<String> {
-    let mut without: Vec<&str> = Vec::new();
-    for variant in variants {
-        match variant.clone().at_effort(effort) {
-            Some(at_effort) => *variant = at_effort,
-            None => without.push(variant.approach.name()),
-        }
-    }
-    without.dedup();
-    (!without.is_empty()).then(|| format!("without levels of effort: {}", without.join(", ")))
 }
 
 async fn make_runs(
     args: &Args,
     plan: &Plan,
     inputs: &Inputs,
-    grading: &GradingRun<'_>,
+    grading: &GradingRun,
     remote: Option<&StoreRuns>,
 ) -> Result<Summary> {
     let (harness, notes) = grading.harness().await?;
@@ -305,32 +262,14 @@ async fn remote_runs(
             .cause("`run.prompts` names a folder of this machine")
             .hint("put the prompts into the settings of the workers, and leave them out here"));
     }
-    let store = Store::open(database).await?;
-    let path = out.join(BATCH);
-    let batch = match std::fs::read_to_string(&path) {
-        Ok(text) => RunId::parse(text.trim()).ok_or_else(|| {
-            Error::usage(format!("read {}", path.display()))
-                .cause("it names no comparison")
-                .hint("remove it to have the runs made anew")
-        })?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let batch = RunId::new(now());
-            std::fs::write(&path, format!("{batch}\n"))
-                .map_err(|error| Error::io(format!("write {}", path.display()), &error))?;
-            batch
-        }
-        Err(error) => return Err(Error::io(format!("read {}", path.display()), &error)),
-    };
     let remote = StoreRuns {
-        queue: Queue::open(&store).await?,
-        store,
-        owner: OWNER.to_owned(),
-        batch,
+        batch: Batch::open(database, out, owners::COMPARE).await?,
         max_dollars: args.max_dollars,
         shared: CellSettings {
             limits: plan.limits.clone(),
             repositories: args.grade.repositories.clone(),
             test_seconds: args.grade.test_seconds,
+            model: Some(ModelSettings::of(settings)),
         },
     };
     remote.put_plan(plan).await?;
@@ -354,29 +293,4 @@ fn print(args: &Args, report: &Report, summary: &Summary) -> Result<u8> {
     }
     let missing = report.systems.iter().any(|system| system.not_judged > 0);
     Ok(if missing { 3 } else { 0 })
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn a_level_of_effort_is_of_the_approaches_that_have_levels() {
-        let mut variants = ["testwright", "testwright:fix=on", "otter", "libro"]
-            .map(|name| Variant::parse(name).unwrap());
-        let note = at_effort(&mut variants, Effort::Low).unwrap();
-        assert_eq!(note, "without levels of effort: otter, libro");
-        let names: Vec<String> = variants.iter().map(Variant::name).collect();
-        assert_eq!(
-            names,
-            [
-                "testwright:fix=off:review=off",
-                "testwright:review=off",
-                "otter",
-                "libro"
-            ]
-        );
-        assert_eq!(at_effort(&mut variants[..1], Effort::High), None);
-    }
 }

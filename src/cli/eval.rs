@@ -1,15 +1,25 @@
 //! `testwright eval`: grades predictions on a dataset, and makes reports.
 
-pub(super) mod errors;
-pub(super) mod grading;
 mod progress;
 mod report;
-mod verify;
+pub(super) mod verify;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::place::SandboxArgs;
-use crate::error::Result;
+use testwright_evals::dataset::Dataset;
+use testwright_evals::predictions::{self, Predictions, Warning};
+use testwright_evals::report::Report;
+use testwright_evals::{InstanceResult, harness};
+
+use super::output::{self, single_line};
+use super::place::{SandboxArgs, load};
+use crate::daemon::batch::Batch;
+use crate::daemon::grading::remote::StoreGradings;
+use crate::daemon::owners;
+use crate::error::{Error, Result};
+use crate::grading::{GradingOptions, GradingRun, RemoteGrading, records};
+use crate::settings::Settings;
+use progress::GradingProgress;
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -22,6 +32,16 @@ pub struct Args {
     /// several times for several files
     #[arg(long, value_name = "FILE")]
     predictions: Vec<PathBuf>,
+    #[command(flatten)]
+    workers: WorkersArgs,
+}
+
+/// Who does the work.
+#[derive(Debug, clap::Args)]
+struct WorkersArgs {
+    /// Have the grading done by the workers of this database (`testwright worker`, `serve`)
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -37,15 +57,15 @@ enum Command {
 pub struct GradeArgs {
     /// A dataset in the shape of SWE-bench: JSON lines, a JSON list or Parquet
     #[arg(long, value_name = "FILE", required = true)]
-    dataset: Option<PathBuf>,
+    pub dataset: Option<PathBuf>,
     /// Only these instances: ids or globs, separated by commas
     #[arg(long, value_name = "IDS|GLOB")]
-    instances: Option<String>,
+    pub instances: Option<String>,
     /// How many instances are worked on at once, as far as memory and disk have room [default: half of the processors]
     #[arg(long, value_name = "N")]
     pub workers: Option<usize>,
     /// Where git comes from; {owner} and {name} are put in
-    #[arg(long, value_name = "TEMPLATE", default_value = testwright_evals::harness::FORGE)]
+    #[arg(long, value_name = "TEMPLATE", default_value = harness::FORGE)]
     pub repositories: String,
     /// Seconds that one run of tests may take
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
@@ -65,6 +85,81 @@ pub async fn run(args: &Args) -> Result<u8> {
     match &args.command {
         Some(Command::Report(args)) => report::run(args),
         Some(Command::Verify(args)) => verify::run(args).await,
-        None => grading::run(&args.grade, &args.predictions).await,
+        None => grade(args).await,
+    }
+}
+
+async fn grade(args: &Args) -> Result<u8> {
+    let grading = args
+        .grade
+        .grading_run(load(&args.grade.sandbox.sources(|_| {}))?)?;
+    let paths: Vec<&Path> = args.predictions.iter().map(PathBuf::as_path).collect();
+    let (sets, warnings) =
+        predictions::read(&paths, &grading.whole, &grading.dataset).map_err(records)?;
+    if sets.is_empty() {
+        return Err(Error::usage("grade")
+            .cause("there are no predictions")
+            .hint("name a file of predictions with --predictions, or grade the golden tests with `eval verify`"));
+    }
+    let remote = args.workers.remote(&grading).await?;
+    let remote: Option<&dyn RemoteGrading> = remote.as_ref().map(|remote| remote as _);
+    let (report, _) = args.grade.grade(&grading, &sets, warnings, remote).await?;
+    if args.grade.json {
+        output::json(&report)?;
+    } else {
+        output::out(report::table(&report));
+        output::err(single_line(&format!("results: {}", grading.out.display())));
+    }
+    Ok(0)
+}
+
+impl WorkersArgs {
+    async fn remote(&self, grading: &GradingRun) -> Result<Option<StoreGradings>> {
+        let Some(database) = &self.database else {
+            return Ok(None);
+        };
+        let batch = Batch::open(database, &grading.out, owners::EVAL).await?;
+        Ok(Some(StoreGradings::new(batch, grading)))
+    }
+}
+
+impl GradeArgs {
+    pub fn grading_run(&self, settings: Settings) -> Result<GradingRun> {
+        let (Some(path), Some(out)) = (&self.dataset, &self.out) else {
+            return Err(Error::usage("grade").cause("--dataset and --out are needed"));
+        };
+        let whole = Dataset::read(path).map_err(records)?;
+        let dataset = match &self.instances {
+            Some(pattern) => whole.select(pattern).map_err(|error| {
+                Error::usage(format!("choose instances of {}", path.display())).cause(error)
+            })?,
+            None => whole.clone(),
+        };
+        Ok(GradingRun {
+            options: GradingOptions {
+                repositories: self.repositories.clone(),
+                test_seconds: self.test_seconds,
+                workers: self.workers,
+            },
+            whole,
+            dataset,
+            out: out.clone(),
+            settings,
+        })
+    }
+
+    /// Grades, and shows how far it is.
+    pub async fn grade(
+        &self,
+        grading: &GradingRun,
+        sets: &[Predictions],
+        warnings: Vec<Warning>,
+        remote: Option<&dyn RemoteGrading>,
+    ) -> Result<(Report, Vec<InstanceResult>)> {
+        let all = sets.len() * grading.dataset.instances.len();
+        let progress = GradingProgress::new(all, self.json);
+        let graded = grading.grade(sets, warnings, remote, &progress).await;
+        progress.clear();
+        graded
     }
 }

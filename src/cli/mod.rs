@@ -1,8 +1,10 @@
 //! The command line: one file a command, and this list.
 
 mod approaches;
+mod clover;
 mod compare;
 mod completions;
+mod cover;
 mod doctor;
 mod environment;
 mod eval;
@@ -11,12 +13,14 @@ mod inspect;
 mod log;
 mod man;
 mod mcp;
+mod mine;
 pub mod output;
 mod place;
 #[cfg(test)]
 mod reference;
 mod replay;
 mod run;
+mod run_options;
 mod runs;
 mod select;
 mod serve;
@@ -51,6 +55,8 @@ struct Cli {
 enum Command {
     /// Write a test for an issue
     Run(Box<run::Args>),
+    /// Write a test that runs given lines
+    Cover(Box<cover::Args>),
     /// Play a recorded run again on a fresh sandbox, and say where it differs
     Replay(replay::Args),
     /// Show how a run ended, also as Markdown for a comment on the issue
@@ -67,8 +73,12 @@ enum Command {
     Eval(Box<eval::Args>),
     /// Compare approaches and models on a dataset of issues: run, grade, report
     Compare(Box<compare::Args>),
+    /// Make CLOVER's three tasks from any Python repository, and put them to models
+    Clover(Box<clover::Args>),
     /// Sort code patches by generated tests
     Select(Box<select::Args>),
+    /// Make a dataset of fresh issues from the history of a repository: fixes that bring tests, verified
+    Mine(Box<mine::Args>),
     /// Serve the HTTP API, and work on the runs that it is asked for
     Serve(Box<serve::Args>),
     /// Work on the runs of a daemon, on a further machine
@@ -104,6 +114,7 @@ pub async fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Run(args) => run::run(&args).await,
+        Command::Cover(args) => cover::run(&args).await,
         Command::Replay(args) => replay::run(&args).await,
         Command::Show(args) => show::run(&args).map(|()| 0),
         Command::Environment(args) => environment::run(&args).await,
@@ -112,7 +123,9 @@ pub async fn main() -> ExitCode {
         Command::Mcp(args) => mcp::run(&args).await.map(|()| 0),
         Command::Eval(args) => eval::run(&args).await,
         Command::Compare(args) => compare::run(&args).await,
+        Command::Clover(args) => clover::run(&args).await,
         Command::Select(args) => select::run(&args).await,
+        Command::Mine(args) => mine::run(&args).await,
         Command::Serve(args) => serve::run(&args).await.map(|()| 0),
         Command::Worker(args) => worker::run(&args).await.map(|()| 0),
         Command::Runs(args) => runs::run(&args).await,

@@ -123,6 +123,11 @@ impl Live {
         Live(Some(bar))
     }
 
+    /// Somebody sees it change.
+    pub fn is_shown() -> bool {
+        std::io::stderr().is_terminal()
+    }
+
     /// A line that stays.
     pub fn line(&self, text: &str) {
         match &self.0 {

@@ -27,7 +27,7 @@ pub struct PlaceArgs {
 }
 
 /// Where code of repositories runs.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct SandboxArgs {
     #[arg(
         long,

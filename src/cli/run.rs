@@ -1,17 +1,14 @@
 //! `testwright run`: from arguments to a [`Job`], and what it comes to on the terminal.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use super::output::{self, single_line};
 use super::place::PlaceArgs;
 use super::place::names::{approaches, sandboxes};
-use super::{evidence_card, terminal::Terminal};
-use crate::agent::Outcome;
+use super::run_options::{RUNS, RunOptions, unnamed_folder};
 use crate::approaches::given::{self, Given};
 use crate::approaches::{Variant, model_selection};
 use crate::error::{Error, Result};
-use crate::issues::{self, Issue};
+use crate::issues;
 use crate::job::{Job, RecordedRun};
 use crate::own_prompts;
 use crate::settings::Effort;
@@ -49,78 +46,23 @@ pub struct Args {
     /// Least confidence, from 0 to 1, with which a test is handed over
     #[arg(long, value_name = "X")]
     min_confidence: Option<f64>,
-    /// The model, as its provider calls it; `snippet` needs no key; `replay:FILE` plays a recording
-    #[arg(long, value_name = "NAME")]
-    model: Option<String>,
-    /// Folder for the results [default: testwright-runs/TIME-ISSUE]
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Folder of prompts of your own: NAME.md stands in for the prompt of that name
-    #[arg(long, value_name = "DIR")]
-    prompts: Option<PathBuf>,
-    /// Most model calls
-    #[arg(long, value_name = "N")]
-    max_steps: Option<u64>,
-    /// Most dollars, where the model has a price in the settings
-    #[arg(long, value_name = "X")]
-    max_dollars: Option<f64>,
-    /// Most tokens, prompt and completion together
-    #[arg(long, value_name = "N")]
-    max_tokens: Option<u64>,
-    /// Most minutes, once the environment is there
-    #[arg(long, value_name = "M")]
-    max_minutes: Option<f64>,
     /// With a GitHub issue: its comments too, as far as they are older than the fix (and than --commit)
     #[arg(long)]
     comments: bool,
     /// Go on with the run recorded in this folder
     #[arg(long, value_name = "DIR", conflicts_with = "issue")]
     resume: Option<PathBuf>,
-    /// Append all traffic with the model to this file, for `--model replay:FILE`
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
-    /// Print the record (run.json) alone, for programs
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    options: RunOptions,
 }
 
 pub async fn run(args: &Args) -> Result<u8> {
-    let terminal = Arc::new(Terminal::new(args.json));
+    let terminal = args.options.terminal();
     let job = match &args.resume {
         Some(folder) => resumed_job(args, folder)?,
         None => new_job(args).await?,
     };
-    let record = job.work(terminal.clone()).await;
-    terminal.clear();
-    let (record, folder) = record?;
-    if args.json {
-        output::json(&record)?;
-    } else {
-        output::out(evidence_card::render(&record.outcome));
-        output::err(single_line(&format!("results: {}", folder.display())));
-    }
-    if let Some(error) = failure(&record.outcome)
-        && !args.json
-    {
-        output::err(error.render());
-    }
-    Ok(record.exit_code)
-}
-
-/// What ended the run and is not the test's fault.
-fn failure(outcome: &Outcome) -> Option<Error> {
-    let (error, hint) = match outcome {
-        Outcome::Infrastructure { message, hint } => (Error::infrastructure(message.clone()), hint),
-        Outcome::ModelFailed { message, hint } => {
-            let error = Error::infrastructure("get an answer from the model");
-            (error.cause(message), hint)
-        }
-        _ => return None,
-    };
-    Some(match hint {
-        Some(hint) => error.hint(hint.clone()),
-        None => error,
-    })
+    args.options.work(job, terminal).await
 }
 
 /// A new run.
@@ -129,13 +71,7 @@ async fn new_job(args: &Args) -> Result<Job> {
         flags.set("run.approach", args.approach.clone());
         flags.set("run.effort", args.effort);
         flags.set("run.min-confidence", args.min_confidence);
-        flags.set("run.model", args.model.clone());
-        flags.set("run.out", args.out.clone());
-        flags.set("run.prompts", args.prompts.clone());
-        flags.set("run.max-steps", args.max_steps);
-        flags.set("run.max-dollars", args.max_dollars);
-        flags.set("run.max-tokens", args.max_tokens);
-        flags.set("run.max-minutes", args.max_minutes);
+        args.options.set(flags);
     })?;
     let selection = model_selection::select(&settings)?;
     let mut approach = Variant::parse(&selection.approach)?;
@@ -151,7 +87,7 @@ async fn new_job(args: &Args) -> Result<Job> {
         Some(out) => out.clone(),
         None => {
             RunFolder::check_unnamed(Path::new(RUNS))?;
-            default_out(&issue)
+            unnamed_folder(&issue.title)
         }
     };
     let mut notes = settings.notes.clone();
@@ -175,7 +111,7 @@ async fn new_job(args: &Args) -> Result<Job> {
         model: selection.model,
         out,
         recorded: None,
-        traffic: args.record.clone(),
+        traffic: args.options.record.clone(),
         sink: None,
         quota: None,
         stop: None,
@@ -205,25 +141,27 @@ fn resumed_job(args: &Args, path: &Path) -> Result<Job> {
     let settings = args.place.settings(|flags| {
         flags.set(
             "run.max-steps",
-            args.max_steps.or(Some(recorded.settings.max_steps)),
+            args.options.max_steps.or(Some(recorded.settings.max_steps)),
         );
         flags.set(
             "run.max-dollars",
-            args.max_dollars.or(recorded.settings.max_dollars),
+            args.options.max_dollars.or(recorded.settings.max_dollars),
         );
         flags.set(
             "run.max-tokens",
-            args.max_tokens.or(recorded.settings.max_tokens),
+            args.options.max_tokens.or(recorded.settings.max_tokens),
         );
         flags.set(
             "run.max-minutes",
-            args.max_minutes.or(Some(recorded.settings.max_minutes)),
+            args.options
+                .max_minutes
+                .or(Some(recorded.settings.max_minutes)),
         );
         flags.set(
             "run.min-confidence",
             args.min_confidence.or(recorded.settings.min_confidence),
         );
-        flags.set("run.prompts", args.prompts.clone());
+        flags.set("run.prompts", args.options.prompts.clone());
         flags.set("run.sandbox", Some(recorded.settings.sandbox.clone()));
         flags.set("run.image", recorded.settings.image.clone());
         flags.set("run.python", recorded.settings.python.clone());
@@ -234,22 +172,6 @@ fn resumed_job(args: &Args, path: &Path) -> Result<Job> {
     )?;
     let approach = Variant::parse(&recorded.started.approach)?;
     let mut job = Job::resumed(recorded, settings, approach);
-    job.traffic = args.record.clone();
+    job.traffic = args.options.record.clone();
     Ok(job)
-}
-
-/// In the current folder.
-const RUNS: &str = "testwright-runs";
-
-/// `testwright-runs/2025-01-31T120000-first-words-of-the-title`
-fn default_out(issue: &Issue) -> PathBuf {
-    let words: Vec<String> = issue
-        .title
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .take(6)
-        .map(str::to_lowercase)
-        .collect();
-    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H%M%S");
-    Path::new(RUNS).join(format!("{now}-{}", words.join("-")))
 }

@@ -10,11 +10,10 @@ use testwright_evals::predictions::{self, Prediction, Predictions};
 use testwright_evals::selection::{Choice, SelectionResult, SelectionSummary, choices, summaries};
 
 use super::eval::GradeArgs;
-use super::eval::errors::records;
-use super::eval::grading::GradingRun;
 use super::output::{self, Live, single_line};
 use super::place::load;
 use crate::error::{Error, Result};
+use crate::grading::{GradingRun, records};
 use crate::setup::interrupted;
 
 #[derive(Debug, clap::Args)]
@@ -40,7 +39,7 @@ struct Selection {
 
 pub async fn run(args: &Args) -> Result<u8> {
     let settings = load(&args.grade.sandbox.sources(|_| {}))?;
-    let grading = GradingRun::with_settings(&args.grade, settings)?;
+    let grading = args.grade.grading_run(settings)?;
     let read = |files: &[PathBuf]| {
         let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
         let (sets, _) =
@@ -98,7 +97,7 @@ const FILE: &str = "selection.json";
 
 async fn sort(
     args: &Args,
-    grading: &GradingRun<'_>,
+    grading: &GradingRun,
     jobs: Vec<SelectionJob<'_>>,
 ) -> Result<Vec<SelectionResult>> {
     let (harness, notes) = grading.harness().await?;

@@ -6,6 +6,7 @@ use secrecy::ExposeSecret as _;
 
 use super::output::{self, single_line};
 use super::serve::data_folder;
+use crate::daemon::owners;
 use crate::error::{Error, Result};
 use crate::store::{Scope, Store, Token, now, timestamp};
 
@@ -69,6 +70,14 @@ pub async fn run(args: &Args) -> Result<()> {
             let owner = owner.as_ref().unwrap_or(name);
             for text in [name, owner] {
                 check(text)?;
+            }
+            if owners::RESERVED.contains(&owner.as_str()) {
+                return Err(Error::usage("make a token")
+                    .cause(format!(
+                        "{owner} is the owner of what no token asks for ({})",
+                        owners::RESERVED.join(", ")
+                    ))
+                    .hint("choose another name, or another --owner"));
             }
             let end = days.map(|days| now() + i64::from(days) * DAY);
             let token = store.add_token(name, owner, scope, end).await?;

@@ -113,6 +113,7 @@ pub async fn work(
         // The others are for other runs.
         processors: Some(1),
         run: harness.purpose.clone(),
+        wanted: None,
     };
     processor.acquire().await;
     let session = Session::start(harness.backend.clone(), environment, &settings).await?;

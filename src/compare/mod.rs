@@ -9,6 +9,7 @@ use std::path::Path;
 pub mod cell_run;
 mod given;
 mod plan;
+mod plan_request;
 mod predictions;
 mod recorded_model;
 pub mod report;
@@ -20,6 +21,7 @@ mod trajectory_page;
 
 pub use given::{Inputs, InstanceInputs, inputs};
 pub use plan::{Cell, Plan, PlanLimits, PlannedGiven, PlannedInstance, System};
+pub use plan_request::PlanRequest;
 pub use predictions::{prediction_sets, write_predictions};
 pub use run_record::{RunCost, RunRecord, RunStatus, StageCost, costs};
 pub use runs::RemoteRuns;
@@ -30,6 +32,8 @@ pub use schedule::{Schedule, Step, StepListener, Summary};
 const PLAN: &str = "comparison.json";
 const RUNS: &str = "runs.jsonl";
 const SPENDING: &str = "spending.jsonl";
+/// Runs that workers of a database are asked for at one time.
+pub const REMOTE_RUNS: usize = 256;
 /// What the grader writes.
 pub const GRADING: &str = "grading";
 

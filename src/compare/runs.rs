@@ -28,8 +28,11 @@ use crate::trajectory::RunFolder;
 /// Makes runs elsewhere.
 #[async_trait]
 pub trait RemoteRuns: Send + Sync {
-    /// Has the run made, unless it was; its trajectory is in the folder then.
+    /// Has the run made, unless it was; what a run leaves is in the folder then.
     async fn run(&self, cell: &Cell, task: CellTask, out: &Path) -> Result<Outcome>;
+
+    /// What all of them cost until now, with calls that failed; `None` where no model was called.
+    async fn dollars(&self) -> Result<Option<f64>>;
 }
 
 /// What all runs share.

@@ -12,6 +12,7 @@ use testwright_evals::{Dataset, Instance};
 use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::repository::Source;
 use tokio::sync::{OnceCell, Semaphore};
+use tokio::task::JoinSet;
 
 use super::given::Inputs;
 use super::runs::{RemoteRuns, RunContext};
@@ -133,7 +134,9 @@ impl Schedule<'_> {
             why: Mutex::default(),
         });
         let watched = state.clone();
-        let watch = tokio::spawn(async move {
+        // Ends with this.
+        let mut watch = JoinSet::new();
+        watch.spawn(async move {
             setup::interrupted().await;
             watched.interrupted.store(true, Ordering::SeqCst);
         });
@@ -225,7 +228,12 @@ impl Schedule<'_> {
             }
         }
         drop(ended);
-        watch.abort();
+        drop(watch);
+        if let (Some(remote), Some(ceiling)) = (self.remote, &ceiling)
+            && let Some(dollars) = remote.dollars().await?
+        {
+            ceiling.count_workers(dollars)?;
+        }
         if let Some(error) = failure {
             self.harness.backend.abandon().await?;
             return Err(error);

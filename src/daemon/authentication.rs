@@ -8,15 +8,12 @@ use axum::response::{IntoResponse, Redirect, Response};
 use secrecy::SecretString;
 
 use super::api::{ApiState, Problem};
-use super::github;
+use super::{github, owners};
 use crate::store::Scope;
 
 /// The cookie by which a browser shows the token that it was told at /login.
 pub const COOKIE: &str = "testwright_token";
 pub const LOGIN: &str = "/login";
-
-/// Whose runs those of a daemon are that asks nobody.
-const LOCAL_OWNER: &str = "local";
 
 /// Asked by who starts and ends servers.
 const PROBES: [&str; 2] = ["/v1/health", "/v1/ready"];
@@ -32,7 +29,7 @@ pub struct Caller {
 impl Default for Caller {
     fn default() -> Self {
         Caller {
-            owner: LOCAL_OWNER.to_owned(),
+            owner: owners::LOCAL.to_owned(),
         }
     }
 }

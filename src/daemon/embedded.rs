@@ -8,7 +8,7 @@ use tokio::sync::{broadcast, watch};
 use super::access::Access;
 use super::allow_list::AllowList;
 use super::api::{ApiParts, ApiState};
-use super::cell_worker::CellWorker;
+use super::harnesses::Harnesses;
 use super::queue::Queue;
 use super::registry::WorkerRegistry;
 use super::server::{CHANGES, name};
@@ -46,7 +46,7 @@ impl Embedded {
         let worker = Arc::new(Worker {
             registry: WorkerRegistry::new(store.clone(), &name(), 1),
             store: store.clone(),
-            cells: CellWorker::new(&settings, &runs),
+            harnesses: Harnesses::new(&settings, &runs),
             settings: settings.clone(),
             folder: runs,
             changes: changes.clone(),

@@ -1,9 +1,9 @@
 //! What waits for a worker: a queue of apalis in the store's database. A worker shows that it lives by heartbeats; what a
 //! dead one had taken is given to others.
 //!
-//! A message for a run is a ticket: it says that a worker may take one, and not which ([`Store::take_run`] chooses, so that
-//! nobody waits behind another's thousand). What a run or a matrix is and what became of it is in the [`Store`], so that a
-//! message that comes twice does no harm.
+//! A message is a ticket: it says that a worker may take something, and not what ([`Store::take`] chooses, so that nobody
+//! waits behind another's thousand). What a run, a matrix or a grading is and what became of it is in the [`Store`], so that
+//! a message that comes twice does no harm.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use apalis_sqlite::SqliteStorage;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::store::{Database, MatrixId, RunId, Store, now};
+use crate::store::{Database, RunId, Store, now};
 
 /// Its name in the tables of apalis.
 pub const QUEUE: &str = "runs";
 const HEARTBEAT: Duration = Duration::from_secs(3);
 /// A worker that has missed so many is dead.
 const MISSED: usize = 5;
-/// How often it is taken up again after its worker died or was asked to end.
+/// How often a ticket is taken up again after its worker died or was asked to end.
 const ATTEMPTS: usize = 25;
 
 #[derive(Clone)]
@@ -29,23 +29,21 @@ pub struct Queue(Backend);
 
 #[derive(Clone)]
 enum Backend {
-    Sqlite(SqliteStorage<WorkItem>),
-    Postgres(PostgresStorage<WorkItem>),
+    Sqlite(SqliteStorage<Ticket>),
+    Postgres(PostgresStorage<Ticket>),
 }
 
-/// A message: what is to be worked on, as `{"run": TICKET}`.
+/// A message, as `{"run": ID}`: its id tells one from another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WorkItem {
-    /// Whichever run is next, by this ticket.
-    Run(RunId),
-    Matrix(MatrixId),
+pub struct Ticket {
+    #[serde(rename = "run", alias = "matrix")]
+    pub id: RunId,
 }
 
 /// What is done with it. An error gives it back to the queue.
 #[async_trait::async_trait]
 pub trait Consumer: Send + Sync + 'static {
-    async fn consume(&self, item: &WorkItem) -> Result<()>;
+    async fn consume(&self, ticket: &Ticket) -> Result<()>;
 }
 
 impl Queue {
@@ -53,6 +51,7 @@ impl Queue {
     pub async fn open(store: &Store) -> Result<Self> {
         let failed =
             |error: &dyn std::fmt::Display| Error::infrastructure("open the queue").cause(error);
+        let _lock = store.migration_lock().await?;
         Ok(Queue(match store.database() {
             Database::Sqlite(pool) => {
                 let mut migrations = SqliteStorage::<()>::migrations();
@@ -78,13 +77,12 @@ impl Queue {
         }))
     }
 
-    /// Lets a worker take one run more.
-    pub async fn push_run(&self) -> Result<()> {
-        self.push(WorkItem::Run(RunId::new(now()))).await
-    }
-
-    pub async fn push(&self, item: WorkItem) -> Result<()> {
-        let task = TaskBuilder::new(item).max_attempts(ATTEMPTS).build();
+    /// Lets a worker take one thing more.
+    pub async fn push_ticket(&self) -> Result<()> {
+        let ticket = Ticket {
+            id: RunId::new(now()),
+        };
+        let task = TaskBuilder::new(ticket).max_attempts(ATTEMPTS).build();
         let pushed: std::result::Result<(), String> = match &self.0 {
             Backend::Sqlite(storage) => {
                 let pushed = storage.clone().push_task(task).await;
@@ -106,10 +104,10 @@ impl Queue {
         consumer: std::sync::Arc<dyn Consumer>,
         stop: impl Future<Output = ()> + Send + 'static,
     ) -> Result<()> {
-        let handle = move |item: WorkItem| {
+        let handle = move |ticket: Ticket| {
             let consumer = consumer.clone();
             async move {
-                let consumed = consumer.consume(&item).await;
+                let consumed = consumer.consume(&ticket).await;
                 consumed.map_err(|error| BoxDynError::from(error.to_string()))
             }
         };
@@ -144,10 +142,13 @@ mod tests {
 
     #[test]
     fn messages_of_earlier_versions_are_read() {
-        let text = r#"{"run":"00000000000aaaaaaaa"}"#;
-        let run = RunId::parse("00000000000aaaaaaaa").unwrap();
-        let item: WorkItem = serde_json::from_str(text).unwrap();
-        assert_eq!(item, WorkItem::Run(run));
-        assert_eq!(serde_json::to_string(&item).unwrap(), text);
+        let id = RunId::parse("00000000000aaaaaaaa").unwrap();
+        for text in [
+            r#"{"run":"00000000000aaaaaaaa"}"#,
+            r#"{"matrix":"00000000000aaaaaaaa"}"#,
+        ] {
+            let ticket: Ticket = serde_json::from_str(text).unwrap();
+            assert_eq!(ticket.id, id);
+        }
     }
 }

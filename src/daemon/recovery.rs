@@ -1,5 +1,5 @@
-//! Sees to it that no run is left behind: the queue may have lost what the store still has, where a process ended between the
-//! two, or where a message was given up. Doing so once too often does no harm: a worker that lost its run writes nothing
+//! Sees to it that nothing is left behind, neither runs nor matrices and gradings: the queue may have lost what the store still has, where a process ended between the
+//! two, or where a message was given up. Doing so once too often does no harm: a worker that lost its work writes nothing
 //! more to it, and a ticket too many finds nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,9 +11,9 @@ use crate::stop_signal::{StopSignal, stopped};
 use crate::store::{Attempt, RunId, Store, StoredWorker};
 
 const INTERVAL: Duration = Duration::from_secs(5);
-/// Who tells nothing for so long is dead: later than the queue takes it for dead, which gives its runs back first.
+/// Who tells nothing for so long is dead: later than the queue takes it for dead, which gives its work back first.
 const DEAD: Duration = Duration::from_secs(25);
-/// A run that waits for so long while workers are free is not known to the queue.
+/// What waits for so long while workers are free is not known to the queue.
 const WAITS: Duration = Duration::from_secs(8);
 
 pub struct Recovery {
@@ -22,9 +22,9 @@ pub struct Recovery {
     /// What each worker last told of itself, and since when it tells nothing else: by this clock, for those of others may be
     /// wrong.
     told: BTreeMap<String, (i64, Instant)>,
-    /// Runs that no worker has, and since when.
+    /// What no worker has, and since when.
     lost: BTreeMap<Attempt, Instant>,
-    /// The oldest run that waits while workers are free, and since when.
+    /// The oldest that waits while workers are free, and since when.
     waiting: Option<(RunId, Instant)>,
 }
 
@@ -52,7 +52,7 @@ impl Recovery {
                 self.waiting = None;
                 tracing::warn!(
                     error = error.with_cause(),
-                    "runs left behind were not looked for"
+                    "work left behind was not looked for"
                 );
             }
         }
@@ -62,11 +62,12 @@ impl Recovery {
         let workers = self.store.workers().await?;
         let (mut had, mut free) = (BTreeSet::new(), 0);
         for worker in self.alive(&workers) {
-            free += worker.slots - i64::try_from(worker.runs.len()).unwrap_or(worker.slots);
-            had.extend(worker.runs.iter());
+            let all = worker.runs.iter().chain(&worker.tasks);
+            free += worker.slots - i64::try_from(all.clone().count()).unwrap_or(worker.slots);
+            had.extend(all);
         }
         let mut running = self.store.running_attempts().await?;
-        running.retain(|attempt| !had.contains(&attempt.run));
+        running.retain(|attempt| !had.contains(&attempt.id));
         self.give_back(running).await?;
         let oldest = match free > 0 {
             true => self.store.oldest_queued().await?,
@@ -81,7 +82,7 @@ impl Recovery {
             .as_ref()
             .is_some_and(|(_, since)| since.elapsed() > WAITS)
         {
-            self.queue.push_run().await?;
+            self.queue.push_ticket().await?;
         }
         Ok(())
     }
@@ -101,7 +102,7 @@ impl Recovery {
         workers.iter().filter(is_alive).collect()
     }
 
-    /// Queues runs again that no worker has had for a while.
+    /// Queues again what no worker has had for a while.
     async fn give_back(&mut self, nobodys: Vec<Attempt>) -> Result<()> {
         let since = |attempt: Attempt| {
             let since = self.lost.get(&attempt).copied();
@@ -111,10 +112,11 @@ impl Recovery {
         for (attempt, since) in &self.lost {
             if since.elapsed() > DEAD && self.store.give_back(attempt).await? {
                 tracing::warn!(
-                    run = attempt.run.as_str(),
-                    "a run was left behind, and is queued again"
+                    kind = attempt.kind.name(),
+                    id = attempt.id.as_str(),
+                    "work was left behind, and is queued again"
                 );
-                self.queue.push_run().await?;
+                self.queue.push_ticket().await?;
             }
         }
         Ok(())

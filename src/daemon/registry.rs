@@ -1,6 +1,6 @@
 //! What a process that works on runs tells of itself, every few seconds, so that others can see it.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use crate::error::Result;
 use crate::stop_signal::{StopSignal, stopped};
-use crate::store::{RunId, Store, StoredWorker, now};
+use crate::store::{Attempt, RunId, Store, StoredWorker, WorkKind, now};
 
 const REFRESH: Duration = Duration::from_secs(3);
 /// Milliseconds: who was not seen for so long is dead, as the queue takes it.
@@ -21,7 +21,7 @@ pub struct WorkerRegistry {
     name: String,
     slots: usize,
     started_at: i64,
-    runs: Mutex<BTreeSet<RunId>>,
+    work: Mutex<BTreeMap<RunId, WorkKind>>,
     changed: Notify,
 }
 
@@ -32,7 +32,7 @@ impl WorkerRegistry {
             name: name.to_owned(),
             slots,
             started_at: now(),
-            runs: Mutex::default(),
+            work: Mutex::default(),
             changed: Notify::new(),
         })
     }
@@ -41,38 +41,37 @@ impl WorkerRegistry {
         &self.name
     }
 
-    /// Runs that are worked on at one time.
+    /// How much is worked on at one time.
     pub fn slots(&self) -> usize {
         self.slots
     }
 
-    /// The run is this process's for as long as the value lives.
-    pub fn work_on(self: &Arc<Self>, run: &RunId) -> CurrentRun {
-        self.change(|runs| {
-            runs.insert(run.clone());
+    /// What was taken is this process's for as long as the value lives.
+    pub fn work_on(self: &Arc<Self>, taken: &Attempt) -> CurrentWork {
+        self.change(|work| {
+            work.insert(taken.id.clone(), taken.kind);
         });
-        CurrentRun {
+        CurrentWork {
             registry: self.clone(),
-            run: run.clone(),
+            id: taken.id.clone(),
         }
     }
 
     /// Does something that nobody may begin to work on the run meanwhile; nothing where it is worked on.
     pub fn unless_current<T>(&self, run: &RunId, act: impl FnOnce() -> T) -> Option<T> {
-        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        (!runs.contains(run)).then(act)
+        let work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        (!work.contains_key(run)).then(act)
     }
 
-    /// Those that are worked on now.
-    pub fn current(&self) -> BTreeSet<RunId> {
-        self.runs
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    /// What is worked on now: runs, and the rest.
+    fn current(&self) -> (Vec<RunId>, Vec<RunId>) {
+        let work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_run = |id: &RunId| work[id] == WorkKind::Run;
+        work.keys().cloned().partition(is_run)
     }
 
-    fn change(&self, change: impl FnOnce(&mut BTreeSet<RunId>)) {
-        change(&mut self.runs.lock().unwrap_or_else(PoisonError::into_inner));
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<RunId, WorkKind>)) {
+        change(&mut self.work.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_one();
     }
 
@@ -97,6 +96,7 @@ impl WorkerRegistry {
 
     async fn refresh(&self) -> Result<()> {
         let last_seen = now();
+        let (runs, tasks) = self.current();
         self.store
             .put_worker(&StoredWorker {
                 name: self.name.clone(),
@@ -105,22 +105,23 @@ impl WorkerRegistry {
                 slots: i64::try_from(self.slots).unwrap_or(i64::MAX),
                 started_at: self.started_at,
                 last_seen,
-                runs: self.current().into_iter().collect(),
+                runs,
+                tasks,
             })
             .await?;
         self.store.forget_workers(last_seen - FORGOTTEN_AFTER).await
     }
 }
 
-pub struct CurrentRun {
+pub struct CurrentWork {
     registry: Arc<WorkerRegistry>,
-    run: RunId,
+    id: RunId,
 }
 
-impl Drop for CurrentRun {
+impl Drop for CurrentWork {
     fn drop(&mut self) {
-        self.registry.change(|runs| {
-            runs.remove(&self.run);
+        self.registry.change(|work| {
+            work.remove(&self.id);
         });
     }
 }

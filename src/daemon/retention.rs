@@ -82,6 +82,7 @@ impl Retention {
             return Ok(());
         };
         let before = now() - i64::from(days) * DAY;
+        self.store.remove_gradings_ended_before(before).await?;
         let removed = self.store.remove_runs_ended_before(before).await?;
         if removed > 0 {
             tracing::info!(removed, days, "old runs were removed");

@@ -11,8 +11,9 @@ use tokio::sync::{broadcast, watch};
 use super::access::Access;
 use super::allow_list::AllowList;
 use super::api::{ApiParts, ApiState};
-use super::cell_worker::CellWorker;
+use super::comparison::server_task::ComparisonServer;
 use super::github::{self, Connection};
+use super::harnesses::Harnesses;
 use super::http;
 use super::mcp::{McpParts, OpenSessions, SessionLimits};
 use super::probe_http;
@@ -89,7 +90,7 @@ pub async fn work(
         Worker {
             registry: WorkerRegistry::new(store.clone(), &name(), worker.workers.max(1)),
             store,
-            cells: CellWorker::new(&worker.settings, &worker.runs),
+            harnesses: Harnesses::new(&worker.settings, &worker.runs),
             settings: worker.settings,
             folder: worker.runs,
             changes,
@@ -247,12 +248,18 @@ impl Server {
         let worker = Worker {
             registry,
             store: self.store.clone(),
-            cells: CellWorker::new(&self.settings.settings, &self.settings.runs),
+            harnesses: Harnesses::new(&self.settings.settings, &self.settings.runs),
             settings: self.settings.settings.clone(),
             folder: self.settings.runs,
             changes: changes.clone(),
             stop: signal.clone(),
             telemetry: telemetry.clone(),
+        };
+        let comparisons = ComparisonServer {
+            store: self.store.clone(),
+            queue: self.queue.clone(),
+            settings: self.settings.settings.clone(),
+            folder: worker.folder.clone(),
         };
         let probes = Probes {
             store: self.store.clone(),
@@ -285,13 +292,24 @@ impl Server {
         let drained = stopped(working.drained());
         let serving = axum::serve(self.listener, router).with_graceful_shutdown(drained);
         let probing = probe_http::serve(self.metrics, probes, working.drained());
-        let answering = github::tasks::work(github, signal);
+        let answering = github::tasks::work(github, signal.clone());
+        // Its files and reports take time that nobody else is to wait for.
+        let runtime = tokio::runtime::Handle::current();
+        let comparing = tokio::task::spawn_blocking(move || {
+            runtime.block_on(comparisons.serve(signal));
+        });
         let working = working.until_stopped();
-        let (served, probed, worked, ()) =
-            tokio::join!(serving.into_future(), probing, working, answering);
+        let (served, probed, worked, (), compared) = tokio::join!(
+            serving.into_future(),
+            probing,
+            working,
+            answering,
+            comparing
+        );
         sessions.close_all().await;
         telemetry.stop().await;
         served.map_err(|error| Error::io("serve", &error))?;
+        compared.map_err(|error| Error::infrastructure("see to comparisons").cause(error))?;
         worked.and(probed)
     }
 }

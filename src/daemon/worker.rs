@@ -1,4 +1,4 @@
-//! Works on queued runs: each from the beginning, or from where its trajectory in the store ends.
+//! Works on what is queued; on runs each from the beginning, or from where its trajectory in the store ends.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,10 +8,12 @@ use tokio::runtime::Handle;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 
-use super::cell_worker::CellWorker;
 use super::comparison::CellRequest;
+use super::grading::work::GradingWork;
+use super::harnesses::Harnesses;
 use super::matrix::work::MatrixWork;
-use super::queue::{Consumer, WorkItem};
+use super::prepared_cell::PreparedCell;
+use super::queue::{Consumer, Ticket};
 use super::registry::WorkerRegistry;
 use super::request::RunRequest;
 use super::telemetry::{RunObserver, Telemetry};
@@ -26,7 +28,9 @@ use crate::model::quota::Quota;
 use crate::settings::Settings;
 use crate::setup::RepositoryLocation;
 use crate::stop_signal::{StopSignal, stopped};
-use crate::store::{Attempt, BatchBudget, RunId, RunStatus, Store, StoreQuota, StoredRun};
+use crate::store::{
+    Attempt, BatchBudget, RunId, RunStatus, Store, StoreQuota, StoredRun, WorkKind,
+};
 use crate::trajectory::{Event, EventSink, RunFolder};
 
 /// How often is asked whether a run is to end.
@@ -43,7 +47,7 @@ pub struct Worker {
     pub stop: StopSignal,
     pub registry: Arc<WorkerRegistry>,
     pub telemetry: Arc<Telemetry>,
-    pub cells: CellWorker,
+    pub harnesses: Harnesses,
 }
 
 /// How an attempt ended.
@@ -66,42 +70,52 @@ impl Ending {
 
 #[async_trait::async_trait]
 impl Consumer for Worker {
-    async fn consume(&self, item: &WorkItem) -> Result<()> {
-        match item {
-            WorkItem::Run(ticket) => self.consume_run(ticket).await,
-            WorkItem::Matrix(id) => {
+    async fn consume(&self, ticket: &Ticket) -> Result<()> {
+        let Some(taken) = self.store.take(&ticket.id).await? else {
+            return Ok(());
+        };
+        let _current = self.registry.work_on(&taken);
+        let folder = || self.folder.join(format!("{}.{}", taken.id, taken.number));
+        match taken.kind {
+            WorkKind::Run => self.work_on_run(&taken).await,
+            WorkKind::Matrix => {
                 let work = MatrixWork {
                     store: &self.store,
                     settings: &self.settings,
-                    folder: self.folder.join(id.as_str()),
+                    folder: folder(),
                     stop: self.stop.clone(),
                 };
-                work.consume(id).await
+                work.consume(&taken).await
+            }
+            WorkKind::Grading => {
+                let work = GradingWork {
+                    store: &self.store,
+                    harnesses: &self.harnesses,
+                    folder: folder(),
+                    stop: self.stop.clone(),
+                };
+                work.consume(&taken).await
             }
         }
     }
 }
 
 impl Worker {
-    async fn consume_run(&self, ticket: &RunId) -> Result<()> {
-        let Some(taken) = self.store.take_run(ticket).await? else {
-            return Ok(());
-        };
-        self.tell(&taken.run);
-        let _current = self.registry.work_on(&taken.run);
-        let run = self.store.run(&taken.run).await?;
+    async fn work_on_run(&self, taken: &Attempt) -> Result<()> {
+        self.tell(&taken.id);
+        let run = self.store.run(&taken.id).await?;
         let run = run.ok_or_else(|| Error::infrastructure("read the run"))?;
         let observer = Arc::new(RunObserver::begin(self.telemetry.clone(), &run));
-        let ending = self.attempt(&run, &taken, observer.clone()).await;
+        let ending = self.attempt(&run, taken, observer.clone()).await;
         let (patch, record) = (ending.patch.as_deref(), ending.record.as_deref());
         let ended = self
             .store
-            .end_attempt(&taken, ending.status, patch, record)
+            .end_attempt(taken, ending.status, patch, record)
             .await?;
         if let Some(status) = ended {
             observer.ended(status);
         }
-        self.tell(&taken.run);
+        self.tell(&taken.id);
         match ended.is_some_and(|status| !status.has_ended()) {
             true => Err(Error::interrupted("end the run: it is given back")),
             false => Ok(()),
@@ -181,7 +195,7 @@ impl Worker {
         stop: StopSignal,
     ) -> Result<Record> {
         let mut prepared = tokio::select! {
-            prepared = self.cells.prepare(cell, out) => prepared?,
+            prepared = PreparedCell::of(&self.harnesses, cell, out) => prepared?,
             () = stopped(stop.clone()) => {
                 return Err(Error::interrupted("go on: it is to end"));
             }
@@ -193,10 +207,9 @@ impl Worker {
             Some(id) => self.store.comparison(&id).await?,
             None => None,
         };
-        let dollars = comparison.and_then(|comparison| comparison.max_dollars);
-        let budget = dollars.map(|dollars| BatchBudget {
+        let budget = comparison.map(|comparison| BatchBudget {
             batch: run.batch.clone(),
-            dollars,
+            dollars: comparison.max_dollars,
         });
         joined(prepared.work(self.quota(budget))).await
     }
@@ -204,7 +217,7 @@ impl Worker {
     fn sink(&self, taken: &Attempt, observer: Arc<RunObserver>) -> StoreSink {
         StoreSink {
             store: self.store.clone(),
-            run: taken.run.clone(),
+            run: taken.id.clone(),
             attempt: taken.number,
             changes: self.changes.clone(),
             runtime: Handle::current(),
@@ -289,9 +302,7 @@ async fn watch_for_end(
             () = stopped(process.clone()) => break,
             () = tokio::time::sleep(CANCEL_POLL) => {
                 // A database that does not answer now is asked again.
-                if let Ok(Some(run)) = store.run(&taken.run).await
-                    && (run.cancel || run.attempt != taken.number)
-                {
+                if let Ok(false) = store.is_wanted(&taken).await {
                     break;
                 }
             }

@@ -1,5 +1,7 @@
 //! The evidence that comes with an accepted test.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{FailureClass, Frame, Outcome, Phase};
 
@@ -10,6 +12,9 @@ pub struct Evidence {
     pub tests: Vec<TestEvidence>,
     /// Contributed tests that pass on the old code already.
     pub passing: Vec<String>,
+    /// By file: lines that tests were wanted for and that these run.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub covered: BTreeMap<String, Vec<u32>>,
     /// The sentence of the issue that the failure answers to.
     pub issue_sentence: Option<String>,
     /// The model's own words on it.

@@ -15,8 +15,15 @@ pub fn evidence_rows(evidence: &Evidence) -> Vec<(&'static str, String)> {
             row("through", &format!("{stand_in}, the test's own stand-in"));
         }
     }
+    let is_for_lines = !evidence.covered.is_empty();
     for id in &evidence.passing {
-        row("passes", &format!("{id} (on the old code already)"));
+        match is_for_lines {
+            true => row("passes", id),
+            false => row("passes", &format!("{id} (on the old code already)")),
+        }
+    }
+    for (path, lines) in &evidence.covered {
+        row("runs", &format!("{path}, lines {}", stretches(lines)));
     }
     if let Some(sentence) = &evidence.issue_sentence {
         row("issue", &format!("“{sentence}”"));
@@ -24,7 +31,9 @@ pub fn evidence_rows(evidence: &Evidence) -> Vec<(&'static str, String)> {
     if let Some(reason) = &evidence.reason {
         row("reason", reason);
     }
-    row("reruns", &evidence.reruns.join("\n"));
+    if !is_for_lines {
+        row("reruns", &evidence.reruns.join("\n"));
+    }
     for fix in &evidence.fixes {
         row("fix tried", &fix_tried(fix));
     }
@@ -45,9 +54,27 @@ pub fn evidence_rows(evidence: &Evidence) -> Vec<(&'static str, String)> {
     for dropped in &evidence.dropped {
         row("left out", dropped);
     }
-    row("confidence", &format!("{:.2}", evidence.confidence()));
+    if !is_for_lines {
+        row("confidence", &format!("{:.2}", evidence.confidence()));
+    }
     row("spent", &spent(evidence));
     rows
+}
+
+/// `3-5, 9`
+fn stretches(lines: &[u32]) -> String {
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for line in lines {
+        match parts.last_mut() {
+            Some((_, last)) if *last + 1 == *line => *last = *line,
+            _ => parts.push((*line, *line)),
+        }
+    }
+    let part = |(first, last): &(u32, u32)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    parts.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
 fn fix_tried(fix: &FixTrial) -> String {

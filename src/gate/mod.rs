@@ -5,12 +5,14 @@
 //! tests are contributed; at least one of them fails in a sound way, and none that passed breaks; it fails
 //! again under other conditions; it ran code under test.
 
+mod coverage;
 mod evidence;
 mod evidence_rows;
 mod reported_error;
 mod rules;
 mod sentence;
 
+pub use coverage::{CoverageVerdict, decide_coverage};
 pub use evidence::{Evidence, FixTrial, Review, ReviewVerdict, TestEvidence};
 pub use evidence_rows::evidence_rows;
 pub use rules::{Finding, Rule};
@@ -25,9 +27,10 @@ use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::{Source, apply_check};
 use testwright_tools::tool::{AnyTool, Tool, ToolError};
-use testwright_tools::tools::submission::{ChangedFile, Submission};
+use testwright_tools::tools::cover::Covered;
+use testwright_tools::tools::submission::{Change, ChangedFile, Submission};
 use testwright_tools::tools::test_patch::SortedChanges;
-use testwright_tools::tools::{Restore, Submit, TestPatch};
+use testwright_tools::tools::{Cover, Restore, Submit, TestPatch};
 
 use crate::session::{CallAnswer, Session};
 
@@ -107,15 +110,7 @@ pub fn decide(submission: &Submission, issue: &str, applies: &Result<(), String>
     }
     Verdict {
         findings,
-        dropped: submission
-            .files
-            .iter()
-            .filter(|file| !file.kept)
-            .map(|file| match &file.reason {
-                Some(reason) => format!("{}: {reason}", file.path),
-                None => file.path.clone(),
-            })
-            .collect(),
+        dropped: dropped(submission),
         passing: rules::passing(submission),
         notes: failing
             .iter()
@@ -125,6 +120,17 @@ pub fn decide(submission: &Submission, issue: &str, applies: &Result<(), String>
     }
 }
 
+/// What was left out of the patch, `path: reason`.
+fn dropped(submission: &Submission) -> Vec<String> {
+    let dropped = submission.files.iter().filter(|file| !file.kept);
+    dropped
+        .map(|file| match &file.reason {
+            Some(reason) => format!("{}: {reason}", file.path),
+            None => file.path.clone(),
+        })
+        .collect()
+}
+
 /// A submission, looked at.
 pub enum SubmissionCheck {
     /// The call itself was wrong: the text says how.
@@ -132,6 +138,16 @@ pub enum SubmissionCheck {
     Judged {
         submission: Box<Submission>,
         verdict: Verdict,
+    },
+}
+
+/// A submission for wanted lines, looked at.
+pub enum CoverageCheck {
+    /// The call itself was wrong: the text says how.
+    Refused(String),
+    Judged {
+        patch: String,
+        verdict: CoverageVerdict,
     },
 }
 
@@ -146,46 +162,134 @@ pub async fn check_submission(
     arguments: &Value,
     deadline: Duration,
 ) -> Result<SubmissionCheck, SandboxError> {
+    let facts = match gather(session, source, arguments, deadline).await? {
+        Gathered::Facts(facts) => facts,
+        Gathered::Refused(text) => return Ok(SubmissionCheck::Refused(text)),
+    };
+    let verdict = decide(&facts.submission, issue, &facts.applies);
+    Ok(SubmissionCheck::Judged {
+        submission: facts.submission,
+        verdict,
+    })
+}
+
+/// The same for a test that is wanted for the lines of the session.
+pub async fn check_coverage(
+    session: &Session,
+    source: &Source,
+    arguments: &Value,
+    deadline: Duration,
+) -> Result<CoverageCheck, SandboxError> {
+    let facts = match gather(session, source, arguments, deadline).await? {
+        Gathered::Facts(facts) => facts,
+        Gathered::Refused(text) => return Ok(CoverageCheck::Refused(text)),
+    };
+    let Some(covered) = &facts.covered else {
+        let error = SandboxError::new(
+            ErrorKind::System,
+            "measure the wanted lines: there are none",
+        );
+        return Err(error);
+    };
+    let verdict = decide_coverage(&facts.submission, covered, &facts.applies);
+    Ok(CoverageCheck::Judged {
+        patch: facts.submission.patch,
+        verdict,
+    })
+}
+
+enum Gathered {
+    Facts(Facts),
+    Refused(String),
+}
+
+/// What the gate decides on.
+struct Facts {
+    submission: Box<Submission>,
+    /// Where lines are wanted.
+    covered: Option<Covered>,
+    applies: Result<(), String>,
+}
+
+async fn gather(
+    session: &Session,
+    source: &Source,
+    arguments: &Value,
+    deadline: Duration,
+) -> Result<Gathered, SandboxError> {
     if let Err(ToolError::Refused(text)) = Submit.check(arguments.clone()) {
-        return Ok(SubmissionCheck::Refused(text));
+        return Ok(Gathered::Refused(text));
     }
     let answer = session.call(TestPatch::NAME, json!({}), deadline).await?;
     if answer.refused {
-        return Ok(SubmissionCheck::Refused(answer.text));
+        return Ok(Gathered::Refused(answer.text));
     }
     let sorted: SortedChanges = read(answer)?;
     let fresh = session.fresh().await?;
-    let judged = judge(&fresh, &sorted, arguments, deadline).await;
+    let run = run_submission(&fresh, &sorted, arguments, deadline).await;
+    let run = match run {
+        Ok(SubmissionRun::Submission(submission)) if session.has_wanted_lines() => {
+            match run_coverage(&fresh, &submission, deadline).await {
+                Ok(Ok(covered)) => Ok(Ok((submission, Some(covered)))),
+                Ok(Err(text)) => Ok(Err(text)),
+                Err(error) => Err(error),
+            }
+        }
+        Ok(SubmissionRun::Submission(submission)) => Ok(Ok((submission, None))),
+        Ok(SubmissionRun::Refused(text)) => Ok(Err(text)),
+        Err(error) => Err(error),
+    };
     session.discard(fresh).await;
-    let submission = match judged? {
-        Judgement::Submission(submission) => submission,
-        Judgement::Refused(text) => return Ok(SubmissionCheck::Refused(text)),
+    let (submission, covered) = match run? {
+        Ok(found) => found,
+        Err(text) => return Ok(Gathered::Refused(text)),
     };
     let applies = if submission.patch.is_empty() {
         Ok(())
     } else {
         apply_check(source, &submission.patch).unwrap_or_else(|e| Err(e.message))
     };
-    let verdict = decide(&submission, issue, &applies);
-    Ok(SubmissionCheck::Judged {
+    Ok(Gathered::Facts(Facts {
         submission,
-        verdict,
-    })
+        covered,
+        applies,
+    }))
 }
 
-enum Judgement {
+/// Which of the wanted lines the contributed tests run; `Err` holds what the model is told.
+async fn run_coverage(
+    fresh: &Session,
+    submission: &Submission,
+    deadline: Duration,
+) -> Result<Result<Covered, String>, SandboxError> {
+    let tests = submission.contributed.iter();
+    let tests = tests.filter(|test| test.change != Change::Deleted);
+    let tests: Vec<&str> = tests.map(|test| test.id.as_str()).collect();
+    if tests.is_empty() {
+        return Ok(Ok(Covered::default()));
+    }
+    let answer = fresh
+        .call(Cover::NAME, json!({ "tests": tests }), deadline)
+        .await?;
+    if answer.refused || answer.ended {
+        return Ok(Err(answer.text));
+    }
+    read(answer).map(Ok)
+}
+
+enum SubmissionRun {
     Submission(Box<Submission>),
     Refused(String),
 }
 
 /// Applies the patch in a fresh sandbox and runs the tests there.
-async fn judge(
+async fn run_submission(
     fresh: &Session,
     sorted: &SortedChanges,
     arguments: &Value,
     deadline: Duration,
-) -> Result<Judgement, SandboxError> {
-    let refused = |answer: CallAnswer| Judgement::Refused(answer.text);
+) -> Result<SubmissionRun, SandboxError> {
+    let refused = |answer: CallAnswer| SubmissionRun::Refused(answer.text);
     let answer = fresh
         .call(Restore::NAME, json!({ "files": sorted.kept }), deadline)
         .await?;
@@ -195,7 +299,7 @@ async fn judge(
     let answer = match fresh.call(Submit::NAME, arguments.clone(), deadline).await {
         // The tests are all that ran in it.
         Err(error) if error.kind == ErrorKind::Dead => {
-            return Ok(Judgement::Refused(format!(
+            return Ok(SubmissionRun::Refused(format!(
                 "the sandbox ended while the tests of the submission ran: failed to {error}"
             )));
         }
@@ -219,7 +323,7 @@ async fn judge(
             submission.problems.push(problem.clone());
         }
     }
-    Ok(Judgement::Submission(submission))
+    Ok(SubmissionRun::Submission(submission))
 }
 
 fn read<T: DeserializeOwned>(answer: CallAnswer) -> Result<T, SandboxError> {

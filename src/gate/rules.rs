@@ -28,6 +28,10 @@ pub enum Rule {
     BreaksNothing,
     FailsAgain,
     RunsCodeUnderTest,
+    /// Of a test that is wanted for lines.
+    Passes,
+    Asserts,
+    RunsWantedLines,
 }
 
 pub(super) struct Case<'a> {

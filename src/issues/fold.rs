@@ -21,8 +21,8 @@ const MOST_WORDS: usize = 200;
 
 /// `None` where nothing is to be folded.
 pub fn folded(text: &str) -> Option<String> {
-    let without_comments = without_comments(text);
-    let lines: Vec<&str> = without_comments.lines().collect();
+    let written = without_empty_sections(&without_comments(text));
+    let lines: Vec<&str> = written.lines().collect();
     let repeats = repeats(&lines);
     let mut out: Vec<String> = Vec::new();
     let mut fence = Fence::default();
@@ -106,6 +106,49 @@ impl Fence {
         };
         self.is_open = !self.is_open;
         self.is_code = self.is_open && rest.trim().to_lowercase().starts_with("py");
+    }
+}
+
+/// The text without headings under which an issue form left nothing.
+fn without_empty_sections(text: &str) -> String {
+    let mut fence = Fence::default();
+    // Each section: the level of its heading (0: none), and its lines.
+    let mut sections: Vec<(usize, Vec<&str>)> = vec![(0, Vec::new())];
+    for line in text.lines() {
+        let level = if fence.is_open {
+            0
+        } else {
+            heading_level(line)
+        };
+        fence.pass(line);
+        if level > 0 {
+            sections.push((level, Vec::new()));
+        }
+        if let Some((_, lines)) = sections.last_mut() {
+            lines.push(line);
+        }
+    }
+    let is_filled = |(at, (level, lines)): &(usize, &(usize, Vec<&str>))| {
+        let is_written = |line: &&&str| !matches!(line.trim(), "" | "_No response_" | "N/A");
+        // What stands under further headings is its own.
+        let has_parts = sections.get(at + 1).is_some_and(|(next, _)| next > level);
+        // A first heading may be the issue's title.
+        *at <= 1 || has_parts || lines.iter().skip(1).any(|line| is_written(&line))
+    };
+    let filled = sections.iter().enumerate().filter(is_filled);
+    let lines: Vec<&str> = filled
+        .flat_map(|(_, (_, lines))| lines.iter().copied())
+        .collect();
+    lines.join("\n")
+}
+
+/// How many `#` a heading has; 0: it is none. A single one is a comment of code as often.
+fn heading_level(line: &str) -> usize {
+    let rest = line.trim_start_matches('#');
+    let level = line.len() - rest.len();
+    match (2..=6).contains(&level) && rest.starts_with(' ') {
+        true => level,
+        false => 0,
     }
 }
 
@@ -287,6 +330,16 @@ mod tests {
         assert!(shown.contains("python: 3.7.3 (default, Mar 27 2019)\n[… 10 lines of versions folded, from “commit: None” on]"), "{shown}");
         // A few are no table.
         assert_eq!(folded("Title\n\nnumpy: 1.17.1\nscipy: 1.3.1\n"), None);
+    }
+
+    #[test]
+    fn sections_that_a_form_left_empty_are_left_out() {
+        let text = "## Crash in f\n\n## Steps\n\nf(1)\n\n### Expected\n\n_No response_\n\n## Version\n\n### Python\n3.11\n\n```\n## none\n```\n\n## Screenshots\n<!-- add some -->\n\n## Checklist\n";
+        assert_eq!(
+            folded(text).unwrap(),
+            "## Crash in f\n\n## Steps\n\nf(1)\n\n## Version\n\n### Python\n3.11\n\n```\n## none\n```"
+        );
+        assert_eq!(folded("f(1) fails\n# expected: 3"), None);
     }
 
     #[test]

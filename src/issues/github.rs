@@ -4,6 +4,8 @@
 //! library for all of GitHub would cost more build time than this file. The token goes to the API's host and to
 //! no other: redirects are followed by hand, within it.
 
+mod edits;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -19,6 +21,8 @@ use super::{Comment, Issue, Options};
 use crate::error::{Error, Result};
 use crate::settings::Redactor;
 
+pub(super) use edits::as_of;
+
 /// Bytes of one answer. A page of comments may hold a hundred of the longest.
 const MOST_BYTES: usize = 32 << 20;
 const PER_PAGE: usize = 100;
@@ -33,6 +37,7 @@ struct IssueAnswer {
     #[serde(default)]
     html_url: String,
     created_at: Option<Timestamp>,
+    updated_at: Option<Timestamp>,
     closed_at: Option<Timestamp>,
     #[serde(default)]
     comments: u64,
@@ -60,32 +65,7 @@ struct EventAnswer {
 
 pub(super) async fn load(address: &Address, options: &Options) -> Result<Issue> {
     let api = Api::new(address, options)?;
-    let path = format!(
-        "/repos/{}/{}/issues/{}",
-        address.owner, address.name, address.number
-    );
-    let mut found = None;
-    for (i, base) in address.apis.iter().enumerate() {
-        let url = format!("{base}{path}");
-        match api.get(&url).await? {
-            Answer::Refused(status, _)
-                if status == StatusCode::NOT_FOUND && i + 1 < address.apis.len() => {}
-            answer => {
-                found = Some(answer);
-                break;
-            }
-        }
-    }
-    let found = found.ok_or_else(|| api.failed("no server to ask"))?;
-    let moved = matches!(&found, Answer::Found { moved: true, .. });
-    let (answer, url, _): (IssueAnswer, _, _) = api.read(found)?;
-    if answer.pull_request.is_some() {
-        return Err(
-            Error::usage(format!("read the issue at {}", address.page()))
-                .cause("it is a pull request, not an issue")
-                .hint("give the issue that the pull request is about"),
-        );
-    }
+    let (answer, url, moved) = api.issue(address).await?;
     let mut issue = Issue {
         title: answer.title.trim().to_owned(),
         body: answer.body.unwrap_or_default().replace("\r\n", "\n"),
@@ -179,6 +159,37 @@ impl<'a> Api<'a> {
             options,
             page,
         })
+    }
+
+    /// The issue, where the server has it, and whether that is another place.
+    async fn issue(&self, address: &Address) -> Result<(IssueAnswer, Url, bool)> {
+        let path = format!(
+            "/repos/{}/{}/issues/{}",
+            address.owner, address.name, address.number
+        );
+        let mut found = None;
+        for (i, base) in address.apis.iter().enumerate() {
+            let url = format!("{base}{path}");
+            match self.get(&url).await? {
+                Answer::Refused(status, _)
+                    if status == StatusCode::NOT_FOUND && i + 1 < address.apis.len() => {}
+                answer => {
+                    found = Some(answer);
+                    break;
+                }
+            }
+        }
+        let found = found.ok_or_else(|| self.failed("no server to ask"))?;
+        let moved = matches!(&found, Answer::Found { moved: true, .. });
+        let (answer, url, _): (IssueAnswer, _, _) = self.read(found)?;
+        if answer.pull_request.is_some() {
+            return Err(
+                Error::usage(format!("read the issue at {}", address.page()))
+                    .cause("it is a pull request, not an issue")
+                    .hint("give the issue that the pull request is about"),
+            );
+        }
+        Ok((answer, url, moved))
     }
 
     /// One request, followed through redirects on the same host, tried again where server or network fail.
@@ -362,34 +373,43 @@ impl<'a> Api<'a> {
     }
 
     async fn comments(&self, issue: &Url, notes: &mut Vec<String>) -> Result<Vec<Comment>> {
-        let mut comments = Vec::new();
+        let (answers, whole) = self.pages::<CommentAnswer>(issue, "comments").await?;
+        let comments: Vec<Comment> = answers
+            .into_iter()
+            .map(|answer| Comment {
+                author: answer
+                    .user
+                    .map_or_else(|| "ghost".to_owned(), |user| user.login),
+                created_at: answer.created_at,
+                body: answer.body.unwrap_or_default().replace("\r\n", "\n"),
+            })
+            .collect();
+        if !whole {
+            notes.push(format!(
+                "only the first {} comments are taken",
+                comments.len()
+            ));
+        }
+        Ok(comments)
+    }
+
+    /// All that a list of the issue holds, and whether it was read to its end.
+    async fn pages<T: DeserializeOwned>(&self, issue: &Url, list: &str) -> Result<(Vec<T>, bool)> {
+        let mut all = Vec::new();
         for page in 1..=MOST_PAGES {
-            let url = format!("{issue}/comments?per_page={PER_PAGE}&page={page}");
-            let (answers, _, headers): (Vec<CommentAnswer>, _, _) =
-                self.read(self.get(&url).await?)?;
-            let all = answers.len();
-            comments.extend(answers.into_iter().map(|answer| {
-                Comment {
-                    author: answer
-                        .user
-                        .map_or_else(|| "ghost".to_owned(), |user| user.login),
-                    created_at: answer.created_at,
-                    body: answer.body.unwrap_or_default().replace("\r\n", "\n"),
-                }
-            }));
+            let url = format!("{issue}/{list}?per_page={PER_PAGE}&page={page}");
+            let (answers, _, headers): (Vec<T>, _, _) = self.read(self.get(&url).await?)?;
+            let number = answers.len();
+            all.extend(answers);
             let more = match header(&headers, "link") {
                 Some(link) => link.contains("rel=\"next\""),
-                None => all >= PER_PAGE,
+                None => number >= PER_PAGE,
             };
-            if !more || all == 0 {
-                return Ok(comments);
+            if !more || number == 0 {
+                return Ok((all, true));
             }
         }
-        notes.push(format!(
-            "only the first {} comments are taken",
-            comments.len()
-        ));
-        Ok(comments)
+        Ok((all, false))
     }
 
     fn failed(&self, cause: impl std::fmt::Display) -> Error {

@@ -4,6 +4,7 @@
 //! about, [`Issue::repository`] says so.
 
 mod address;
+mod before_fix;
 mod fold;
 mod github;
 mod named_python;
@@ -16,7 +17,7 @@ use testwright_sandboxes::recipe::PreferredPython;
 use crate::error::Result;
 use crate::settings::{RedactedUrl, Secret, Settings};
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Issue {
     pub title: String,
     pub body: String,
@@ -132,6 +133,7 @@ impl Options {
 }
 
 pub(crate) use address::{api_of, server_of, web_of};
+pub use before_fix::{IssueSource, TextBeforeFix};
 pub(crate) use fold::WHOLE;
 
 /// Reads an issue: the URL of a GitHub issue, a Markdown or text file, or `-`.

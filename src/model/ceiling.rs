@@ -22,6 +22,8 @@ enum Entry {
     Reserved { call: u64, dollars: f64 },
     /// What it did cost.
     Spent { call: u64, dollars: f64 },
+    /// What calls of the workers of a database cost so far, all together.
+    Workers { dollars: f64 },
 }
 
 #[derive(Debug)]
@@ -31,23 +33,44 @@ struct Ledger {
     next: u64,
     /// Reservations of calls in flight, and of calls that were cut short, included.
     spent: f64,
+    /// The part of it that workers of a database spent.
+    workers: f64,
     is_reached: bool,
 }
 
-/// Dollars of each call, and the length of the whole lines. Half a line at the end is of a reservation whose call was not made
+/// What a ledger says.
+#[derive(Default)]
+struct Spending {
+    /// Dollars of each call.
+    calls: BTreeMap<u64, f64>,
+    /// Those of the workers of a database.
+    workers: Option<f64>,
+}
+
+impl Spending {
+    fn dollars(&self) -> f64 {
+        self.calls.values().sum::<f64>() + self.workers.unwrap_or_default()
+    }
+}
+
+/// What is in a ledger, and the length of the whole lines. Half a line at the end is of a reservation whose call was not made
 /// yet, or of a cost whose reservation stands.
-fn read_calls(text: &str) -> std::io::Result<(BTreeMap<u64, f64>, usize)> {
+fn read(text: &str) -> std::io::Result<(Spending, usize)> {
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
-    let mut calls = BTreeMap::new();
+    let mut spending = Spending::default();
     for (at, line) in text[..whole].lines().enumerate() {
         let entry: Entry = serde_json::from_str(line).map_err(|error| {
             let message = format!("line {}: {error}", at + 1);
             std::io::Error::new(std::io::ErrorKind::InvalidData, message)
         })?;
-        let (Entry::Reserved { call, dollars } | Entry::Spent { call, dollars }) = entry;
-        calls.insert(call, dollars);
+        match entry {
+            Entry::Reserved { call, dollars } | Entry::Spent { call, dollars } => {
+                spending.calls.insert(call, dollars);
+            }
+            Entry::Workers { dollars } => spending.workers = Some(dollars),
+        }
     }
-    Ok((calls, whole))
+    Ok((spending, whole))
 }
 
 /// What a ledger says was spent, reservations of calls that were cut short included; `None` where it holds no call.
@@ -56,8 +79,9 @@ pub fn spent(path: &Path) -> std::io::Result<Option<f64>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         text => text?,
     };
-    let (calls, _) = read_calls(&text)?;
-    Ok((!calls.is_empty()).then(|| calls.values().sum()))
+    let (spending, _) = read(&text)?;
+    let is_empty = spending.calls.is_empty() && spending.workers.is_none();
+    Ok((!is_empty).then(|| spending.dollars()))
 }
 
 /// What may be spent, and what was. Only one process at a time has its file.
@@ -84,17 +108,21 @@ impl Ceiling {
             ),
         })?;
         let text = std::fs::read_to_string(path)?;
-        let (calls, whole) = read_calls(&text)?;
+        let (spending, whole) = read(&text)?;
         file.set_len(whole as u64)?;
         file.seek(SeekFrom::End(0))?;
-        let next = calls.last_key_value().map_or(0, |(last, _)| last + 1);
+        let next = spending
+            .calls
+            .last_key_value()
+            .map_or(0, |(last, _)| last + 1);
         Ok(Ceiling {
             most,
             ledger: Mutex::new(Ledger {
                 file,
                 path: path.to_owned(),
                 next,
-                spent: calls.values().sum(),
+                spent: spending.dollars(),
+                workers: spending.workers.unwrap_or_default(),
                 is_reached: false,
             }),
         })
@@ -108,6 +136,15 @@ impl Ceiling {
     /// Dollars, with all that is reserved.
     pub fn spent(&self) -> f64 {
         self.ledger().spent
+    }
+
+    /// What workers of a database spent until now, in place of what was told before.
+    pub fn count_workers(&self, dollars: f64) -> Result<(), ModelError> {
+        let mut ledger = self.ledger();
+        ledger.add(&Entry::Workers { dollars })?;
+        ledger.spent += dollars - ledger.workers;
+        ledger.workers = dollars;
+        Ok(())
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -289,5 +326,22 @@ mod tests {
         assert_eq!(Ceiling::open(&path, None).unwrap().spent(), 5.0);
         std::fs::write(&path, "{}\n").unwrap();
         assert!(Ceiling::open(&path, None).is_err());
+    }
+
+    #[test]
+    fn what_workers_spent_is_counted_once_however_often_it_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("spending.jsonl");
+        assert_eq!(spent(&path).unwrap(), None);
+        let ceiling = Ceiling::open(&path, None).unwrap();
+        ceiling.count_workers(2.0).unwrap();
+        ceiling.set_aside(1.0).unwrap();
+        ceiling.count_workers(3.0).unwrap();
+        assert_eq!(ceiling.spent(), 4.0);
+        drop(ceiling);
+        assert_eq!(spent(&path).unwrap(), Some(4.0));
+        let ceiling = Ceiling::open(&path, None).unwrap();
+        ceiling.count_workers(3.5).unwrap();
+        assert_eq!(ceiling.spent(), 4.5);
     }
 }

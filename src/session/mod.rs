@@ -10,7 +10,7 @@ mod line_limit;
 mod program;
 mod state;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::{
     Backend, Limits, Sandbox, SandboxError, SandboxInfo, SandboxSource, Spec,
 };
-use testwright_tools::config::{Config, Runner, RunnerKind};
+use testwright_tools::config::{Config, Runner, RunnerKind, WantedLines};
 use testwright_tools::process::confinement::Layers;
 use testwright_tools::tool::{Length, MOST_DATA};
 use tokio::sync::Mutex;
@@ -72,6 +72,16 @@ pub struct SessionSettings {
     pub processors: Option<usize>,
     /// Id of the run, for labels.
     pub run: String,
+    /// Lines that tests are wanted for: `cover` tells which of them run.
+    pub wanted: Option<WantedCoverage>,
+}
+
+/// Lines that are to run, and coverage.py to tell whether they do.
+#[derive(Debug, Clone)]
+pub struct WantedCoverage {
+    pub package: testwright_sandboxes::coverage::Coverage,
+    /// By path relative to the repository.
+    pub lines: BTreeMap<String, BTreeSet<u32>>,
 }
 
 impl Session {
@@ -128,6 +138,11 @@ impl Session {
     }
 
     /// Of the sandbox that was started first.
+    /// Lines are named that tests are wanted for.
+    pub fn has_wanted_lines(&self) -> bool {
+        self.settings.wanted.is_some()
+    }
+
     pub fn info(&self) -> &SandboxInfo {
         &self.facts
     }
@@ -265,7 +280,13 @@ impl Live {
         settings: &SessionSettings,
     ) -> Result<Self, SandboxError> {
         let opened = async {
-            let config = config(sandbox.info(), environment, settings);
+            let mut config = config(sandbox.info(), environment, settings);
+            if let Some(wanted) = &settings.wanted {
+                config.wanted = Some(WantedLines {
+                    package: wanted.package.put(sandbox.as_ref()).await?,
+                    lines: wanted.lines.clone(),
+                });
+            }
             let toolbox = connection::upload(sandbox.as_ref()).await?;
             let confined = connection::confine(&toolbox, &config)?;
             environment
@@ -356,5 +377,6 @@ fn config(facts: &SandboxInfo, environment: &Environment, settings: &SessionSett
         },
         test_seconds: settings.test_seconds,
         processors: settings.processors,
+        wanted: None,
     }
 }

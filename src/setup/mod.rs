@@ -3,9 +3,12 @@
 mod harness;
 mod model;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use testwright_evals::cases::Place;
+use testwright_sandboxes::coverage;
 use testwright_sandboxes::environment::{
     self, BuildSettings, Environment, Event, SampleSettings, TestSample,
 };
@@ -18,7 +21,7 @@ use crate::agent::Progress;
 use crate::backends::{self, ca_bundle, proxies};
 use crate::error::{Error, Result};
 use crate::issues;
-use crate::session::{Session, SessionSettings};
+use crate::session::{Session, SessionSettings, WantedCoverage, toolbox};
 use crate::settings::{RedactedUrl, Settings};
 
 pub use harness::{HarnessArgs, harness};
@@ -35,6 +38,10 @@ pub struct RepositoryLocation {
 /// Refuses old code that a run cannot work on, before anything is built for it.
 pub type SourceCheck = Box<dyn Fn(&Source) -> Result<()> + Send + Sync>;
 
+/// Finds the lines that tests are wanted for, by file; none: for an issue.
+pub type WantedLines =
+    Box<dyn Fn(&Source) -> Result<BTreeMap<String, BTreeSet<u32>>> + Send + Sync>;
+
 /// A backend, ready to build environments and to start sessions.
 pub struct Setup<'a> {
     settings: &'a Settings,
@@ -46,6 +53,7 @@ pub struct Setup<'a> {
     no_built_in: bool,
     preferred_python: Option<PreferredPython>,
     source_check: Option<SourceCheck>,
+    wanted_lines: Option<WantedLines>,
 }
 
 impl<'a> Setup<'a> {
@@ -73,6 +81,7 @@ impl<'a> Setup<'a> {
             no_built_in: false,
             preferred_python: None,
             source_check: None,
+            wanted_lines: None,
         })
     }
 
@@ -92,6 +101,13 @@ impl<'a> Setup<'a> {
     pub fn with_source_check(self, check: SourceCheck) -> Self {
         Setup {
             source_check: Some(check),
+            ..self
+        }
+    }
+
+    pub fn with_wanted_lines(self, wanted: WantedLines) -> Self {
+        Setup {
+            wanted_lines: Some(wanted),
             ..self
         }
     }
@@ -121,6 +137,20 @@ impl<'a> Setup<'a> {
             Ok((source, environment, sampled))
         };
         self.unless_interrupted(prepared).await
+    }
+
+    /// The code and its environment, to run cases in.
+    pub async fn case_place(&self, place: &RepositoryLocation) -> Result<Place> {
+        let (source, environment, _) = self.environment_alone(place, None).await?;
+        Ok(Place {
+            backend: self.backend.clone(),
+            source,
+            environment,
+            build: build_settings(self.settings),
+            limits: self.settings.limits.sandbox(),
+            toolbox: toolbox()?.to_owned(),
+            purpose: self.run.clone(),
+        })
     }
 
     async fn sample(
@@ -169,8 +199,12 @@ impl<'a> Setup<'a> {
             if let Some(check) = &self.source_check {
                 check(&source)?;
             }
+            let lines = match &self.wanted_lines {
+                Some(wanted) => wanted(&source)?,
+                None => BTreeMap::new(),
+            };
             let environment = self.environment(&source, &place.location).await?;
-            let session = self.session(&environment).await?;
+            let session = self.session(&environment, lines).await?;
             Ok((source, environment, session))
         };
         self.unless_interrupted(prepared).await
@@ -289,12 +323,25 @@ impl<'a> Setup<'a> {
     }
 
     /// A sandbox of the environment, with the toolbox in it.
-    async fn session(&self, environment: &Environment) -> Result<Session> {
+    async fn session(
+        &self,
+        environment: &Environment,
+        lines: BTreeMap<String, BTreeSet<u32>>,
+    ) -> Result<Session> {
+        let wanted = match lines.is_empty() {
+            true => None,
+            false => {
+                let (python, build) = (&environment.python_version, build_settings(self.settings));
+                let package = coverage::package(python, &build).await?;
+                Some(WantedCoverage { package, lines })
+            }
+        };
         let settings = SessionSettings {
             limits: self.settings.limits.sandbox(),
             test_seconds: self.settings.limits.test_seconds,
             processors: None,
             run: self.run.clone(),
+            wanted,
         };
         let session = Session::start(self.backend.clone(), environment, &settings).await?;
         self.progress.phase("sandbox", &session.info().isolation);
@@ -321,7 +368,7 @@ fn build_settings(settings: &Settings) -> BuildSettings {
 }
 
 /// The token goes along with the server that it is for, and to no other.
-fn open_options(settings: &Settings) -> OpenOptions {
+pub fn open_options(settings: &Settings) -> OpenOptions {
     let host = match &settings.github.base_url {
         Some(url) => issues::server_of(url.reveal()),
         None => "github.com".to_owned(),

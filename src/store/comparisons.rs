@@ -6,6 +6,7 @@ use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::runs::{RunId, StoredRun, now};
+use super::work::{WorkKind, WorkStatus};
 use super::{Store, failure};
 use crate::error::Result;
 
@@ -25,6 +26,12 @@ pub struct StoredComparison {
     pub max_dollars: Option<f64>,
     /// No more runs are to be asked for.
     pub is_cancelled: bool,
+    /// What a client asked a server for; `None` where a command compares.
+    pub request: Option<String>,
+    pub status: WorkStatus,
+    pub ended_at: Option<i64>,
+    /// Why it came to no result.
+    pub message: Option<String>,
 }
 
 /// One to be stored.
@@ -38,6 +45,26 @@ pub struct NewComparison<'n> {
     pub max_dollars: Option<f64>,
 }
 
+/// One that a client asks a server for.
+#[derive(Debug, Clone)]
+pub struct AskedComparison<'n> {
+    pub comparison: NewComparison<'n>,
+    /// As JSON.
+    pub request: &'n str,
+    pub idempotency_key: Option<String>,
+}
+
+/// A comparison that a server has.
+#[derive(Debug, Clone)]
+pub struct ComparisonClaim {
+    pub id: RunId,
+    /// What it writes counts for as long as no other server has it.
+    pub attempt: i64,
+    pub owner: String,
+    pub request: String,
+    pub max_dollars: Option<f64>,
+}
+
 /// What a comparison came to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComparisonReport {
@@ -47,7 +74,9 @@ pub struct ComparisonReport {
     pub page: String,
 }
 
-const COLUMNS: &str = "id, created_at, owner, name, plan, max_dollars, cancelled, CASE WHEN report IS NULL THEN 0 ELSE 1 END AS has_report";
+/// One that a command makes goes on until it is graded or cancelled.
+const STATUS: &str = "COALESCE(status, CASE WHEN cancelled = 1 THEN 'cancelled' WHEN report IS NOT NULL THEN 'done' ELSE 'running' END) AS status";
+const COLUMNS: &str = "id, created_at, owner, name, plan, max_dollars, cancelled, request, ended_at, message, CASE WHEN report IS NULL THEN 0 ELSE 1 END AS has_report";
 
 impl Store {
     /// Stores what is compared; of one that is there already, what it is now. It goes on where it was cancelled.
@@ -81,7 +110,8 @@ impl Store {
 
     /// The newest first.
     pub async fn comparisons(&self, most: u32) -> Result<Vec<StoredComparison>> {
-        let statement = format!("SELECT {COLUMNS} FROM comparisons ORDER BY id DESC LIMIT $1");
+        let statement =
+            format!("SELECT {COLUMNS}, {STATUS} FROM comparisons ORDER BY id DESC LIMIT $1");
         let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
             .bind(i64::from(most))
             .fetch_all(&self.pool)
@@ -91,13 +121,132 @@ impl Store {
     }
 
     pub async fn comparison(&self, id: &RunId) -> Result<Option<StoredComparison>> {
-        let statement = format!("SELECT {COLUMNS} FROM comparisons WHERE id = $1");
+        self.comparison_where("id", id.as_str()).await
+    }
+
+    async fn comparison_where(
+        &self,
+        column: &'static str,
+        value: &str,
+    ) -> Result<Option<StoredComparison>> {
+        let statement = format!("SELECT {COLUMNS}, {STATUS} FROM comparisons WHERE {column} = $1");
         let row = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(id.as_str())
+            .bind(value)
             .fetch_optional(&self.pool)
             .await
             .map_err(|e| failure("read the comparison", &e))?;
         row.as_ref().map(read).transpose()
+    }
+
+    /// Adds a comparison for a server; where there is one of this idempotency key, that one, and `false`.
+    pub async fn add_comparison(
+        &self,
+        asked: &AskedComparison<'_>,
+    ) -> Result<(StoredComparison, bool)> {
+        let what = "store the comparison";
+        let new = &asked.comparison;
+        let added = sqlx::query(
+            "INSERT INTO comparisons (id, created_at, owner, name, plan, max_dollars, cancelled, request, idempotency_key, status) \
+             VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, 'queued') ON CONFLICT (idempotency_key) DO NOTHING",
+        )
+        .bind(new.id.as_str())
+        .bind(now())
+        .bind(new.owner)
+        .bind(new.name)
+        .bind(new.plan)
+        .bind(new.max_dollars)
+        .bind(asked.request)
+        .bind(asked.idempotency_key.clone())
+        .execute(&self.pool)
+        .await
+        .map_err(|e| failure(what, &e))?;
+        let found = match (added.rows_affected(), &asked.idempotency_key) {
+            (0, Some(key)) => self.comparison_where("idempotency_key", key).await?,
+            _ => self.comparison(new.id).await?,
+        };
+        let stored = found.ok_or_else(|| failure(what, &"it is not there"))?;
+        Ok((stored, added.rows_affected() > 0))
+    }
+
+    /// A server takes the oldest comparison that no server has, until a time.
+    pub async fn claim_comparison(&self, until: i64) -> Result<Option<ComparisonClaim>> {
+        let failed = |e: &sqlx::Error| failure("take a comparison", e);
+        let row = sqlx::query(
+            "UPDATE comparisons SET status = 'running', attempt = attempt + 1, claimed_until = $2 \
+             WHERE status IN ('queued', 'running') AND claimed_until <= $1 AND id = \
+             (SELECT MIN(id) FROM comparisons WHERE status IN ('queued', 'running') AND claimed_until <= $1) \
+             RETURNING id, attempt, owner, request, max_dollars",
+        )
+        .bind(now())
+        .bind(until)
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(|e| failed(&e))?;
+        let read = |row: AnyRow| {
+            Ok(ComparisonClaim {
+                id: RunId::stored(row.try_get("id")?),
+                attempt: row.try_get("attempt")?,
+                owner: row.try_get("owner")?,
+                request: row.try_get("request")?,
+                max_dollars: row.try_get("max_dollars")?,
+            })
+        };
+        row.map(read)
+            .transpose()
+            .map_err(|e: sqlx::Error| failed(&e))
+    }
+
+    /// Keeps a claim until a later time: `false` where the comparison is to end, or another server has it.
+    pub async fn extend_comparison_claim(
+        &self,
+        claim: &ComparisonClaim,
+        until: i64,
+    ) -> Result<bool> {
+        let extended = sqlx::query(
+            "UPDATE comparisons SET claimed_until = $3 WHERE id = $1 AND attempt = $2 AND status = 'running'",
+        )
+        .bind(claim.id.as_str())
+        .bind(claim.attempt)
+        .bind(until)
+        .execute(&self.pool)
+        .await
+        .map_err(|e| failure("keep the comparison", &e))?;
+        Ok(extended.rows_affected() > 0)
+    }
+
+    /// What a claim came to; one that is queued is given back, and free for any server.
+    pub async fn end_comparison_claim(
+        &self,
+        claim: &ComparisonClaim,
+        status: WorkStatus,
+        message: Option<&str>,
+    ) -> Result<()> {
+        sqlx::query(
+            "UPDATE comparisons SET status = $3, ended_at = $4, message = $5, claimed_until = 0 \
+             WHERE id = $1 AND attempt = $2 AND status = 'running'",
+        )
+        .bind(claim.id.as_str())
+        .bind(claim.attempt)
+        .bind(status.as_str())
+        .bind(status.has_ended().then(now))
+        .bind(message.map(str::to_owned))
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(|e| failure("store the end of the comparison", &e))
+    }
+
+    /// Has a comparison that a server was asked for, and that came to no result, go on; `false` for any other.
+    pub async fn requeue_comparison(&self, id: &RunId) -> Result<bool> {
+        let queued = sqlx::query(
+            "UPDATE comparisons SET status = 'queued', cancelled = 0, ended_at = NULL, message = NULL WHERE id = $1 \
+             AND status IN ('infrastructure', 'cancelled')",
+        )
+        .bind(id.as_str())
+        .execute(&self.pool)
+        .await
+        .map_err(|e| failure("queue the comparison again", &e))?;
+        Ok(queued.rows_affected() > 0)
     }
 
     pub async fn comparison_report(&self, id: &RunId) -> Result<Option<ComparisonReport>> {
@@ -150,15 +299,26 @@ impl Store {
         Ok(counted)
     }
 
-    /// Asks for the end of all its runs, of those to come as well; says how many had not ended.
+    /// Asks for the end of all its runs and gradings, of those to come as well; says how many had not ended.
     pub async fn cancel_comparison(&self, id: &RunId) -> Result<u64> {
-        sqlx::query("UPDATE comparisons SET cancelled = 1 WHERE id = $1")
+        let open = "status IN ('queued', 'running')";
+        let statement = format!(
+            "UPDATE comparisons SET cancelled = 1, \
+             ended_at = CASE WHEN {open} THEN $2 ELSE ended_at END, \
+             status = CASE WHEN {open} THEN 'cancelled' ELSE status END WHERE id = $1"
+        );
+        sqlx::query(sqlx::AssertSqlSafe(statement))
             .bind(id.as_str())
+            .bind(now())
             .execute(&self.pool)
             .await
             .map_err(|e| failure("cancel the comparison", &e))?;
-        let asked = self.cancel_all("runs", "batch", id.as_str()).await;
-        asked.map_err(|e| failure("cancel the comparison", &e))
+        let mut asked = 0;
+        for kind in [WorkKind::Run, WorkKind::Grading] {
+            let of_kind = self.cancel_all(kind, "batch", id.as_str()).await;
+            asked += of_kind.map_err(|e| failure("cancel the comparison", &e))?;
+        }
+        Ok(asked)
     }
 
     /// The run that was asked for under a key.
@@ -178,6 +338,10 @@ fn read(row: &AnyRow) -> Result<StoredComparison> {
             has_report: row.try_get::<i64, _>("has_report")? != 0,
             max_dollars: row.try_get("max_dollars")?,
             is_cancelled: row.try_get::<i64, _>("cancelled")? != 0,
+            request: row.try_get("request")?,
+            status: WorkStatus::of(row)?,
+            ended_at: row.try_get("ended_at")?,
+            message: row.try_get("message")?,
         })
     };
     read().map_err(|e| failure("read a comparison", &e))

@@ -7,6 +7,7 @@ use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::runs::{RunId, now};
+use super::work::{Attempt, WorkStatus};
 use super::{Store, failure};
 use crate::error::{Error, Result};
 
@@ -24,6 +25,17 @@ impl MatrixId {
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
+
+    /// Among all that workers take.
+    pub fn work(&self) -> &RunId {
+        &self.0
+    }
+}
+
+impl From<RunId> for MatrixId {
+    fn from(id: RunId) -> Self {
+        MatrixId(id)
+    }
 }
 
 impl fmt::Display for MatrixId {
@@ -32,51 +44,15 @@ impl fmt::Display for MatrixId {
     }
 }
 
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
-    utoipa::ToSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum MatrixStatus {
-    /// It waits for a worker.
-    Queued,
-    Running,
-    /// Every cell is there.
-    Done,
-    /// The machine failed, in some cell or before the first: it says nothing of tests or patches.
-    Infrastructure,
-    Cancelled,
-}
-
-impl MatrixStatus {
-    const ALL: [MatrixStatus; 5] = [
-        MatrixStatus::Queued,
-        MatrixStatus::Running,
-        MatrixStatus::Done,
-        MatrixStatus::Infrastructure,
-        MatrixStatus::Cancelled,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            MatrixStatus::Queued => "queued",
-            MatrixStatus::Running => "running",
-            MatrixStatus::Done => "done",
-            MatrixStatus::Infrastructure => "infrastructure",
-            MatrixStatus::Cancelled => "cancelled",
-        }
-    }
-
-    pub fn has_ended(self) -> bool {
-        !matches!(self, MatrixStatus::Queued | MatrixStatus::Running)
-    }
+/// One to be stored.
+#[derive(Debug, Clone)]
+pub struct NewMatrix {
+    /// As JSON.
+    pub request: String,
+    pub repository: String,
+    /// Who asked for it.
+    pub owner: String,
+    pub idempotency_key: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -86,7 +62,7 @@ pub struct StoredMatrix {
     pub created_at: i64,
     pub started_at: Option<i64>,
     pub ended_at: Option<i64>,
-    pub status: MatrixStatus,
+    pub status: WorkStatus,
     pub request: String,
     pub repository: String,
     pub attempt: i64,
@@ -98,29 +74,43 @@ const COLUMNS: &str =
     "id, created_at, started_at, ended_at, status, request, repository, attempt, cancel, message";
 
 impl Store {
-    /// `request` is what was asked for, as JSON.
-    pub async fn add_matrix(&self, request: &str, repository: &str) -> Result<StoredMatrix> {
+    /// Adds a matrix; where there is one of this idempotency key, that one, and `false`.
+    pub async fn add_matrix(&self, new: &NewMatrix) -> Result<(StoredMatrix, bool)> {
         let what = "store the matrix";
         let id = MatrixId(RunId::new(now()));
-        sqlx::query(
-            "INSERT INTO matrices (id, created_at, status, request, repository, attempt, cancel) \
-             VALUES ($1, $2, 'queued', $3, $4, 0, 0)",
+        let added = sqlx::query(
+            "INSERT INTO matrices (id, created_at, status, request, repository, attempt, cancel, owner, idempotency_key) \
+             VALUES ($1, $2, 'queued', $3, $4, 0, 0, $5, $6) ON CONFLICT (idempotency_key) DO NOTHING",
         )
         .bind(id.as_str())
         .bind(now())
-        .bind(request)
-        .bind(repository)
+        .bind(&new.request)
+        .bind(&new.repository)
+        .bind(&new.owner)
+        .bind(new.idempotency_key.clone())
         .execute(&self.pool)
         .await
         .map_err(|e| failure(what, &e))?;
-        let stored = self.matrix(&id).await?;
-        stored.ok_or_else(|| failure(what, &"it is not there"))
+        let found = match (added.rows_affected(), &new.idempotency_key) {
+            (0, Some(key)) => self.matrix_where("idempotency_key", key).await?,
+            _ => self.matrix(&id).await?,
+        };
+        let stored = found.ok_or_else(|| failure(what, &"it is not there"))?;
+        Ok((stored, added.rows_affected() > 0))
     }
 
     pub async fn matrix(&self, id: &MatrixId) -> Result<Option<StoredMatrix>> {
-        let statement = format!("SELECT {COLUMNS} FROM matrices WHERE id = $1");
+        self.matrix_where("id", id.as_str()).await
+    }
+
+    async fn matrix_where(
+        &self,
+        column: &'static str,
+        value: &str,
+    ) -> Result<Option<StoredMatrix>> {
+        let statement = format!("SELECT {COLUMNS} FROM matrices WHERE {column} = $1");
         let row = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(id.as_str())
+            .bind(value)
             .fetch_optional(&self.pool)
             .await
             .map_err(|e| failure("read the matrix", &e))?;
@@ -146,66 +136,6 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
-    /// A worker takes a matrix that has not ended: the attempt that it makes, or `None` where nothing is to be done.
-    pub async fn begin_matrix_attempt(&self, id: &MatrixId) -> Result<Option<i64>> {
-        let what = "take the matrix";
-        let row = sqlx::query(
-            "UPDATE matrices SET attempt = attempt + 1, status = 'running', started_at = COALESCE(started_at, $2) \
-             WHERE id = $1 AND status IN ('queued', 'running') AND cancel = 0 RETURNING attempt",
-        )
-        .bind(id.as_str())
-        .bind(now())
-        .fetch_optional(&self.pool)
-        .await
-        .map_err(|e| failure(what, &e))?;
-        row.map(|row| row.try_get("attempt"))
-            .transpose()
-            .map_err(|e| failure(what, &e))
-    }
-
-    /// The end of an attempt: `false` where another worker has taken the matrix since.
-    pub async fn end_matrix_attempt(
-        &self,
-        id: &MatrixId,
-        attempt: i64,
-        status: MatrixStatus,
-        message: Option<&str>,
-    ) -> Result<bool> {
-        let ended = sqlx::query(
-            "UPDATE matrices SET status = $3, ended_at = $4, message = $5 WHERE id = $1 AND attempt = $2 \
-             AND status = 'running'",
-        )
-        .bind(id.as_str())
-        .bind(attempt)
-        .bind(status.as_str())
-        .bind(status.has_ended().then(now))
-        .bind(message.map(str::to_owned))
-        .execute(&self.pool)
-        .await
-        .map_err(|e| failure("store the end of the matrix", &e))?;
-        Ok(ended.rows_affected() > 0)
-    }
-
-    /// Asks for the end of a matrix; one that waits ends at once. `false` where it had ended.
-    pub async fn cancel_matrix(&self, id: &MatrixId) -> Result<bool> {
-        let asked = self.cancel_all("matrices", "id", id.as_str()).await;
-        Ok(asked.map_err(|e| failure("cancel the matrix", &e))? > 0)
-    }
-
-    /// Ends a matrix that is to end and that no worker goes on with.
-    pub async fn end_matrix_if_cancelled(&self, id: &MatrixId) -> Result<()> {
-        sqlx::query(
-            "UPDATE matrices SET status = 'cancelled', ended_at = $2 WHERE id = $1 AND cancel = 1 \
-             AND status IN ('queued', 'running')",
-        )
-        .bind(id.as_str())
-        .bind(now())
-        .execute(&self.pool)
-        .await
-        .map(drop)
-        .map_err(|e| failure("cancel the matrix", &e))
-    }
-
     /// Forgets a matrix that has ended; `false` where it has not.
     pub async fn delete_matrix(&self, id: &MatrixId) -> Result<bool> {
         let what = "delete the matrix";
@@ -227,22 +157,22 @@ impl Store {
         Ok(true)
     }
 
-    /// Adds a cell of the attempt that a worker makes; refused where another worker has taken the matrix since. A cell that is
-    /// there stays.
+    /// Adds a cell of the attempt that a worker makes, in place of one that failed; refused where another worker has taken the
+    /// matrix since.
     pub async fn add_cell(
         &self,
-        id: &MatrixId,
-        attempt: i64,
+        taken: &Attempt,
         [tests, patch]: [&str; 2],
         result: &str,
     ) -> Result<()> {
         let what = "store a cell of the matrix";
         let added = sqlx::query(
             "INSERT INTO matrix_cells (matrix, tests, patch, result) SELECT id, $3, $4, $5 FROM matrices \
-             WHERE id = $1 AND attempt = $2 AND status = 'running' ON CONFLICT (matrix, tests, patch) DO NOTHING",
+             WHERE id = $1 AND attempt = $2 AND status = 'running' \
+             ON CONFLICT (matrix, tests, patch) DO UPDATE SET result = excluded.result",
         )
-        .bind(id.as_str())
-        .bind(attempt)
+        .bind(taken.id.as_str())
+        .bind(taken.number)
         .bind(tests)
         .bind(patch)
         .bind(result)
@@ -272,17 +202,12 @@ impl Store {
 
 fn read(row: &AnyRow) -> Result<StoredMatrix> {
     let read = || -> std::result::Result<StoredMatrix, sqlx::Error> {
-        let (id, status): (String, String) = (row.try_get("id")?, row.try_get("status")?);
-        let unknown = |what: String| sqlx::Error::Decode(what.into());
-        let known = MatrixStatus::ALL
-            .into_iter()
-            .find(|known| known.as_str() == status);
         Ok(StoredMatrix {
-            id: MatrixId::parse(&id).ok_or_else(|| unknown(format!("{id} is no id")))?,
+            id: MatrixId(RunId::stored(row.try_get("id")?)),
             created_at: row.try_get("created_at")?,
             started_at: row.try_get("started_at")?,
             ended_at: row.try_get("ended_at")?,
-            status: known.ok_or_else(|| unknown(format!("there is no status {status}")))?,
+            status: WorkStatus::of(row)?,
             request: row.try_get("request")?,
             repository: row.try_get("repository")?,
             attempt: row.try_get("attempt")?,

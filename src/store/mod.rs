@@ -6,13 +6,16 @@
 mod comparisons;
 mod events;
 mod github;
+mod gradings;
 mod matrices;
+mod migration_lock;
 mod model_usage;
 mod queue_state;
 mod retention;
 mod runs;
 mod shares;
 mod tokens;
+mod work;
 mod workers;
 
 use std::path::Path;
@@ -24,15 +27,18 @@ use sqlx::{AnyPool, PgPool, SqlitePool};
 
 use crate::error::{Error, Result};
 
-pub use comparisons::{ComparisonReport, NewComparison, StoredComparison};
+pub use comparisons::{
+    AskedComparison, ComparisonClaim, ComparisonReport, NewComparison, StoredComparison,
+};
 pub use events::StoredEvent;
 pub use github::{GitHubTask, GitHubTaskKind, NewGitHubTask};
-pub use matrices::{MatrixId, MatrixStatus, StoredMatrix};
+pub use gradings::{NewGrading, StoredGrading};
+pub use matrices::{MatrixId, NewMatrix, StoredMatrix};
 pub use model_usage::{BatchBudget, StoreQuota};
 pub use queue_state::QueueState;
 pub use runs::{Filter, NewRun, RunId, RunStatus, StoredRun, now, timestamp};
-pub use shares::Attempt;
 pub use tokens::{Scope, Token};
+pub use work::{Attempt, WorkKind, WorkStatus};
 pub use workers::StoredWorker;
 
 /// Connections that a process holds at most.
@@ -101,9 +107,11 @@ impl Store {
             .connect(url)
             .await
             .map_err(failed)?;
-        let migrated = migrations().run(&pool).await;
+        let store = Store { pool, database };
+        let _lock = store.migration_lock().await?;
+        let migrated = migrations().run(&store.pool).await;
         migrated.map_err(|error| failure("bring the database up to date", &error))?;
-        Ok(Store { pool, database })
+        Ok(store)
     }
 
     /// The embedded one, in a folder.

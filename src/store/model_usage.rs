@@ -21,11 +21,12 @@ const BATCH: &str = "batch ";
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 24 * 60 * MINUTE;
 
-/// Dollars that a batch of runs may cost.
+/// A batch of runs whose dollars are counted together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchBudget {
     pub batch: String,
-    pub dollars: f64,
+    /// How many there may be.
+    pub dollars: Option<f64>,
 }
 
 /// The limits of the settings, and of a batch, counted in the store.
@@ -62,7 +63,7 @@ impl StoreQuota {
             scope,
             requests: None,
             tokens: None,
-            dollars: Some(dollars),
+            dollars,
             ends_at,
         };
         let (model, limits) = self.of(model).unzip();
@@ -70,7 +71,8 @@ impl StoreQuota {
         let a_day = limits.and_then(|limits| limits.dollars_per_day);
         let day = now / DAY;
         let of_day = a_day.map(|dollars| {
-            of_dollars(format!("day {day} {model}"), dollars, Some((day + 1) * DAY))
+            let scope = format!("day {day} {model}");
+            of_dollars(scope, Some(dollars), Some((day + 1) * DAY))
         });
         let of_batch = self
             .budget

@@ -23,6 +23,23 @@ impl Store {
         }
     }
 
+    /// Removes gradings that ended before a time, with their results: whoever asked for them has not come back for them.
+    pub async fn remove_gradings_ended_before(&self, time: i64) -> Result<()> {
+        let ended =
+            "SELECT id FROM gradings WHERE ended_at < $1 AND status NOT IN ('queued', 'running')";
+        for statement in [
+            format!("DELETE FROM graded_predictions WHERE grading IN ({ended})"),
+            format!("DELETE FROM gradings WHERE id IN ({ended})"),
+        ] {
+            sqlx::query(sqlx::AssertSqlSafe(statement))
+                .bind(time)
+                .execute(&self.pool)
+                .await
+                .map_err(|e| failure("remove old gradings", &e))?;
+        }
+        Ok(())
+    }
+
     /// Removes the messages of a queue that were done longer ago than this: how many. apalis keeps them for ever.
     pub async fn remove_messages(&self, queue: &str, age: Duration) -> Result<u64> {
         let ended = match self.database() {

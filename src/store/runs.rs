@@ -244,6 +244,19 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
+    /// Asks for a run that came to no result otherwise than before.
+    pub async fn set_request(&self, id: &RunId, request: &str) -> Result<()> {
+        sqlx::query(
+            "UPDATE runs SET request = $2 WHERE id = $1 AND status IN ('infrastructure', 'cancelled')",
+        )
+        .bind(id.as_str())
+        .bind(request)
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(|e| failure("store the request", &e))
+    }
+
     /// What the issue is called; known once it was read.
     pub async fn set_title(&self, id: &RunId, title: &str) -> Result<()> {
         sqlx::query("UPDATE runs SET title = $2 WHERE id = $1")
@@ -253,46 +266,6 @@ impl Store {
             .await
             .map(drop)
             .map_err(|e| failure("store the title", &e))
-    }
-
-    /// Has a run that came to no result go on; `false` for one that waits, runs or has a result.
-    pub async fn requeue(&self, id: &RunId) -> Result<bool> {
-        let queued = sqlx::query(
-            "UPDATE runs SET status = 'queued', cancel = 0, ended_at = NULL, record = NULL WHERE id = $1 \
-             AND status IN ('infrastructure', 'cancelled')",
-        )
-        .bind(id.as_str())
-        .execute(&self.pool)
-        .await
-        .map_err(|e| failure("queue the run again", &e))?;
-        Ok(queued.rows_affected() > 0)
-    }
-
-    /// Asks for the end of a run; one that waits ends at once. `false` where it had ended.
-    pub async fn cancel(&self, id: &RunId) -> Result<bool> {
-        let asked = self.cancel_all("runs", "id", id.as_str()).await;
-        Ok(asked.map_err(|e| failure("cancel the run", &e))? > 0)
-    }
-
-    /// Asks for the end of what has a value in a column of a table; what waits ends at once. Says how much had not ended.
-    pub(super) async fn cancel_all(
-        &self,
-        table: &'static str,
-        column: &'static str,
-        value: &str,
-    ) -> std::result::Result<u64, sqlx::Error> {
-        let statement = format!(
-            "UPDATE {table} SET cancel = 1, \
-             ended_at = CASE WHEN status = 'queued' THEN $2 ELSE ended_at END, \
-             status = CASE WHEN status = 'queued' THEN 'cancelled' ELSE status END \
-             WHERE {column} = $1 AND status IN ('queued', 'running')"
-        );
-        let asked = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(value)
-            .bind(now())
-            .execute(&self.pool)
-            .await?;
-        Ok(asked.rows_affected())
     }
 }
 
@@ -305,7 +278,7 @@ pub fn now() -> i64 {
     jiff::Timestamp::now().as_millisecond()
 }
 
-pub(super) fn status_of(row: &AnyRow) -> std::result::Result<RunStatus, sqlx::Error> {
+fn status_of(row: &AnyRow) -> std::result::Result<RunStatus, sqlx::Error> {
     let status: String = row.try_get("status")?;
     let unknown = || sqlx::Error::Decode(format!("there is no status {status}").into());
     RunStatus::parse(&status).ok_or_else(unknown)

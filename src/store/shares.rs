@@ -1,33 +1,28 @@
-//! Which run a worker takes next: owners share the workers evenly, and so do the batches of one owner, however many runs
-//! each has waiting.
+//! What a worker takes next: owners share the workers evenly, and so do the batches of one owner, however much each has
+//! waiting.
 
 use std::collections::BTreeMap;
 
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::runs::{RunId, RunStatus, now, status_of};
+use super::runs::RunId;
+use super::work::{Attempt, WorkKind, kind_of};
 use super::{Store, failure};
 use crate::error::Result;
 
-/// Others may take the same run at the same time; so often another is looked for.
+/// Others may take the same at the same time; so often something else is looked for.
 const TRIES: usize = 100;
 
-/// A run that a worker has.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Attempt {
-    pub run: RunId,
-    /// What it writes counts for as long as no other attempt has begun.
-    pub number: i64,
-}
-
-/// Runs of one owner that belong together.
+/// Work of one kind and one owner that belongs together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Share {
+    kind: WorkKind,
     owner: String,
     batch: String,
     /// The oldest that waits.
     first: RunId,
+    /// Of all kinds.
     running: i64,
     /// Of all batches of the owner.
     owner_running: i64,
@@ -35,10 +30,10 @@ struct Share {
 }
 
 impl Store {
-    /// A worker takes a run by a message of the queue: the one that it was given by this ticket before, where its worker
-    /// died; otherwise the next in turn. `None` where nothing waits.
-    pub async fn take_run(&self, ticket: &RunId) -> Result<Option<Attempt>> {
-        if let Some(lost) = self.lost_run(ticket).await? {
+    /// A worker takes work by a message of the queue: what it was given by this ticket before, where its worker died;
+    /// otherwise the next in turn. `None` where nothing waits.
+    pub async fn take(&self, ticket: &RunId) -> Result<Option<Attempt>> {
+        if let Some(lost) = self.lost_attempt(ticket).await? {
             return Ok(Some(lost));
         }
         for _ in 0..TRIES {
@@ -46,131 +41,45 @@ impl Store {
             let Some(share) = next(&waiting) else {
                 return Ok(None);
             };
-            if let Some(attempt) = self.begin_attempt(&share.first, ticket).await? {
+            let attempt = self.begin_attempt(share.kind, &share.first, ticket).await?;
+            if attempt.is_some() {
                 self.end_turn(share).await?;
-                return Ok(Some(attempt));
+                return Ok(attempt);
             }
         }
-        Err(failure("take a run", &"other workers take them all"))
-    }
-
-    /// The run of a ticket whose worker is gone.
-    async fn lost_run(&self, ticket: &RunId) -> Result<Option<Attempt>> {
-        let failed = |e: &sqlx::Error| failure("take up a run", e);
-        // One that is to end has nobody who ends it.
-        sqlx::query(
-            "UPDATE runs SET status = 'cancelled', ended_at = $2 WHERE ticket = $1 AND status = 'running' AND cancel = 1",
-        )
-        .bind(ticket.as_str())
-        .bind(now())
-        .execute(&self.pool)
-        .await
-        .map_err(|e| failed(&e))?;
-        let row = sqlx::query(
-            "UPDATE runs SET attempt = attempt + 1 WHERE ticket = $1 AND status = 'running' RETURNING id, attempt",
-        )
-        .bind(ticket.as_str())
-        .fetch_optional(&self.pool)
-        .await
-        .map_err(|e| failed(&e))?;
-        row.as_ref().map(read).transpose().map_err(|e| failed(&e))
-    }
-
-    /// The end of an attempt, and what the run is then: one that is given back and is to end is cancelled. `None` where another
-    /// worker has taken the run since.
-    pub async fn end_attempt(
-        &self,
-        taken: &Attempt,
-        status: RunStatus,
-        patch: Option<&str>,
-        record: Option<&str>,
-    ) -> Result<Option<RunStatus>> {
-        let ended_at = status.has_ended().then(now);
-        let ended = sqlx::query(
-            "UPDATE runs SET status = CASE WHEN cancel = 1 AND $3 = 'queued' THEN 'cancelled' ELSE $3 END, \
-             ended_at = CASE WHEN cancel = 1 AND $3 = 'queued' THEN $7 ELSE $4 END, patch = $5, record = $6 \
-             WHERE id = $1 AND attempt = $2 AND status = 'running' RETURNING status",
-        )
-        .bind(taken.run.as_str())
-        .bind(taken.number)
-        .bind(status.as_str())
-        .bind(ended_at)
-        .bind(patch.map(str::to_owned))
-        .bind(record.map(str::to_owned))
-        .bind(now())
-        .fetch_optional(&self.pool)
-        .await
-        .map_err(|e| failure("store the end of the run", &e))?;
-        let status = ended.as_ref().map(status_of).transpose();
-        status.map_err(|e| failure("store the end of the run", &e))
-    }
-
-    /// The runs that workers have.
-    pub async fn running_attempts(&self) -> Result<Vec<Attempt>> {
-        let failed = |e: &sqlx::Error| failure("list the runs that are worked on", e);
-        let rows = sqlx::query("SELECT id, attempt FROM runs WHERE status = 'running'")
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|e| failed(&e))?;
-        let attempts: std::result::Result<_, sqlx::Error> = rows.iter().map(read).collect();
-        attempts.map_err(|e| failed(&e))
-    }
-
-    /// Lets another worker take a run whose worker is gone; ends it where it is to end. `false` where it is no longer so.
-    pub async fn give_back(&self, lost: &Attempt) -> Result<bool> {
-        let given = sqlx::query(
-            "UPDATE runs SET status = CASE WHEN cancel = 1 THEN 'cancelled' ELSE 'queued' END, \
-             ended_at = CASE WHEN cancel = 1 THEN $3 ELSE ended_at END \
-             WHERE id = $1 AND attempt = $2 AND status = 'running'",
-        )
-        .bind(lost.run.as_str())
-        .bind(lost.number)
-        .bind(now())
-        .execute(&self.pool)
-        .await
-        .map_err(|e| failure("give back a run", &e))?;
-        Ok(given.rows_affected() > 0)
-    }
-
-    pub async fn oldest_queued(&self) -> Result<Option<RunId>> {
-        let oldest: Option<String> =
-            sqlx::query_scalar("SELECT MIN(id) FROM runs WHERE status = 'queued'")
-                .fetch_one(&self.pool)
-                .await
-                .map_err(|e| failure("see what waits", &e))?;
-        Ok(oldest.map(RunId::stored))
-    }
-
-    async fn begin_attempt(&self, run: &RunId, ticket: &RunId) -> Result<Option<Attempt>> {
-        let failed = |e: &sqlx::Error| failure("take a run", e);
-        let row = sqlx::query(
-            "UPDATE runs SET attempt = attempt + 1, status = $2, started_at = COALESCE(started_at, $3), ticket = $4 \
-             WHERE id = $1 AND status = 'queued' RETURNING id, attempt",
-        )
-        .bind(run.as_str())
-        .bind(RunStatus::Running.as_str())
-        .bind(now())
-        .bind(ticket.as_str())
-        .fetch_optional(&self.pool)
-        .await
-        .map_err(|e| failed(&e))?;
-        row.as_ref().map(read).transpose().map_err(|e| failed(&e))
+        Err(failure("take what waits", &"other workers take it all"))
     }
 
     async fn waiting_shares(&self) -> Result<Vec<Share>> {
-        let rows = sqlx::query(
-            "SELECT w.owner AS owner, w.batch AS batch, w.first AS first, \
-                 (SELECT COUNT(*) FROM runs r WHERE r.status = 'running' AND r.owner = w.owner AND r.batch = w.batch) AS running, \
-                 (SELECT COUNT(*) FROM runs r WHERE r.status = 'running' AND r.owner = w.owner) AS owner_running, \
+        let running = WorkKind::ALL.map(|kind| {
+            format!(
+                "SELECT owner, batch FROM {} WHERE status = 'running'",
+                kind.table()
+            )
+        });
+        let waiting = WorkKind::ALL.map(|kind| {
+            let table = kind.table();
+            format!(
+                "SELECT '{table}' AS kind, owner, batch, MIN(id) AS first FROM {table} WHERE status = 'queued' GROUP BY owner, batch"
+            )
+        });
+        let statement = format!(
+            "WITH running AS ({}), waiting AS ({}) \
+             SELECT w.kind AS kind, w.owner AS owner, w.batch AS batch, w.first AS first, \
+                 (SELECT COUNT(*) FROM running r WHERE r.owner = w.owner AND r.batch = w.batch) AS running, \
+                 (SELECT COUNT(*) FROM running r WHERE r.owner = w.owner) AS owner_running, \
                  COALESCE(s.turn, 0) AS turn \
-             FROM (SELECT owner, batch, MIN(id) AS first FROM runs WHERE status = 'queued' GROUP BY owner, batch) w \
-             LEFT JOIN shares s ON s.owner = w.owner AND s.batch = w.batch",
-        )
-        .fetch_all(&self.pool)
-        .await
-        .map_err(|e| failure("see what waits", &e))?;
+             FROM waiting w LEFT JOIN shares s ON s.owner = w.owner AND s.batch = w.batch",
+            running.join(" UNION ALL "),
+            waiting.join(" UNION ALL ")
+        );
+        let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|e| failure("see what waits", &e))?;
         let read_share = |row: &AnyRow| {
             Ok(Share {
+                kind: kind_of(row)?,
                 owner: row.try_get("owner")?,
                 batch: row.try_get("batch")?,
                 first: RunId::stored(row.try_get("first")?),
@@ -198,13 +107,6 @@ impl Store {
     }
 }
 
-fn read(row: &AnyRow) -> std::result::Result<Attempt, sqlx::Error> {
-    Ok(Attempt {
-        run: RunId::stored(row.try_get("id")?),
-        number: row.try_get("attempt")?,
-    })
-}
-
 /// Of the owner that has the fewest running and was served longest ago, the batch of which the same holds.
 fn next(waiting: &[Share]) -> Option<&Share> {
     let mut turns: BTreeMap<&str, i64> = BTreeMap::new();
@@ -224,6 +126,7 @@ mod tests {
 
     fn share(owner: &str, batch: &str, running: i64, turn: i64) -> Share {
         Share {
+            kind: WorkKind::Run,
             owner: owner.to_owned(),
             batch: batch.to_owned(),
             first: RunId::new(0),

@@ -12,23 +12,26 @@ pub struct StoredWorker {
     pub host: String,
     /// Of testwright.
     pub version: String,
-    /// Runs that it works on at one time.
+    /// Runs and tasks that it works on at one time.
     pub slots: i64,
     /// Milliseconds since 1970, UTC, here and below.
     pub started_at: i64,
     pub last_seen: i64,
     pub runs: Vec<RunId>,
+    /// Matrices and gradings that it works on.
+    pub tasks: Vec<RunId>,
 }
 
 impl Store {
     /// What a worker says of itself, in place of what it said before.
     pub async fn put_worker(&self, worker: &StoredWorker) -> Result<()> {
         let what = "register the worker";
-        let runs = serde_json::to_string(&worker.runs).map_err(|e| failure(what, &e))?;
+        let ids = |ids: &[RunId]| serde_json::to_string(ids).map_err(|e| failure(what, &e));
+        let (runs, tasks) = (ids(&worker.runs)?, ids(&worker.tasks)?);
         sqlx::query(
-            "INSERT INTO worker_processes (name, host, version, slots, started_at, last_seen, runs) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7) \
-             ON CONFLICT (name) DO UPDATE SET last_seen = excluded.last_seen, runs = excluded.runs",
+            "INSERT INTO worker_processes (name, host, version, slots, started_at, last_seen, runs, tasks) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
+             ON CONFLICT (name) DO UPDATE SET last_seen = excluded.last_seen, runs = excluded.runs, tasks = excluded.tasks",
         )
         .bind(&worker.name)
         .bind(&worker.host)
@@ -37,6 +40,7 @@ impl Store {
         .bind(worker.started_at)
         .bind(worker.last_seen)
         .bind(runs)
+        .bind(tasks)
         .execute(&self.pool)
         .await
         .map(drop)
@@ -66,7 +70,7 @@ impl Store {
     /// By the time at which they started.
     pub async fn workers(&self) -> Result<Vec<StoredWorker>> {
         let rows = sqlx::query(
-            "SELECT name, host, version, slots, started_at, last_seen, runs FROM worker_processes ORDER BY started_at, name",
+            "SELECT name, host, version, slots, started_at, last_seen, runs, tasks FROM worker_processes ORDER BY started_at, name",
         )
         .fetch_all(&self.pool)
         .await
@@ -77,7 +81,10 @@ impl Store {
 }
 
 fn read(row: &AnyRow) -> std::result::Result<StoredWorker, sqlx::Error> {
-    let runs: String = row.try_get("runs")?;
+    let ids = |column: &str| {
+        let ids: String = row.try_get(column)?;
+        serde_json::from_str(&ids).map_err(|e| sqlx::Error::Decode(e.into()))
+    };
     Ok(StoredWorker {
         name: row.try_get("name")?,
         host: row.try_get("host")?,
@@ -85,6 +92,7 @@ fn read(row: &AnyRow) -> std::result::Result<StoredWorker, sqlx::Error> {
         slots: row.try_get("slots")?,
         started_at: row.try_get("started_at")?,
         last_seen: row.try_get("last_seen")?,
-        runs: serde_json::from_str(&runs).map_err(|e| sqlx::Error::Decode(e.into()))?,
+        runs: ids("runs")?,
+        tasks: ids("tasks")?,
     })
 }

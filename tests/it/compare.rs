@@ -22,8 +22,8 @@ const PRICES: &str = "[prices.m]\nprompt = 10\ncompletion = 100\n";
 
 /// What a model service did, in tokens.
 #[derive(Default)]
-struct Bill {
-    calls: u32,
+pub struct Bill {
+    pub calls: u32,
     prompt_tokens: u64,
     completion_tokens: u64,
     /// By request: how often it was answered.
@@ -31,13 +31,13 @@ struct Bill {
 }
 
 impl Bill {
-    fn dollars(&self) -> f64 {
+    pub fn dollars(&self) -> f64 {
         (self.prompt_tokens as f64 * 10.0 + self.completion_tokens as f64 * 100.0) / 1e6
     }
 }
 
 /// A model service whose answers depend on the question alone. Every fifth call fails, billed all the same.
-fn service(wait: Duration) -> (Server, Arc<Mutex<Bill>>) {
+pub fn service(wait: Duration) -> (Server, Arc<Mutex<Bill>>) {
     let bill: Arc<Mutex<Bill>> = Arc::default();
     let booked = bill.clone();
     let server = Server::start(move |request: &Request| {
@@ -80,13 +80,13 @@ fn answer(question: &str) -> String {
 }
 
 /// A repository with two issues, and a dataset of them.
-struct Bench {
-    place: Place,
+pub struct Bench {
+    pub place: Place,
     url: String,
 }
 
 impl Bench {
-    fn new(server: &Server) -> Bench {
+    pub fn new(server: &Server) -> Bench {
         let place = Place::new();
         let repository = Repository::new(place.path("repositories/example+sums"), None);
         let dataset = place.path("dataset.jsonl");
@@ -179,7 +179,7 @@ fn without_seconds(bench: &Bench) -> Vec<Vec<String>> {
         .into()
 }
 
-fn answered(bill: &Mutex<Bill>) -> u32 {
+pub fn answered(bill: &Mutex<Bill>) -> u32 {
     bill.lock().unwrap().answered.values().sum()
 }
 

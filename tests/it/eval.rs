@@ -4,6 +4,7 @@ mod corpus;
 mod folder;
 mod hostile;
 pub mod repository;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::path::Path;

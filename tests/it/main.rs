@@ -6,7 +6,10 @@ mod action;
 mod architecture;
 #[path = "../../sandboxes/tests/it/base_image.rs"]
 mod base_image;
+mod cases;
+mod clover;
 mod compare;
+mod cover;
 mod daemon;
 mod deployment;
 mod diagnostics;
@@ -19,6 +22,7 @@ mod issues;
 mod lists;
 mod manual;
 mod messages;
+mod mine;
 mod pipelines;
 mod program;
 mod review;

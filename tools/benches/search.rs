@@ -41,6 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         runner: Default::default(),
         test_seconds: 60,
         processors: None,
+        wanted: None,
     })?;
     let search = registry::find("search").ok_or("no search")?;
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());

@@ -58,6 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         runner: Default::default(),
         test_seconds: 600,
         processors: None,
+        wanted: None,
     };
     let measured = (0..ROUNDS)
         .map(|round| {

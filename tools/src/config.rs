@@ -2,7 +2,7 @@
 //!
 //! The host writes it as one JSON argument. Paths are paths inside the sandbox.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,19 @@ pub struct Config {
     /// Runs of tests that are made at one time; default: as many as there are processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processors: Option<usize>,
+    /// Lines that tests are wanted for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<WantedLines>,
+}
+
+/// Lines that are to run, and what tells whether they do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WantedLines {
+    /// A folder that holds coverage.py for the interpreter.
+    pub package: PathBuf,
+    /// By path relative to the workspace.
+    pub lines: BTreeMap<String, BTreeSet<u32>>,
 }
 
 impl Config {

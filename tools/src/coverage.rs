@@ -1,6 +1,8 @@
 //! Which lines of some files run while a program runs, by coverage.py or by marks in the code (see `coverage/driver.py`):
 //! line data, never what it prints. The repository's own coverage configuration plays no part.
 
+mod statements;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,8 +16,11 @@ use crate::process::{self, Command, ExitReason};
 use crate::tool::ToolError;
 use crate::workspace::read_itself;
 
+pub use statements::{Statements, statements};
+
 const DRIVER: &str = include_str!("coverage/driver.py");
 const MARKS: &str = include_str!("coverage/marks.py");
+const WHOLE: &str = include_str!("coverage/whole.py");
 
 /// What is to be measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,6 +41,18 @@ pub struct Measure {
     /// since the first test (see `coverage/marks.py`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub until: BTreeMap<String, BTreeSet<u32>>,
+    /// All Python files below the workspace instead of `files`, as raw lines: see [`WholeMeasure`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole: Option<WholeMeasure>,
+}
+
+/// All Python files below the workspace. [`Lines::executed`] are then the lines that Python told of, which need not be the
+/// first of their statements, and [`Lines::statements`] is empty: see [`statements`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WholeMeasure {
+    /// Fill [`Coverage::contexts`].
+    pub contexts: bool,
 }
 
 /// Whether counting takes nothing away from what else is measured, and costs little: on this version of Python, `X.Y`.
@@ -56,6 +73,10 @@ pub struct Coverage {
     /// their lines were written, or kept them from being measured.
     #[serde(default)]
     pub lost: u32,
+    /// By node id and file: lines that ran since that test began and before the next one did. Without those of processes that
+    /// tests started.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub contexts: BTreeMap<String, BTreeMap<String, Vec<u32>>>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +110,9 @@ pub(crate) struct Measurement {
     counts: BTreeMap<String, BTreeMap<u32, u64>>,
     counted: bool,
     until: BTreeMap<String, BTreeSet<u32>>,
+    /// The workspace, where all of it is measured.
+    whole: Option<(PathBuf, WholeMeasure)>,
+    contexts: BTreeMap<String, BTreeMap<String, Vec<u32>>>,
     problems: Vec<String>,
     lost: u32,
 }
@@ -97,6 +121,8 @@ pub(crate) struct Measurement {
 struct DriverReport {
     files: BTreeMap<String, Lines>,
     problems: Vec<String>,
+    #[serde(default)]
+    contexts: BTreeMap<String, BTreeMap<String, Vec<u32>>>,
 }
 
 impl Measurement {
@@ -109,6 +135,7 @@ impl Measurement {
         let driver = private.join("driver.py");
         std::fs::write(&driver, DRIVER)?;
         std::fs::write(private.join("marks.py"), MARKS)?;
+        std::fs::write(private.join("whole.py"), WHOLE)?;
         let hook = outcomes::write_hook(&private.join("children"))?;
         let files = (asked.files.iter())
             .filter_map(|name| {
@@ -128,14 +155,20 @@ impl Measurement {
             counts: BTreeMap::new(),
             counted: asked.counted,
             until: asked.until.clone(),
+            whole: asked.whole.clone().map(|whole| (root.to_owned(), whole)),
+            contexts: BTreeMap::new(),
             problems: Vec::new(),
             lost: 0,
         })
     }
 
+    fn is_idle(&self) -> bool {
+        self.files.is_empty() && self.whole.is_none()
+    }
+
     /// Has a Python program measured; its arguments begin with `-m` or with the path of a file.
     pub fn of(&self, command: &mut Command) -> Result<(), ToolError> {
-        if self.files.is_empty() {
+        if self.is_idle() {
             return Ok(());
         }
         match std::fs::remove_file(&self.result) {
@@ -143,7 +176,10 @@ impl Measurement {
             _ => {}
         }
         command.args.insert(0, OsString::from(&self.driver));
+        let whole = self.whole.as_ref();
         let settings = json!({
+            "root": whole.map(|(root, _)| root),
+            "contexts": whole.is_some_and(|(_, whole)| whole.contexts),
             "package": self.package,
             "files": self.files,
             "result": self.result,
@@ -160,7 +196,7 @@ impl Measurement {
 
     /// Adds what the program left that has just ended, and what the processes left that it started.
     pub fn add(&mut self, ended: ExitReason) -> Result<(), ToolError> {
-        if self.files.is_empty() {
+        if self.is_idle() {
             return Ok(());
         }
         match take_file(&self.result)? {
@@ -216,6 +252,7 @@ impl Measurement {
     fn add_report(&mut self, bytes: &[u8]) -> Result<Vec<String>, ToolError> {
         let found: DriverReport = serde_json::from_slice(bytes)
             .map_err(|e| ToolError::Broken(format!("what was measured cannot be read: {e}")))?;
+        self.contexts.extend(found.contexts);
         for (name, lines) in found.files {
             let statements = self.statements.entry(name.clone()).or_default();
             statements.extend(lines.statements);
@@ -242,7 +279,11 @@ impl Measurement {
     /// What all of them ran.
     pub fn finish(mut self) -> Coverage {
         let lines = |found: Option<BTreeSet<u32>>| found.unwrap_or_default().into_iter().collect();
-        let files = std::mem::take(&mut self.files).into_keys().map(|name| {
+        let names: Vec<String> = match self.whole {
+            Some(_) => self.executed.keys().cloned().collect(),
+            None => std::mem::take(&mut self.files).into_keys().collect(),
+        };
+        let files = names.into_iter().map(|name| {
             let of_file = Lines {
                 statements: lines(self.statements.remove(&name)),
                 executed: lines(self.executed.remove(&name)),
@@ -257,6 +298,7 @@ impl Measurement {
             files,
             problem,
             lost: self.lost,
+            contexts: self.contexts,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! library in its own right: the grader uses it too. Nothing here knows what a sandbox,
 //! a model or an approach is, and nothing here opens a network connection.
 
+pub mod cases;
 pub mod config;
 pub mod coverage;
 pub mod digest;

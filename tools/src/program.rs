@@ -4,6 +4,7 @@
 //! toolbox serve --config JSON            serve until stdin closes
 //! toolbox call NAME JSON --config JSON   one call, by hand: the text on stdout, or the data with --data
 //! toolbox test                           a run of tests: a request as JSON on stdin, the answer as JSON on stdout
+//! toolbox cases                          test files as they are given: a line of JSON in, a line out for each
 //! toolbox peek                           looks for new code: a request on stdin, what was found on stdout
 //! toolbox confine --config JSON -- PROGRAM ARGUMENT…   becomes a program that cannot reach a toolbox beside it
 //! toolbox --version
@@ -11,7 +12,7 @@
 //!
 //! Exit codes: 0 done, whatever the tests did; 1 refused by the tool; 2 bad usage, or a bad request; 3 broken.
 
-use std::io::Write;
+use std::io::{BufRead, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -22,7 +23,7 @@ use crate::runners::side_by_side;
 use crate::test_run::make_folders;
 use crate::tool::ToolError;
 use crate::workspace::Workspace;
-use crate::{leakage, process, server, test_run};
+use crate::{cases, leakage, process, server, test_run};
 
 /// What an executable is called that is the toolbox, whatever else it can be.
 pub const NAME: &str = "toolbox";
@@ -36,6 +37,7 @@ pub fn is_invoked() -> bool {
 const USAGE: &str = "usage: toolbox serve --config JSON
        toolbox call NAME JSON --config JSON [--data]
        toolbox test < REQUEST
+       toolbox cases < REQUESTS
        toolbox peek < REQUEST
        toolbox confine --config JSON -- PROGRAM ARGUMENT...
        toolbox --version";
@@ -105,6 +107,20 @@ fn run(mut args: Vec<String>) -> Result<(), Failure> {
                 broken => Failure::Tool(broken),
             })?;
             print(&json(&answer)?)
+        }
+        ["cases"] => {
+            let mut requests = std::io::stdin().lock();
+            let mut first = String::new();
+            requests
+                .read_line(&mut first)
+                .map_err(|e| Failure::Tool(e.into()))?;
+            let settings: cases::Settings = serde_json::from_str(&first)
+                .map_err(|e| Failure::Usage(format!("the settings cannot be read: {e}")))?;
+            make_folders(&settings.config)?;
+            confinement::confine_programs(&settings.config);
+            let served = cases::serve(settings, requests, std::io::stdout());
+            process::end_everything();
+            Ok(served?)
         }
         ["confine", "--", program, arguments @ ..] => {
             let config = read(config)?;

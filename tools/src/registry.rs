@@ -10,6 +10,11 @@ pub fn all() -> Vec<&'static dyn AnyTool> {
 
 /// Those that a model or an MCP client may be offered.
 pub fn for_models() -> impl Iterator<Item = &'static dyn AnyTool> {
+    with_wanted_lines().filter(|tool| !tool.needs_wanted_lines())
+}
+
+/// Those that a model may be offered where lines are named that tests are wanted for.
+pub fn with_wanted_lines() -> impl Iterator<Item = &'static dyn AnyTool> {
     ALL.iter()
         .copied()
         .filter(|tool| tool.audience() == Audience::Model)
@@ -31,6 +36,18 @@ mod tests {
     fn the_list_as_a_model_sees_it() {
         let specs: Vec<_> = for_models().map(|tool| tool.spec()).collect();
         insta::assert_snapshot!(serde_json::to_string_pretty(&specs).unwrap());
+    }
+
+    #[test]
+    fn what_needs_wanted_lines_is_offered_only_with_some() {
+        let names = |tools: Vec<&'static dyn AnyTool>| -> Vec<_> {
+            tools.iter().map(|tool| tool.name()).collect()
+        };
+        let plain = names(for_models().collect());
+        assert!(!plain.contains(&"cover"));
+        let mut all = names(with_wanted_lines().collect());
+        all.retain(|name| !plain.contains(name));
+        assert_eq!(all, ["cover"]);
     }
 
     #[test]

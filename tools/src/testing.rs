@@ -78,5 +78,6 @@ pub fn config(folder: &Path) -> Config {
         runner: Default::default(),
         test_seconds: 60,
         processors: None,
+        wanted: None,
     }
 }

@@ -145,6 +145,8 @@ pub trait Tool: Send + Sync {
     const SECONDS: u64 = 30;
     /// It runs code of the repository or of the model: what happens to the toolbox meanwhile may be their doing.
     const RUNS_CODE: bool = false;
+    /// It is offered only where lines are named that tests are wanted for (see [`crate::config::Config::wanted`]).
+    const NEEDS_WANTED_LINES: bool = false;
 
     fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Answer, ToolError>;
 }
@@ -167,6 +169,7 @@ pub trait AnyTool: Send + Sync {
     fn low_level(&self) -> bool;
     fn seconds(&self) -> u64;
     fn runs_code(&self) -> bool;
+    fn needs_wanted_lines(&self) -> bool;
     fn spec(&self) -> ToolSpec;
     /// Do the arguments fit the schema? If not, the error is that of [`AnyTool::call`].
     fn check(&self, arguments: Value) -> Result<(), ToolError>;

@@ -8,7 +8,7 @@ use testwright_tools::tools::submission::Change;
 use testwright_tools::workspace::Layout;
 
 /// Files from which pytest's configuration may be read.
-const CONFIGURATION: [&str; 5] = [
+pub(crate) const CONFIGURATION: [&str; 5] = [
     "pytest.ini",
     ".pytest.ini",
     "pyproject.toml",

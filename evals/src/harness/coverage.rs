@@ -241,6 +241,7 @@ mod tests {
             files: [("a.py".to_owned(), lines)].into(),
             problem: None,
             lost: 0,
+            contexts: Default::default(),
         }
     }
 

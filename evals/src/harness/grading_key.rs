@@ -9,7 +9,7 @@ use super::{Harness, VERSION};
 use crate::dataset::Instance;
 use crate::hex::hex;
 use crate::predictions::Prediction;
-use crate::result::{InstanceResult, Seconds};
+use crate::result::{Infrastructure, InstanceResult, Seconds};
 use crate::verdict::{Observations, Verdict};
 
 /// Identifies what is graded, and how.
@@ -40,6 +40,18 @@ pub fn key(harness: &Harness, instance: &Instance, prediction: &Prediction) -> S
         add(text);
     }
     hex(&hash.finalize()[..16])
+}
+
+/// The result of a prediction that could not be graded.
+pub fn not_graded(
+    harness: &Harness,
+    instance: &Instance,
+    prediction: &Prediction,
+    failed: Infrastructure,
+) -> InstanceResult {
+    let mut result = empty_result(harness, instance, prediction);
+    result.could_not(failed);
+    result
 }
 
 /// A result in which nothing has been seen yet.

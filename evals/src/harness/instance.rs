@@ -91,6 +91,24 @@ impl Harness {
         Ok((source, environment))
     }
 
+    /// A repository (a folder or a URL) at a revision, and its environment.
+    pub async fn code_at(
+        &self,
+        location: &str,
+        revision: Option<&str>,
+        progress: &(dyn Fn(Step) + Send + Sync),
+    ) -> Result<(Source, Environment), GradingFailure> {
+        let (location, revision) = (location.to_owned(), revision.map(str::to_owned));
+        let (cache, open) = (self.cache.clone(), self.open.clone());
+        let opened = tokio::task::spawn_blocking(move || {
+            repository::open(&location, revision.as_deref(), &cache, &open)?.source()
+        });
+        let source = opened.await.map_err(|error| not_opened(&error))?;
+        let source = source.map_err(at_stage("source"))?;
+        let environment = self.environment_of(&source.name, &source, progress).await?;
+        Ok((source, environment))
+    }
+
     /// Blocks while environments are built.
     pub(super) async fn prepare(
         &self,
@@ -169,11 +187,7 @@ impl Harness {
         });
         match opened.await {
             Ok(source) => source.map_err(at_stage("source")),
-            Err(error) => Err(Box::new(Infrastructure {
-                stage: "source".to_owned(),
-                cause: error.to_string(),
-                log: None,
-            })),
+            Err(error) => Err(not_opened(&error)),
         }
     }
 
@@ -224,7 +238,18 @@ impl Harness {
         source: &Source,
         progress: &(dyn Fn(Step) + Send + Sync),
     ) -> Result<Environment, GradingFailure> {
-        let overrides = self.overrides(&instance.instance_id);
+        self.environment_of(&instance.instance_id, source, progress)
+            .await
+    }
+
+    /// `id` is shown, and names a ready image.
+    async fn environment_of(
+        &self,
+        id: &str,
+        source: &Source,
+        progress: &(dyn Fn(Step) + Send + Sync),
+    ) -> Result<Environment, GradingFailure> {
+        let overrides = self.overrides(id);
         let overrides = overrides.map_err(at_stage("build"))?;
         let (recipe, origin) = recipe::find(source, &overrides).map_err(at_stage("build"))?;
         let report = |event: Event| {
@@ -234,7 +259,7 @@ impl Harness {
                 Event::Finished { .. } => return,
             };
             progress(Step::Building {
-                instance: instance.instance_id.clone(),
+                instance: id.to_owned(),
                 step,
             });
         };
@@ -252,6 +277,14 @@ impl Harness {
         environment.notes.extend(note);
         Ok(environment)
     }
+}
+
+fn not_opened(error: &tokio::task::JoinError) -> GradingFailure {
+    Box::new(Infrastructure {
+        stage: "source".to_owned(),
+        cause: error.to_string(),
+        log: None,
+    })
 }
 
 /// The same files as they were; those that the fix adds are not there.

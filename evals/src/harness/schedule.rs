@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use futures::future::join_all;
 
-use super::grading_key::{empty_result, key};
+use super::grading_key::{key, not_graded};
 use super::results::{Results, ResultsError};
 use super::timeline::{Part, RunSlots, Timeline};
 use super::{GradingFailure, Harness};
@@ -79,14 +79,13 @@ pub fn workers(asked: usize, memory: Option<u64>, disk: Option<u64>, each: [u64;
     Workers { number, note }
 }
 
-/// Grades all jobs that have no result yet. Dropped in between, it loses nothing but what is being graded.
-pub async fn grade_all(
+/// What has no result yet, ordered so that environments are used while they are at hand; results that are there are told.
+pub fn ungraded<'a>(
     harness: &Harness,
-    mut jobs: Vec<Job<'_>>,
-    results: &mut Results,
-    workers: usize,
+    mut jobs: Vec<Job<'a>>,
+    results: &Results,
     progress: Progress<'_>,
-) -> Result<(), ResultsError> {
+) -> Vec<Job<'a>> {
     jobs.sort_by_key(|job| {
         let Instance {
             repo,
@@ -101,8 +100,7 @@ pub async fn grade_all(
             job.instance.instance_id.clone(),
         )
     });
-    let mut waiting = VecDeque::new();
-    for mut job in jobs {
+    for job in &mut jobs {
         job.predictions.retain(|prediction| {
             let instance = job.instance;
             let key = key(harness, instance, prediction);
@@ -115,10 +113,30 @@ pub async fn grade_all(
             }
             known.is_none()
         });
-        if !job.predictions.is_empty() {
-            waiting.push_back(job);
-        }
     }
+    jobs.retain(|job| !job.predictions.is_empty());
+    jobs
+}
+
+/// Grades one job, a run of tests at a time; `add` keeps each result before the next prediction is begun.
+pub async fn grade_job(
+    harness: &Harness,
+    job: &Job<'_>,
+    progress: Progress<'_>,
+    add: &(dyn Fn(InstanceResult) -> Result<(), ResultsError> + Sync),
+) -> Result<(), ResultsError> {
+    work_on(harness, job, &RunSlots::new(1), progress, add).await
+}
+
+/// Grades all jobs that have no result yet. Dropped in between, it loses nothing but what is being graded.
+pub async fn grade_all(
+    harness: &Harness,
+    jobs: Vec<Job<'_>>,
+    results: &mut Results,
+    workers: usize,
+    progress: Progress<'_>,
+) -> Result<(), ResultsError> {
+    let waiting = VecDeque::from(ungraded(harness, jobs, results, progress));
     let waiting = Mutex::new(waiting);
     let slots = RunSlots::new(workers);
     let results = Mutex::new(results);
@@ -175,11 +193,7 @@ async fn work_on(
                 }
                 graded
             }
-            Err(why) => {
-                let mut graded = empty_result(harness, job.instance, prediction);
-                graded.could_not(stopped(why));
-                graded
-            }
+            Err(why) => not_graded(harness, job.instance, prediction, stopped(why)),
         };
         // What all predictions share is counted with the first.
         result.seconds = timeline.seconds();

@@ -13,7 +13,6 @@ use testwright_sandboxes::repository::{File, FileKind, Files};
 use testwright_sandboxes::{
     Command, Process, Sandbox, SandboxError, SandboxSource, Spec, coverage,
 };
-use testwright_tools::config::{Config, Runner, RunnerKind};
 use testwright_tools::coverage::Measure;
 use testwright_tools::digest::DIGEST;
 use testwright_tools::outcomes::report::Report;
@@ -23,6 +22,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::changed_lines::Lines;
 use super::instance::State;
+use super::run_config::run_config;
 use super::timeline::{Part, Timeline};
 use super::{Harness, files};
 use crate::folder;
@@ -301,17 +301,7 @@ impl Harness {
         files::put(sandbox, run.files).await?;
         let environment = &run.state.environment;
         let paths = &sandbox.info().paths;
-        let config = Config {
-            workspace: paths.workspace.clone(),
-            base_archive: environment.base_archive_in(paths),
-            scratch: paths.temporary.join("testwright"),
-            private: Some(paths.private.join("run")),
-            python: environment.python_in(paths),
-            env: environment.env.clone(),
-            runner: runner(environment)?,
-            test_seconds: self.test_time.as_secs(),
-            processors: None,
-        };
+        let config = run_config(environment, paths, self.test_time)?;
         if !environment.recipe.services.is_empty() {
             let toolbox = self.put_toolbox(sandbox).await?;
             let confined = config.confine(&toolbox);
@@ -330,6 +320,7 @@ impl Harness {
                         files: run.measure.clone(),
                         counted: run.counted,
                         until: run.until.clone(),
+                        whole: None,
                     });
                 }
                 Err(error) if error.kind == ErrorKind::Input => {}
@@ -450,25 +441,6 @@ async fn bounded(
         return Err(TooMuch);
     }
     Ok(read.map(drop))
-}
-
-fn runner(
-    environment: &testwright_sandboxes::environment::Environment,
-) -> Result<Runner, SandboxError> {
-    let recipe = &environment.recipe.runner;
-    let kind = RunnerKind::named(&recipe.kind).ok_or_else(|| {
-        SandboxError::new(
-            ErrorKind::Input,
-            format!(
-                "the recipe names a runner that is not known: {}",
-                recipe.kind
-            ),
-        )
-    })?;
-    Ok(Runner {
-        kind,
-        options: recipe.options.clone(),
-    })
 }
 
 pub(super) fn encode(value: &impl Serialize) -> Result<Vec<u8>, SandboxError> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::git::Git;
-use super::patch_base::{Base, Files};
+use super::patch_base::{Base, Files, is_plain};
 use super::process::{self, Bounds, GitOutput};
 use super::{Source, limits};
 use crate::error::ErrorKind;
@@ -121,7 +121,42 @@ pub(super) fn materialise(
         }
         base.materialise(&path, folder)?;
     }
+    // A submodule that is not checked out is an empty folder: git moves its pointer only where there is one.
+    for path in submodules(patch).into_iter().filter(|p| is_plain(p)) {
+        make_folder(folder, &path)?;
+    }
     Ok(Ok(()))
+}
+
+/// A folder below another, unless a file or a link is in its way.
+fn make_folder(folder: &Path, path: &str) -> Result<()> {
+    let ends = path.match_indices('/').map(|(i, _)| i).chain([path.len()]);
+    for end in ends {
+        let part = folder.join(&path[..end]);
+        match part.symlink_metadata() {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Ok(()),
+            Err(_) => std::fs::create_dir(part)?,
+        }
+    }
+    Ok(())
+}
+
+/// Paths of submodules whose pointer the patch moves or removes.
+fn submodules(patch: &str) -> BTreeSet<String> {
+    let mut paths = BTreeSet::new();
+    let mut header = None;
+    for line in patch.lines() {
+        let line = line.trim_end_matches('\r');
+        if let Some(names) = line.strip_prefix("diff --git ") {
+            header = side(halves(names).0);
+        }
+        let pointer = line.starts_with("index ") && line.ends_with(" 160000");
+        if pointer || line == "deleted file mode 160000" || line == "old mode 160000" {
+            paths.extend(header.take());
+        }
+    }
+    paths
 }
 
 /// Every path that a header of the patch may name; one too many does no harm.

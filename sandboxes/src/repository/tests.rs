@@ -3,6 +3,7 @@
 
 mod archives;
 mod clones;
+mod history;
 
 use std::path::{Path, PathBuf};
 

@@ -4,6 +4,7 @@ use testwright_evals::InstanceResult;
 use testwright_evals::harness::Step;
 
 use crate::cli::output::{Live, single_line};
+use crate::grading::GradingListener;
 
 pub struct GradingProgress {
     live: Live,
@@ -19,11 +20,22 @@ impl GradingProgress {
         GradingProgress { live, quiet }
     }
 
-    pub fn note(&self, text: &str) {
+    fn now(&self, text: &str) {
+        self.live.status(text);
+    }
+
+    /// Takes the bar away, so that results can be printed.
+    pub fn clear(&self) {
+        self.live.clear();
+    }
+}
+
+impl GradingListener for GradingProgress {
+    fn note(&self, text: &str) {
         self.live.line(&single_line(text));
     }
 
-    pub fn step(&self, step: &Step) {
+    fn step(&self, step: &Step) {
         match step {
             Step::Building { instance, step } => self.now(&format!("{instance}: {step}")),
             Step::Grading {
@@ -43,15 +55,6 @@ impl GradingProgress {
             }
             Step::Graded { fresh: false, .. } => self.live.advance(false),
         }
-    }
-
-    fn now(&self, text: &str) {
-        self.live.status(text);
-    }
-
-    /// Takes the bar away, so that results can be printed.
-    pub fn clear(&self) {
-        self.live.clear();
     }
 }
 

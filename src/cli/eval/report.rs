@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use testwright_evals::report::{self, Report, RunMetadata};
 use testwright_evals::result::results_file;
 
-use super::errors::reporting;
 use crate::cli::output::{self, single_line};
 use crate::error::{Error, Result};
+use crate::grading::reporting;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {

@@ -1,20 +1,21 @@
 //! `testwright eval verify`: the golden tests as predictions. Where one does not come out fail-to-pass, this set-up is
 //! not fit to judge that instance with.
 
-use std::collections::BTreeMap;
-
 use testwright_evals::predictions::{Prediction, Predictions};
-use testwright_evals::{Instance, InstanceResult, verify};
+use testwright_evals::{Dataset, Instance, InstanceResult, verify};
 
-use super::GradeArgs;
-use super::grading::GradingRun;
+use super::{GradeArgs, WorkersArgs};
 use crate::cli::output::{self, single_line};
+use crate::cli::place::load;
 use crate::error::{Error, Result};
+use crate::grading::RemoteGrading;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     grade: GradeArgs,
+    #[command(flatten)]
+    workers: WorkersArgs,
 }
 
 /// The name under which golden tests are graded.
@@ -22,14 +23,11 @@ const GOLDEN: &str = "golden";
 
 /// Exit code 0 where every golden test turned, 1 where one did not, 3 where something could not be graded.
 pub async fn run(args: &Args) -> Result<u8> {
-    let grading = GradingRun::new(&args.grade)?;
-    let by_instance: BTreeMap<String, Prediction> = grading
-        .dataset
-        .instances
-        .iter()
-        .map(|instance| (instance.instance_id.clone(), golden(instance)))
-        .collect();
-    if by_instance
+    let settings = load(&args.grade.sandbox.sources(|_| {}))?;
+    let grading = args.grade.grading_run(settings)?;
+    let golden = golden_tests(&grading.dataset);
+    if golden
+        .by_instance
         .values()
         .all(|golden| golden.model_patch.is_none())
     {
@@ -37,11 +35,12 @@ pub async fn run(args: &Args) -> Result<u8> {
             .cause(format!("{} has none", grading.dataset.path.display()))
             .hint("a dataset of SWE-bench has them in the field test_patch"));
     }
-    let golden = Predictions {
-        model: GOLDEN.to_owned(),
-        by_instance,
-    };
-    let (report, results) = grading.grade(&[golden], Vec::new()).await?;
+    let remote = args.workers.remote(&grading).await?;
+    let remote: Option<&dyn RemoteGrading> = remote.as_ref().map(|remote| remote as _);
+    let (report, results) = args
+        .grade
+        .grade(&grading, &[golden], Vec::new(), remote)
+        .await?;
     let verified = verify::verify(&grading.dataset, &results, &grading.out);
     if args.grade.json {
         output::json(&verified)?;
@@ -56,6 +55,17 @@ pub async fn run(args: &Args) -> Result<u8> {
     } else {
         u8::from(!verified.is_fit())
     })
+}
+
+/// The golden tests of a dataset, as predictions.
+pub fn golden_tests(dataset: &Dataset) -> Predictions {
+    let instances = dataset.instances.iter();
+    Predictions {
+        model: GOLDEN.to_owned(),
+        by_instance: instances
+            .map(|instance| (instance.instance_id.clone(), golden(instance)))
+            .collect(),
+    }
 }
 
 fn golden(instance: &Instance) -> Prediction {

@@ -1,16 +1,22 @@
-//! Comparisons: listed, shown, ended, and their reports.
+//! Comparisons: asked for, listed, shown, ended, and their reports.
 
 use std::collections::BTreeMap;
 
-use axum::Json;
+use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Api, ApiResult, ApiState, Problem};
-use crate::store::{RunId, StoredComparison, timestamp};
+use super::{Api, ApiResult, ApiState, Problem, idempotency};
+use crate::daemon::authentication::Caller;
+use crate::daemon::comparison::request::ComparisonRequest;
+use crate::error::Error;
+use crate::store::{
+    AskedComparison, NewComparison, RunId, StoredComparison, WorkStatus, now, timestamp,
+};
 
 /// Comparisons of a list: the newest.
 const LISTED: u32 = 200;
@@ -22,15 +28,19 @@ pub struct Comparison {
     /// Of the dataset.
     pub name: String,
     owner: String,
-    /// RFC 3339, UTC.
+    pub status: WorkStatus,
+    /// Why it came to no result.
+    pub message: Option<String>,
+    /// RFC 3339, UTC, here and below.
     pub created_at: String,
+    pub ended_at: Option<String>,
     /// Approaches with their models.
     pub systems: Vec<String>,
     instances: usize,
     samples: u64,
     /// How many of its runs are where; those that were not asked for yet are missing.
     pub runs: BTreeMap<String, i64>,
-    /// Dollars so far, where they are limited.
+    /// Dollars so far, where models have prices.
     dollars: Option<f64>,
     /// It was graded: there is a report.
     pub has_report: bool,
@@ -78,7 +88,10 @@ impl Comparison {
             id: stored.id.to_string(),
             name: stored.name.clone(),
             owner: stored.owner.clone(),
+            status: stored.status,
+            message: stored.message.clone(),
             created_at: timestamp(stored.created_at).to_string(),
+            ended_at: stored.ended_at.map(|at| timestamp(at).to_string()),
             systems: list("systems").iter().map(system).collect(),
             instances: list("instances").len(),
             samples: plan["samples"].as_u64().unwrap_or_default(),
@@ -109,6 +122,71 @@ pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredComparison> {
 pub async fn all(state: &ApiState) -> ApiResult<Vec<Comparison>> {
     let stored = state.store.comparisons(LISTED).await?;
     Comparison::all(state, &stored).await
+}
+
+/// Compare approaches and models
+///
+/// The workers make the runs and grade them. With an Idempotency-Key that was sent before, the comparison of that request is
+/// the answer.
+#[utoipa::path(post, path = "/v1/comparisons", tag = "comparisons", request_body = ComparisonRequest, params(
+    ("Idempotency-Key" = Option<String>, Header, description = "of the client's choice: the same request is not made twice"),
+), responses(
+    (status = 201, description = "the comparison is queued", body = Comparison, headers(("Location" = String, description = "its address"))),
+    (status = 200, description = "it was asked for before", body = Comparison),
+    (status = 400, description = "the body is no JSON, or the key is none", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "the key belongs to another request", body = Problem, content_type = "application/problem+json"),
+    (status = 413, description = "the body is too long", body = Problem, content_type = "application/problem+json"),
+    (status = 415, description = "the body is not application/json", body = Problem, content_type = "application/problem+json"),
+    (status = 422, description = "the request cannot be worked on", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn create(
+    State(state): Api,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    body: Result<Json<ComparisonRequest>, JsonRejection>,
+) -> ApiResult<Response> {
+    let Json(request) = body?;
+    let key = idempotency::key(&headers)?;
+    let (stored, is_new) = add(&state, &caller, &request, key).await?;
+    let place = [(header::LOCATION, format!("/v1/comparisons/{}", stored.id))];
+    let comparison = Comparison::of(&state, &stored).await?;
+    let status = match is_new {
+        true => StatusCode::CREATED,
+        false => StatusCode::OK,
+    };
+    Ok((status, place, Json(comparison)).into_response())
+}
+
+/// Stores a comparison for the servers to see to; `false` where it was asked for before.
+async fn add(
+    state: &ApiState,
+    caller: &Caller,
+    request: &ComparisonRequest,
+    key: Option<String>,
+) -> ApiResult<(StoredComparison, bool)> {
+    let failed = |error| Error::infrastructure("store the comparison").cause(error);
+    let (plan, text) = tokio::task::block_in_place(|| {
+        let prepared = request.check(&state.settings, &state.allowed)?;
+        let plan = serde_json::to_string(&prepared.plan).map_err(failed)?;
+        let text = serde_json::to_string(request).map_err(failed)?;
+        Ok::<_, Error>((plan, text))
+    })?;
+    let asked = AskedComparison {
+        comparison: NewComparison {
+            id: &RunId::new(now()),
+            owner: &caller.owner,
+            name: &request.name,
+            plan: &plan,
+            max_dollars: request.limits.dollars,
+        },
+        request: &text,
+        idempotency_key: idempotency::of_owner(caller, key),
+    };
+    let (stored, is_new) = state.store.add_comparison(&asked).await?;
+    match is_new || stored.request.as_deref() == Some(&text) {
+        true => Ok((stored, is_new)),
+        false => Err(idempotency::of_another_request()),
+    }
 }
 
 /// List comparisons, the newest first
@@ -143,10 +221,10 @@ pub async fn report(State(state): Api, Path(id): Path<String>) -> ApiResult<Resp
 
 pub fn not_graded() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "the comparison was not graded yet")
-        .hint("`testwright compare --database` grades it when its runs have ended")
+        .hint("it is graded when its runs have ended")
 }
 
-/// End all runs of a comparison
+/// End a comparison with all its runs
 #[utoipa::path(post, path = "/v1/comparisons/{id}/cancel", tag = "comparisons", params(("id" = String, Path, description = "of the comparison")), responses(
     (status = 202, description = "they end", body = Comparison),
     (status = 404, description = "there is no such comparison", body = Problem, content_type = "application/problem+json"),
@@ -157,6 +235,32 @@ pub async fn cancel(
 ) -> ApiResult<(StatusCode, Json<Comparison>)> {
     let stored = find(&state, &id).await?;
     state.store.cancel_comparison(&stored.id).await?;
-    let comparison = Comparison::of(&state, &stored).await?;
+    shown(&state, &id).await
+}
+
+/// Go on with a comparison that was cancelled, or of which something failed for a reason of the machine or of a model service
+#[utoipa::path(post, path = "/v1/comparisons/{id}/retry", tag = "comparisons", params(("id" = String, Path, description = "of the comparison")), responses(
+    (status = 202, description = "it is queued", body = Comparison),
+    (status = 404, description = "there is no such comparison", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "it waits, is worked on, has a result, or is made by a command", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn retry(
+    State(state): Api,
+    Path(id): Path<String>,
+) -> ApiResult<(StatusCode, Json<Comparison>)> {
+    let stored = find(&state, &id).await?;
+    if !state.store.requeue_comparison(&stored.id).await? {
+        let detail = format!("the comparison is {}", stored.status.as_str());
+        return Err(Problem::new(StatusCode::CONFLICT, detail).hint(
+            "one that the server was asked for goes on where it is cancelled or ended as infrastructure; \
+             `testwright compare` goes on with its own",
+        ));
+    }
+    shown(&state, &id).await
+}
+
+async fn shown(state: &ApiState, id: &str) -> ApiResult<(StatusCode, Json<Comparison>)> {
+    let stored = find(state, id).await?;
+    let comparison = Comparison::of(state, &stored).await?;
     Ok((StatusCode::ACCEPTED, Json(comparison)))
 }

@@ -1,24 +1,24 @@
 //! Tests × patches: asked for, listed, shown, ended, deleted.
 
-use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 
-use super::{Api, ApiResult, ApiState, Problem, paging};
+use super::{Api, ApiResult, ApiState, Problem, idempotency, paging};
+use crate::daemon::authentication::Caller;
 use crate::daemon::matrix::request::MatrixRequest;
 use crate::daemon::matrix::view::{self, Matrix};
-use crate::daemon::queue::WorkItem;
 use crate::error::Error;
-use crate::store::{MatrixId, MatrixStatus, StoredMatrix, timestamp};
+use crate::store::{MatrixId, NewMatrix, StoredMatrix, WorkKind, WorkStatus, timestamp};
 
 /// A matrix in a line.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct MatrixRow {
     pub id: String,
-    pub status: MatrixStatus,
+    pub status: WorkStatus,
     pub repository: String,
     /// RFC 3339, UTC.
     pub created_at: String,
@@ -57,35 +57,64 @@ pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
 }
 
 /// Try patches with tests
-#[utoipa::path(post, path = "/v1/matrices", tag = "matrices", request_body = MatrixRequest, responses(
+///
+/// With an Idempotency-Key that was sent before, the matrix of that request is the answer.
+#[utoipa::path(post, path = "/v1/matrices", tag = "matrices", request_body = MatrixRequest, params(
+    ("Idempotency-Key" = Option<String>, Header, description = "of the client's choice: the same request is not made twice"),
+), responses(
     (status = 201, description = "the matrix is queued", body = Matrix, headers(("Location" = String, description = "its address"))),
-    (status = 400, description = "the body is no JSON", body = Problem, content_type = "application/problem+json"),
+    (status = 200, description = "it was asked for before", body = Matrix),
+    (status = 400, description = "the body is no JSON, or the key is none", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "the key belongs to another request", body = Problem, content_type = "application/problem+json"),
     (status = 413, description = "the body is too long", body = Problem, content_type = "application/problem+json"),
     (status = 415, description = "the body is not application/json", body = Problem, content_type = "application/problem+json"),
     (status = 422, description = "the request cannot be worked on", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn create(
     State(state): Api,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
     body: Result<Json<MatrixRequest>, JsonRejection>,
 ) -> ApiResult<Response> {
     let Json(request) = body?;
-    let stored = add(&state, &request).await?;
+    let key = idempotency::key(&headers)?;
+    let (stored, is_new) = add(&state, &caller, &request, key).await?;
     let place = [(header::LOCATION, format!("/v1/matrices/{}", stored.id))];
     let matrix = Matrix::of(&state.store, &stored).await?;
-    Ok((StatusCode::CREATED, place, Json(matrix)).into_response())
+    let status = match is_new {
+        true => StatusCode::CREATED,
+        false => StatusCode::OK,
+    };
+    Ok((status, place, Json(matrix)).into_response())
 }
 
-/// Stores a matrix and queues it.
-pub async fn add(state: &ApiState, request: &MatrixRequest) -> ApiResult<StoredMatrix> {
+/// Stores a matrix and queues it; `false` where it was asked for before.
+pub async fn add(
+    state: &ApiState,
+    caller: &Caller,
+    request: &MatrixRequest,
+    key: Option<String>,
+) -> ApiResult<(StoredMatrix, bool)> {
     let input = request
         .resolve(&state.store, &state.settings, &state.allowed)
         .await?;
     let text = serde_json::to_string(&input)
         .map_err(|error| Error::infrastructure("store the matrix").cause(error))?;
-    let stored = state.store.add_matrix(&text, &input.repository).await?;
-    let item = WorkItem::Matrix(stored.id.clone());
-    state.queue.push(item).await?;
-    Ok(stored)
+    let new = NewMatrix {
+        request: text,
+        repository: input.repository,
+        owner: caller.owner.clone(),
+        idempotency_key: idempotency::of_owner(caller, key),
+    };
+    let (stored, is_new) = state.store.add_matrix(&new).await?;
+    if !is_new && stored.request != new.request {
+        return Err(idempotency::of_another_request());
+    }
+    // The process may have ended before it was queued; a ticket too many does no harm.
+    if stored.status == WorkStatus::Queued {
+        state.queue.push_ticket().await?;
+    }
+    Ok((stored, is_new))
 }
 
 /// List matrices, the newest first
@@ -153,9 +182,42 @@ pub async fn cancel(
 /// The matrix, which is to end from now on.
 pub async fn end(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
     let stored = find(state, id).await?;
-    if !state.store.cancel_matrix(&stored.id).await? {
+    if !state
+        .store
+        .cancel(WorkKind::Matrix, stored.id.work())
+        .await?
+    {
         return Err(Problem::new(StatusCode::CONFLICT, "the matrix has ended"));
     }
+    find(state, id).await
+}
+
+/// Go on with a matrix that was cancelled, or that the machine failed: what is known stays
+#[utoipa::path(post, path = "/v1/matrices/{id}/retry", tag = "matrices", params(("id" = String, Path, description = "of the matrix")), responses(
+    (status = 202, description = "it is queued", body = Matrix),
+    (status = 404, description = "there is no such matrix", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "it is worked on, or has a result", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn retry(
+    State(state): Api,
+    Path(id): Path<String>,
+) -> ApiResult<(StatusCode, Json<Matrix>)> {
+    let stored = take_up(&state, &id).await?;
+    let matrix = Matrix::of(&state.store, &stored).await?;
+    Ok((StatusCode::ACCEPTED, Json(matrix)))
+}
+
+/// The matrix, which waits again.
+pub async fn take_up(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
+    let stored = find(state, id).await?;
+    let work = stored.id.work();
+    // One that waits may have been left so by a retry that was cut short; a ticket too many does no harm.
+    if stored.status != WorkStatus::Queued && !state.store.requeue(WorkKind::Matrix, work).await? {
+        let detail = format!("the matrix is {}", stored.status.as_str());
+        return Err(Problem::new(StatusCode::CONFLICT, detail)
+            .hint("only a matrix that is cancelled or ended as infrastructure goes on"));
+    }
+    state.queue.push_ticket().await?;
     find(state, id).await
 }
 

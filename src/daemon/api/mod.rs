@@ -3,6 +3,7 @@
 pub mod comparisons;
 pub mod events;
 pub mod health;
+mod idempotency;
 pub mod matrices;
 pub mod metrics;
 pub mod paging;
@@ -97,13 +98,15 @@ fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(runs::evidence))
         .routes(routes!(runs::trajectory))
         .routes(routes!(events::follow))
-        .routes(routes!(comparisons::list))
+        .routes(routes!(comparisons::create, comparisons::list))
         .routes(routes!(comparisons::show))
         .routes(routes!(comparisons::report))
         .routes(routes!(comparisons::cancel))
+        .routes(routes!(comparisons::retry))
         .routes(routes!(matrices::create, matrices::list))
         .routes(routes!(matrices::show, matrices::delete))
         .routes(routes!(matrices::cancel))
+        .routes(routes!(matrices::retry))
         .routes(routes!(health::health))
         .routes(routes!(health::ready))
         .routes(routes!(workers::list))

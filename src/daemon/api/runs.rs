@@ -9,13 +9,11 @@ use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Api, ApiResult, ApiState, Problem, paging};
+use super::{Api, ApiResult, ApiState, Problem, idempotency, paging};
 use crate::daemon::authentication::Caller;
 use crate::daemon::request::RunRequest;
-use crate::store::{Filter, RunId, RunStatus, StoredRun, timestamp};
+use crate::store::{Filter, RunId, RunStatus, StoredRun, WorkKind, timestamp};
 
-/// Characters of an idempotency key.
-const LONGEST_KEY: usize = 255;
 /// Events that are read from the store at one time.
 const EVENTS: u32 = 200;
 
@@ -134,19 +132,8 @@ pub async fn create(
     body: Result<Json<RunRequest>, JsonRejection>,
 ) -> ApiResult<Response> {
     let Json(request) = body?;
-    let key = headers.get("idempotency-key").map(|value| {
-        let text = value
-            .to_str()
-            .ok()
-            .filter(|text| !text.is_empty() && text.len() <= LONGEST_KEY);
-        text.map(str::to_owned).ok_or_else(|| {
-            Problem::new(
-                StatusCode::BAD_REQUEST,
-                "Idempotency-Key is not a text of 1 to 255 characters",
-            )
-        })
-    });
-    let (run, is_new) = add(&state, &caller, &request, key.transpose()?).await?;
+    let key = idempotency::key(&headers)?;
+    let (run, is_new) = add(&state, &caller, &request, key).await?;
     let place = [(header::LOCATION, format!("/v1/runs/{}", run.id))];
     let status = match is_new {
         true => StatusCode::CREATED,
@@ -162,17 +149,15 @@ pub async fn add(
     request: &RunRequest,
     key: Option<String>,
 ) -> ApiResult<(StoredRun, bool)> {
-    // Another owner's may be the same.
-    let key = key.map(|key| serde_json::json!([caller.owner, key]).to_string());
+    let key = idempotency::of_owner(caller, key);
     let new = request.check(&state.settings, &state.allowed, &caller.owner, key)?;
     let (run, is_new) = state.store.add_run(&new).await?;
     if !is_new && run.request != new.request {
-        let detail = "this Idempotency-Key was sent with another request";
-        return Err(Problem::new(StatusCode::CONFLICT, detail).hint("choose another key"));
+        return Err(idempotency::of_another_request());
     }
     // Pushed again where it waits: the process may have ended in between, and twice does no harm.
     if run.status == RunStatus::Queued {
-        state.queue.push_run().await?;
+        state.queue.push_ticket().await?;
     }
     Ok((run, is_new))
 }
@@ -233,7 +218,7 @@ pub async fn cancel(
 /// The run, which is to end from now on.
 pub async fn end(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     let run = find(state, id).await?;
-    if !state.store.cancel(&run.id).await? {
+    if !state.store.cancel(WorkKind::Run, &run.id).await? {
         return Err(Problem::new(StatusCode::CONFLICT, "the run has ended"));
     }
     let _ = state.changes.send(run.id);
@@ -258,12 +243,12 @@ pub async fn retry(
 pub async fn take_up(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     let run = find(state, id).await?;
     // One that waits may have been left so by a retry that was cut short; a ticket too many does no harm.
-    if run.status != RunStatus::Queued && !state.store.requeue(&run.id).await? {
+    if run.status != RunStatus::Queued && !state.store.requeue(WorkKind::Run, &run.id).await? {
         let detail = format!("the run is {}", run.status.as_str());
         return Err(Problem::new(StatusCode::CONFLICT, detail)
             .hint("only a run that is cancelled or ended as infrastructure goes on; POST /v1/runs makes a new one"));
     }
-    state.queue.push_run().await?;
+    state.queue.push_ticket().await?;
     let _ = state.changes.send(run.id);
     find(state, id).await
 }

@@ -15,7 +15,7 @@ pub struct Worker {
     pub host: String,
     /// Of testwright.
     pub version: String,
-    /// Runs that it works on at one time.
+    /// How much it works on at one time.
     pub slots: i64,
     /// RFC 3339, UTC, here and below.
     pub started_at: String,
@@ -24,6 +24,8 @@ pub struct Worker {
     pub alive: bool,
     /// Ids of the runs that it works on.
     pub runs: Vec<String>,
+    /// How many matrices and gradings it works on.
+    pub tasks: usize,
 }
 
 impl Worker {
@@ -34,6 +36,7 @@ impl Worker {
             started_at: time(worker.started_at),
             last_seen: time(worker.last_seen),
             runs: worker.runs.iter().map(ToString::to_string).collect(),
+            tasks: worker.tasks.len(),
             name: worker.name,
             host: worker.host,
             version: worker.version,

@@ -9,6 +9,7 @@ use super::task_end::{TaskEnd, TaskError};
 use crate::agent::Outcome;
 use crate::daemon::api::{Problem, runs};
 use crate::daemon::authentication::Caller;
+use crate::daemon::owners;
 use crate::daemon::request::{RunLimits, RunRequest};
 use crate::store::{GitHubTask, RunId, RunStatus, StoredRun, now};
 
@@ -72,7 +73,7 @@ async fn start(
     let key = format!("github {}", task.id);
     // Repositories share the workers.
     let caller = Caller {
-        owner: format!("github:{}", task.repository),
+        owner: format!("{}:{}", owners::GITHUB, task.repository),
     };
     let added = runs::add(&github.api, &caller, &request, Some(key)).await;
     let (run, _) = added.map_err(

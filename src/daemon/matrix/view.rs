@@ -8,13 +8,13 @@ use testwright_tools::outcomes::report::Outcome;
 
 use super::request::{MatrixInput, NamedPatch};
 use crate::error::{Error, Result};
-use crate::store::{MatrixStatus, Store, StoredMatrix, timestamp};
+use crate::store::{Store, StoredMatrix, WorkStatus, timestamp};
 
 /// A matrix, as far as it is known.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema, utoipa::ToSchema)]
 pub struct Matrix {
     pub id: String,
-    pub status: MatrixStatus,
+    pub status: WorkStatus,
     /// Why it came to no result.
     pub message: Option<String>,
     pub repository: String,

@@ -12,14 +12,12 @@ use tokio::sync::mpsc;
 
 use super::request::{MatrixInput, NamedPatch};
 use super::view::{input, results};
+use crate::daemon::attempt::{Ending, complete};
 use crate::error::{Error, Result};
 use crate::settings::Settings;
 use crate::setup::{HarnessArgs, harness};
-use crate::stop_signal::{StopSignal, stopped};
-use crate::store::{MatrixId, MatrixStatus, Store};
-
-/// How often is asked whether a matrix is to end.
-const CANCEL_POLL: Duration = Duration::from_secs(1);
+use crate::stop_signal::StopSignal;
+use crate::store::{Attempt, Store};
 
 pub struct MatrixWork<'w> {
     pub store: &'w Store,
@@ -30,71 +28,23 @@ pub struct MatrixWork<'w> {
     pub stop: StopSignal,
 }
 
-/// How an attempt ended.
-struct Ending {
-    status: MatrixStatus,
-    message: Option<String>,
-}
-
-impl Ending {
-    fn of(status: MatrixStatus) -> Self {
-        Ending {
-            status,
-            message: None,
-        }
-    }
-
-    fn failed(message: String) -> Self {
-        Ending {
-            status: MatrixStatus::Infrastructure,
-            message: Some(message),
-        }
-    }
-}
-
 impl MatrixWork<'_> {
     /// An error gives it back to the queue.
-    pub async fn consume(&self, id: &MatrixId) -> Result<()> {
-        let Some(attempt) = self.store.begin_matrix_attempt(id).await? else {
-            return self.store.end_matrix_if_cancelled(id).await;
-        };
-        let ending = tokio::select! {
-            worked = self.work(id, attempt) => {
-                worked.unwrap_or_else(|error| Ending::failed(error.with_cause()))
-            }
-            () = self.cancelled(id) => Ending::of(MatrixStatus::Cancelled),
-            () = stopped(self.stop.clone()) => Ending::of(MatrixStatus::Queued),
-        };
+    pub async fn consume(&self, taken: &Attempt) -> Result<()> {
+        let work = self.work(taken);
+        let completed = complete(self.store, taken, self.stop.clone(), work).await;
         // Logs are told of in the cells.
         let _ = std::fs::remove_dir_all(&self.folder);
-        let message = ending.message.as_deref();
-        let ended = self
-            .store
-            .end_matrix_attempt(id, attempt, ending.status, message);
-        match ended.await? && !ending.status.has_ended() {
-            true => Err(Error::interrupted("end the matrix: it is given back")),
-            false => Ok(()),
-        }
+        completed
     }
 
-    /// Ends when the matrix is cancelled.
-    async fn cancelled(&self, id: &MatrixId) {
-        loop {
-            tokio::time::sleep(CANCEL_POLL).await;
-            // A database that does not answer now is asked again.
-            if let Ok(Some(matrix)) = self.store.matrix(id).await
-                && matrix.cancel
-            {
-                return;
-            }
-        }
-    }
-
-    async fn work(&self, id: &MatrixId, attempt: i64) -> Result<Ending> {
-        let stored = self.store.matrix(id).await?;
+    async fn work(&self, taken: &Attempt) -> Result<Ending> {
+        let stored = self.store.matrix(&taken.id.clone().into()).await?;
         let stored = stored.ok_or_else(|| Error::infrastructure("read the matrix"))?;
         let input = input(&stored)?;
-        let known = results(self.store, &stored).await?;
+        let mut known = results(self.store, &stored).await?;
+        // What the machine failed is tried again.
+        known.retain(|cell| cell.infrastructure.is_none());
         let missing = Missing::of(&input, &known);
         let args = HarnessArgs {
             repositories: input.repository.clone(),
@@ -103,13 +53,8 @@ impl MatrixWork<'_> {
         };
         let (harness, _) = harness(self.settings, args).await?;
         let instance = old_code(&harness, &input).await?;
-        let tried = self.try_all(&harness, &instance, &missing, id, attempt);
-        let mut failures: Vec<String> = tried.await?;
-        failures.extend(known.into_iter().filter_map(|known| known.infrastructure));
-        Ok(match failures.into_iter().next() {
-            Some(failure) => Ending::failed(failure),
-            None => Ending::of(MatrixStatus::Done),
-        })
+        let failures = self.try_all(&harness, &instance, &missing, taken).await?;
+        Ok(Ending::of_failures(failures))
     }
 
     /// Stores each cell as it comes. The answer is what failed in them that is nobody's fault.
@@ -118,8 +63,7 @@ impl MatrixWork<'_> {
         harness: &Harness,
         instance: &Instance,
         missing: &Missing,
-        id: &MatrixId,
-        attempt: i64,
+        taken: &Attempt,
     ) -> Result<Vec<String>> {
         let (sender, mut cells) = mpsc::unbounded_channel::<SelectionResult>();
         let trying = async move {
@@ -136,7 +80,7 @@ impl MatrixWork<'_> {
                     Error::infrastructure("encode a cell of the matrix").cause(error)
                 })?;
                 let names = [result.tests.as_str(), result.patch.as_str()];
-                self.store.add_cell(id, attempt, names, &text).await?;
+                self.store.add_cell(taken, names, &text).await?;
                 failures.extend(result.infrastructure);
             }
             Ok(failures)

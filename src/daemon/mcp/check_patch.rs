@@ -9,7 +9,7 @@ use crate::daemon::api::{ApiState, matrices};
 use crate::daemon::matrix::request::MatrixRequest;
 use crate::daemon::matrix::view::{Matrix, PatchVerdict};
 use crate::stop_signal::stopped;
-use crate::store::{MatrixStatus, StoredMatrix};
+use crate::store::{StoredMatrix, WorkStatus};
 
 /// The store is asked so often.
 const POLL: Duration = Duration::from_millis(500);
@@ -37,7 +37,7 @@ impl ServiceTool for CheckPatch {
     async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {
         let request: MatrixRequest = call.arguments()?;
         let api = &call.parts.api;
-        let stored = matrices::add(api, &request).await?;
+        let (stored, _) = matrices::add(api, &call.caller(), &request, None).await?;
         let matrix = tokio::select! {
             matrix = follow(api, call, &stored) => matrix?,
             () = call.cancelled() => {
@@ -72,8 +72,8 @@ async fn follow(
             // That it is taken by a worker, and that it has ended, are steps as well: progress always grows.
             let all = matrix.all_cells.saturating_add(2);
             let part = match matrix.status {
-                MatrixStatus::Queued => known,
-                MatrixStatus::Running => known.saturating_add(1),
+                WorkStatus::Queued => known,
+                WorkStatus::Running => known.saturating_add(1),
                 _ => all,
             };
             call.progress.tell_part(&text, part, all);

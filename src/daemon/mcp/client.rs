@@ -114,7 +114,8 @@ impl ServerHandler for McpClient {
             .with_server_info(Implementation::new("testwright", env!("CARGO_PKG_VERSION")))
             .with_instructions(format!(
                 "`write_failing_test` writes a test that fails for the reason that an issue states; `check_test` says whether a \
-                 given test does; `check_patch` tries candidate code patches with tests; `open_session` gives tools to write one.{}",
+                 given test does; `check_patch` tries candidate code patches with tests; `verify` runs \
+                 test files and `cov` says which lines they run; `open_session` gives tools to write one.{}",
                 of_place.unwrap_or_default()
             ))
     }

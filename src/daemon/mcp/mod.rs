@@ -1,9 +1,11 @@
 //! MCP for other agents, on stdio and over streamable HTTP: testwright's own services as tools, and the raw tools of a
 //! session, for whoever opens one.
 
+mod cases;
 mod check_patch;
 mod check_test;
 mod client;
+mod cov;
 mod open_sessions;
 mod place;
 mod progress;
@@ -11,6 +13,7 @@ mod raw_tools;
 mod service_tool;
 mod services;
 mod session_tools;
+mod verify;
 mod write_failing_test;
 
 use std::sync::Arc;

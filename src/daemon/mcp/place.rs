@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use testwright_evals::cases::Place;
 use testwright_sandboxes::repository::Source;
 
 use super::progress::CallProgress;
@@ -48,6 +49,12 @@ impl SandboxPlace {
             .as_ref()
             .map(|issue| issue.text())
             .unwrap_or_default()
+    }
+
+    /// Its environment, to run cases in.
+    pub async fn of_cases(&self, api: &ApiState, progress: &CallProgress) -> Result<Place> {
+        let setup = Setup::new(&api.settings, Arc::new(progress.clone())).await?;
+        setup.case_place(&self.location).await
     }
 
     /// What was started ends where the future is dropped.

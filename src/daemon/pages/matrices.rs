@@ -19,6 +19,7 @@ pub fn router() -> Router<ApiState> {
         .route("/matrices", get(list))
         .route("/matrices/{id}", get(show))
         .route("/matrices/{id}/cancel", post(cancel))
+        .route("/matrices/{id}/retry", post(retry))
 }
 
 async fn list(State(state): State<ApiState>) -> ApiResult<Response> {
@@ -50,5 +51,10 @@ async fn show(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResul
 
 async fn cancel(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Redirect> {
     let stored = matrices::end(&state, &id).await?;
+    Ok(Redirect::to(&format!("/matrices/{}", stored.id)))
+}
+
+async fn retry(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Redirect> {
+    let stored = matrices::take_up(&state, &id).await?;
     Ok(Redirect::to(&format!("/matrices/{}", stored.id)))
 }

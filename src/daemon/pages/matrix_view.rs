@@ -15,6 +15,7 @@ pub struct MatrixView {
     message: Option<String>,
     issue: Option<String>,
     may_cancel: bool,
+    may_retry: bool,
     known_cells: usize,
     all_cells: u32,
     tests: Vec<String>,
@@ -50,6 +51,7 @@ impl MatrixView {
         let row = |patch: &PatchResult| row(&matrix, patch);
         MatrixView {
             may_cancel: !matrix.status.has_ended() && !matrix.cancelling,
+            may_retry: matrix.status.may_be_retried(),
             known_cells: matrix.cells.len(),
             patches: matrix.patches.iter().map(row).collect(),
             cells: matrix.cells.iter().map(cell_view).collect(),

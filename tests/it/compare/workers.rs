@@ -1,5 +1,6 @@
 //! `testwright compare --database`: the runs are made by workers, of which one is killed.
 
+use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -71,8 +72,59 @@ async fn workers_make_a_comparison_and_one_of_them_may_die() {
             .unwrap();
         let page = std::fs::read_to_string(bench.out("out").join("report.html")).unwrap();
         assert_eq!(report.page, page);
+        // What a run leaves is here as if it had been made here, and so is what it cost.
+        let (left, wanted) = (left_by_runs(&bench), left_by_runs(&local));
+        let lacking: Vec<&String> = wanted.difference(&left).collect();
+        // The worker may have been killed before it could tell more than the outcome.
+        assert!(lacking.len() <= 1, "{lacking:?}");
+        assert!(left.is_subset(&wanted), "{left:?}");
+        let spent = bench.json("out", "report.json")["dollars"]
+            .as_f64()
+            .unwrap();
+        assert!(spent >= bill.lock().unwrap().dollars(), "{spent}");
         // At most the calls in flight are made again.
         let (with, without) = (answered(&bill), answered(&undisturbed));
         assert!((without..=without + 8).contains(&with), "{with} {without}");
     }
+}
+
+/// Paths of the files of all runs.
+fn left_by_runs(bench: &Bench) -> BTreeSet<String> {
+    let out = bench.out("out");
+    let (mut files, mut folders) = (BTreeSet::new(), vec![out.join("runs")]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let path = path.strip_prefix(&out).unwrap();
+            files.insert(path.display().to_string());
+        }
+    }
+    files
+}
+
+#[test]
+fn a_worker_that_asks_the_model_otherwise_makes_no_run() {
+    let (server, bill) = service(Duration::ZERO);
+    let bench = Bench::new(&server);
+    let url = Store::url_in(&bench.place.path("."));
+    let words = ["--approaches", "libro", "--models", "m", "--database", &url];
+    let asking = bench
+        .compare("out", &words)
+        .env("TESTWRIGHT_MODEL_TEMPERATURE", "0.5")
+        .spawn()
+        .unwrap();
+    let _worker = Worker::start(&bench, &url, "one");
+    assert_exit_code(&asking.wait_with_output().unwrap(), 3);
+    let runs = std::fs::read_to_string(bench.out("out").join("runs.jsonl")).unwrap();
+    assert!(
+        runs.contains("with no temperature of its own, and the comparison is made at"),
+        "{runs}"
+    );
+    assert_eq!(bill.lock().unwrap().calls, 0);
+    // It is made once the settings are the same.
+    assert_exit_code(&bench.compare("out", &words).output().unwrap(), 0);
 }

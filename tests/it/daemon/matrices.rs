@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use testwright::store::{NewMatrix, RunId, Store, WorkKind};
 
 use super::databases::{self, Database};
 use super::{Daemon, issue};
@@ -234,6 +235,78 @@ fn a_matrix_is_cancelled_while_it_waits_and_while_it_is_worked_on() {
     let matrix = wait_for(&daemon, &id, has_ended);
     assert_eq!(matrix["status"], "cancelled");
     assert_eq!(matrix["cells"].as_array().unwrap().len(), 1);
+
+    // It goes on with what is known.
+    let retry = format!("/v1/matrices/{id}/retry");
+    let again = daemon.client.send("POST", &retry, &[], "");
+    assert_eq!(again.status, 202, "{again:?}");
+    let done = wait_for(&daemon, &id, has_ended);
+    assert_eq!(done["status"], "done", "{done}");
+    assert_eq!(done["cells"].as_array().unwrap().len(), 2);
+    assert_eq!(cell(&done, "quick", "right"), &matrix["cells"][0]);
+    assert_eq!(daemon.client.send("POST", &retry, &[], "").status, 409);
+}
+
+#[test]
+fn the_same_matrix_is_made_once() {
+    for database in databases::all() {
+        let place = Place::new();
+        let daemon = Daemon::start_with(&place, &database, None, "data", &["--workers", "0"]);
+        let keyed = |key: &str, request: &Value| {
+            let headers = [
+                ("content-type", "application/json"),
+                ("idempotency-key", key),
+            ];
+            let body = request.to_string();
+            daemon.client.send("POST", "/v1/matrices", &headers, &body)
+        };
+        let request = json!({
+            "repository": example("slugs"), "tests": [named("t", "+")], "patches": [named("p", "+")],
+        });
+        let (first, again) = (keyed("one", &request), keyed("one", &request));
+        assert_eq!((first.status, again.status), (201, 200), "{again:?}");
+        assert_eq!(first.json()["id"], again.json()["id"]);
+        let mut other = request.clone();
+        other["patches"][0]["name"] = json!("q");
+        assert_eq!(keyed("one", &other).status, 409);
+        assert_eq!(keyed("two", &other).status, 201);
+        assert_eq!(keyed("", &other).status, 400);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_matrix_that_was_left_behind_is_found_and_worked_on() {
+    for database in databases::all() {
+        let place = Place::new();
+        let repository = Repository::new(place.path("sums"), None);
+        let embedded = Store::url_in(&place.path("data"));
+        std::fs::create_dir(place.path("data")).unwrap();
+        let url = database.url.as_deref().unwrap_or(&embedded);
+        let store = Store::open(url).await.unwrap();
+        let input = json!({
+            "repository": repository.folder, "commit": null, "issue": null,
+            "tests": [named("good", &repository.added(GOOD))],
+            "patches": [named("right", &fix(&repository, "return a + b"))],
+        });
+        let new = NewMatrix {
+            request: input.to_string(),
+            repository: repository.folder.display().to_string(),
+            owner: "a".to_owned(),
+            idempotency_key: None,
+        };
+        // The process of one ended before the queue was told; that of the other, after it took the matrix.
+        let (waits, _) = store.add_matrix(&new).await.unwrap();
+        let (lost, _) = store.add_matrix(&new).await.unwrap();
+        let taken = store.take(&RunId::new(1)).await.unwrap().unwrap();
+        assert_eq!(taken.kind, WorkKind::Matrix);
+        let daemon = start(&place, &database, "data");
+        for id in [&waits.id, &lost.id] {
+            let matrix = wait_for(&daemon, id.as_str(), has_ended);
+            assert_eq!(matrix["status"], "done", "{matrix}");
+            let attempts = if id.work() == &taken.id { 2 } else { 1 };
+            assert_eq!(matrix["attempts"], attempts);
+        }
+    }
 }
 
 #[test]

@@ -173,6 +173,53 @@ async fn the_right_patch_is_kept_and_the_wrong_one_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn given_test_files_are_run_and_their_lines_told() {
+    let place = Place::new();
+    let daemon = start(&place, &["--workers", "0"]);
+    let client = McpClient::over_http(&daemon).await;
+    let case = |id: &str, content: &str| json!({"id": id, "path": "tests/test_given.py", "content": content});
+    let given = json!({
+        "repository": example("slugs"),
+        "cases": [case("good", PASSING), case("bad", GOOD), case("none", "")],
+    });
+    let verified = client.call("verify", given.clone()).await;
+    let of = |at: usize, key: &str| verified["cases"][at][key].clone();
+    assert_eq!(
+        (of(0, "id"), of(0, "passed")),
+        (json!("good"), json!(true)),
+        "{verified}"
+    );
+    assert_eq!(
+        (of(1, "outcome"), of(2, "outcome")),
+        (json!("failed"), json!("not_run"))
+    );
+    assert!(
+        of(1, "reason")
+            .as_str()
+            .unwrap()
+            .contains("test_no_separator_at_the_end")
+    );
+
+    let mut asked = given;
+    asked["contexts"] = json!(true);
+    asked["files"] = json!(["src/slugs/slug.py"]);
+    let covered = client.call("cov", asked.clone()).await;
+    let bad = &covered["cases"][1];
+    assert_eq!(bad["outcome"], "failed");
+    let slug = &bad["files"]["src/slugs/slug.py"];
+    assert_eq!(slug["missed"], "23", "{covered}");
+    assert_eq!(bad["files"].as_object().unwrap().len(), 1);
+    let test = "tests/test_given.py::test_no_separator_at_the_end";
+    assert_eq!(
+        bad["contexts"][test]["src/slugs/slug.py"], "22,24-28,33",
+        "{covered}"
+    );
+    asked["cases"] = json!([]);
+    let told = client.refusal("cov", asked).await;
+    assert!(told.contains("a call takes 1 to"), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_clients_may_not_name_is_refused() {
     let place = Place::new();
     let daemon = start(&place, &["--workers", "0"]);
@@ -180,6 +227,7 @@ async fn what_clients_may_not_name_is_refused() {
     let stdio = McpClient::on_stdio(&place, &[]).await;
     let one = [json!({"name": "a", "patch": "+"})];
     let patches = json!({"tests": one, "patches": one});
+    let cases = json!({"cases": [{"path": "tests/test_a.py", "content": GOOD}]});
     for client in [&http, &stdio] {
         for repository in [
             "/etc",
@@ -196,6 +244,8 @@ async fn what_clients_may_not_name_is_refused() {
                 ),
                 ("open_session", json!({})),
                 ("check_patch", patches.clone()),
+                ("verify", cases.clone()),
+                ("cov", cases.clone()),
             ] {
                 arguments["repository"] = json!(repository);
                 let told = client.refusal(tool, arguments).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use testwright::daemon::queue::{Consumer, QUEUE, Queue, WorkItem};
+use testwright::daemon::queue::{Consumer, QUEUE, Queue, Ticket};
 use testwright::error::Result;
 use testwright::store::Store;
 
@@ -16,7 +16,7 @@ struct Counter(AtomicUsize);
 
 #[async_trait::async_trait]
 impl Consumer for Counter {
-    async fn consume(&self, _: &WorkItem) -> Result<()> {
+    async fn consume(&self, _: &Ticket) -> Result<()> {
         self.0.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
@@ -32,7 +32,7 @@ async fn messages_of_what_ended_are_removed_and_others_stay() {
         let store = Store::open(url).await.unwrap();
         let queue = Queue::open(&store).await.unwrap();
         for _ in 0..ENDED {
-            queue.push_run().await.unwrap();
+            queue.push_ticket().await.unwrap();
         }
         let counter = Arc::new(Counter::default());
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -53,7 +53,7 @@ async fn messages_of_what_ended_are_removed_and_others_stay() {
         assert_eq!(counter.0.load(Ordering::SeqCst), 3);
 
         // It waits, and is there for the next worker.
-        queue.push_run().await.unwrap();
+        queue.push_ticket().await.unwrap();
         tokio::time::sleep(Duration::from_millis(1100)).await;
         assert_eq!(
             store.remove_messages(QUEUE, Duration::ZERO).await.unwrap(),

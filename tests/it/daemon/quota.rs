@@ -40,7 +40,7 @@ async fn dollars_of_a_day_and_of_a_batch_are_never_passed_by_workers_together() 
         };
         let budget = BatchBudget {
             batch: "b".to_owned(),
-            dollars: 1.0,
+            dollars: Some(1.0),
         };
         let with = quota(&place, &database, limits.clone(), Some(budget)).await;
         let without = quota(&place, &database, limits, None).await;

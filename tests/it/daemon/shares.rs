@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use testwright::store::{NewRun, RunId, RunStatus, Store};
+use testwright::store::{NewRun, RunId, RunStatus, Store, WorkKind};
 
 use super::{Daemon, databases, issue};
 use crate::program::{Place, example};
@@ -46,15 +46,15 @@ async fn owners_share_the_workers_however_many_runs_each_has() {
         let mut order = Vec::new();
         // One worker: each run ends before the next is taken.
         for n in 0..6 {
-            let taken = store.take_run(&ticket(n)).await.unwrap().unwrap();
-            let name = names.iter().find(|(id, _)| *id == taken.run).unwrap();
+            let taken = store.take(&ticket(n)).await.unwrap().unwrap();
+            let name = names.iter().find(|(id, _)| *id == taken.id).unwrap();
             order.push(name.1.as_str());
             let ended = store.end_attempt(&taken, RunStatus::Nothing, None, None);
             assert_eq!(ended.await.unwrap(), Some(RunStatus::Nothing));
         }
         assert_eq!(order[..3], ["many/x0", "few", "many/y"]);
         assert_eq!(order[3..], ["many/x1", "many/x2", "many/x3"]);
-        assert_eq!(store.take_run(&ticket(9)).await.unwrap(), None);
+        assert_eq!(store.take(&ticket(9)).await.unwrap(), None);
     }
 }
 
@@ -68,28 +68,28 @@ async fn no_two_workers_have_one_run_and_a_lost_one_comes_back_by_its_ticket() {
         }
         let taking = (0..16).map(|n| {
             let store = store.clone();
-            tokio::spawn(async move { store.take_run(&ticket(n)).await.unwrap() })
+            tokio::spawn(async move { store.take(&ticket(n)).await.unwrap() })
         });
         let taken = futures::future::join_all(taking.collect::<Vec<_>>()).await;
         let taken: Vec<_> = taken.into_iter().filter_map(Result::unwrap).collect();
-        let distinct: BTreeSet<&str> = taken.iter().map(|t| t.run.as_str()).collect();
+        let distinct: BTreeSet<&str> = taken.iter().map(|t| t.id.as_str()).collect();
         // Four tickets too many do no harm.
         assert_eq!((taken.len(), distinct.len()), (12, 12));
 
         let lost = ticket(99);
         let run = add(&store, "a", "").await;
         add(&store, "a", "").await;
-        let first = store.take_run(&lost).await.unwrap().unwrap();
-        let second = store.take_run(&lost).await.unwrap().unwrap();
-        assert_eq!((&first.run, &second.run), (&run, &run));
+        let first = store.take(&lost).await.unwrap().unwrap();
+        let second = store.take(&lost).await.unwrap().unwrap();
+        assert_eq!((&first.id, &second.id), (&run, &run));
         assert_eq!((first.number, second.number), (1, 2));
         // The first may write nothing more.
         assert!(store.add_event(&run, first.number, 1, "{}").await.is_err());
         assert!(store.add_event(&run, second.number, 1, "{}").await.is_ok());
         // One that is to end ends, and the ticket is good for the next.
-        assert!(store.cancel(&run).await.unwrap());
-        let third = store.take_run(&lost).await.unwrap().unwrap();
-        assert_ne!(third.run, run);
+        assert!(store.cancel(WorkKind::Run, &run).await.unwrap());
+        let third = store.take(&lost).await.unwrap().unwrap();
+        assert_ne!(third.id, run);
         let ended = store.run(&run).await.unwrap().unwrap();
         assert_eq!(ended.status, RunStatus::Cancelled);
     }
@@ -116,12 +116,12 @@ async fn a_run_that_the_queue_lost_is_found_and_made() {
         // Its process ended before the queue was told; that of the other, after it took the run.
         let (waits, _) = store.add_run(&new).await.unwrap();
         let (lost, _) = store.add_run(&new).await.unwrap();
-        let taken = store.take_run(&ticket(1)).await.unwrap().unwrap();
+        let taken = store.take(&ticket(1)).await.unwrap().unwrap();
         let daemon = Daemon::start(&place, &database, None);
         for run in [&waits.id, &lost.id] {
             daemon.wait_for(run.as_str(), "accepted");
         }
-        let run = store.run(&taken.run).await.unwrap().unwrap();
+        let run = store.run(&taken.id).await.unwrap().unwrap();
         assert_eq!(run.attempt, 2);
     }
 }

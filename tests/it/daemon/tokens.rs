@@ -182,3 +182,26 @@ fn whoever_reaches_it_from_elsewhere_has_to_show_a_token() {
         .send("GET", "/v1/runs", &[("host", "example.org")], "");
     assert_eq!(other.status, 421);
 }
+
+#[test]
+fn no_token_takes_the_name_of_an_owner_that_is_none() {
+    let (place, database) = (Place::new(), databases::embedded());
+    std::fs::create_dir(place.path("data")).unwrap();
+    for words in [
+        &["local"][..],
+        &["compare"],
+        &["eval"],
+        &["github"],
+        &["ci", "--owner", "compare"],
+    ] {
+        let made = tokens(&place, &database, &[&["create"], words].concat());
+        let told = String::from_utf8_lossy(&made.stderr);
+        assert_eq!(made.status.code(), Some(2), "{words:?}: {told}");
+        assert!(
+            told.contains("is the owner of what no token asks for"),
+            "{told}"
+        );
+    }
+    // The name of a token alone is nobody's.
+    create(&place, &database, &["local", "--owner", "team"]);
+}

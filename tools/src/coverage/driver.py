@@ -51,7 +51,7 @@ class _Measure(object):
         """Ends measuring, and gives by name what was found of each file."""
         raise NotImplementedError
 
-    def test_begins(self):
+    def test_begins(self, test=None):
         """For a plugin of ours. Whether it is to be told of the next one too."""
         if not self.has_tests:
             self.has_tests = True
@@ -59,6 +59,10 @@ class _Measure(object):
         return False
 
     def first_test(self):
+        self.spread()
+
+    def spread(self):
+        """Has the processes measured that are started from now on."""
         hook = self.settings["children"]
         scope = {"__name__": "testwright_children", "__file__": hook}
         try:
@@ -67,6 +71,13 @@ class _Measure(object):
             self.leave_children = scope["spread"](_dumps(self.settings))
         except Exception as error:
             self.note("the processes that tests start are not measured: %s: %s" % (type(error).__name__, error))
+
+    def by_test(self):
+        """By test and name of a file: lines, where that is asked for."""
+        return {}
+
+    def is_forked(self):
+        return _getpid() != _PID
 
     def note(self, problem):
         if problem not in self.problems:
@@ -115,7 +126,7 @@ class _Measure(object):
                 self.note("what was measured could not be read: %s: %s" % (type(error).__name__, error))
         aside = self.settings["result"] + ".aside"
         with _open(aside, "w") as out:
-            out.write(_dumps({"files": found, "problems": self.problems}))
+            out.write(_dumps({"files": found, "problems": self.problems, "contexts": self.by_test()}))
         _replace(aside, self.settings["result"])
 
 
@@ -134,14 +145,18 @@ class _Ran(_Measure):
         environ = dict((name, os.environ.pop(name)) for name in list(os.environ) if name.startswith("COVERAGE_"))
         sys.path.insert(0, package)
         try:
-            from coverage import Coverage
+            # From the process that this one was forked from.
+            sys.modules.update(sys.__dict__.pop("_testwright_coverage", {}))
+            from coverage import Coverage, collector
 
+            # For those who debug coverage.py, and slow where many modules are loaded.
+            collector.short_stack = lambda *words, **more: ""
             os.environ["COVERAGE_CORE"] = "ctrace"
             self.coverage = Coverage(
                 data_file=None,
                 # Not the repository's: that one may write data in parallel, leave out files or use other plugins.
                 config_file=False,
-                include=[_literally(path) for path in self.settings["files"].values()],
+                include=self.patterns(),
                 branch=False,
             )
             # Its warnings go through the filters that the program sets, which may make errors of them.
@@ -161,6 +176,14 @@ class _Ran(_Measure):
             os.environ.update(environ)
             for name in [name for name in sys.modules if name.partition(".")[0] == "coverage"]:
                 self.modules[name] = sys.modules.pop(name)
+
+    def patterns(self):
+        return self.literal(*self.settings["files"].values())
+
+    @staticmethod
+    def literal(*paths):
+        """As patterns. A ? stands for what would have a meaning in one: other files that fit are not asked about."""
+        return ["".join("?" if letter in "*?[]{}!" else letter for letter in path) for path in paths]
 
     def begin(self, context):
         original, runs = self.coverage._should_trace, self.runs
@@ -187,8 +210,8 @@ class _Ran(_Measure):
         if slug not in ("no-data-collected", "already-imported", "module-not-measured", "no-ctracer"):
             self.note("coverage.py warns: %s" % text)
 
-    def test_begins(self):
-        if self.has_ended or _getpid() != _PID:
+    def test_begins(self, test=None):
+        if self.has_ended or self.is_forked():
             return False
         is_first = not self.has_tests
         if is_first:
@@ -328,8 +351,7 @@ class _Monitored(_Ran):
         lines = _Ran._lines(self, name, path)
         return lines if self.counts is None else dict(lines, counts=self.counts[path])
 
-    def end(self):
-        self.has_ended = True
+    def free(self):
         monitoring, tool = self.monitoring, self.TOOL
         try:
             monitoring.set_events(tool, 0)
@@ -338,6 +360,10 @@ class _Monitored(_Ran):
             monitoring.free_tool_id(tool)
         except ValueError:
             pass
+
+    def end(self):
+        self.has_ended = True
+        self.free()
         data = self.coverage.get_data()
         for context, lines in (("", self.all), (_TESTS, self.of_tests)):
             data.set_context(context)
@@ -402,7 +428,11 @@ class _Counts(_Measure):
 
 
 def _kind(settings):
-    if hasattr(sys, "monitoring"):
+    is_monitored = hasattr(sys, "monitoring")
+    if settings.get("root"):
+        base = _Monitored if is_monitored else _Ran
+        return _load("whole")["kind"](base, is_monitored, _realpath)(settings)
+    if is_monitored:
         return _Monitored(settings)
     if settings["counted"]:
         return _Counts(settings)
@@ -416,16 +446,16 @@ def _kind(settings):
 
 
 def _marked(settings):
-    path = os.path.join(_HERE, "marks.py")
-    scope = {"__name__": "testwright_marks", "__file__": path}
+    return _load("marks")["kind"](_Ran, _TESTS)(settings)
+
+
+def _load(name):
+    """What a file beside this one defines."""
+    path = os.path.join(_HERE, name + ".py")
+    scope = {"__name__": "testwright_" + name, "__file__": path}
     with _open(path) as source:
         exec(compile(source.read(), path, "exec"), scope)
-    return scope["kind"](_Ran, _TESTS)(settings)
-
-
-def _literally(path):
-    """As a pattern. A ? stands for what would have a meaning in one: other files that fit are not asked about."""
-    return "".join("?" if letter in "*?[]{}!" else letter for letter in path)
+    return scope
 
 
 def _run(words):

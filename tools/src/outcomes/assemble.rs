@@ -43,6 +43,7 @@ pub struct Session {
     missing: Vec<String>,
     internal_error: Option<String>,
     rest_timed_out: bool,
+    tampered: Option<String>,
     warnings: Vec<WarningLine>,
     /// The record's end came before its last line.
     after_end: bool,
@@ -104,6 +105,7 @@ impl Session {
                 }
             }
             Event::InternalError { text } => self.internal_error = Some(text),
+            Event::Tampered { what } => self.tampered = Some(what),
             Event::Warnings { warnings } => self.warnings = warnings,
             Event::Imported { modules } => self.imported = modules,
             Event::Finish {} => self.finished = true,
@@ -169,6 +171,7 @@ impl Session {
             self.died_collecting(asked, &death, classifier, &mut report);
         }
         report.contradicted = self.after_end;
+        report.tampered = self.tampered.take();
         self.account_for(asked, classifier, &mut report);
         report
     }
@@ -362,6 +365,7 @@ pub fn join(mut first: Report, second: Report) -> Report {
     first.not_found.extend(second.not_found);
     first.timed_out |= second.timed_out;
     first.contradicted |= second.contradicted;
+    first.tampered = first.tampered.or(second.tampered);
     first.rest_timed_out |= second.rest_timed_out;
     first.exit_code = match (first.exit_code, second.exit_code) {
         (Some(a), Some(b)) => Some(a.max(b)),

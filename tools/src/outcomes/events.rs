@@ -52,6 +52,10 @@ pub enum Event {
     Warnings {
         warnings: Vec<WarningLine>,
     },
+    /// What decides how tests come out was replaced while they ran.
+    Tampered {
+        what: String,
+    },
     /// Modules that were imported while tests ran, with where they come from.
     Imported {
         modules: Vec<(String, String)>,

@@ -14,3 +14,19 @@ pub use classify::Classifier;
 pub use events::{Event, read};
 pub use normalize::{REPO, normalize, with_relative_paths};
 pub use subprocess_trace::{HOOK, write_hook};
+
+/// What the parts are called that record a run. A test that names one of them has to do with the record, not with the code.
+pub const RECORDER_NAMES: &[&str] = &[
+    "testwright_record",
+    "testwright_pytest",
+    "testwright_trace",
+    "testwright_program",
+    "testwright_process_state",
+    "testwright_fork_server",
+    "testwright_children",
+    "testwright_test_begins",
+    "testwright_result",
+    "TESTWRIGHT_RECORD",
+    "TESTWRIGHT_COVERAGE",
+    "testwright_coverage",
+];

@@ -63,7 +63,7 @@ def hold(held=True):
 def emit(event, **facts):
     if is_child():
         return
-    if event == "start" and _TEST_BEGINS and not _TEST_BEGINS[0]():
+    if event == "start" and _TEST_BEGINS and not _TEST_BEGINS[0](facts["id"]):
         _TEST_BEGINS.pop()
     facts["event"] = event
     line = (_dumps(facts) + "\n").encode("ascii", "replace")

@@ -22,6 +22,9 @@ pub struct Report {
     /// status says that none did; or tests were recorded after the end. Then the record is not to be trusted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub contradicted: bool,
+    /// What the tests replaced that decides how they come out, where that was looked at: the record is not to be trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tampered: Option<String>,
     /// What the repository's own code warned of while tests ran; by pytest 3.8 and later.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<WarningLine>,

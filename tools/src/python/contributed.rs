@@ -8,6 +8,7 @@
 mod reach;
 mod referred_names;
 mod test_file;
+mod test_functions;
 #[cfg(test)]
 mod tests;
 mod used_code;
@@ -17,6 +18,7 @@ use std::collections::HashMap;
 use super::Module;
 use crate::tools::submission::{Change, ContributedTest};
 use crate::workspace::Layout;
+pub use test_functions::{TestFunction, test_functions};
 pub use used_code::{Excerpt, used_code};
 
 use reach::Comparison;

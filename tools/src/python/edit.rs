@@ -113,6 +113,13 @@ impl Code {
     }
 }
 
+/// A text whose first line that says something begins with `to`, and the others as far to the right of that as before; lines
+/// inside of strings stay.
+pub fn reindented(text: &str, to: &str) -> String {
+    let first = text.lines().find(|line| !line.trim().is_empty());
+    shift(text, first.map_or("", indentation), to)
+}
+
 /// Puts `to` in front of the lines instead of `from`; lines inside of strings stay. Where the one is of blanks and the other
 /// of tabs, so is what is indented further.
 fn shift(text: &str, from: &str, to: &str) -> String {
@@ -264,6 +271,42 @@ pub fn replace(module: &Module, definition: &Definition, code: &Code) -> EditedT
         last,
         kept: code.kept_in_strings(&indent),
     }
+}
+
+/// The text without a definition, its decorators, and the empty lines that set it apart; `pass` where a class would be left
+/// with nothing.
+pub fn remove(module: &Module, definition: &Definition) -> String {
+    let lines: Vec<&str> = module.text().split_inclusive('\n').collect();
+    let is_blank = |line: &&&str| line.trim().is_empty();
+    let above = &lines[..definition.first - 1];
+    let below = &lines[definition.last.min(lines.len())..];
+    let blank_above = above.iter().rev().take_while(is_blank).count();
+    // What comes first in a class has none above it.
+    let blank_below = match blank_above {
+        0 => below.iter().take_while(is_blank).count(),
+        _ => 0,
+    };
+    let pass = format!("{}pass\n", prefix(module, definition));
+    let instead: &[&str] = match is_all_of_its_class(module, definition) {
+        true => &[pass.as_str()],
+        false => &[],
+    };
+    let above = &above[..above.len() - blank_above];
+    [above, instead, &below[blank_below..]].concat().concat()
+}
+
+fn is_all_of_its_class(module: &Module, definition: &Definition) -> bool {
+    let Some((class, _)) = definition.qualified.rsplit_once('.') else {
+        return false;
+    };
+    module.find(class).iter().any(|class| {
+        let numbers = class.line + 1..=class.last;
+        let mut others =
+            numbers.filter(|line| !(definition.first..=definition.last).contains(line));
+        let lines: Vec<&str> = module.text().lines().collect();
+        let is_code = |line: &str| !matches!(line.trim_start().chars().next(), None | Some('#'));
+        !others.any(|line| lines.get(line - 1).is_some_and(|line| is_code(line)))
+    })
 }
 
 /// What the lines of a definition have in front.

@@ -3,25 +3,37 @@
 //! Old repositories hold files in Python 2 syntax and worse, so everything here works on what could be
 //! parsed; callers compare errors before and after instead of asking for none.
 
+mod assertions;
+mod asserts;
 mod builtins;
+mod called;
+mod constants;
 mod contributed;
+mod deciding_line;
 mod definitions;
 pub mod edit;
 pub mod import_edit;
 mod imports;
 pub mod indentation;
+mod index;
 mod module;
 mod names;
 mod resolve;
 mod scopes;
+mod single_test;
 mod standard_library;
 mod statements;
 mod tokens;
 mod unreached;
 
-pub use contributed::{Excerpt, contributed, used_code};
+pub use assertions::{Assertion, Comparison, Operand, all_assertions, assertions};
+pub use asserts::asserts;
+pub use called::{Reference, references};
+pub use contributed::{Excerpt, TestFunction, contributed, test_functions, used_code};
+pub use deciding_line::DecidingLine;
 pub use definitions::{Definition, Docstring, Kind, flatten, in_function, plain_name};
 pub use imports::{Binding, Import, joined_imports};
+pub use index::{Found, RepositoryIndex};
 pub use module::{Module, STACK, SyntaxError};
 pub use names::{
     OuterNames, OuterUse, UndefinedName, new_undefined_names, outer_names, outer_uses,
@@ -29,6 +41,8 @@ pub use names::{
 };
 pub use resolve::{ImportSuggestion, module_name, suggest};
 pub use scopes::{Scope, scopes};
+pub use single_test::{SingleTest, single_test};
 pub use standard_library::is_standard_library;
 pub use statements::Assignment;
+pub use tokens::code_tokens;
 pub use unreached::unreached_assertions;

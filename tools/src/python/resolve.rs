@@ -105,7 +105,7 @@ pub fn suggest(root: &Path, files: &[String], name: &str) -> Vec<ImportSuggestio
 }
 
 /// `..x` in module `here` as an absolute name.
-fn absolute_module(here: &str, is_package: bool, relative: &str) -> Option<String> {
+pub(super) fn absolute_module(here: &str, is_package: bool, relative: &str) -> Option<String> {
     let dots = relative.len() - relative.trim_start_matches('.').len();
     let mut parts: Vec<&str> = here.split('.').collect();
     let up = dots - usize::from(is_package);

@@ -122,3 +122,15 @@ fn is_body(node: Node<'_>) -> bool {
 fn is_definition(node: Node<'_>) -> bool {
     matches!(node.kind(), "function_definition" | "class_definition")
 }
+
+/// The tokens of a whole text; two texts that have the same say the same.
+pub fn code_tokens(text: &str) -> Vec<String> {
+    let module = Module::parse(text);
+    let mut cursor = module.root().walk();
+    let statements: Vec<Node<'_>> = module.root().named_children(&mut cursor).collect();
+    let mut out = Vec::new();
+    for statement in statements {
+        collect(&module, statement, false, &|_| false, &mut out);
+    }
+    out
+}

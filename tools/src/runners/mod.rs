@@ -17,6 +17,7 @@ use crate::tool::ToolError;
 use crate::workspace::Checkout;
 
 pub use pytest::enable_warm_runs;
+pub(crate) use pytest::{Control, Module, anonymous_file};
 
 /// How tests are run.
 #[derive(Debug, Clone)]
@@ -46,6 +47,10 @@ pub struct Options {
     pub whole_values: Vec<String>,
     /// Runs at the same time in the same folders have different numbers.
     pub lane: usize,
+    /// Fill [`DetailedRun::imported`].
+    pub tells_imports: bool,
+    /// Tell where tests replace what decides how they come out (see [`Report::tampered`]); for pytest only.
+    pub guarded: bool,
 }
 
 impl Options {
@@ -63,6 +68,8 @@ impl Options {
             may_be_warm: false,
             whole_values: Vec::new(),
             lane: 0,
+            tells_imports: false,
+            guarded: false,
         }
     }
 }
@@ -80,6 +87,39 @@ pub fn run_measured(
     options: &Options,
     measure: Option<&Measure>,
 ) -> Result<(Report, Option<Coverage>), ToolError> {
+    let ran = run_in(checkout, ids, options, measure, None)?;
+    Ok((ran.report, ran.coverage))
+}
+
+/// Starts Python programs in its own way.
+pub(crate) trait Launcher {
+    /// Runs one to its end or to the deadline; `None` where it cannot: then it is started as ever.
+    fn run(
+        &mut self,
+        command: &Command,
+        deadline: Instant,
+        report: &mut process::Report,
+    ) -> Option<ProcessOutput>;
+}
+
+/// A run, and what is known of its last process.
+pub(crate) struct DetailedRun {
+    pub report: Report,
+    pub coverage: Option<Coverage>,
+    /// Its record goes from the first line to the last.
+    pub is_whole: bool,
+    /// Modules that it had imported, with where they come from (see [`Options::tells_imports`]).
+    pub imported: Vec<Module>,
+}
+
+/// As [`run_measured`], by processes that somebody else starts.
+pub(crate) fn run_in<'a>(
+    checkout: &'a Checkout,
+    ids: &[String],
+    options: &'a Options,
+    measure: Option<&Measure>,
+    launcher: Option<&'a mut dyn Launcher>,
+) -> Result<DetailedRun, ToolError> {
     let measurement = measure
         .map(|asked| Measurement::new(asked, checkout.root(), checkout.config()))
         .transpose()?;
@@ -87,9 +127,17 @@ pub fn run_measured(
         checkout,
         options,
         measurement,
+        launcher,
+        is_whole: false,
+        imported: Vec::new(),
     };
     let report = run.all(ids)?;
-    Ok((report, run.measurement.map(Measurement::finish)))
+    Ok(DetailedRun {
+        report,
+        coverage: run.measurement.map(Measurement::finish),
+        is_whole: run.is_whole,
+        imported: run.imported,
+    })
 }
 
 /// One run, of one process or of several.
@@ -97,6 +145,10 @@ struct Run<'a> {
     checkout: &'a Checkout,
     options: &'a Options,
     measurement: Option<Measurement>,
+    launcher: Option<&'a mut dyn Launcher>,
+    /// Of the last process: see [`DetailedRun`].
+    is_whole: bool,
+    imported: Vec<Module>,
 }
 
 impl Run<'_> {
@@ -133,7 +185,13 @@ impl Run<'_> {
         if let Some(measurement) = &self.measurement {
             measurement.of(&mut command)?;
         }
-        let finished = process::run_recorded(&command, self.options.deadline, Some(report))?;
+        let deadline = self.options.deadline;
+        let launched =
+            (self.launcher.as_mut()).and_then(|launcher| launcher.run(&command, deadline, report));
+        let finished = match launched {
+            Some(finished) => finished,
+            None => process::run_recorded(&command, deadline, Some(report))?,
+        };
         if let Some(measurement) = &mut self.measurement {
             measurement.add(finished.ended)?;
         }

@@ -51,6 +51,7 @@ pub fn run(run: &mut Run<'_>, kind: RunnerKind, ids: &[String]) -> Result<Report
     };
     let finished = run.process(command, &mut recording.report)?;
     let session = Session::new(recording.read());
+    run.is_whole = session.is_whole();
     let printed = normalize(&finished.stdout.text(), root);
     if !session.started && !finished.timed_out() {
         let last_line = printed.lines().rfind(|line| !line.trim().is_empty());

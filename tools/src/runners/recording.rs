@@ -84,7 +84,9 @@ impl Recording {
             "rest_seconds": options.rest_seconds,
             "trace": options.trace,
             "whole_values": options.whole_values,
-            "imports": options.may_be_warm,
+            "imports": options.may_be_warm || options.tells_imports,
+            "all_imports": options.tells_imports,
+            "guarded": options.guarded,
             "pythonpath": env.get("PYTHONPATH"),
             "children": { "hook": hook, "facts": facts },
         });

@@ -34,6 +34,10 @@ impl<T: Tool> AnyTool for T {
         T::RUNS_CODE
     }
 
+    fn needs_wanted_lines(&self) -> bool {
+        T::NEEDS_WANTED_LINES
+    }
+
     fn spec(&self) -> ToolSpec {
         schema::spec::<T>()
     }

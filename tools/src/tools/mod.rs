@@ -32,6 +32,7 @@ tools! {
     edit_lines::EditLines,
     revert::Revert,
     run_pytest::RunPytest,
+    cover::Cover,
     run_python::RunPython,
     shell::Shell,
     try_fix::TryFix,

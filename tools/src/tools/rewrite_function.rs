@@ -1,4 +1,4 @@
-//! `rewrite_function`: a function or class replaced by new code.
+//! `rewrite_function`: a function or class replaced by new code, or taken out.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::editing;
 use super::insert_function::{report_imports, wanted_imports};
 use super::read_function::unknown;
-use crate::python::edit::{Code, Lines, replace};
+use crate::python::edit::{Code, Lines, remove, replace};
 use crate::python::import_edit::add_imports;
 use crate::python::{Module, plain_name};
 use crate::tool::{Answer, Context, Tool, ToolError};
@@ -23,7 +23,7 @@ pub struct Args {
     /// `function` or `Class.method`.
     #[schemars(example = "TestParse.test_empty")]
     name: String,
-    /// As in `insert_function`, with decorators.
+    /// As in `insert_function`, with decorators; empty: delete.
     #[schemars(example = "def test_empty(self):\n    assert parse('') == []\n")]
     code: String,
     /// Import statements that the code needs.
@@ -35,7 +35,7 @@ pub struct Args {
 impl Tool for RewriteFunction {
     type Args = Args;
     const NAME: &'static str = "rewrite_function";
-    const DESCRIPTION: &'static str = "Replace a whole function or class.";
+    const DESCRIPTION: &'static str = "Replace a function or class.";
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let workspace = &mut *context.workspace;
@@ -54,6 +54,14 @@ impl Tool for RewriteFunction {
                     at.join(", ")
                 )));
             }
+        }
+        if args.code.trim().is_empty() && args.imports.is_empty() {
+            let found = before.find(&name);
+            let text = found.first().map(|found| remove(&before, found));
+            let after = Module::parse(text.unwrap_or_default());
+            editing::check(workspace, &shown, Some(&before), &after)?;
+            workspace.write_text(&relative, &lines.join(after.text()))?;
+            return Ok(Answer::text(format!("Deleted `{name}` from {shown}.\n")));
         }
         let code = Code::read(&args.code)
             .map_err(|what| ToolError::Refused(format!("Not written: {what}.")))?;
@@ -149,6 +157,18 @@ mod tests {
         );
         let as_given = rewrite("    def f(self):\n        return '''\n    a'''\n");
         assert!(!as_given.contains("kept"), "{as_given}");
+    }
+
+    #[test]
+    fn empty_code_deletes_the_function() {
+        let mut f = Fixture::new(&[("t.py", FILE.as_bytes())]);
+        let delete = |name: &str| json!({"path": "t.py", "name": name, "code": " \n"});
+        let text = f.text("rewrite_function", delete("T.f"));
+        assert_eq!(text, "Deleted `T.f` from t.py.\n");
+        assert_eq!(f.read("t.py"), "import a\r\n\r\nclass T:\r\n    x = 1\r\n");
+        let mut only = Fixture::new(&[("t.py", b"class T:\n    def f(self):\n        pass\n")]);
+        only.text("rewrite_function", delete("T.f"));
+        assert_eq!(only.read("t.py"), "class T:\n    pass\n");
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub struct RunPython;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// It prints what you want to see.
+    /// It prints what you want.
     code: String,
     /// Seconds after which it is ended. Default: 60.
     #[serde(default)]

@@ -19,6 +19,7 @@ use serde::Deserialize;
 
 use super::contribution;
 use super::run_pytest::failing;
+use crate::outcomes::RECORDER_NAMES;
 use crate::outcomes::report::Report;
 use crate::outcomes::text::one_line;
 use crate::python::Module;
@@ -137,27 +138,12 @@ fn static_problems(kept: &[FileChange], contributed: &[ContributedTest]) -> Vec<
 
 /// A name of what records the run, which the change brings in.
 fn named_part_of_ours(change: &FileChange) -> Option<&'static str> {
-    const NAMES: &[&str] = &[
-        "testwright_record",
-        "testwright_pytest",
-        "testwright_trace",
-        "testwright_program",
-        "testwright_process_state",
-        "testwright_fork_server",
-        "testwright_children",
-        "testwright_test_begins",
-        "testwright_result",
-        "TESTWRIGHT_RECORD",
-        "TESTWRIGHT_COVERAGE",
-    ];
     let has = |content: &Option<Vec<u8>>, name: &str| {
         let content = content.as_deref().unwrap_or_default();
         content.windows(name.len()).any(|at| at == name.as_bytes())
     };
-    NAMES
-        .iter()
-        .copied()
-        .find(|name| has(&change.now, name) && !has(&change.base, name))
+    let mut names = RECORDER_NAMES.iter().copied();
+    names.find(|name| has(&change.now, name) && !has(&change.base, name))
 }
 
 fn summary(submission: &Submission) -> String {

@@ -35,6 +35,7 @@ fn request(project: &Project, ids: &[&str], files: &[&str]) -> Request {
         files: files.iter().map(|file| (*file).to_owned()).collect(),
         counted: false,
         until: Default::default(),
+        whole: None,
     });
     request
 }

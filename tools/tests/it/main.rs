@@ -1,6 +1,7 @@
 //! The toolbox and the pytest runner on small Python projects, with a real interpreter.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod cover;
 mod coverage;
 mod hostile;
 mod hostile_events;

@@ -26,6 +26,7 @@ fn measure(python: &Path, file: &str) -> Measure {
         files: vec![file.to_owned()],
         counted: false,
         until: Default::default(),
+        whole: None,
     }
 }
 

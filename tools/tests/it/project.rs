@@ -172,6 +172,7 @@ impl Project {
             runner: Runner::default(),
             test_seconds: 120,
             processors: None,
+            wanted: None,
         };
         Project {
             _folder: folder,

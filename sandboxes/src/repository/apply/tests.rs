@@ -382,3 +382,42 @@ fn a_changed_source_is_another() {
         file("#!/bin/dash\n", FileKind::Executable)
     );
 }
+
+/// A fix that also moves the pointer of a submodule, whose own files are nowhere here.
+#[test]
+fn pointers_of_submodules_are_moved_as_git_does() {
+    let place = Place::new();
+    let pointer = |hash: &str| {
+        let entry = format!("160000,{},libs/other", hash.repeat(40));
+        place.git(&["update-index", "--add", "--cacheinfo", &entry]);
+    };
+    pointer("1");
+    place.git(&["commit", "-q", "-m", "with a submodule"]);
+    let source = place.source();
+    place.write("a.py", TEN.replace("five", "FIVE").as_bytes());
+    place.git(&["add", "a.py"]);
+    pointer("2");
+    let moved = place.git(&["diff", "--cached"]);
+    assert!(moved.contains("Subproject commit 2222"), "{moved}");
+    place.git(&["rm", "-q", "--cached", "libs/other"]);
+    let removed = place.git(&["diff", "--cached"]);
+    assert!(removed.contains("deleted file mode 160000"), "{removed}");
+    let tree = source.tree().unwrap();
+    for patch in [moved, removed] {
+        let applied = apply(&tree, &Files::new(), &patch).unwrap().unwrap();
+        assert_eq!(applied.how, ApplyMethod::Exactly, "{patch}");
+        assert_eq!(applied.files.keys().collect::<Vec<_>>(), ["a.py"]);
+        assert_eq!(apply_check(&source, &patch).unwrap(), Ok(()));
+    }
+    // No folder is made where a link leads.
+    let name = format!("testwright-{}", std::process::id());
+    let beyond = format!(
+        "diff --git a/away/{name} b/away/{name}\nindex 1111111..2222222 160000\n\
+         --- a/away/{name}\n+++ b/away/{name}\n@@ -1 +1 @@\n\
+         -Subproject commit {}\n+Subproject commit {}\n",
+        "1".repeat(40),
+        "2".repeat(40)
+    );
+    assert!(apply(&tree, &Files::new(), &beyond).unwrap().is_err());
+    assert!(!Path::new("/tmp").join(name).exists());
+}

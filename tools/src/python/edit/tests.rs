@@ -83,6 +83,28 @@ fn a_definition_is_replaced_with_its_decorators() {
 }
 
 #[test]
+fn a_definition_is_removed_with_its_decorators() {
+    let text = "import a\n\n\n@a.b\ndef f():\n    pass\n\n\nclass T:\n    def g(self):\n        pass\n\n    def h(self):\n        pass\n";
+    let removed = |name: &str| {
+        let module = Module::parse(text);
+        remove(&module, &module.find(name)[0])
+    };
+    assert_eq!(
+        removed("f"),
+        "import a\n\n\nclass T:\n    def g(self):\n        pass\n\n    def h(self):\n        pass\n"
+    );
+    assert_eq!(
+        removed("T.g"),
+        "import a\n\n\n@a.b\ndef f():\n    pass\n\n\nclass T:\n    def h(self):\n        pass\n"
+    );
+    assert_eq!(
+        removed("T.h"),
+        "import a\n\n\n@a.b\ndef f():\n    pass\n\n\nclass T:\n    def g(self):\n        pass\n"
+    );
+    assert_eq!(removed("T"), "import a\n\n\n@a.b\ndef f():\n    pass\n");
+}
+
+#[test]
 fn code_that_is_no_function_is_refused() {
     assert!(
         Code::read("x = 1\n")

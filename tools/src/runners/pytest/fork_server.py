@@ -216,7 +216,6 @@ def _probe(modules):
                 for name, origin in modules:
                     _import_found(name, origin)
                     if warned or os.fstat(1).st_size or _state() != before:
-                        open('/tmp/dbg2','a').write(repr((name,[str(w) for w in warned],os.fstat(1).st_size,[(a,b) for x,y in zip(before,_state()) for a,b in zip(x,y) if a!=b]))[:1500]+'\n')
                         break
                     os.write(writer, b".")
     finally:

@@ -6,3 +6,4 @@ mod warm;
 
 pub use run::run;
 pub use warm::enable as enable_warm_runs;
+pub(crate) use warm::{Control, Module, anonymous_file};

@@ -136,7 +136,60 @@ def pytest_cmdline_main(config):
     yield
 
 
+class _Guard(object):
+    """Whether the functions that decide how tests come out are those that they were before tests were collected."""
+
+    def __init__(self):
+        self.functions, self.told = None, False
+
+    def begin(self):
+        if SETTINGS["guarded"]:
+            self.functions = self._now()
+
+    def _now(self):
+        from _pytest import main, python, reports, runner
+
+        places = [
+            (main.Session, ("perform_collect", "_collectfile", "collect")),
+            (python.Function, ("runtest", "setup", "__init__")),
+            (python, ("pytest_pyfunc_call",)),
+            (reports.TestReport, ("from_item_and_call", "__init__")),
+            (
+                runner,
+                ("CallInfo", "call_and_report", "call_runtest_hook", "runtestprotocol")
+                + ("pytest_runtest_protocol", "pytest_runtest_call", "pytest_runtest_makereport"),
+            ),
+            (getattr(runner, "CallInfo", None), ("from_call", "__init__")),
+        ]
+        found = [(owner, name, getattr(owner, name, None)) for owner, names in places for name in names]
+        plain = [(owner, name, getattr(value, "__func__", value)) for owner, name, value in found]
+        return [(name, value, getattr(value, "__code__", None)) for _, name, value in plain]
+
+    def check(self):
+        if self.functions is None or self.told:
+            return
+        for before, now in zip(self.functions, self._now()):
+            if before[1] is not now[1] or before[2] is not now[2]:
+                self.tell("%s of pytest was replaced" % before[0])
+                return
+
+    def compare(self, call, report):
+        """An exception that is no skip and no expected failure cannot end in a pass."""
+        if self.functions is None or report.outcome != "passed" or call.excinfo is None or hasattr(report, "wasxfail"):
+            return
+        self.tell("%s was raised, and the test is said to have passed" % type(call.excinfo.value).__name__)
+
+    def tell(self, what):
+        if not self.told:
+            self.told = True
+            emit("tampered", what=what)
+
+
+_GUARD = _Guard()
+
+
 def pytest_sessionstart(session):
+    _GUARD.begin()
     if hasattr(session.config, "workerinput") or hasattr(session.config, "slaveinput"):
         return
     cache = getattr(session.config, "cache", None)
@@ -361,6 +414,8 @@ def _is_unexpected_success(item, call, report):
 def pytest_runtest_makereport(item, call):
     outcome = yield
     report = outcome.get_result()
+    _GUARD.check()
+    _GUARD.compare(call, report)
     unexpected = report.outcome == "failed" and _is_unexpected_success(item, call, report)
     facts = {
         "id": _id(item),
@@ -424,7 +479,9 @@ def pytest_internalerror(excrepr):
 
 
 def pytest_sessionfinish(session, exitstatus):
+    _GUARD.check()
     _WARNINGS.emit()
     if SETTINGS.get("imports"):
-        emit("imported", modules=[module for module in loaded() if module[0] not in _COLLECTED])
+        known = () if SETTINGS.get("all_imports") else _COLLECTED
+        emit("imported", modules=[module for module in loaded() if module[0] not in known])
     emit("finish", exit=int(exitstatus))

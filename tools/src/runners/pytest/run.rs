@@ -35,7 +35,9 @@ fn some(run: &mut Run<'_>, ids: &[String], addopts: Addopts) -> Result<Report, T
         addopts,
         keyword: options.keyword.clone(),
     };
-    let (session, finished) = one_process(run, &arguments, ids)?;
+    let (mut session, finished) = one_process(run, &arguments, ids)?;
+    run.is_whole = session.is_whole();
+    run.imported = std::mem::take(&mut session.imported);
     let printed = normalize(&finished.stdout.text(), root);
 
     let conftests: Vec<String> = session

@@ -23,7 +23,8 @@ use crate::outcomes::Session;
 use crate::process::{self, BackgroundProcess, ProcessOutput};
 use crate::tool::ToolError;
 use crate::workspace::{Layout, Stamps};
-use control::{Control, anonymous_file};
+
+pub(crate) use control::{Control, anonymous_file};
 
 /// A run takes at most so much longer than one in a new process, which loads everything, before one of those is
 /// started instead: a lock that was held when the process was forked would never be given back.
@@ -36,7 +37,7 @@ const MODULE_SYNTAX: usize = 8;
 const LEAST_START: Duration = Duration::from_millis(300);
 
 /// A module's name, and where it comes from.
-type Module = (String, String);
+pub(crate) type Module = (String, String);
 
 static IS_ENABLED: AtomicBool = AtomicBool::new(false);
 static SERVER: Mutex<Option<Server>> = Mutex::new(None);

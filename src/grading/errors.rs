@@ -1,4 +1,4 @@
-//! Errors of datasets, results and reports, as the command line shows them.
+//! Errors of datasets, results and reports, as users are shown them.
 
 use testwright_evals::RecordsError;
 use testwright_evals::harness::ResultsError;

@@ -1,5 +1,4 @@
-//! Comparisons whose runs are made by all workers of a database: asked for here, waited for, and brought back with their
-//! trajectories.
+//! Runs of a comparison: asked for, waited for, and brought back with all that they leave.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,14 +6,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::queue::Queue;
-use super::trajectory_lines::trajectory_lines;
 use crate::agent::Outcome;
+use crate::approaches::{ModelKind, Variant};
 use crate::compare::cell_run::CellTask;
 use crate::compare::{Cell, Plan, PlanLimits, RemoteRuns, System};
+use crate::daemon::batch::Batch;
+use crate::daemon::trajectory_lines::trajectory_lines;
 use crate::error::{Error, Result};
+use crate::job::{Record, write_outcome, write_results};
 use crate::settings::Settings;
-use crate::store::{ComparisonReport, NewComparison, NewRun, RunId, RunStatus, Store, StoredRun};
+use crate::store::{ComparisonReport, NewComparison, NewRun, RunStatus, StoredRun, WorkKind};
 use crate::trajectory::RunFolder;
 
 /// How often is asked whether a run has ended.
@@ -36,9 +37,57 @@ pub struct CellSettings {
     pub repositories: String,
     /// Longest time of a run of tests that takes part in grading.
     pub test_seconds: u64,
+    /// How whoever compares would ask its language models.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelSettings>,
+}
+
+/// Settings of a model that would make runs of one system differ.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelSettings {
+    /// Without name and password.
+    base_url: Option<String>,
+    temperature: Option<f64>,
+}
+
+impl ModelSettings {
+    pub fn of(settings: &Settings) -> Self {
+        let model = &settings.model;
+        ModelSettings {
+            base_url: model.base_url.as_ref().map(ToString::to_string),
+            temperature: model.temperature,
+        }
+    }
+}
+
+impl std::fmt::Display for ModelSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let base_url = self.base_url.as_deref().unwrap_or("the default address");
+        match self.temperature {
+            Some(temperature) => write!(f, "{base_url} with the temperature {temperature}"),
+            None => write!(f, "{base_url} with no temperature of its own"),
+        }
+    }
 }
 
 impl CellSettings {
+    /// Would this worker ask the approach's language model as whoever compares would?
+    pub fn check_model(&self, worker: &Settings, approach: &str) -> Result<()> {
+        let kind = Variant::parse(approach)?.approach.model();
+        let own = ModelSettings::of(worker);
+        match &self.model {
+            Some(wanted) if kind == ModelKind::Language && *wanted != own => {
+                let error = Error::infrastructure("make the run as the others are made");
+                Err(error
+                    .cause(format!(
+                        "the worker asks the model at {own}, and the comparison is made at {wanted}"
+                    ))
+                    .hint("give the worker the [model] settings of whoever compares"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A worker's own, with the limits of the comparison.
     pub fn settings(&self, worker: &Settings) -> Settings {
         let mut settings = worker.clone();
@@ -54,11 +103,8 @@ impl CellSettings {
 
 /// Has runs made by the workers of a store.
 pub struct StoreRuns {
-    pub store: Store,
-    pub queue: Queue,
-    pub owner: String,
     /// The comparison: the same whenever it is gone on with.
-    pub batch: RunId,
+    pub batch: Batch,
     /// Of all runs together.
     pub max_dollars: Option<f64>,
     pub shared: CellSettings,
@@ -70,13 +116,13 @@ impl StoreRuns {
         let text = serde_json::to_string(plan)
             .map_err(|error| Error::infrastructure("store the comparison").cause(error))?;
         let new = NewComparison {
-            id: &self.batch,
-            owner: &self.owner,
+            id: &self.batch.id,
+            owner: &self.batch.owner,
             name: &plan.dataset,
             plan: &text,
             max_dollars: self.max_dollars,
         };
-        self.store.put_comparison(&new).await
+        self.batch.store.put_comparison(&new).await
     }
 
     /// Stores the report that was written into a folder.
@@ -90,7 +136,8 @@ impl StoreRuns {
             report: read("report.json")?,
             page: read("report.html")?,
         };
-        self.store.put_comparison_report(&self.batch, &report).await
+        let batch = &self.batch;
+        batch.store.put_comparison_report(&batch.id, &report).await
     }
 
     /// The run of a cell, which waits, goes on, or has a result.
@@ -113,19 +160,25 @@ impl StoreRuns {
             repository,
             approach: approach.clone(),
             model: model.clone(),
-            idempotency_key: Some(format!("{}/{}", self.batch, cell.folder().display())),
-            owner: self.owner.clone(),
-            batch: self.batch.to_string(),
+            idempotency_key: Some(format!("{}/{}", self.batch.id, cell.folder().display())),
+            owner: self.batch.owner.clone(),
+            batch: self.batch.id.to_string(),
         };
-        let (run, is_new) = self.store.add_run(&new).await?;
+        let Batch { store, queue, .. } = &self.batch;
+        let (run, is_new) = store.add_run(&new).await?;
         if is_new {
-            self.store.set_title(&run.id, &title).await?;
+            store.set_title(&run.id, &title).await?;
+        }
+        let may_be_retried = run.status.may_be_retried();
+        if may_be_retried && run.request != new.request {
+            // What was wrong may have been what was asked for.
+            store.set_request(&run.id, &new.request).await?;
         }
         // Whoever asked before may have ended before it was queued; a ticket too many does no harm.
         if run.status == RunStatus::Queued
-            || (run.status.may_be_retried() && self.store.requeue(&run.id).await?)
+            || (may_be_retried && store.requeue(WorkKind::Run, &run.id).await?)
         {
-            self.queue.push_run().await?;
+            queue.push_ticket().await?;
         }
         Ok(run)
     }
@@ -133,7 +186,7 @@ impl StoreRuns {
     async fn wait(&self, run: &StoredRun) -> Result<StoredRun> {
         loop {
             // A database that does not answer now is asked again.
-            match self.store.run(&run.id).await {
+            match self.batch.store.run(&run.id).await {
                 Ok(Some(run)) if run.status.has_ended() => return Ok(run),
                 Ok(None) => {
                     let error = Error::infrastructure("wait for a run of the comparison");
@@ -154,7 +207,7 @@ impl RemoteRuns for StoreRuns {
                     .hint("the same command goes on with what is there"),
             )
         };
-        let comparison = self.store.comparison(&self.batch).await?;
+        let comparison = self.batch.store.comparison(&self.batch.id).await?;
         if comparison.is_some_and(|comparison| comparison.is_cancelled) {
             return cancelled();
         }
@@ -163,11 +216,28 @@ impl RemoteRuns for StoreRuns {
         if run.status == RunStatus::Cancelled {
             return cancelled();
         }
-        let lines = trajectory_lines(&self.store, &run.id).await?;
+        let lines = trajectory_lines(&self.batch.store, &run.id).await?;
         RunFolder::restore(out, &lines)?;
         let record = run.record.as_deref().unwrap_or_default();
-        serde_json::from_str(record).map_err(|_| {
+        let outcome: Outcome = serde_json::from_str(record).map_err(|_| {
             Error::infrastructure("make the run").cause(format!("it is {}", run.status.as_str()))
-        })
+        })?;
+        if lines.is_empty() {
+            // It ended before its first step.
+            return Ok(outcome);
+        }
+        let (folder, _) = RunFolder::reopen(out)?;
+        match serde_json::from_str::<Record>(record) {
+            Ok(record) => write_results(&folder, &record)?,
+            // Its worker ended before it could tell more.
+            Err(_) => write_outcome(&folder, &outcome)?,
+        }
+        Ok(outcome)
+    }
+
+    async fn dollars(&self) -> Result<Option<f64>> {
+        let batch = self.batch.id.as_str();
+        let mut dollars = self.batch.store.batch_dollars(batch, batch).await?;
+        Ok(dollars.remove(batch))
     }
 }

@@ -1,0 +1,189 @@
+//! Many cases over a few sandboxes, each of which is thrown away when a case has done harm to it.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::future::join_all;
+use testwright_sandboxes::sandbox::Result;
+use testwright_tools::cases::{CaseAnswer, CaseRun};
+
+use super::coverage::{Measured, Measuring};
+use super::outcome::{crashed, outcome};
+use super::worker::{Lost, Worker};
+use super::{Case, CaseCoverage, CaseOptions, CaseOutcome, Place, Verification};
+
+/// Hash seeds of repeated runs: as many processes are kept from which runs are forked.
+const SEEDS: u32 = 3;
+/// A case of ours, where another did not run.
+const CONTROL: &str = "test_testwright_control.py";
+
+/// All cases, in their order.
+pub async fn run(
+    place: &Place,
+    cases: &[Case],
+    options: &CaseOptions,
+    measuring: Option<&Measuring>,
+) -> Result<Vec<CaseCoverage>> {
+    let batch = Batch {
+        place,
+        options,
+        measuring,
+    };
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<Option<CaseCoverage>>> = Mutex::new(vec![None; cases.len()]);
+    let work = || async {
+        let mut worker = None;
+        let worked = async {
+            while let Some((at, case)) = take(&next, cases) {
+                let ran = batch.case(case, &mut worker).await?;
+                let mut done = done.lock().unwrap_or_else(|e| e.into_inner());
+                done[at] = Some(ran);
+            }
+            Ok(())
+        };
+        let worked: Result<()> = worked.await;
+        if worked.is_err() {
+            // The others need not go on.
+            next.store(cases.len(), Ordering::Relaxed);
+        }
+        let stopped = match worker {
+            Some(worker) => Worker::stop(worker).await,
+            None => Ok(()),
+        };
+        worked.and(stopped)
+    };
+    let workers = options.workers.clamp(1, cases.len().max(1));
+    let worked: Vec<Result<()>> = join_all((0..workers).map(|_| work())).await;
+    worked.into_iter().collect::<Result<()>>()?;
+    let done = done.into_inner().unwrap_or_else(|e| e.into_inner());
+    Ok(done.into_iter().flatten().collect())
+}
+
+fn take<'c>(next: &AtomicUsize, cases: &'c [Case]) -> Option<(usize, &'c Case)> {
+    let at = next.fetch_add(1, Ordering::Relaxed);
+    cases.get(at).map(|case| (at, case))
+}
+
+struct Batch<'a> {
+    place: &'a Place,
+    options: &'a CaseOptions,
+    measuring: Option<&'a Measuring>,
+}
+
+impl Batch<'_> {
+    /// All runs of one case.
+    async fn case(&self, case: &Case, worker: &mut Option<Worker>) -> Result<CaseCoverage> {
+        let first = self.once(case, 0, worker).await?;
+        let (mut found, seconds, measured) = match first {
+            Ok((answer, measured)) => (outcome(&answer), answer.report.seconds, measured),
+            Err(lost) => {
+                let measured = Measured {
+                    problem: Some(lost.0.clone()),
+                    ..Measured::default()
+                };
+                (crashed(lost.0), case.timeout.as_secs_f64(), measured)
+            }
+        };
+        for repeat in 1..self.options.repeats {
+            // A further one would take as long, and tell no more.
+            if matches!(found, CaseOutcome::TimedOut | CaseOutcome::Flaky) {
+                break;
+            }
+            let again = self.once(case, repeat, worker).await?;
+            let again = again.map_or_else(|lost| crashed(lost.0), |(answer, _)| outcome(&answer));
+            if std::mem::discriminant(&again) != std::mem::discriminant(&found) {
+                found = CaseOutcome::Flaky;
+            }
+        }
+        Ok(CaseCoverage {
+            verification: Verification {
+                id: case.id.clone(),
+                outcome: found,
+                seconds,
+            },
+            files: measured.files,
+            contexts: measured.contexts,
+            problem: measured.problem,
+        })
+    }
+
+    /// One run. Where the sandbox does not survive it, twice, and does survive a case of ours, that is the case's doing.
+    async fn once(
+        &self,
+        case: &Case,
+        repeat: u32,
+        worker: &mut Option<Worker>,
+    ) -> Result<std::result::Result<(CaseAnswer, Measured), Lost>> {
+        let run = CaseRun {
+            path: case.path.clone(),
+            source: case.source.clone(),
+            tests: case.tests.clone(),
+            milliseconds: u64::try_from(case.timeout.as_millis()).unwrap_or(u64::MAX),
+            hash_seed: repeat % SEEDS,
+            measured: self.measuring.is_some() && repeat == 0,
+            contexts: self.options.contexts,
+        };
+        let mut lost = match self.in_sandbox(&run, worker).await? {
+            Ok(answer) => return Ok(Ok(answer)),
+            Err(lost) => lost,
+        };
+        if let Ok(answer) = self.in_sandbox(&run, worker).await?.map_err(|e| lost = e) {
+            return Ok(Ok(answer));
+        }
+        match self.in_sandbox(&control(), worker).await? {
+            Ok((answer, _)) if outcome(&answer) == CaseOutcome::Passed => Ok(Err(lost)),
+            Ok(_) | Err(_) => Err(lost.error()),
+        }
+    }
+
+    async fn in_sandbox(
+        &self,
+        run: &CaseRun,
+        kept: &mut Option<Worker>,
+    ) -> Result<std::result::Result<(CaseAnswer, Measured), Lost>> {
+        let mut worker = match kept.take() {
+            Some(worker) => worker,
+            None => {
+                let package = self.measuring.map(|measuring| &measuring.package);
+                Worker::start(self.place, self.options.warm, package).await?
+            }
+        };
+        let answer = match worker.run(run.clone()).await? {
+            Ok(answer) => answer,
+            Err(lost) => {
+                worker.stop().await?;
+                return Ok(Err(lost));
+            }
+        };
+        let measured = match self.measuring.filter(|_| run.measured) {
+            // Of a workspace that was changed nothing is to be learnt.
+            Some(measuring) if answer.is_clean => {
+                let coverage = answer.coverage.as_ref();
+                measuring.measured(coverage, &run.path, &mut worker).await?
+            }
+            Some(_) => Measured {
+                problem: Some("the test changed the code".to_owned()),
+                ..Measured::default()
+            },
+            None => Measured::default(),
+        };
+        match answer.is_clean {
+            true => *kept = Some(worker),
+            false => worker.stop().await?,
+        }
+        Ok(Ok((answer, measured)))
+    }
+}
+
+fn control() -> CaseRun {
+    CaseRun {
+        path: CONTROL.to_owned(),
+        source: "def test_runs():\n    pass\n".to_owned(),
+        tests: Vec::new(),
+        milliseconds: u64::try_from(Duration::from_secs(120).as_millis()).unwrap_or(u64::MAX),
+        hash_seed: 0,
+        measured: false,
+        contexts: false,
+    }
+}

@@ -1,0 +1,140 @@
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use super::*;
+use crate::cases::{CaseOutcome, FileLines, Verification};
+
+/// A word is a token.
+struct Words;
+
+impl Tokenizer for Words {
+    fn name(&self) -> &str {
+        "words"
+    }
+
+    fn count(&self, text: &str) -> usize {
+        text.split_whitespace().count()
+    }
+
+    fn first<'t>(&self, text: &'t str, most: usize) -> &'t str {
+        let mut end = 0;
+        for line in text.split_inclusive('\n') {
+            if self.count(&text[..end + line.len()]) > most {
+                break;
+            }
+            end += line.len();
+        }
+        &text[..end]
+    }
+}
+
+fn lines(files: &[(&str, &[u32])]) -> Lines {
+    let of = |(path, lines): &(&str, &[u32])| ((*path).to_owned(), lines.iter().copied().collect());
+    files.iter().map(of).collect()
+}
+
+fn coverage(files: &[(&str, &[u32])]) -> CaseCoverage {
+    let of = |(path, hit): (String, BTreeSet<u32>)| {
+        let missed = BTreeSet::new();
+        (path, Arc::new(FileLines { hit, missed }))
+    };
+    CaseCoverage {
+        verification: Verification {
+            id: "a".to_owned(),
+            outcome: CaseOutcome::Passed,
+            seconds: 0.0,
+        },
+        files: lines(files).into_iter().map(of).collect(),
+        contexts: BTreeMap::new(),
+        problem: None,
+    }
+}
+
+#[test]
+fn lines_are_unique_that_no_other_test_runs() {
+    let contexts = BTreeMap::from([
+        (
+            "t.py::test_a[1]".to_owned(),
+            lines(&[("x.py", &[1, 2]), ("y.py", &[5])]),
+        ),
+        ("t.py::test_a[2]".to_owned(), lines(&[("x.py", &[2, 3])])),
+        (
+            "t.py::test_ab".to_owned(),
+            lines(&[("x.py", &[1]), ("y.py", &[5])]),
+        ),
+    ]);
+    assert_eq!(
+        unique_lines(&contexts, "t.py::test_a"),
+        lines(&[("x.py", &[2, 3])])
+    );
+    assert_eq!(unique_lines(&contexts, "t.py::test_ab"), lines(&[]));
+}
+
+#[test]
+fn files_are_classed_and_ordered_by_what_they_tell() {
+    let base = coverage(&[
+        ("a.py", &[1, 2]),
+        ("b.py", &[1, 2]),
+        ("c.py", &[1]),
+        ("d.py", &[1]),
+    ]);
+    let empty = coverage(&[("a.py", &[1]), ("b.py", &[1]), ("c.py", &[1])]);
+    let classes = classes(&base, &empty, &lines(&[("b.py", &[2])]));
+    let found: Vec<_> = classes.iter().map(|(p, c)| (p.as_str(), *c)).collect();
+    let expected = [
+        ("a.py", ContextClass::Other),
+        ("b.py", ContextClass::Peer),
+        ("c.py", ContextClass::Repository),
+        ("d.py", ContextClass::Other),
+    ];
+    assert_eq!(found, expected);
+    let named = ["c.py".to_owned(), "c.py".to_owned()];
+    let ordered = order(&classes, &named, 1, "id");
+    let paths: Vec<&str> = ordered.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(paths[..2], ["c.py", "b.py"]);
+    assert_eq!(ordered, order(&classes, &named, 1, "id"));
+    // Both orders of the two that tell the same come, for one seed or another.
+    let last = |seed| order(&classes, &named, seed, "id").pop().unwrap().0;
+    let lasts: BTreeSet<String> = (0..20).map(last).collect();
+    assert_eq!(lasts.len(), 2);
+}
+
+#[test]
+fn a_context_fills_its_budget_and_no_more() {
+    let files = [
+        ("a.py", "one two\nthree\n"),
+        ("b.py", "four five\nsix\n"),
+        ("c.py", "seven\n"),
+    ];
+    let order: Vec<_> = files
+        .iter()
+        .map(|(path, _)| ((*path).to_owned(), Some(ContextClass::Other)))
+        .collect();
+    let mut read = |path: &str| {
+        let found = files.iter().find(|(name, _)| *name == path);
+        found.map(|(_, text)| (*text).to_owned())
+    };
+    for budget in 0..14 {
+        let context = fill(&order, budget, &Words, &mut read);
+        let tokens = context.files.iter();
+        let tokens: usize = tokens
+            .map(|file| Words.count(&file.path) + Words.count(&file.text))
+            .sum();
+        assert_eq!(context.tokens, tokens);
+        assert!(tokens <= budget, "{budget}: {context:?}");
+    }
+    let context = fill(&order, 7, &Words, &mut read);
+    let texts: Vec<(&str, bool)> = context
+        .files
+        .iter()
+        .map(|f| (f.text.as_str(), f.is_whole))
+        .collect();
+    assert_eq!(texts, [("one two\nthree\n", true), ("four five\n", false)]);
+    assert_eq!(fill(&order, 100, &Words, &mut read).files.len(), 3);
+    // What the task names is there all the same.
+    let named = [("b.py".to_owned(), None), order[0].clone()];
+    let context = fill(&named, 0, &Words, &mut read);
+    assert_eq!(context.files.len(), 1);
+    assert!(context.files[0].is_whole && context.files[0].path == "b.py");
+}

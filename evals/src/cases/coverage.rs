@@ -1,0 +1,131 @@
+//! From the raw lines of a run to hit and missed statements by file.
+//!
+//! Which lines are statements is asked once for each file, in whichever sandbox needs it first: the repository is the same
+//! in all of them. Equal results are kept once, since most files are the same in nearly all cases.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use testwright_sandboxes::coverage::{self, Coverage as Package};
+use testwright_sandboxes::sandbox::Result;
+use testwright_tools::coverage::{Coverage, Statements};
+
+use super::worker::Worker;
+use super::{FileLines, Lines, Place};
+
+/// What all measured runs share.
+pub struct Measuring {
+    pub package: Package,
+    files: BTreeSet<String>,
+    statements: Mutex<HashMap<String, Arc<Statements>>>,
+    known: Mutex<HashMap<(String, BTreeSet<u32>), Arc<FileLines>>>,
+}
+
+/// What a case ran.
+#[derive(Default)]
+pub struct Measured {
+    pub files: BTreeMap<String, Arc<FileLines>>,
+    pub contexts: BTreeMap<String, Lines>,
+    pub problem: Option<String>,
+}
+
+impl Measuring {
+    pub async fn new(place: &Place) -> Result<Measuring> {
+        let package = coverage::package(&place.environment.python_version, &place.build).await?;
+        Ok(Measuring {
+            package,
+            files: place.python_files()?.into_iter().collect(),
+            statements: Mutex::default(),
+            known: Mutex::default(),
+        })
+    }
+
+    /// `own` is the case's file: it is not the repository's.
+    pub async fn measured(
+        &self,
+        coverage: Option<&Coverage>,
+        own: &str,
+        worker: &mut Worker,
+    ) -> Result<Measured> {
+        let Some(coverage) = coverage else {
+            let problem = Some("nothing was measured".to_owned());
+            return Ok(Measured {
+                problem,
+                ..Measured::default()
+            });
+        };
+        let is_of_repository = |path: &str| path != own && self.files.contains(path);
+        let paths: Vec<&String> = (coverage.files.keys())
+            .filter(|path| is_of_repository(path))
+            .collect();
+        self.learn(&paths, worker).await?;
+        let files = paths.into_iter().map(|path| {
+            let raw = &coverage.files[path].executed;
+            (path.clone(), self.lines(path, raw))
+        });
+        let files = files.filter(|(_, lines)| !lines.hit.is_empty()).collect();
+        let contexts = coverage.contexts.iter().map(|(test, ran)| {
+            let of_repository = ran.iter().filter(|(path, _)| is_of_repository(path));
+            let ran = of_repository.map(|(path, raw)| (path.clone(), self.hit(path, raw)));
+            let ran: Lines = ran.filter(|(_, lines)| !lines.is_empty()).collect();
+            (test.clone(), ran)
+        });
+        let lost = (coverage.lost > 0).then(|| {
+            let lost = coverage.lost;
+            format!("{lost} processes that tests started ended before their coverage was written")
+        });
+        Ok(Measured {
+            files,
+            contexts: contexts.collect(),
+            problem: coverage.problem.clone().or(lost),
+        })
+    }
+
+    /// Asks which lines are statements, of files that are new.
+    async fn learn(&self, paths: &[&String], worker: &mut Worker) -> Result<()> {
+        let new: Vec<String> = {
+            let known = locked(&self.statements);
+            let paths = paths.iter().filter(|path| !known.contains_key(**path));
+            paths.map(|path| (*path).clone()).collect()
+        };
+        if new.is_empty() {
+            return Ok(());
+        }
+        let mut found = worker.statements(&new).await?;
+        let mut known = locked(&self.statements);
+        for path in new {
+            // One that cannot be parsed has none.
+            let statements = found.remove(&path).unwrap_or_default();
+            known.insert(path, Arc::new(statements));
+        }
+        Ok(())
+    }
+
+    fn hit(&self, path: &str, raw: &[u32]) -> BTreeSet<u32> {
+        let statements = locked(&self.statements).get(path).cloned();
+        statements.map_or_else(BTreeSet::new, |known| known.of_lines(raw))
+    }
+
+    fn lines(&self, path: &str, raw: &[u32]) -> Arc<FileLines> {
+        let statements = locked(&self.statements)
+            .get(path)
+            .cloned()
+            .unwrap_or_default();
+        let hit = statements.of_lines(raw);
+        let mut known = locked(&self.known);
+        let lines = known
+            .entry((path.to_owned(), hit))
+            .or_insert_with_key(|(_, hit)| {
+                Arc::new(FileLines {
+                    hit: hit.clone(),
+                    missed: statements.statements.difference(hit).copied().collect(),
+                })
+            });
+        lines.clone()
+    }
+}
+
+/// A poisoned lock is of a worker that panicked; what it guards is whole all the same.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,116 @@
+//! What a run of a case means.
+
+use testwright_tools::cases::CaseAnswer;
+use testwright_tools::outcomes::report::{Failure, Outcome, Report, TestResult};
+
+use super::CaseOutcome;
+
+/// Characters of a message that are kept.
+const MESSAGE: usize = 2_000;
+/// The exception of a process that ended by itself.
+const PROCESS: &str = "process";
+
+pub fn outcome(answer: &CaseAnswer) -> CaseOutcome {
+    let report = &answer.report;
+    if let Some(why) = &answer.refused {
+        return CaseOutcome::Error {
+            message: why.clone(),
+        };
+    }
+    if let Some(name) = &answer.names_recorder {
+        return crashed(format!(
+            "the file names `{name}`, a part of what records the run"
+        ));
+    }
+    if report.timed_out {
+        return CaseOutcome::TimedOut;
+    }
+    if let Some(what) = &report.tampered {
+        return crashed(format!("the outcome is not to be trusted: {what}"));
+    }
+    if report.contradicted {
+        return crashed("what was recorded and how the process ended cannot both be true");
+    }
+    not_collected(report)
+        .or_else(|| worst(report))
+        .unwrap_or_else(|| ended(answer))
+}
+
+/// Nothing is wrong with what was recorded.
+fn ended(answer: &CaseAnswer) -> CaseOutcome {
+    let report = &answer.report;
+    if !answer.is_whole {
+        let how = match report.exit_code {
+            Some(code) => format!("with exit status {code}"),
+            None => "by a signal".to_owned(),
+        };
+        return crashed(format!("the process ended {how} before pytest did"));
+    }
+    if report.tests.is_empty() {
+        return not_run("there is no test in it");
+    }
+    CaseOutcome::Passed
+}
+
+fn not_collected(report: &Report) -> Option<CaseOutcome> {
+    if let Some(error) = report.collection_errors.first() {
+        return Some(of_failure(&error.id, &error.failure, true));
+    }
+    let missing = report.not_found.first()?;
+    Some(not_run(format!("there is no test {missing}")))
+}
+
+/// Of the tests that did not pass, the one that tells most.
+fn worst(report: &Report) -> Option<CaseOutcome> {
+    let rank = |test: &&TestResult| match test.outcome {
+        Outcome::Failed => 0,
+        Outcome::Error => 1,
+        Outcome::Absent => 2,
+        _ => 3,
+    };
+    let others = report.tests.iter();
+    let others = others.filter(|test| test.outcome != Outcome::Passed);
+    let test = others.min_by_key(rank)?;
+    let is_error = test.outcome == Outcome::Error;
+    Some(match (test.outcome, &test.failure) {
+        (Outcome::Failed | Outcome::Error | Outcome::Absent, Some(failure)) => {
+            of_failure(&test.id, failure, is_error)
+        }
+        (Outcome::Absent, None) => not_run(format!("{} did not run", test.id)),
+        (Outcome::Xfailed, _) => not_run(format!("{} is expected to fail, and does", test.id)),
+        (Outcome::Xpassed, _) => not_run(format!("{} is expected to fail, and passes", test.id)),
+        (Outcome::Skipped, _) => {
+            let why = Some(test.captured.trim()).filter(|why| !why.is_empty());
+            let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+            not_run(cut(&format!("{} was skipped{why}", test.id)))
+        }
+        (outcome, _) => not_run(format!("{}: {outcome:?}", test.id)),
+    })
+}
+
+fn of_failure(id: &str, failure: &Failure, is_error: bool) -> CaseOutcome {
+    if failure.exception == PROCESS {
+        return crashed(cut(&failure.message));
+    }
+    let message = cut(&format!("{id}: {}: {}", failure.exception, failure.message));
+    match is_error {
+        true => CaseOutcome::Error { message },
+        false => CaseOutcome::Failed { message },
+    }
+}
+
+pub fn crashed(reason: impl Into<String>) -> CaseOutcome {
+    CaseOutcome::Crashed {
+        reason: reason.into(),
+    }
+}
+
+fn not_run(reason: impl Into<String>) -> CaseOutcome {
+    CaseOutcome::NotRun {
+        reason: reason.into(),
+    }
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(MESSAGE).collect()
+}

@@ -1,0 +1,178 @@
+//! A sandbox in which cases run one after the other, and the toolbox that runs them there.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use testwright_sandboxes::coverage::Coverage as Package;
+use testwright_sandboxes::error::ErrorKind;
+use testwright_sandboxes::sandbox::Result;
+use testwright_sandboxes::{Command, Sandbox, SandboxError};
+use testwright_tools::cases::{CaseAnswer, CaseRequest, CaseRun, Settings, StatementsAnswer};
+use testwright_tools::coverage::Statements;
+use testwright_tools::program as toolbox;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+
+use super::Place;
+use crate::harness::run_config;
+
+/// How long after the time of its runs an answer may still come.
+const GRACE: Duration = Duration::from_secs(60);
+/// Parsing all files of a large repository.
+const STATEMENTS: Duration = Duration::from_secs(660);
+/// Bytes of an answer: the sandbox may be made to say anything, and this is our memory.
+const ANSWER: u64 = 128 << 20;
+
+pub struct Worker {
+    sandbox: Box<dyn Sandbox>,
+    requests: Box<dyn AsyncWrite + Send + Unpin>,
+    answers: BufReader<Box<dyn AsyncRead + Send + Unpin>>,
+    exit: BoxFuture<'static, Result<i32>>,
+}
+
+/// The toolbox was ended, or said nothing any more: the sandbox is of no use.
+pub struct Lost(pub String);
+
+impl Lost {
+    pub fn error(self) -> SandboxError {
+        let message = format!("run cases in the sandbox: {}", self.0);
+        SandboxError::new(ErrorKind::Dead, message)
+    }
+}
+
+impl Worker {
+    pub async fn start(place: &Place, warm: bool, package: Option<&Package>) -> Result<Worker> {
+        let sandbox = place.start().await?;
+        match Worker::prepare(place, warm, package, sandbox.as_ref()).await {
+            Ok((requests, answers, exit)) => Ok(Worker {
+                sandbox,
+                requests,
+                answers,
+                exit,
+            }),
+            Err(error) => {
+                sandbox.stop().await?;
+                Err(error)
+            }
+        }
+    }
+
+    async fn prepare(
+        place: &Place,
+        warm: bool,
+        package: Option<&Package>,
+        sandbox: &dyn Sandbox,
+    ) -> Result<Channel> {
+        let paths = &sandbox.info().paths;
+        let environment = &place.environment;
+        let config = run_config(environment, paths, GRACE)?;
+        let program = paths.toolbox.join(toolbox::NAME);
+        sandbox.upload_file(&program, &place.toolbox, 0o755).await?;
+        if !environment.recipe.services.is_empty() {
+            let confined = config.confine(&program).map_err(system)?;
+            environment.start_services(sandbox, &confined).await?;
+        }
+        let coverage = match package {
+            Some(package) => Some(package.put(sandbox).await?),
+            None => None,
+        };
+        let settings = Settings {
+            config,
+            temporary: Some(paths.temporary.clone()),
+            warm,
+            coverage,
+        };
+        let mut channel = open(sandbox, &program).await?;
+        send(&mut channel.0, &settings).await?;
+        Ok(channel)
+    }
+
+    /// One run of a case. The outer error is of this machine.
+    pub async fn run(&mut self, run: CaseRun) -> Result<std::result::Result<CaseAnswer, Lost>> {
+        // It may be made again in a new process.
+        let time = Duration::from_millis(run.milliseconds) * 2 + GRACE;
+        self.ask(&CaseRequest::Run(run), time).await
+    }
+
+    pub async fn statements(&mut self, files: &[String]) -> Result<BTreeMap<String, Statements>> {
+        let request = CaseRequest::Statements {
+            files: files.to_vec(),
+        };
+        let answer: StatementsAnswer =
+            self.ask(&request, STATEMENTS).await?.map_err(Lost::error)?;
+        Ok(answer.files)
+    }
+
+    pub async fn stop(self) -> Result<()> {
+        self.sandbox.stop().await
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &mut self,
+        request: &CaseRequest,
+        time: Duration,
+    ) -> Result<std::result::Result<T, Lost>> {
+        if send(&mut self.requests, request).await.is_err() {
+            return Ok(Err(self.lost().await));
+        }
+        let mut line = Vec::new();
+        let mut bounded = (&mut self.answers).take(ANSWER);
+        let read = bounded.read_until(b'\n', &mut line);
+        let Ok(read) = tokio::time::timeout(time, read).await else {
+            let seconds = time.as_secs();
+            return Ok(Err(Lost(format!("there was no answer within {seconds} s"))));
+        };
+        if read.is_err() || line.last() != Some(&b'\n') {
+            return Ok(Err(self.lost().await));
+        }
+        let answer = serde_json::from_slice(&line);
+        Ok(answer.map_err(|error| Lost(format!("its answer cannot be read: {error}"))))
+    }
+
+    /// What is known of its end.
+    async fn lost(&mut self) -> Lost {
+        match tokio::time::timeout(Duration::from_secs(5), &mut self.exit).await {
+            Ok(Ok(code)) if code >= 128 => {
+                Lost(format!("the toolbox was ended by signal {}", code - 128))
+            }
+            Ok(Ok(code)) => Lost(format!("the toolbox ended with exit status {code}")),
+            Ok(Err(error)) => Lost(error.to_string()),
+            Err(_) => Lost("the toolbox said too much".to_owned()),
+        }
+    }
+}
+
+type Channel = (
+    Box<dyn AsyncWrite + Send + Unpin>,
+    BufReader<Box<dyn AsyncRead + Send + Unpin>>,
+    BoxFuture<'static, Result<i32>>,
+);
+
+async fn open(sandbox: &dyn Sandbox, program: &Path) -> Result<Channel> {
+    let argv = [program.to_string_lossy().into_owned(), "cases".to_owned()];
+    let process = sandbox.spawn(&Command::new(argv)).await?;
+    let mut errors = process.stderr;
+    // Nobody waits for somebody to read them.
+    tokio::spawn(async move {
+        let _ = tokio::io::copy(&mut errors, &mut tokio::io::sink()).await;
+    });
+    Ok((process.stdin, BufReader::new(process.stdout), process.exit))
+}
+
+async fn send(
+    requests: &mut (dyn AsyncWrite + Send + Unpin),
+    request: &impl Serialize,
+) -> Result<()> {
+    let mut line = serde_json::to_vec(request).map_err(system)?;
+    line.push(b'\n');
+    requests.write_all(&line).await?;
+    requests.flush().await?;
+    Ok(())
+}
+
+fn system(error: impl std::fmt::Display) -> SandboxError {
+    SandboxError::new(ErrorKind::System, error.to_string())
+}

@@ -1,0 +1,230 @@
+//! Task I: the assertions of a test, each operand of which may be the blank. What follows the assertion is taken away, so that
+//! it is the test's last line.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use testwright_tools::python::{Assertion, Comparison, Module, all_assertions, assertions};
+
+use super::drops::{Counts, DropReason};
+use super::extract::IsolatedTest;
+use super::problem::{Question, TestText};
+
+/// References that make up a larger share of a repository's than 1 in so many are left out.
+const COMMON: usize = 100;
+
+/// An operand that may be the blank.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blank {
+    pub path: String,
+    pub test: String,
+    /// Of its assertion in the test, counted from 0, and of the operand in that.
+    pub place: (usize, usize),
+    pub text: TestText,
+    pub question: Question,
+}
+
+impl Blank {
+    /// Of the assertion: its operands have the same.
+    pub fn assertion_name(&self) -> String {
+        format!("{}::{}#{}", self.path, self.test, self.place.0)
+    }
+
+    pub fn name(&self) -> String {
+        format!("{}.{}", self.assertion_name(), self.place.1)
+    }
+
+    pub fn reference(&self) -> &str {
+        match &self.question {
+            Question::Assertion { reference, .. } => reference,
+            _ => "",
+        }
+    }
+}
+
+/// The blanks of one test.
+pub fn blanks(test: &IsolatedTest, counts: &mut Counts) -> Vec<Blank> {
+    let text = test.text.text();
+    let start = test.text.before.len() + test.text.header.len();
+    let stretch = test.text.before.len()..start + test.text.body.len();
+    let module = Module::parse(text.clone());
+    let shown = |end: usize| text.get(start..end).unwrap_or_default();
+    let mut found = Vec::new();
+    for (at, assertion) in assertions(&module, &stretch).iter().enumerate() {
+        let operands = assertion.comparison.operands();
+        counts.found += operands.len().max(1);
+        if let Some(why) = unfit(assertion, &text) {
+            (0..operands.len().max(1)).for_each(|_| counts.drop(why));
+            continue;
+        }
+        for (side, operand) in operands.iter().enumerate() {
+            let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default().to_owned();
+            let question = Question::Assertion {
+                lead: part(assertion.bytes.start, operand.bytes.start),
+                reference: part(operand.bytes.start, operand.bytes.end),
+                tail: part(operand.bytes.end, assertion.bytes.end),
+            };
+            found.push(Blank {
+                path: test.path.clone(),
+                test: test.id.clone(),
+                place: (at, side),
+                text: TestText {
+                    body: shown(assertion.bytes.start).to_owned(),
+                    ..TestText::from(test.text.clone())
+                },
+                question,
+            });
+        }
+    }
+    found
+}
+
+/// Why an assertion is none to ask about.
+fn unfit(assertion: &Assertion, text: &str) -> Option<DropReason> {
+    if assertion.is_nested {
+        return Some(DropReason::NestedAssertion);
+    }
+    if assertion.comparison == Comparison::Chain {
+        return Some(DropReason::ChainedComparison);
+    }
+    if trivial(&assertion.comparison).is_some() {
+        return Some(DropReason::TrivialAssertion);
+    }
+    let own = text.get(assertion.bytes.clone()).unwrap_or_default();
+    let above = text.get(..assertion.bytes.start).unwrap_or_default();
+    is_copied(own, above).then_some(DropReason::InContext)
+}
+
+/// An assertion that says nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trivial {
+    /// A constant in a unary assertion.
+    Constant,
+    /// Constants on both sides.
+    Constants,
+    /// An equality whose two sides are the same.
+    SameSides,
+}
+
+pub fn trivial(comparison: &Comparison) -> Option<Trivial> {
+    match comparison {
+        Comparison::Unary { operand, .. } => operand.is_constant.then_some(Trivial::Constant),
+        Comparison::Binary { left, right, .. } if left.is_constant && right.is_constant => {
+            Some(Trivial::Constants)
+        }
+        Comparison::Binary {
+            left,
+            operator,
+            right,
+        } if matches!(operator.as_str(), "==" | "is") && left.tokens == right.tokens => {
+            Some(Trivial::SameSides)
+        }
+        _ => None,
+    }
+}
+
+/// The same assertion, messages aside, stands in a text.
+pub fn is_copied(assertion: &str, text: &str) -> bool {
+    let own = all_assertions(assertion);
+    own.first()
+        .is_some_and(|own| all_assertions(text).contains(own))
+}
+
+/// Takes out the references that are too common in the repository.
+pub fn without_common(blanks: Vec<Blank>, counts: &mut Counts) -> Vec<Blank> {
+    let mut times: BTreeMap<String, usize> = BTreeMap::new();
+    for blank in &blanks {
+        *times.entry(normal(blank.reference())).or_default() += 1;
+    }
+    let all = blanks.len();
+    let common: BTreeSet<String> = times
+        .into_iter()
+        // One of less than a hundred is no pattern.
+        .filter(|(_, times)| *times > 1 && times * COMMON > all)
+        .map(|(reference, _)| reference)
+        .collect();
+    let (out, kept): (Vec<Blank>, Vec<Blank>) = blanks
+        .into_iter()
+        .partition(|blank| common.contains(&normal(blank.reference())));
+    out.iter()
+        .for_each(|_| counts.drop(DropReason::CommonReference));
+    kept
+}
+
+fn normal(reference: &str) -> String {
+    reference.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::clover::extract::isolated_tests;
+    use crate::clover::problem::golden;
+    use testwright_tools::workspace::Layout;
+
+    fn of(body: &str) -> (Vec<Blank>, Counts) {
+        let text = format!("import a\n\ndef test_x(b):\n{body}\n\ndef late(): pass\n");
+        let tests = isolated_tests(
+            "test_a.py",
+            &text,
+            &Layout::default(),
+            &mut Counts::default(),
+        );
+        let mut counts = Counts::default();
+        (blanks(&tests[0], &mut counts), counts)
+    }
+
+    #[test]
+    fn the_assertion_is_the_last_line() {
+        let (found, _) =
+            of("    with a:\n        assert a.x(b) == 'one', 'why'\n    assert not b\n    b()");
+        let shown: Vec<(String, String)> = found
+            .iter()
+            .map(|blank| {
+                (
+                    blank.reference().to_owned(),
+                    golden(&blank.text, &blank.question),
+                )
+            })
+            .collect();
+        assert_eq!(shown.len(), 3);
+        assert_eq!(shown[1].0, "'one'");
+        assert_eq!(
+            shown[1].1,
+            "import a\n\ndef test_x(b):\n    with a:\n        assert a.x(b) == 'one', 'why'\n\ndef late(): pass\n"
+        );
+        assert_eq!(shown[2].0, "b");
+        assert!(shown[2].1.contains("    assert not b\n\ndef late"));
+    }
+
+    #[test]
+    fn what_says_nothing_falls_out() {
+        let (found, counts) = of(
+            "    assert True\n    assert 1 == 2\n    assert b == b\n    assert 1 < b < 3\n    assert a == b\n    assert (a) == b, 'again'\n    def f():\n        assert b",
+        );
+        assert_eq!(found.len(), 2);
+        assert_eq!(counts.dropped[&DropReason::TrivialAssertion], 5);
+        assert_eq!(counts.dropped[&DropReason::ChainedComparison], 1);
+        assert_eq!(counts.dropped[&DropReason::InContext], 2);
+        assert_eq!(counts.dropped[&DropReason::NestedAssertion], 1);
+        assert_eq!(counts.found, 11);
+    }
+
+    #[test]
+    fn common_references_are_left_out() {
+        let (mut found, _) = of("    assert b == 200\n    assert b.x == 3");
+        for n in 0..200 {
+            let mut other = found[0].clone();
+            other.question = Question::Assertion {
+                lead: String::new(),
+                reference: format!("r{}", n.max(2)),
+                tail: String::new(),
+            };
+            found.push(other);
+        }
+        let mut counts = Counts::default();
+        let kept = without_common(found, &mut counts);
+        assert_eq!(counts.dropped[&DropReason::CommonReference], 3);
+        assert_eq!(kept.len(), 201);
+    }
+}

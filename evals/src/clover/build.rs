@@ -1,0 +1,375 @@
+//! From a repository to problems: its tests are taken apart, run alone, measured; problems are drawn, and let in once their
+//! golden answer was judged to be right.
+
+mod candidates;
+mod measured;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use testwright_sandboxes::sandbox::Result;
+use testwright_tools::python::RepositoryIndex;
+
+use super::VERSION;
+use super::answer::Form;
+use super::context::{self, Prompts};
+use super::drops::{Counts, DropReason};
+use super::evaluation::{Answer, End, Judge, Judgement};
+use super::extract::IsolatedTest;
+use super::folder::SourceFile;
+use super::manifest::RepositoryFacts;
+use super::on_large_stack;
+use super::problem::{
+    Budget, ContextFile, Problem, Provenance, Question, Task, golden, named_files, sha256,
+};
+use super::repository::Repository;
+use crate::cases::context::{ContextClass, order};
+use crate::cases::{self, Case, CaseOptions, Place};
+use candidates::{Candidate, Candidates};
+use measured::Measured;
+
+/// Tokens that the instructions of task II and the target's file may take.
+const INSTRUCTIONS: usize = 4_000;
+
+/// How a benchmark is built.
+#[derive(Debug, Clone)]
+pub struct BuildOptions {
+    pub seed: u64,
+    /// Sandboxes at a time.
+    pub workers: usize,
+    /// The longest time of one test.
+    pub timeout: Duration,
+    pub tasks: Vec<Task>,
+}
+
+/// What one repository gives.
+pub struct RepositoryProblems {
+    pub facts: RepositoryFacts,
+    pub problems: Vec<Problem>,
+    pub sources: Vec<SourceFile>,
+}
+
+/// Takes what is going on, for a display.
+pub type Report<'r> = &'r (dyn Fn(&str) + Send + Sync);
+
+/// The problems of a repository at a commit.
+pub async fn build(
+    place: &Place,
+    options: &BuildOptions,
+    prompts: &dyn Prompts,
+    report: Report<'_>,
+) -> Result<RepositoryProblems> {
+    let repository = Repository::read(place)?;
+    let mut counts = Counts::default();
+    report("reading the tests");
+    let all = on_large_stack(|| repository.tests(&mut counts))?;
+    let mut builder = Builder {
+        place,
+        options,
+        prompts,
+        measured: Measured::new(place, options),
+        index: repository.index()?,
+        repository,
+        report,
+    };
+    report(&format!("running {} tests, each alone", all.len()));
+    let tests = builder.verified(all, &mut counts).await?;
+    let files: BTreeSet<&str> = tests.iter().map(|test| test.path.as_str()).collect();
+    report(&format!("measuring {} test files", files.len()));
+    builder
+        .measured
+        .files(&builder.repository.texts, &files)
+        .await?;
+    let mut tasks = BTreeMap::new();
+    let mut problems = Vec::new();
+    for task in &options.tasks {
+        let mut candidates = on_large_stack(|| builder.candidates(*task, &tests))?;
+        report(&format!(
+            "task {}: {} candidates",
+            task.numeral(),
+            candidates.drawn.len()
+        ));
+        problems.extend(builder.admit(*task, &mut candidates, &tests).await?);
+        tasks.insert(*task, candidates.counts);
+    }
+    let used: BTreeSet<&str> = problems
+        .iter()
+        .flat_map(|problem| problem.context.iter().map(|file| file.path.as_str()))
+        .collect();
+    Ok(RepositoryProblems {
+        facts: RepositoryFacts {
+            name: place.source.name.clone(),
+            commit: builder.repository.commit.clone(),
+            date: place.source.date.clone(),
+            python: place.environment.python_version.clone(),
+            packages: place.environment.packages.clone(),
+            test_files: builder.repository.test_files().count(),
+            tests: counts,
+            tasks,
+        },
+        sources: builder.repository.sources(&place.source.name, &used),
+        problems,
+    })
+}
+
+struct Builder<'a> {
+    place: &'a Place,
+    options: &'a BuildOptions,
+    prompts: &'a dyn Prompts,
+    measured: Measured<'a>,
+    repository: Repository,
+    index: RepositoryIndex,
+    report: Report<'a>,
+}
+
+impl Builder<'_> {
+    /// Those that pass alone, twice.
+    async fn verified(
+        &self,
+        tests: Vec<IsolatedTest>,
+        counts: &mut Counts,
+    ) -> Result<Vec<IsolatedTest>> {
+        let cases: Vec<Case> = tests
+            .iter()
+            .map(|test| self.measured.case(test, test.text.text()))
+            .collect();
+        let options = CaseOptions {
+            workers: self.options.workers,
+            repeats: 2,
+            ..CaseOptions::default()
+        };
+        let ran = cases::verify(self.place, &cases, &options).await?;
+        let mut kept = Vec::new();
+        for (test, ran) in tests.into_iter().zip(ran) {
+            match DropReason::of_outcome(&ran.outcome) {
+                Some(why) => counts.drop(why),
+                None => kept.push(test),
+            }
+        }
+        counts.kept = kept.len();
+        Ok(kept)
+    }
+
+    fn candidates(&self, task: Task, tests: &[IsolatedTest]) -> Candidates {
+        let mut counts = Counts::default();
+        let seed = self.options.seed;
+        let drawn = match task {
+            Task::Assertion => candidates::assertions(seed, tests, &mut counts),
+            Task::Target => {
+                candidates::targets(seed, tests, &self.index, &self.measured, &mut counts)
+            }
+            Task::Blocks => candidates::blocks(
+                seed,
+                tests,
+                &self.measured,
+                &self.repository.texts,
+                &self.repository.layout,
+                &mut counts,
+            ),
+        };
+        Candidates { drawn, counts }
+    }
+
+    /// Lets in candidates in the order of the draw until there are enough.
+    async fn admit(
+        &mut self,
+        task: Task,
+        candidates: &mut Candidates,
+        tests: &[IsolatedTest],
+    ) -> Result<Vec<Problem>> {
+        let by_name: BTreeMap<String, &IsolatedTest> =
+            tests.iter().map(|test| (test.name(), test)).collect();
+        let mut drawn = std::mem::take(&mut candidates.drawn).into_iter();
+        let mut kept: Vec<Problem> = Vec::new();
+        let mut places = BTreeSet::new();
+        while kept.len() < task.cap() {
+            // Some more than are wanted, since some fall out.
+            let wanted = (task.cap() - kept.len()).div_ceil(4) * 5;
+            let batch: Vec<Candidate> = drawn.by_ref().take(wanted).collect();
+            if batch.is_empty() {
+                break;
+            }
+            let own: Vec<&IsolatedTest> = batch
+                .iter()
+                .filter_map(|c| by_name.get(&c.test_name()).copied())
+                .collect();
+            self.measured.alone(&own).await?;
+            let mut ready = Vec::new();
+            for candidate in batch {
+                match on_large_stack(|| self.problem(task, &candidate))? {
+                    Ok(problem) => ready.push((candidate, problem)),
+                    Err(why) => candidates.counts.drop(why),
+                }
+            }
+            let judged = self.judged(&ready).await?;
+            for ((candidate, problem), why) in ready.into_iter().zip(judged) {
+                if let Some(why) = why {
+                    candidates.counts.drop(why);
+                } else if kept.len() >= task.cap() {
+                    candidates.counts.drop(DropReason::OverCap);
+                } else if !places.insert(candidate.place.clone()) {
+                    candidates.counts.drop(DropReason::SamePlace);
+                } else {
+                    kept.push(problem);
+                }
+            }
+            (self.report)(&format!("task {}: {} problems", task.numeral(), kept.len()));
+        }
+        drawn.for_each(|_| candidates.counts.drop(DropReason::OverCap));
+        candidates.counts.kept = kept.len();
+        for (at, problem) in kept.iter_mut().enumerate() {
+            let name = problem.repository.replace('/', "__");
+            problem.id = format!("{name}-{}-{:03}", task.number(), at + 1);
+        }
+        Ok(kept)
+    }
+
+    /// A candidate with its context.
+    fn problem(
+        &self,
+        task: Task,
+        candidate: &Candidate,
+    ) -> std::result::Result<Problem, DropReason> {
+        let name = candidate.name.as_str();
+        let classes = self
+            .measured
+            .classes(&candidate.test_name())
+            .ok_or(DropReason::NotMeasured)?;
+        let named: Vec<String> = named_files(&candidate.question)
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        let ordered = order(&classes, &named, self.options.seed, name);
+        let file = |(path, class): (String, Option<ContextClass>)| {
+            let sha256 = sha256(self.repository.texts.get(&path)?);
+            Some(ContextFile {
+                path,
+                class,
+                sha256,
+            })
+        };
+        let packages = self.place.environment.packages.join("\n");
+        let mut problem = Problem {
+            id: name.to_owned(),
+            task,
+            repository: self.place.source.name.clone(),
+            commit: self.repository.commit.clone(),
+            path: candidate.path.clone(),
+            test: candidate.test.clone(),
+            context: ordered.into_iter().filter_map(file).collect(),
+            budgets: task.budgets().to_vec(),
+            provenance: Provenance {
+                version: VERSION.to_owned(),
+                seed: self.options.seed,
+                python: self.place.environment.python_version.clone(),
+                tokenizer: self.prompts.tokenizer().name().to_owned(),
+                source_sha256: self.place.source.digest.clone(),
+                packages_sha256: sha256(&packages),
+                golden_sha256: sha256(&golden(&candidate.text, &candidate.question)),
+                context_sha256: BTreeMap::new(),
+            },
+            text: candidate.text.clone(),
+            question: candidate.question.clone(),
+        };
+        self.fits(&problem)?;
+        let text = |path: &str| self.repository.texts.get(path).map(String::as_str);
+        problem.provenance.context_sha256 = context::hashes(&problem, self.prompts, &text);
+        Ok(problem)
+    }
+
+    /// It is not too long for a model.
+    fn fits(&self, problem: &Problem) -> std::result::Result<(), DropReason> {
+        match &problem.question {
+            Question::Assertion {
+                lead,
+                reference,
+                tail,
+            } => {
+                let answer = format!("{lead}{reference}{tail}");
+                match self.prompts.tokenizer().count(&answer) > problem.task.room() {
+                    true => Err(DropReason::LongReference),
+                    false => Ok(()),
+                }
+            }
+            Question::Target { path, .. } => {
+                let file = self.repository.texts.get(path).map_or("", String::as_str);
+                let tokens =
+                    self.prompts.instructions(problem) + self.prompts.tokenizer().count(file);
+                match tokens > INSTRUCTIONS {
+                    true => Err(DropReason::LongInstructions),
+                    false => Ok(()),
+                }
+            }
+            Question::Blocks { .. } => Ok(()),
+        }
+    }
+
+    /// What is wrong with the golden answers, in all forms and with the longest context.
+    async fn judged(&self, ready: &[(Candidate, Problem)]) -> Result<Vec<Option<DropReason>>> {
+        let judge = Judge {
+            place: self.place,
+            index: &self.index,
+            texts: &self.repository.texts,
+            prompts: self.prompts,
+            workers: self.options.workers,
+            timeout: self.options.timeout,
+        };
+        let answers: Vec<(usize, Answer)> = ready
+            .iter()
+            .enumerate()
+            .flat_map(|(at, (_, problem))| golden_answers(problem).map(move |answer| (at, answer)))
+            .collect();
+        let asked: Vec<(&Problem, &Answer)> = answers
+            .iter()
+            .map(|(at, answer)| (&ready[*at].1, answer))
+            .collect();
+        let judgements = judge.judge(&asked).await?;
+        let mut found: Vec<Option<DropReason>> = vec![None; ready.len()];
+        for ((at, _), judgement) in answers.iter().zip(&judgements) {
+            found[*at] = found[*at].or(shortcoming(judgement));
+        }
+        Ok(found)
+    }
+}
+
+/// The golden answer in both forms.
+fn golden_answers(problem: &Problem) -> [Answer; 2] {
+    let answer = |form: Form, code: String| Answer {
+        problem: problem.id.clone(),
+        system: "golden".to_owned(),
+        budget: problem
+            .budgets
+            .last()
+            .copied()
+            .unwrap_or(Budget::ProblemOnly),
+        form,
+        end: End::Complete,
+        code,
+    };
+    match &problem.question {
+        Question::Assertion {
+            lead,
+            reference,
+            tail,
+        } => [
+            answer(Form::Operand, reference.clone()),
+            answer(Form::Assertion, format!("{lead}{reference}{tail}")),
+        ],
+        _ => [
+            answer(Form::Full, problem.golden()),
+            answer(Form::Part, problem.text.body.clone()),
+        ],
+    }
+}
+
+fn shortcoming(judgement: &Judgement) -> Option<DropReason> {
+    let is_golden = judgement.success && judgement.executed;
+    match judgement.task {
+        Task::Assertion if is_golden && judgement.exact => None,
+        Task::Target | Task::Blocks if is_golden => None,
+        Task::Assertion if judgement.executed && judgement.reason.contains("the context has") => {
+            Some(DropReason::InContext)
+        }
+        _ => Some(DropReason::NotGolden),
+    }
+}

@@ -1,0 +1,131 @@
+//! What may become a problem, in the order of the draw.
+
+use std::collections::BTreeMap;
+
+use testwright_tools::python::RepositoryIndex;
+use testwright_tools::workspace::Layout;
+
+use super::measured::Measured;
+use crate::clover::blanks::{blanks, without_common};
+use crate::clover::blocks;
+use crate::clover::drops::{Counts, DropReason};
+use crate::clover::extract::IsolatedTest;
+use crate::clover::problem::{Question, TestText};
+use crate::clover::selection::{drawn, unit};
+use crate::clover::targets;
+
+pub struct Candidates {
+    pub drawn: Vec<Candidate>,
+    pub counts: Counts,
+}
+
+/// A question about a test.
+pub struct Candidate {
+    /// Names it for draws.
+    pub name: String,
+    pub path: String,
+    pub test: String,
+    pub text: TestText,
+    pub question: Question,
+    /// One problem alone may have it.
+    pub place: String,
+}
+
+impl Candidate {
+    pub fn test_name(&self) -> String {
+        format!("{}::{}", self.path, self.test)
+    }
+
+    fn of(test: &IsolatedTest, question: Question) -> Candidate {
+        Candidate {
+            name: test.name(),
+            path: test.path.clone(),
+            test: test.id.clone(),
+            text: test.text.clone().into(),
+            question,
+            place: test.name(),
+        }
+    }
+}
+
+/// Long references are drawn more often: there is more in them to be known.
+pub fn assertions(seed: u64, tests: &[IsolatedTest], counts: &mut Counts) -> Vec<Candidate> {
+    let found = tests.iter().flat_map(|test| blanks(test, counts)).collect();
+    let found = without_common(found, counts);
+    let found = drawn(
+        seed,
+        found,
+        |blank| format!("assertion {}", blank.name()),
+        |blank| blank.reference().chars().count() as f64,
+    );
+    let candidate = |blank: crate::clover::blanks::Blank| Candidate {
+        name: blank.name(),
+        place: blank.assertion_name(),
+        path: blank.path,
+        test: blank.test,
+        text: blank.text,
+        question: blank.question,
+    };
+    found.into_iter().map(candidate).collect()
+}
+
+/// One target of each test.
+pub fn targets(
+    seed: u64,
+    tests: &[IsolatedTest],
+    index: &RepositoryIndex,
+    measured: &Measured<'_>,
+    counts: &mut Counts,
+) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for test in tests {
+        counts.found += 1;
+        let Some(covered) = measured.lines(&test.name()) else {
+            counts.drop(DropReason::NotMeasured);
+            continue;
+        };
+        let name = test.name();
+        let all = targets::targets(index, test, covered);
+        let chance = |qualified: &str| unit(seed, &["target", &name, qualified]);
+        let one = all
+            .iter()
+            .min_by(|a, b| chance(&a.qualified).total_cmp(&chance(&b.qualified)));
+        match one {
+            Some(target) => found.push(Candidate::of(test, targets::question(target))),
+            None => counts.drop(DropReason::NoTarget),
+        }
+    }
+    drawn(seed, found, |c| format!("target {}", c.name), |_| 1.0)
+}
+
+pub fn blocks(
+    seed: u64,
+    tests: &[IsolatedTest],
+    measured: &Measured<'_>,
+    texts: &BTreeMap<String, String>,
+    layout: &Layout,
+    counts: &mut Counts,
+) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for test in tests {
+        counts.found += 1;
+        let Some(mut own) = measured.own_lines(&test.name()).cloned() else {
+            counts.drop(DropReason::NotMeasured);
+            continue;
+        };
+        own.retain(|path, _| !layout.is_test_path(path));
+        match blocks::blocks(&own, |path| measured.statements(&test.path, path)) {
+            Ok(blocks) => {
+                let text = |path: &str| texts.get(path).map_or("", String::as_str);
+                let blocks = blocks.into_iter().map(|block| {
+                    let text = text(&block.path);
+                    block.with_source(text)
+                });
+                let blocks = blocks.collect();
+                found.push(Candidate::of(test, Question::Blocks { blocks }));
+            }
+            Err(why) => counts.drop(why),
+        }
+    }
+    drawn(seed, found, |c| format!("blocks {}", c.name), |_| 1.0)
+}

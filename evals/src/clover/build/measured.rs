@@ -1,0 +1,151 @@
+//! What tests run of the repository: of whole files each test beside the others, of single tests beside an empty one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use testwright_sandboxes::sandbox::Result;
+
+use super::BuildOptions;
+use crate::cases::context::{ContextClass, classes};
+use crate::cases::{self, Case, CaseCoverage, CaseOptions, FileLines, Lines, Place, empty_test};
+use crate::clover::blocks::unique_lines;
+use crate::clover::extract::{IsolatedTest, is_test_file};
+
+type Files = BTreeMap<String, Arc<FileLines>>;
+
+/// A whole file may take as long as so many tests.
+const FILE: u32 = 10;
+
+pub struct Measured<'a> {
+    place: &'a Place,
+    options: &'a BuildOptions,
+    /// By test (`path::Class::function`): what it runs in its file, and what of that no other test there runs.
+    lines: BTreeMap<String, Lines>,
+    own: BTreeMap<String, Lines>,
+    /// By test file: the statements of the files that it runs something of.
+    statements: BTreeMap<String, Files>,
+    /// By test: as it is, and an empty one in its place.
+    alone: BTreeMap<String, (CaseCoverage, CaseCoverage)>,
+}
+
+impl<'a> Measured<'a> {
+    pub fn new(place: &'a Place, options: &'a BuildOptions) -> Self {
+        Measured {
+            place,
+            options,
+            lines: BTreeMap::new(),
+            own: BTreeMap::new(),
+            statements: BTreeMap::new(),
+            alone: BTreeMap::new(),
+        }
+    }
+
+    pub fn case(&self, test: &IsolatedTest, source: String) -> Case {
+        Case {
+            id: test.name(),
+            path: test.path.clone(),
+            source,
+            tests: vec![test.id.clone()],
+            timeout: self.options.timeout,
+        }
+    }
+
+    fn options(&self, contexts: bool) -> CaseOptions {
+        CaseOptions {
+            workers: self.options.workers,
+            contexts,
+            ..CaseOptions::default()
+        }
+    }
+
+    /// Measures whole test files, test by test.
+    pub async fn files(
+        &mut self,
+        texts: &BTreeMap<String, String>,
+        paths: &BTreeSet<&str>,
+    ) -> Result<()> {
+        let case = |path: &&str| {
+            Some(Case {
+                id: (*path).to_owned(),
+                path: (*path).to_owned(),
+                source: texts.get(*path)?.clone(),
+                tests: Vec::new(),
+                timeout: self.options.timeout * FILE,
+            })
+        };
+        let cases: Vec<Case> = paths.iter().filter_map(case).collect();
+        let options = self.options(true);
+        for ran in cases::cov(self.place, &cases, &options).await? {
+            let path = ran.verification.id.clone();
+            let tests = by_test(&path, &ran);
+            self.own.extend(unique_lines(&tests));
+            self.lines.extend(tests);
+            self.statements.insert(path, ran.files);
+        }
+        Ok(())
+    }
+
+    /// Measures single tests, and empty ones in their places.
+    pub async fn alone(&mut self, tests: &[&IsolatedTest]) -> Result<()> {
+        let mut cases = Vec::new();
+        let mut seen = BTreeSet::new();
+        for test in tests {
+            let text = test.text.text();
+            if !self.alone.contains_key(&test.name())
+                && seen.insert(test.name())
+                && let Some(empty) = empty_test(&text, &test.id)
+            {
+                cases.push(self.case(test, text));
+                cases.push(self.case(test, empty));
+            }
+        }
+        let options = self.options(false);
+        let mut ran = cases::cov(self.place, &cases, &options).await?.into_iter();
+        while let (Some(base), Some(empty)) = (ran.next(), ran.next()) {
+            self.alone
+                .insert(base.verification.id.clone(), (base, empty));
+        }
+        Ok(())
+    }
+
+    /// What a test runs in its file.
+    pub fn lines(&self, test: &str) -> Option<&Lines> {
+        self.lines.get(test)
+    }
+
+    /// What of that no other test there runs.
+    pub fn own_lines(&self, test: &str) -> Option<&Lines> {
+        self.own.get(test)
+    }
+
+    /// The statements of a file, as the run of a test file saw them.
+    pub fn statements(&self, test_file: &str, path: &str) -> Option<&FileLines> {
+        Some(self.statements.get(test_file)?.get(path)?.as_ref())
+    }
+
+    /// How much each file says about a test; other test files are left out.
+    pub fn classes(&self, test: &str) -> Option<BTreeMap<String, ContextClass>> {
+        let (base, empty) = self.alone.get(test)?;
+        let none = Lines::new();
+        let mut classes = classes(base, empty, self.own.get(test).unwrap_or(&none));
+        classes.retain(|path, _| !is_test_file(path));
+        Some(classes)
+    }
+}
+
+/// Lines of the tests of a file, those of one test's parameters together.
+fn by_test(path: &str, ran: &CaseCoverage) -> BTreeMap<String, Lines> {
+    let mut tests: BTreeMap<String, Lines> = BTreeMap::new();
+    for (id, lines) in &ran.contexts {
+        let id = id.split('[').next().unwrap_or(id);
+        let name = match id.split_once("::") {
+            Some((_, test)) => format!("{path}::{test}"),
+            None => continue,
+        };
+        let of_test = tests.entry(name).or_default();
+        for (file, lines) in lines {
+            of_test.entry(file.clone()).or_default().extend(lines);
+        }
+    }
+    tests
+}

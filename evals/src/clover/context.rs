@@ -1,0 +1,127 @@
+//! The code that is shown with a problem: which files, in which order, and as much of them as a budget allows.
+
+use std::collections::BTreeMap;
+
+use super::problem::{Budget, Problem, sha256};
+use crate::cases::context::{ContextClass, Tokenizer, fill};
+
+/// Tokens that the heading and the end of a shown file may take beside its name.
+const AROUND: usize = 4;
+
+/// How long prompts are.
+pub trait Prompts: Send + Sync {
+    fn tokenizer(&self) -> &dyn Tokenizer;
+
+    /// Tokens of the prompt of a problem without its context.
+    fn instructions(&self, problem: &Problem) -> usize;
+}
+
+/// The context of a problem: whole files as far as they fit, the first lines of the one after them. `None` where there is none
+/// to show. `text` gives the files of the repository.
+pub fn context<'t>(
+    problem: &Problem,
+    budget: Budget,
+    prompts: &dyn Prompts,
+    text: &dyn Fn(&str) -> Option<&'t str>,
+) -> Option<String> {
+    let room = budget.tokens()?;
+    let files = problem.context.iter();
+    let order: Vec<(String, Option<ContextClass>)> =
+        files.map(|file| (file.path.clone(), file.class)).collect();
+    let taken = problem.task.room() + prompts.instructions(problem) + AROUND * order.len();
+    let room = room.saturating_sub(taken);
+    let mut read = |path: &str| text(path).map(str::to_owned);
+    let filled = fill(&order, room, prompts.tokenizer(), &mut read);
+    let shown = filled.files.into_iter();
+    let shown = shown.map(|file| format!("### {}\n{}\n\n", file.path, file.text.trim_end()));
+    Some(shown.collect())
+}
+
+/// Hashes of the contexts of all budgets.
+pub fn hashes<'t>(
+    problem: &Problem,
+    prompts: &dyn Prompts,
+    text: &dyn Fn(&str) -> Option<&'t str>,
+) -> BTreeMap<Budget, String> {
+    let budgets = problem.budgets.iter();
+    let hash = |budget: &Budget| {
+        let shown = context(problem, *budget, prompts, text)?;
+        Some((*budget, sha256(&shown)))
+    };
+    budgets.filter_map(hash).collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::clover::problem::tests::problem;
+    use crate::clover::problem::{Block, ContextFile, Question, TestText};
+
+    /// A token is a character.
+    pub struct Characters;
+
+    impl Tokenizer for Characters {
+        fn name(&self) -> &str {
+            "characters"
+        }
+
+        fn count(&self, text: &str) -> usize {
+            text.chars().count()
+        }
+
+        fn first<'t>(&self, text: &'t str, most: usize) -> &'t str {
+            let cut = &text[..text.floor_char_boundary(most)];
+            &cut[..cut.rfind('\n').map_or(0, |end| end + 1)]
+        }
+    }
+
+    impl Prompts for Characters {
+        fn tokenizer(&self) -> &dyn Tokenizer {
+            self
+        }
+
+        fn instructions(&self, _: &Problem) -> usize {
+            100
+        }
+    }
+
+    #[test]
+    fn a_budget_is_filled_and_not_passed() {
+        let text = TestText {
+            before: String::new(),
+            header: "def test_x():\n".to_owned(),
+            body: "    pass\n".to_owned(),
+            after: String::new(),
+            indent: "    ".to_owned(),
+        };
+        let blocks = vec![Block {
+            path: "a.py".to_owned(),
+            first: 1,
+            last: 5,
+            lines: vec![1, 2, 3, 4, 5],
+            source: String::new(),
+        }];
+        let mut of = problem("test_a.py", "test_x", text, Question::Blocks { blocks });
+        of.context = ["a.py", "b.py", "gone.py"]
+            .map(|path| ContextFile {
+                path: path.to_owned(),
+                class: Some(ContextClass::Other),
+                sha256: String::new(),
+            })
+            .to_vec();
+        let (a, b) = ("x = 1\n".repeat(100), "y = 2\n".repeat(100_000));
+        let text = |path: &str| match path {
+            "a.py" => Some(a.as_str()),
+            "b.py" => Some(b.as_str()),
+            _ => None,
+        };
+        assert_eq!(context(&of, Budget::ProblemOnly, &Characters, &text), None);
+        for budget in [Budget::Tokens(64), Budget::Tokens(128)] {
+            let shown = context(&of, budget, &Characters, &text).unwrap_or_default();
+            let room = budget.tokens().unwrap_or_default() - 4_000 - 100;
+            assert!((room - 20..=room).contains(&shown.len()), "{}", shown.len());
+            assert!(shown.contains("### b.py\ny = 2\n") && shown.ends_with("y = 2\n\n"));
+        }
+        assert_eq!(hashes(&of, &Characters, &text).len(), 2);
+    }
+}

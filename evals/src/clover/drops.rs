@@ -1,0 +1,95 @@
+//! Why a test or a candidate is no problem: counted by reason.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cases::CaseOutcome;
+
+/// What became of a test, or of what was taken from one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DropReason {
+    NotParsed,
+    NotSeparable,
+    Failed,
+    Error,
+    NotRun,
+    TimedOut,
+    Crashed,
+    Flaky,
+    NotMeasured,
+    NestedAssertion,
+    ChainedComparison,
+    TrivialAssertion,
+    CommonReference,
+    InContext,
+    LongReference,
+    SamePlace,
+    NoTarget,
+    LongInstructions,
+    NoBlock,
+    ManyFiles,
+    NotGolden,
+    OverCap,
+}
+
+impl DropReason {
+    pub fn of_outcome(outcome: &CaseOutcome) -> Option<DropReason> {
+        Some(match outcome {
+            CaseOutcome::Passed => return None,
+            CaseOutcome::Failed { .. } => DropReason::Failed,
+            CaseOutcome::Error { .. } => DropReason::Error,
+            CaseOutcome::NotRun { .. } => DropReason::NotRun,
+            CaseOutcome::TimedOut => DropReason::TimedOut,
+            CaseOutcome::Crashed { .. } => DropReason::Crashed,
+            CaseOutcome::Flaky => DropReason::Flaky,
+        })
+    }
+}
+
+impl fmt::Display for DropReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DropReason::NotParsed => "the file does not parse",
+            DropReason::NotSeparable => "the test cannot be taken out of its file",
+            DropReason::Failed => "it fails in isolation",
+            DropReason::Error => "it cannot be set up in isolation",
+            DropReason::NotRun => "it is skipped, deselected or expected to fail",
+            DropReason::TimedOut => "it takes too long",
+            DropReason::Crashed => "its process ends without a report",
+            DropReason::Flaky => "it passes and fails",
+            DropReason::NotMeasured => "its coverage could not be measured",
+            DropReason::NestedAssertion => "the assertion stands in an inner function",
+            DropReason::ChainedComparison => "the assertion compares more than two values",
+            DropReason::TrivialAssertion => "the assertion is trivial",
+            DropReason::CommonReference => {
+                "the reference makes up more than 1 % of the repository's"
+            }
+            DropReason::InContext => "the assertion stands in the context as well",
+            DropReason::LongReference => "the reference is longer than an answer may be",
+            DropReason::SamePlace => "the other side of the assertion was drawn",
+            DropReason::NoTarget => "it calls no class or function of the repository",
+            DropReason::LongInstructions => "instructions and file take more than 4k tokens",
+            DropReason::NoBlock => "no block of 5 lines is covered by it alone",
+            DropReason::ManyFiles => "its blocks lie in more than 10 files",
+            DropReason::NotGolden => "its golden answer is not judged to be right",
+            DropReason::OverCap => "the repository has enough of them",
+        })
+    }
+}
+
+/// Tests or candidates: found, kept, and dropped by reason.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    pub found: usize,
+    pub kept: usize,
+    pub dropped: BTreeMap<DropReason, usize>,
+}
+
+impl Counts {
+    pub fn drop(&mut self, why: DropReason) {
+        *self.dropped.entry(why).or_default() += 1;
+    }
+}

@@ -1,0 +1,402 @@
+//! Judging answers: exact match, execution, refined execution (task I), success (tasks II and III).
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use testwright_sandboxes::sandbox::Result;
+use testwright_tools::python::{RepositoryIndex, all_assertions};
+
+use super::answer::{self, Filled, Form, Unusable};
+use super::blanks::{Trivial, is_copied, trivial};
+use super::blocks::are_covered;
+use super::context::{Prompts, context};
+use super::on_large_stack;
+use super::problem::{Budget, Problem, Question, Task, sha256};
+use super::targets::calls;
+use crate::cases::{self, Case, CaseCoverage, CaseOptions, CaseOutcome, Place, Verification};
+use crate::foreign_text::excerpt;
+
+/// Characters of a reason.
+const REASON: usize = 300;
+
+/// How a model's reply ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "snake_case")]
+pub enum End {
+    Complete,
+    /// At the limit of its length.
+    CutOff,
+    /// There is none, and why.
+    NoReply {
+        reason: String,
+    },
+}
+
+/// An answer to a problem.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Id of the problem.
+    pub problem: String,
+    /// Model, or approach and model.
+    pub system: String,
+    pub budget: Budget,
+    pub form: Form,
+    #[serde(flatten)]
+    pub end: End,
+    /// The code of the reply.
+    pub code: String,
+}
+
+/// What an answer is, whatever it is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerClass {
+    /// It could be run.
+    Run,
+    /// What was asked for was not answered, or more was done than that.
+    Refused,
+    Gibberish,
+    TooLong,
+    CutOff,
+    NoReply,
+}
+
+/// What an answer is worth.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judgement {
+    pub problem: String,
+    pub task: Task,
+    pub system: String,
+    pub budget: Budget,
+    pub form: Form,
+    pub class: AnswerClass,
+    /// Task I: it says the same as the reference (EM).
+    pub exact: bool,
+    /// It runs and passes (ER).
+    pub executed: bool,
+    /// Task I: it passes and is not trivial (RER). Tasks II and III: it passes and does what was asked.
+    pub success: bool,
+    /// Why it is no success; empty for one.
+    pub reason: String,
+}
+
+/// What answers are judged with: one repository at one commit.
+pub struct Judge<'a> {
+    pub place: &'a Place,
+    pub index: &'a RepositoryIndex,
+    /// Texts of the repository's files.
+    pub texts: &'a BTreeMap<String, String>,
+    pub prompts: &'a dyn Prompts,
+    pub workers: usize,
+    /// The longest time that one answer may run.
+    pub timeout: Duration,
+}
+
+/// An answer that is to be run.
+struct Prepared {
+    at: usize,
+    source: String,
+    filled: Option<Filled>,
+}
+
+impl Judge<'_> {
+    /// In their order.
+    pub async fn judge(&self, asked: &[(&Problem, &Answer)]) -> Result<Vec<Judgement>> {
+        let mut judgements = Vec::with_capacity(asked.len());
+        let mut prepared = Vec::new();
+        on_large_stack(|| {
+            for (at, (problem, answer)) in asked.iter().enumerate() {
+                let mut judgement = blank(problem, answer);
+                match self.read(problem, answer) {
+                    Ok(usable) => prepared.push(Prepared {
+                        at,
+                        source: usable.source,
+                        filled: usable.filled,
+                    }),
+                    Err((class, reason)) => {
+                        judgement.class = class;
+                        judgement.reason = reason;
+                    }
+                }
+                judgements.push(judgement);
+            }
+        })?;
+        let ran = self.run(asked, &prepared).await?;
+        on_large_stack(|| {
+            let copies = Copies::default();
+            for prepared in &prepared {
+                let (problem, answer) = asked[prepared.at];
+                let Some(ran) = ran.get(&key(problem, &prepared.source)) else {
+                    continue;
+                };
+                let judgement = &mut judgements[prepared.at];
+                judgement.exact = prepared.filled.as_ref().is_some_and(|f| f.is_exact);
+                judgement.executed = ran.verification.passed();
+                let why = match &ran.verification.outcome {
+                    CaseOutcome::Passed => self.shortfall(problem, answer, prepared, ran, &copies),
+                    outcome => Some(reason(outcome)),
+                };
+                judgement.success = why.is_none();
+                judgement.reason = excerpt(&why.unwrap_or_default(), REASON);
+            }
+        })?;
+        Ok(judgements)
+    }
+
+    fn read(
+        &self,
+        problem: &Problem,
+        answer: &Answer,
+    ) -> std::result::Result<answer::Usable, (AnswerClass, String)> {
+        match &answer.end {
+            End::CutOff => {
+                return Err((
+                    AnswerClass::CutOff,
+                    "the reply was cut off at its longest".to_owned(),
+                ));
+            }
+            End::NoReply { reason } => return Err((AnswerClass::NoReply, reason.clone())),
+            End::Complete => {}
+        }
+        let tokens = self.prompts.tokenizer().count(&answer.code);
+        let room = longest(problem, answer.form);
+        if tokens > room {
+            let reason = format!("it has {tokens} tokens, and {room} are allowed");
+            return Err((AnswerClass::TooLong, reason));
+        }
+        answer::read(problem, answer.form, &answer.code).map_err(|unusable| match unusable {
+            Unusable::Gibberish(reason) => (AnswerClass::Gibberish, reason),
+            Unusable::Refused(reason) => (AnswerClass::Refused, reason),
+        })
+    }
+
+    /// Runs each file once, whoever gave it.
+    async fn run(
+        &self,
+        asked: &[(&Problem, &Answer)],
+        prepared: &[Prepared],
+    ) -> Result<HashMap<String, Ran>> {
+        let (mut verified, mut covered) = (Vec::new(), Vec::new());
+        let mut seen = HashSet::new();
+        for prepared in prepared {
+            let (problem, _) = asked[prepared.at];
+            let id = key(problem, &prepared.source);
+            if !seen.insert(id.clone()) {
+                continue;
+            }
+            let case = Case {
+                id,
+                path: problem.path.clone(),
+                source: prepared.source.clone(),
+                tests: vec![problem.test.clone()],
+                timeout: self.timeout,
+            };
+            match problem.task {
+                Task::Blocks => covered.push(case),
+                Task::Assertion | Task::Target => verified.push(case),
+            }
+        }
+        let options = CaseOptions {
+            workers: self.workers,
+            ..CaseOptions::default()
+        };
+        let mut ran = HashMap::new();
+        let verified = match verified.is_empty() {
+            true => Vec::new(),
+            false => cases::verify(self.place, &verified, &options).await?,
+        };
+        let covered = match covered.is_empty() {
+            true => Vec::new(),
+            false => cases::cov(self.place, &covered, &options).await?,
+        };
+        for verification in verified {
+            let id = verification.id.clone();
+            let coverage = None;
+            ran.insert(
+                id,
+                Ran {
+                    verification,
+                    coverage,
+                },
+            );
+        }
+        for coverage in covered {
+            let verification = coverage.verification.clone();
+            let id = verification.id.clone();
+            let coverage = Some(coverage);
+            ran.insert(
+                id,
+                Ran {
+                    verification,
+                    coverage,
+                },
+            );
+        }
+        Ok(ran)
+    }
+
+    /// Why an answer that passes is no success.
+    fn shortfall(
+        &self,
+        problem: &Problem,
+        answer: &Answer,
+        prepared: &Prepared,
+        ran: &Ran,
+        copies: &Copies,
+    ) -> Option<String> {
+        match &problem.question {
+            Question::Assertion { .. } => {
+                let filled = prepared.filled.as_ref()?;
+                self.refusal(problem, answer, filled, copies)
+            }
+            Question::Target {
+                path, qualified, ..
+            } => {
+                let target = (path.as_str(), qualified.as_str());
+                let is_called = calls(
+                    self.index,
+                    &problem.path,
+                    &prepared.source,
+                    &problem.test,
+                    target,
+                );
+                (!is_called).then(|| format!("the test does not call {qualified} of {path}"))
+            }
+            Question::Blocks { blocks } => {
+                let coverage = ran.coverage.as_ref()?;
+                let lines = |path: &str| coverage.files.get(path).map(|file| &**file);
+                if are_covered(blocks, lines) {
+                    return None;
+                }
+                let missed = blocks
+                    .iter()
+                    .find(|block| !are_covered(std::slice::from_ref(*block), lines))?;
+                let problem = coverage.problem.as_ref();
+                Some(match problem {
+                    Some(problem) => format!("what it covers could not be measured: {problem}"),
+                    None => format!(
+                        "it does not cover all of {}:{}-{}",
+                        missed.path, missed.first, missed.last
+                    ),
+                })
+            }
+        }
+    }
+
+    /// Why a filled assertion says nothing.
+    fn refusal(
+        &self,
+        problem: &Problem,
+        answer: &Answer,
+        filled: &Filled,
+        copies: &Copies,
+    ) -> Option<String> {
+        let trivial = trivial(&filled.comparison).map(|trivial| match trivial {
+            Trivial::Constant => "a constant is asserted",
+            Trivial::Constants => "both sides are constants",
+            Trivial::SameSides => "both sides are the same",
+        });
+        let is_known = || self.is_in_context(problem, answer.budget, &filled.assertion, copies);
+        trivial
+            .or_else(|| is_known().then_some("the context has the same assertion"))
+            .map(str::to_owned)
+    }
+
+    /// The test file above the assertion, or the code that was shown, has it already.
+    fn is_in_context(
+        &self,
+        problem: &Problem,
+        budget: Budget,
+        assertion: &str,
+        copies: &Copies,
+    ) -> bool {
+        let text = &problem.text;
+        let above = format!("{}{}{}", text.before, text.header, text.body);
+        if is_copied(assertion, &above) || is_copied(assertion, &text.after) {
+            return true;
+        }
+        let own = all_assertions(assertion);
+        let Some(own) = own.first() else {
+            return false;
+        };
+        let is_near = problem
+            .context
+            .iter()
+            .any(|file| copies.has(self.texts, &file.path, own));
+        let text = |path: &str| self.texts.get(path).map(String::as_str);
+        is_near
+            && context(problem, budget, self.prompts, &text)
+                .is_some_and(|shown| is_copied(assertion, &shown))
+    }
+}
+
+/// The assertions of files, each read once.
+#[derive(Default)]
+struct Copies(RefCell<HashMap<String, HashSet<Vec<String>>>>);
+
+impl Copies {
+    fn has(&self, texts: &BTreeMap<String, String>, path: &str, assertion: &Vec<String>) -> bool {
+        let mut files = self.0.borrow_mut();
+        let of = files.entry(path.to_owned()).or_insert_with(|| {
+            let text = texts.get(path).map_or("", String::as_str);
+            all_assertions(text).into_iter().collect()
+        });
+        of.contains(assertion)
+    }
+}
+
+struct Ran {
+    verification: Verification,
+    coverage: Option<CaseCoverage>,
+}
+
+/// Tokens that an answer may have. A whole file is longer by what was given.
+fn longest(problem: &Problem, form: Form) -> usize {
+    match form {
+        Form::Full => {
+            problem.task.room() + (problem.text.before.len() + problem.text.after.len()) / 2
+        }
+        _ => problem.task.room(),
+    }
+}
+
+fn key(problem: &Problem, source: &str) -> String {
+    let kind = if problem.task == Task::Blocks {
+        "cov"
+    } else {
+        "verify"
+    };
+    sha256(&format!(
+        "{kind}\n{}\n{}\n{source}",
+        problem.path, problem.test
+    ))
+}
+
+fn blank(problem: &Problem, answer: &Answer) -> Judgement {
+    Judgement {
+        problem: problem.id.clone(),
+        task: problem.task,
+        system: answer.system.clone(),
+        budget: answer.budget,
+        form: answer.form,
+        class: AnswerClass::Run,
+        exact: false,
+        executed: false,
+        success: false,
+        reason: String::new(),
+    }
+}
+
+pub fn reason(outcome: &CaseOutcome) -> String {
+    match outcome {
+        CaseOutcome::Passed => "it passes".to_owned(),
+        CaseOutcome::Failed { message } => format!("it fails: {message}"),
+        CaseOutcome::Error { message } => format!("it cannot be run: {message}"),
+        CaseOutcome::NotRun { reason } => format!("it does not run: {reason}"),
+        CaseOutcome::TimedOut => "it takes too long".to_owned(),
+        CaseOutcome::Crashed { reason } => format!("its process ends without a report: {reason}"),
+        CaseOutcome::Flaky => "it passes and fails".to_owned(),
+    }
+}

@@ -1,0 +1,104 @@
+//! From a test file to its tests, each alone: what else pytest would run is taken out, the set-up stays.
+
+use testwright_tools::python::{Module, SingleTest, single_test, test_functions};
+use testwright_tools::workspace::Layout;
+
+use super::drops::{Counts, DropReason};
+
+/// A test with its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IsolatedTest {
+    /// The test file.
+    pub path: String,
+    /// `Class::function`.
+    pub id: String,
+    pub text: SingleTest,
+}
+
+impl IsolatedTest {
+    pub fn name(&self) -> String {
+        format!("{}::{}", self.path, self.id)
+    }
+}
+
+/// `test_*.py` and `*_test.py`, whatever the repository's configuration says.
+pub fn is_test_file(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let Some(stem) = name.strip_suffix(".py") else {
+        return false;
+    };
+    stem.starts_with("test_") || stem.ends_with("_test")
+}
+
+/// The tests of one file.
+pub fn isolated_tests(
+    path: &str,
+    text: &str,
+    layout: &Layout,
+    counts: &mut Counts,
+) -> Vec<IsolatedTest> {
+    let module = Module::parse(text);
+    let tests = test_functions(&module, layout);
+    counts.found += tests.len();
+    if !module.errors().is_empty() {
+        tests
+            .iter()
+            .for_each(|_| counts.drop(DropReason::NotParsed));
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (at, test) in tests.iter().enumerate() {
+        match single_test(&module, &tests, at) {
+            Some(text) if Module::parse(text.text()).errors().is_empty() => {
+                found.push(IsolatedTest {
+                    path: path.to_owned(),
+                    id: test.id.clone(),
+                    text,
+                });
+            }
+            _ => counts.drop(DropReason::NotSeparable),
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_of_a_file_and_of_one_that_does_not_parse() {
+        let mut counts = Counts::default();
+        let text = "import a\n\nclass TestA:\n    async def test_x(self):\n        assert a\n\ndef test_y(): assert a\n";
+        let found = isolated_tests("t/test_a.py", text, &Layout::default(), &mut counts);
+        let names: Vec<String> = found.iter().map(IsolatedTest::name).collect();
+        assert_eq!(names, ["t/test_a.py::TestA::test_x", "t/test_a.py::test_y"]);
+        assert_eq!(
+            found[1].text.text(),
+            "import a\n\n\ndef test_y(): assert a\n"
+        );
+        isolated_tests(
+            "test_b.py",
+            "def test_z():\n    x = = 1\n",
+            &Layout::default(),
+            &mut counts,
+        );
+        assert_eq!(
+            (counts.found, counts.dropped[&DropReason::NotParsed]),
+            (3, 1)
+        );
+    }
+
+    #[test]
+    fn test_files_go_by_their_names() {
+        for (path, is) in [
+            ("tests/test_a.py", true),
+            ("a_test.py", true),
+            ("tests/conftest.py", false),
+            ("src/testing.py", false),
+            ("test_a.txt", false),
+        ] {
+            assert_eq!(is_test_file(path), is, "{path}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The folder of a benchmark: `problems.jsonl`, `sources.jsonl` (the files that contexts are made of), `manifest.json`, and
+//! `locations.json`, which says where each repository came from on the machine that built it.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::manifest::Manifest;
+use super::problem::{Problem, sha256};
+use crate::document::markdown;
+use crate::folder;
+
+pub const PROBLEMS: &str = "problems.jsonl";
+pub const SOURCES: &str = "sources.jsonl";
+pub const MANIFEST: &str = "manifest.json";
+pub const LOCATIONS: &str = "locations.json";
+pub const TABLE: &str = "problems.md";
+
+/// A file of a repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceFile {
+    pub repository: String,
+    pub commit: String,
+    pub path: String,
+    pub sha256: String,
+    pub text: String,
+}
+
+/// A benchmark as it is on disk.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Benchmark {
+    pub manifest: Manifest,
+    pub problems: Vec<Problem>,
+    /// Sorted by repository and path.
+    pub sources: Vec<SourceFile>,
+    /// By `owner/name@commit`.
+    pub locations: BTreeMap<String, String>,
+}
+
+/// A file of the folder that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {problem}", path.display())]
+pub struct FolderError {
+    pub path: PathBuf,
+    pub problem: String,
+}
+
+impl FolderError {
+    fn at(path: &Path, problem: impl ToString) -> FolderError {
+        FolderError {
+            path: path.to_owned(),
+            problem: problem.to_string(),
+        }
+    }
+}
+
+/// A repository at a commit, as [`Benchmark::locations`] names it.
+pub fn location_key(repository: &str, commit: &str) -> String {
+    format!("{repository}@{commit}")
+}
+
+impl Benchmark {
+    pub fn write(&self, out: &Path) -> Result<(), FolderError> {
+        std::fs::create_dir_all(out).map_err(|error| FolderError::at(out, error))?;
+        write(&out.join(PROBLEMS), &lines(&self.problems))?;
+        write(&out.join(SOURCES), &lines(&self.sources))?;
+        write(&out.join(MANIFEST), &pretty(&self.manifest))?;
+        write(&out.join(LOCATIONS), &pretty(&self.locations))?;
+        let facts = [
+            ("version", self.manifest.version.clone()),
+            ("seed", self.manifest.seed.to_string()),
+            ("tokenizer", self.manifest.tokenizer.clone()),
+        ];
+        let table = markdown(
+            "CLOVER problems",
+            &facts,
+            &[self.manifest.section()],
+            MANIFEST,
+        );
+        write(&out.join(TABLE), table.as_bytes())
+    }
+
+    pub fn read(folder: &Path) -> Result<Benchmark, FolderError> {
+        let benchmark = Benchmark {
+            manifest: read(&folder.join(MANIFEST))?,
+            problems: read_lines(&folder.join(PROBLEMS))?,
+            sources: read_lines(&folder.join(SOURCES))?,
+            locations: read(&folder.join(LOCATIONS))?,
+        };
+        for source in &benchmark.sources {
+            if sha256(&source.text) != source.sha256 {
+                let problem = format!(
+                    "{} of {} is not what its hash says",
+                    source.path, source.repository
+                );
+                return Err(FolderError::at(&folder.join(SOURCES), problem));
+            }
+        }
+        Ok(benchmark)
+    }
+
+    /// Texts of a repository's files by path.
+    pub fn texts(&self, repository: &str, commit: &str) -> BTreeMap<&str, &str> {
+        let of = self.sources.iter();
+        of.filter(|file| file.repository == repository && file.commit == commit)
+            .map(|file| (file.path.as_str(), file.text.as_str()))
+            .collect()
+    }
+}
+
+fn write(path: &Path, content: &[u8]) -> Result<(), FolderError> {
+    let written = folder::replace(path, 0o666, |file| file.write_all(content));
+    written
+        .map(|_| ())
+        .map_err(|error| FolderError::at(path, error))
+}
+
+fn pretty(value: &impl Serialize) -> Vec<u8> {
+    let mut text = serde_json::to_vec_pretty(value).unwrap_or_default();
+    text.push(b'\n');
+    text
+}
+
+pub fn lines<T: Serialize>(records: &[T]) -> Vec<u8> {
+    let mut text = Vec::new();
+    for record in records {
+        text.extend(serde_json::to_vec(record).unwrap_or_default());
+        text.push(b'\n');
+    }
+    text
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, FolderError> {
+    folder::read(path).map_err(|error| FolderError::at(path, error))
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<T, FolderError> {
+    serde_json::from_slice(&bytes(path)?).map_err(|error| FolderError::at(path, error))
+}
+
+/// JSON lines; each must be one.
+pub fn read_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, FolderError> {
+    let bytes = bytes(path)?;
+    let lines = bytes.split(|byte| *byte == b'\n').enumerate();
+    let lines = lines.filter(|(_, line)| !line.iter().all(u8::is_ascii_whitespace));
+    lines
+        .map(|(at, line)| {
+            let read = serde_json::from_slice(line);
+            read.map_err(|error| FolderError::at(path, format!("line {}: {error}", at + 1)))
+        })
+        .collect()
+}

@@ -1,0 +1,357 @@
+//! A problem: a test file with one test, what is asked about it, and the code that may be shown with it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use testwright_tools::python::{Kind, SingleTest};
+
+use crate::cases::context::ContextClass;
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// Fill the blank of an assertion.
+    Assertion,
+    /// Write a test that calls a given class or function.
+    Target,
+    /// Write a test that covers given blocks.
+    Blocks,
+}
+
+impl Task {
+    pub const ALL: [Task; 3] = [Task::Assertion, Task::Target, Task::Blocks];
+
+    /// As the paper counts them.
+    pub fn number(self) -> u32 {
+        match self {
+            Task::Assertion => 1,
+            Task::Target => 2,
+            Task::Blocks => 3,
+        }
+    }
+
+    pub fn numeral(self) -> &'static str {
+        match self {
+            Task::Assertion => "I",
+            Task::Target => "II",
+            Task::Blocks => "III",
+        }
+    }
+
+    /// Most problems of one repository.
+    pub fn cap(self) -> usize {
+        match self {
+            Task::Assertion => 50,
+            Task::Target | Task::Blocks => 25,
+        }
+    }
+
+    /// Tokens that an answer may take.
+    pub fn room(self) -> usize {
+        match self {
+            Task::Assertion => 200,
+            Task::Target | Task::Blocks => 4_000,
+        }
+    }
+
+    /// How much context its problems are asked with.
+    pub fn budgets(self) -> &'static [Budget] {
+        match self {
+            Task::Assertion | Task::Target => &Budget::ALL,
+            Task::Blocks => &Budget::ALL[5..],
+        }
+    }
+}
+
+impl FromStr for Task {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Task, String> {
+        let found = Task::ALL
+            .into_iter()
+            .find(|task| text == task.number().to_string() || text == task.numeral());
+        found.ok_or_else(|| format!("there is no task `{text}`: they are 1, 2 and 3"))
+    }
+}
+
+/// How long a prompt and its answer may be, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Budget {
+    /// No context at all.
+    ProblemOnly,
+    Tokens(u32),
+}
+
+impl Budget {
+    pub const ALL: [Budget; 7] = [
+        Budget::ProblemOnly,
+        Budget::Tokens(4),
+        Budget::Tokens(8),
+        Budget::Tokens(16),
+        Budget::Tokens(32),
+        Budget::Tokens(64),
+        Budget::Tokens(128),
+    ];
+
+    /// `None`: no context is shown.
+    pub fn tokens(self) -> Option<usize> {
+        match self {
+            Budget::ProblemOnly => None,
+            Budget::Tokens(thousands) => Some(thousands as usize * 1_000),
+        }
+    }
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Budget::ProblemOnly => f.write_str("po"),
+            Budget::Tokens(thousands) => write!(f, "{thousands}k"),
+        }
+    }
+}
+
+impl FromStr for Budget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Budget, String> {
+        let found = Budget::ALL
+            .into_iter()
+            .find(|budget| budget.to_string() == text);
+        found.ok_or_else(|| {
+            let all: Vec<String> = Budget::ALL.iter().map(Budget::to_string).collect();
+            format!("there is no context `{text}`: they are {}", all.join(", "))
+        })
+    }
+}
+
+impl TryFrom<String> for Budget {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Budget, String> {
+        text.parse()
+    }
+}
+
+impl From<Budget> for String {
+    fn from(budget: Budget) -> String {
+        budget.to_string()
+    }
+}
+
+/// A test file that holds one test. Its text is `before`, `header`, `body`, `after`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TestText {
+    /// Imports, fixtures, constants and helpers.
+    pub before: String,
+    /// Decorators and `def …:`.
+    pub header: String,
+    /// The golden test; of task I up to the assertion, without it.
+    pub body: String,
+    pub after: String,
+    /// White space in front of its statements.
+    pub indent: String,
+}
+
+impl From<SingleTest> for TestText {
+    fn from(test: SingleTest) -> TestText {
+        TestText {
+            before: test.before,
+            header: test.header,
+            body: test.body,
+            after: test.after,
+            indent: test.indent,
+        }
+    }
+}
+
+impl TestText {
+    pub fn with_body(&self, body: &str) -> String {
+        format!("{}{}{body}{}", self.before, self.header, self.after)
+    }
+}
+
+/// What is asked about the test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Question {
+    /// The assertion is `lead`, `reference`, `tail`; it is the last line of the test.
+    Assertion {
+        lead: String,
+        reference: String,
+        tail: String,
+    },
+    Target {
+        path: String,
+        /// Classes around it and its name, joined by dots.
+        qualified: String,
+        is_class: bool,
+    },
+    Blocks {
+        blocks: Vec<Block>,
+    },
+}
+
+/// Lines of one file, counted from 1.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Block {
+    pub path: String,
+    pub first: u32,
+    pub last: u32,
+    /// Those that can be executed.
+    pub lines: Vec<u32>,
+    /// The text of all of them.
+    pub source: String,
+}
+
+/// A file that is shown as context, as far as the budget goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContextFile {
+    pub path: String,
+    /// `None` of a file that the task names.
+    pub class: Option<ContextClass>,
+    pub sha256: String,
+}
+
+/// One problem.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    pub id: String,
+    pub task: Task,
+    /// `owner/name`.
+    pub repository: String,
+    pub commit: String,
+    /// The test file.
+    pub path: String,
+    /// `Class::function`.
+    pub test: String,
+    pub text: TestText,
+    pub question: Question,
+    /// In the order in which they are shown.
+    pub context: Vec<ContextFile>,
+    pub budgets: Vec<Budget>,
+    pub provenance: Provenance,
+}
+
+/// Where a problem comes from, so that it can be made again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// [`super::VERSION`].
+    pub version: String,
+    pub seed: u64,
+    pub python: String,
+    pub tokenizer: String,
+    /// Of the repository's files at the commit.
+    pub source_sha256: String,
+    /// Of what is installed, `name==version` a line.
+    pub packages_sha256: String,
+    /// Of the test file with the golden answer.
+    pub golden_sha256: String,
+    /// Of the context of each budget.
+    pub context_sha256: BTreeMap<Budget, String>,
+}
+
+impl Problem {
+    /// The test file with the golden answer.
+    pub fn golden(&self) -> String {
+        golden(&self.text, &self.question)
+    }
+
+    /// Name of the test alone.
+    pub fn name(&self) -> &str {
+        self.test.rsplit("::").next().unwrap_or(&self.test)
+    }
+
+    /// Files that the task names, and that are shown in any case.
+    pub fn named_files(&self) -> Vec<&str> {
+        named_files(&self.question)
+    }
+}
+
+pub fn golden(text: &TestText, question: &Question) -> String {
+    match question {
+        Question::Assertion {
+            lead,
+            reference,
+            tail,
+        } => text.with_body(&format!("{}{lead}{reference}{tail}\n", text.body)),
+        _ => text.with_body(&text.body),
+    }
+}
+
+pub fn named_files(question: &Question) -> Vec<&str> {
+    let mut paths: Vec<&str> = match question {
+        Question::Assertion { .. } => Vec::new(),
+        Question::Target { path, .. } => vec![path],
+        Question::Blocks { blocks } => blocks.iter().map(|block| block.path.as_str()).collect(),
+    };
+    paths.sort_unstable();
+    paths.dedup();
+    paths
+}
+
+pub fn is_class(kind: Kind) -> bool {
+    kind == Kind::Class
+}
+
+pub fn sha256(text: &str) -> String {
+    crate::hex::hex(&Sha256::digest(text))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// A problem of no repository.
+    pub fn problem(path: &str, test: &str, text: TestText, question: Question) -> Problem {
+        let task = match question {
+            Question::Assertion { .. } => Task::Assertion,
+            Question::Target { .. } => Task::Target,
+            Question::Blocks { .. } => Task::Blocks,
+        };
+        Problem {
+            id: format!("own__package-{}-001", task.number()),
+            task,
+            repository: "own/package".to_owned(),
+            commit: "0".repeat(40),
+            path: path.to_owned(),
+            test: test.to_owned(),
+            text,
+            question,
+            context: Vec::new(),
+            budgets: task.budgets().to_vec(),
+            provenance: Provenance {
+                version: super::super::VERSION.to_owned(),
+                seed: 0,
+                python: "3.11".to_owned(),
+                tokenizer: "characters".to_owned(),
+                source_sha256: String::new(),
+                packages_sha256: String::new(),
+                golden_sha256: String::new(),
+                context_sha256: BTreeMap::new(),
+            },
+        }
+    }
+
+    #[test]
+    fn budgets_and_tasks_have_names() {
+        assert_eq!("po".parse(), Ok(Budget::ProblemOnly));
+        assert_eq!("16k".parse::<Budget>().unwrap().tokens(), Some(16_000));
+        assert!("17k".parse::<Budget>().unwrap_err().contains("po, 4k"));
+        assert_eq!("2".parse(), Ok(Task::Target));
+        assert_eq!("III".parse(), Ok(Task::Blocks));
+        assert!("4".parse::<Task>().is_err());
+        let shown: Vec<String> = Task::Blocks
+            .budgets()
+            .iter()
+            .map(Budget::to_string)
+            .collect();
+        assert_eq!(shown, ["64k", "128k"]);
+    }
+}

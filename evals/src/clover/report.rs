@@ -1,0 +1,238 @@
+//! How systems do on a benchmark: rates by task and context as in the paper (tables 3 to 6), what contexts add, and what became
+//! of the answers.
+
+mod page;
+mod tables;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::answer::Form;
+use super::evaluation::{AnswerClass, Judgement};
+use super::problem::{Budget, Task};
+use crate::document::{Section, markdown};
+use crate::statistics::{PairedComparison, Rate, bootstrap_of};
+
+pub use page::page;
+
+pub const TITLE: &str = "CLOVER";
+
+/// Everything that a report says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// About the benchmark and the machine.
+    pub facts: Vec<(String, String)>,
+    pub rows: Vec<Row>,
+    pub utilisation: Vec<Utilisation>,
+    pub pairs: Vec<Pair>,
+}
+
+/// One system on one task with one context.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    pub system: String,
+    pub task: Task,
+    pub form: Form,
+    pub budget: Budget,
+    /// Task I: EM.
+    pub exact: Rate,
+    /// Task I: ER; else the execution rate.
+    pub executed: Rate,
+    /// Task I: RER; else the success rate.
+    pub success: Rate,
+    pub classes: BTreeMap<AnswerClass, u64>,
+}
+
+/// What contexts add to a system's rate (RER, success), in shares.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Utilisation {
+    pub system: String,
+    pub task: Task,
+    pub form: Form,
+    /// Problems that were asked without context and with each.
+    pub problems: u64,
+    /// Best and worst of the contexts, less the rate without one.
+    pub most: f64,
+    pub least: f64,
+    /// Bootstrap over problems, 95 %.
+    pub most_interval: Option<[f64; 2]>,
+    pub least_interval: Option<[f64; 2]>,
+}
+
+/// Two systems on the same problems with the same context.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pair {
+    pub task: Task,
+    pub budget: Budget,
+    pub first: String,
+    pub second: String,
+    pub compared: PairedComparison,
+}
+
+type Key = (String, Task, Form);
+
+impl Report {
+    pub fn of(judgements: &[Judgement], facts: Vec<(String, String)>) -> Report {
+        let mut groups: BTreeMap<(Task, Form, String, Budget), Vec<&Judgement>> = BTreeMap::new();
+        for judgement in judgements {
+            let key = (
+                judgement.task,
+                judgement.form,
+                judgement.system.clone(),
+                judgement.budget,
+            );
+            groups.entry(key).or_default().push(judgement);
+        }
+        let rows = groups
+            .iter()
+            .map(|((task, form, system, budget), all)| {
+                let rate = |holds: fn(&Judgement) -> bool| {
+                    Rate::of(all.iter().filter(|j| holds(j)).count(), all.len())
+                };
+                let mut classes: BTreeMap<AnswerClass, u64> = BTreeMap::new();
+                for judgement in all {
+                    *classes.entry(judgement.class).or_default() += 1;
+                }
+                Row {
+                    system: system.clone(),
+                    task: *task,
+                    form: *form,
+                    budget: *budget,
+                    exact: rate(|j| j.exact),
+                    executed: rate(|j| j.executed),
+                    success: rate(|j| j.success),
+                    classes,
+                }
+            })
+            .collect();
+        Report {
+            facts,
+            rows,
+            utilisation: utilisation(judgements),
+            pairs: pairs(judgements),
+        }
+    }
+
+    pub fn sections(&self) -> Vec<Section> {
+        tables::sections(self)
+    }
+
+    pub fn markdown(&self, whole: &str) -> String {
+        let text = markdown(TITLE, &[], &self.sections(), whole);
+        let facts: String = self
+            .facts
+            .iter()
+            .map(|(name, value)| format!("- {name}: {value}\n"))
+            .collect();
+        text.replacen("\n\n", &format!("\n\n{facts}"), 1)
+    }
+
+    /// Names of the systems, in the order of their letters.
+    pub fn systems(&self) -> Vec<&str> {
+        let names: BTreeSet<&str> = self.rows.iter().map(|row| row.system.as_str()).collect();
+        names.into_iter().collect()
+    }
+}
+
+/// Success by problem and context.
+fn by_problem(judgements: &[Judgement]) -> BTreeMap<Key, BTreeMap<&str, BTreeMap<Budget, bool>>> {
+    let mut found: BTreeMap<Key, BTreeMap<&str, BTreeMap<Budget, bool>>> = BTreeMap::new();
+    for judgement in judgements {
+        let key = (judgement.system.clone(), judgement.task, judgement.form);
+        let problem = found.entry(key).or_default().entry(&judgement.problem);
+        problem
+            .or_default()
+            .insert(judgement.budget, judgement.success);
+    }
+    found
+}
+
+fn utilisation(judgements: &[Judgement]) -> Vec<Utilisation> {
+    let of_key =
+        |((system, task, form), problems): (Key, BTreeMap<&str, BTreeMap<Budget, bool>>)| {
+            let budgets: BTreeSet<Budget> = problems
+                .values()
+                .flat_map(BTreeMap::keys)
+                .copied()
+                .collect();
+            let contexts: Vec<Budget> = budgets
+                .iter()
+                .copied()
+                .filter(|b| b.tokens().is_some())
+                .collect();
+            if contexts.is_empty() || !budgets.contains(&Budget::ProblemOnly) {
+                return None;
+            }
+            // Rates of different problems cannot be compared.
+            let whole: Vec<&BTreeMap<Budget, bool>> = problems
+                .values()
+                .filter(|of| of.len() == budgets.len())
+                .collect();
+            if whole.is_empty() {
+                return None;
+            }
+            let gain = |drawn: &[usize], choose: fn(f64, f64) -> f64, from: f64| {
+                let rate = |budget: Budget| {
+                    let solved = drawn
+                        .iter()
+                        .filter(|at| whole[**at].get(&budget) == Some(&true));
+                    solved.count() as f64 / drawn.len() as f64
+                };
+                let chosen = contexts
+                    .iter()
+                    .map(|budget| rate(*budget))
+                    .fold(from, choose);
+                chosen - rate(Budget::ProblemOnly)
+            };
+            let most = |drawn: &[usize]| gain(drawn, f64::max, f64::MIN);
+            let least = |drawn: &[usize]| gain(drawn, f64::min, f64::MAX);
+            let all: Vec<usize> = (0..whole.len()).collect();
+            Some(Utilisation {
+                system,
+                task,
+                form,
+                problems: whole.len() as u64,
+                most: most(&all),
+                least: least(&all),
+                most_interval: bootstrap_of(whole.len(), most),
+                least_interval: bootstrap_of(whole.len(), least),
+            })
+        };
+    by_problem(judgements)
+        .into_iter()
+        .filter_map(of_key)
+        .collect()
+}
+
+fn pairs(judgements: &[Judgement]) -> Vec<Pair> {
+    let mut solved: BTreeMap<(Task, Budget, String), BTreeMap<&str, bool>> = BTreeMap::new();
+    for judgement in judgements {
+        let system = tables::system_name(&judgement.system, judgement.form);
+        let key = (judgement.task, judgement.budget, system);
+        let problems = solved.entry(key).or_default();
+        problems.insert(&judgement.problem, judgement.success);
+    }
+    let mut found = Vec::new();
+    for ((task, budget, first), of_first) in &solved {
+        let others = solved
+            .iter()
+            .filter(|((t, b, second), _)| t == task && b == budget && second > first);
+        for ((_, _, second), of_second) in others {
+            let both = of_first
+                .iter()
+                .filter_map(|(problem, one)| Some((*one, *of_second.get(problem)?)));
+            found.push(Pair {
+                task: *task,
+                budget: *budget,
+                first: first.clone(),
+                second: second.clone(),
+                compared: PairedComparison::of(both),
+            });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

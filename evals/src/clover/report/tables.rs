@@ -1,0 +1,315 @@
+//! The report's tables.
+
+use super::{Report, Row, Utilisation};
+use crate::clover::answer::Form;
+use crate::clover::evaluation::AnswerClass;
+use crate::clover::problem::Task;
+use crate::document::format::{NONE, p_value, points, rate};
+use crate::document::{Cell, Section, Table};
+
+/// Figures of the paper to compare with: system; task I without context (EM, ER, RER); best RER; task II without context and
+/// best; task III success and execution at 64k and 128k.
+const PUBLISHED: [[&str; 9]; 9] = [
+    [
+        "GPT-4o",
+        "55.2",
+        "72.0",
+        "68.0",
+        "71.5",
+        "28.7",
+        "48.4",
+        "32.7 / 42.1",
+        "31.8 / 39.3",
+    ],
+    [
+        "Claude 3.5 Sonnet",
+        "56.3",
+        "78.2",
+        "72.4",
+        "75.4",
+        "26.9",
+        "48.4",
+        "29.0 / 34.6",
+        "30.8 / 35.5",
+    ],
+    [
+        "Gemini 1.5 Flash",
+        "49.7",
+        "71.9",
+        "67.0",
+        "67.6",
+        "17.9",
+        "23.2",
+        "28.0 / 38.3",
+        "27.1 / 36.4",
+    ],
+    [
+        "GPT-4o mini",
+        "43.1",
+        "70.8",
+        "66.3",
+        "67.7",
+        "17.0",
+        "26.6",
+        "19.6 / 25.2",
+        "21.5 / 25.2",
+    ],
+    [
+        "Llama 3.1 70B",
+        "49.9",
+        "74.2",
+        "69.0",
+        "72.7",
+        "12.9",
+        "24.7",
+        "6.5 / 8.4",
+        "3.7 / 10.3",
+    ],
+    [
+        "Qwen 2.5 Coder 14B",
+        "52.6",
+        "64.7",
+        "59.8",
+        "60.4",
+        "23.2",
+        "25.3",
+        NONE,
+        NONE,
+    ],
+    [
+        "Codestral 22B",
+        "45.5",
+        "68.2",
+        "63.3",
+        "65.0",
+        "20.0",
+        "28.4",
+        NONE,
+        NONE,
+    ],
+    [
+        "Llama 3.1 8B",
+        "35.7",
+        "57.4",
+        "53.5",
+        "53.5",
+        "5.3",
+        "9.5",
+        "1.9 / 2.8",
+        "0.9 / 4.7",
+    ],
+    [
+        "StarCoder2 15B",
+        "32.7",
+        "52.4",
+        "41.1",
+        "41.1",
+        "13.8",
+        "19.1",
+        NONE,
+        NONE,
+    ],
+];
+
+/// A system with the form of its answers, where that is not the usual one.
+pub fn system_name(system: &str, form: Form) -> String {
+    match form {
+        Form::Assertion | Form::Full => system.to_owned(),
+        Form::Operand => format!("{system} (operand alone)"),
+        Form::Part => format!("{system} (completion alone)"),
+    }
+}
+
+pub fn sections(report: &Report) -> Vec<Section> {
+    let mut sections: Vec<Section> = Task::ALL
+        .iter()
+        .filter_map(|task| of_task(report, *task))
+        .collect();
+    if !report.utilisation.is_empty() {
+        sections.push(utilisation(&report.utilisation));
+    }
+    sections.push(answers(report));
+    if !report.pairs.is_empty() {
+        sections.push(pairs(report));
+    }
+    sections.push(published());
+    sections
+}
+
+fn of_task(report: &Report, task: Task) -> Option<Section> {
+    let rows: Vec<&Row> = report.rows.iter().filter(|row| row.task == task).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let (id, title, note, figures): (_, _, _, &[&str]) = match task {
+        Task::Assertion => (
+            "assertions",
+            "Task I: fill the blank of an assertion",
+            "EM: the answer says the same as the reference. ER: the test passes with it. RER: it passes, and the assertion is neither trivial nor copied from what was shown.",
+            &["problems", "EM", "ER", "RER"],
+        ),
+        Task::Target => (
+            "targets",
+            "Task II: a test that calls a given class or function",
+            "Execution: the test runs and passes. Success: it also calls the target, by the syntax tree with names resolved.",
+            &["problems", "execution", "success"],
+        ),
+        Task::Blocks => (
+            "blocks",
+            "Task III: a test that covers given blocks",
+            "Execution: the test runs and passes. Success: it also covers every line of every block.",
+            &["problems", "execution", "success"],
+        ),
+    };
+    let mut table = Table::new("By system and context, 95 % intervals")
+        .words("system")
+        .words("context")
+        .figures(figures);
+    for row in rows {
+        let mut cells: Vec<Cell> = vec![
+            system_name(&row.system, row.form).into(),
+            row.budget.to_string().into(),
+            row.success.denominator.to_string().into(),
+        ];
+        if task == Task::Assertion {
+            cells.push(rate(&row.exact).into());
+        }
+        cells.extend([rate(&row.executed).into(), rate(&row.success).into()]);
+        table.row(cells);
+    }
+    Some(Section {
+        id,
+        title,
+        notes: vec![note.to_owned()],
+        tables: vec![table],
+    })
+}
+
+fn utilisation(all: &[Utilisation]) -> Section {
+    let mut table =
+        Table::new("Points over the rate without context, bootstrap intervals over problems")
+            .words("system")
+            .words("task")
+            .figures(&["problems", "Δmax", "Δmin"]);
+    let shown = |value: f64, interval: Option<[f64; 2]>| match interval {
+        Some([low, high]) => format!(
+            "{} ({} to {})",
+            points(Some(value)),
+            points(Some(low)),
+            points(Some(high))
+        ),
+        None => points(Some(value)),
+    };
+    for of in all {
+        table.row([
+            system_name(&of.system, of.form).into(),
+            of.task.numeral().into(),
+            of.problems.to_string().into(),
+            shown(of.most, of.most_interval).into(),
+            shown(of.least, of.least_interval).into(),
+        ]);
+    }
+    Section {
+        id: "contexts",
+        title: "What contexts add",
+        notes: vec![
+            "Best and worst of the contexts, less the rate without one (RER of task I, success of task II), on the problems that were asked with all of them. Ideal: Δmax > Δmin > 0.".to_owned(),
+        ],
+        tables: vec![table],
+    }
+}
+
+fn answers(report: &Report) -> Section {
+    let classes = [
+        ("run", AnswerClass::Run),
+        ("refused", AnswerClass::Refused),
+        ("gibberish", AnswerClass::Gibberish),
+        ("too long", AnswerClass::TooLong),
+        ("cut off", AnswerClass::CutOff),
+        ("no reply", AnswerClass::NoReply),
+    ];
+    let mut table = Table::new("Answers by what they are")
+        .words("system")
+        .words("task")
+        .words("context")
+        .figures(&classes.map(|(name, _)| name));
+    for row in &report.rows {
+        let counts = classes.map(|(_, class)| row.classes.get(&class).copied().unwrap_or_default());
+        let names = [
+            system_name(&row.system, row.form),
+            row.task.numeral().to_owned(),
+            row.budget.to_string(),
+        ];
+        let cells = names
+            .into_iter()
+            .chain(counts.map(|count| count.to_string()));
+        table.row(cells.map(Into::into));
+    }
+    Section {
+        id: "answers",
+        title: "Answers",
+        notes: vec![
+            "All that are not run count as wrong in every rate. Gibberish is no Python, or holds nothing of what was asked for.".to_owned(),
+        ],
+        tables: vec![table],
+    }
+}
+
+fn pairs(report: &Report) -> Section {
+    let mut table = Table::new("Success of two systems on the same problems, McNemar's exact test")
+        .words("task")
+        .words("context")
+        .words("first")
+        .words("second")
+        .figures(&[
+            "both",
+            "only first",
+            "only second",
+            "neither",
+            "points",
+            "p",
+        ]);
+    for pair in &report.pairs {
+        let of = &pair.compared;
+        let words = [
+            pair.task.numeral().to_owned(),
+            pair.budget.to_string(),
+            pair.first.clone(),
+            pair.second.clone(),
+        ];
+        let counts = [of.both, of.only_first, of.only_second, of.neither].map(|n| n.to_string());
+        let cells = words.into_iter().chain(counts);
+        let cells = cells.chain([points(of.difference), p_value(of.p_value)]);
+        table.row(cells.map(Into::into));
+    }
+    Section {
+        id: "pairs",
+        title: "Pairs",
+        notes: Vec::new(),
+        tables: vec![table],
+    }
+}
+
+fn published() -> Section {
+    let mut table = Table::new("Published rates in % (Xu et al. 2025), on other problems")
+        .words("system")
+        .figures(&[
+            "I EM, po",
+            "I ER, po",
+            "I RER, po",
+            "I best RER",
+            "II po",
+            "II best",
+            "III 64k",
+            "III 128k",
+        ]);
+    for row in PUBLISHED {
+        table.row(row.map(Into::into));
+    }
+    Section {
+        id: "published",
+        title: "To compare with",
+        notes: vec!["Task III: success / execution.".to_owned()],
+        tables: vec![table],
+    }
+}

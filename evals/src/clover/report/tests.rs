@@ -1,0 +1,86 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+
+fn judgement(problem: usize, system: &str, budget: Budget, success: bool) -> Judgement {
+    Judgement {
+        problem: format!("p{problem}"),
+        task: Task::Assertion,
+        system: system.to_owned(),
+        budget,
+        form: Form::Assertion,
+        class: if success {
+            AnswerClass::Run
+        } else {
+            AnswerClass::Gibberish
+        },
+        exact: success && problem == 0,
+        executed: success,
+        success,
+        reason: String::new(),
+    }
+}
+
+/// Of ten problems two are solved without context, six with 4k, one with 8k.
+fn judgements() -> Vec<Judgement> {
+    let budgets = [
+        (Budget::ProblemOnly, 2),
+        (Budget::Tokens(4), 6),
+        (Budget::Tokens(8), 1),
+    ];
+    let of = |(budget, solved): (Budget, usize)| {
+        (0..10).map(move |at| judgement(at, "<b>m</b>", budget, at < solved))
+    };
+    let mut all: Vec<Judgement> = budgets.into_iter().flat_map(of).collect();
+    all.extend((0..10).map(|at| judgement(at, "other", Budget::ProblemOnly, at >= 5)));
+    all
+}
+
+#[test]
+fn rates_and_what_contexts_add() {
+    let report = Report::of(&judgements(), Vec::new());
+    let row = &report.rows[0];
+    assert_eq!(
+        (
+            row.exact.numerator,
+            row.success.numerator,
+            row.success.denominator
+        ),
+        (1, 2, 10)
+    );
+    assert_eq!(row.classes[&AnswerClass::Gibberish], 8);
+    let of = &report.utilisation[..];
+    assert_eq!(of.len(), 1, "the other system has no context");
+    assert!((of[0].most - 0.4).abs() < 1e-9 && (of[0].least + 0.1).abs() < 1e-9);
+    let [low, high] = of[0].most_interval.unwrap();
+    assert!(low < 0.4 && 0.4 < high && low > 0.0);
+    let compared = &report.pairs[0].compared;
+    assert_eq!(
+        (compared.only_first, compared.only_second, compared.neither),
+        (2, 5, 3)
+    );
+}
+
+#[test]
+fn a_problem_that_lacks_a_context_counts_for_no_difference() {
+    let mut all = judgements();
+    all.retain(|j| !(j.problem == "p9" && j.budget == Budget::Tokens(8)));
+    assert_eq!(Report::of(&all, Vec::new()).utilisation[0].problems, 9);
+}
+
+#[test]
+fn the_report_as_text_and_as_a_page() {
+    let facts = vec![("Problems".to_owned(), "10".to_owned())];
+    let report = Report::of(&judgements(), facts);
+    let text = report.markdown("report.json");
+    assert!(
+        text.contains("- Problems: 10") && text.contains("Δmax"),
+        "{text}"
+    );
+    assert!(text.contains("20.0 % (2/10"), "{text}");
+    let page = page(&report).unwrap();
+    assert!(
+        page.contains("&lt;b&gt;m&lt;") && !page.contains("<b>m<"),
+        "{page}"
+    );
+    assert!(page.contains("<svg"));
+}

@@ -1,0 +1,74 @@
+//! The Python code of a repository at a commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use testwright_sandboxes::sandbox::Result;
+use testwright_tools::python::RepositoryIndex;
+use testwright_tools::workspace::Layout;
+
+use super::drops::Counts;
+use super::extract::{IsolatedTest, is_test_file, isolated_tests};
+use super::folder::SourceFile;
+use super::on_large_stack;
+use super::problem::sha256;
+use super::targets::index;
+use crate::cases::Place;
+
+/// The code of a repository.
+pub struct Repository {
+    pub commit: String,
+    pub texts: BTreeMap<String, String>,
+    pub layout: Layout,
+}
+
+impl Repository {
+    /// Reads what a place was made of.
+    pub fn read(place: &Place) -> Result<Repository> {
+        let tree = place.source.tree()?;
+        let mut texts = BTreeMap::new();
+        for path in tree.paths().filter(|path| path.ends_with(".py")) {
+            if let Some(bytes) = tree.read(path)?
+                && let Ok(text) = String::from_utf8(bytes)
+            {
+                texts.insert(path.to_owned(), text);
+            }
+        }
+        Ok(Repository {
+            commit: place.source.commit.clone().unwrap_or_default(),
+            texts,
+            layout: crate::harness::layout(&tree)?,
+        })
+    }
+
+    /// What its code defines; reads all of it.
+    pub fn index(&self) -> Result<RepositoryIndex> {
+        on_large_stack(|| index(&self.texts, &self.layout))
+    }
+
+    pub fn test_files(&self) -> impl Iterator<Item = (&String, &String)> {
+        self.texts.iter().filter(|(path, _)| is_test_file(path))
+    }
+
+    /// All tests, each alone in its file.
+    pub fn tests(&self, counts: &mut Counts) -> Vec<IsolatedTest> {
+        let files = self.test_files();
+        files
+            .flat_map(|(path, text)| isolated_tests(path, text, &self.layout, counts))
+            .collect()
+    }
+
+    /// These files as a benchmark keeps them.
+    pub fn sources(&self, name: &str, paths: &BTreeSet<&str>) -> Vec<SourceFile> {
+        let file = |path: &&str| {
+            let text = self.texts.get(*path)?;
+            Some(SourceFile {
+                repository: name.to_owned(),
+                commit: self.commit.clone(),
+                path: (*path).to_owned(),
+                sha256: sha256(text),
+                text: text.clone(),
+            })
+        };
+        paths.iter().filter_map(file).collect()
+    }
+}

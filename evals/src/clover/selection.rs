@@ -1,0 +1,72 @@
+//! Draws by a seed: the same on every machine.
+
+use sha2::{Digest, Sha256};
+
+/// A number between 0 and 1, neither included, that a seed and names decide.
+pub fn unit(seed: u64, names: &[&str]) -> f64 {
+    let mut hasher = Sha256::new();
+    hasher.update(seed.to_le_bytes());
+    for name in names {
+        hasher.update((name.len() as u64).to_le_bytes());
+        hasher.update(name);
+    }
+    let digest = hasher.finalize();
+    let first = digest.first_chunk::<8>().copied().unwrap_or_default();
+    let bits = u64::from_le_bytes(first) >> 11;
+    (bits as f64 + 0.5) / (1u64 << 53) as f64
+}
+
+/// The order in which items are drawn without putting them back, each with a probability proportional to its weight among those
+/// that are left (Efraimidis and Spirakis 2006).
+pub fn drawn<T>(
+    seed: u64,
+    items: Vec<T>,
+    name: impl Fn(&T) -> String,
+    weight: impl Fn(&T) -> f64,
+) -> Vec<T> {
+    let mut keyed: Vec<(f64, String, T)> = items
+        .into_iter()
+        .map(|item| {
+            let name = name(&item);
+            let wait = -unit(seed, &["draw", &name]).ln() / weight(&item).max(f64::MIN_POSITIVE);
+            (wait, name, item)
+        })
+        .collect();
+    keyed.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
+    keyed.into_iter().map(|(_, _, item)| item).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heavy_items_come_first_more_often() {
+        let mut first = [0; 2];
+        for seed in 0..2_000 {
+            let order = drawn(seed, vec![0usize, 1], usize::to_string, |item| {
+                [1.0, 3.0][*item]
+            });
+            first[order[0]] += 1;
+        }
+        assert!((450..550).contains(&first[0]), "{first:?}");
+        let items = || (0..50usize).collect::<Vec<_>>();
+        let order = |seed| drawn(seed, items(), usize::to_string, |_| 1.0);
+        assert_eq!(order(7), order(7));
+        assert_ne!(order(7), order(8));
+        let mut all = order(7);
+        all.sort_unstable();
+        assert_eq!(all, items());
+    }
+
+    #[test]
+    fn names_are_kept_apart() {
+        assert_ne!(
+            unit(0, &["a", "b"]).to_bits(),
+            unit(0, &["ab", ""]).to_bits()
+        );
+        assert!(
+            (0..1000).all(|seed| (0.0..1.0).contains(&unit(seed, &["x"])) && unit(seed, &[]) > 0.0)
+        );
+    }
+}

@@ -1,0 +1,125 @@
+//! Task II: the classes and functions of the repository that a test calls.
+
+use std::collections::BTreeMap;
+
+use testwright_tools::python::{Found, Module, RepositoryIndex, references};
+use testwright_tools::workspace::Layout;
+
+use super::extract::{IsolatedTest, is_test_file};
+use super::problem::{Question, is_class};
+use crate::cases::Lines;
+
+/// The modules of a repository that may hold targets: tests and what serves them are none.
+pub fn index<'t>(
+    texts: impl IntoIterator<Item = (&'t String, &'t String)>,
+    layout: &Layout,
+) -> RepositoryIndex {
+    let is_code = |path: &str| !layout.is_test_path(path) && !is_test_file(path);
+    let texts = texts.into_iter().filter(|(path, _)| is_code(path));
+    RepositoryIndex::new(texts.map(|(path, text)| (path.clone(), text.clone())))
+}
+
+/// What the test calls and covers, each once, by path and name.
+pub fn targets(index: &RepositoryIndex, test: &IsolatedTest, covered: &Lines) -> Vec<Found> {
+    let found = called(index, &test.path, &test.text.text(), &test.id);
+    let by_name: BTreeMap<(String, String), Found> = found
+        .into_iter()
+        .filter(|found| covers(covered, found))
+        .map(|found| ((found.path.clone(), found.qualified.clone()), found))
+        .collect();
+    by_name.into_values().collect()
+}
+
+/// A line of its body ran.
+fn covers(lines: &Lines, found: &Found) -> bool {
+    let Some(ran) = lines.get(&found.path) else {
+        return false;
+    };
+    let line = |line: usize| u32::try_from(line).unwrap_or(u32::MAX);
+    let mut bodies = found.bodies.iter();
+    bodies.any(|(first, last)| ran.range(line(*first)..=line(*last)).next().is_some())
+}
+
+pub fn question(found: &Found) -> Question {
+    Question::Target {
+        path: found.path.clone(),
+        qualified: found.qualified.clone(),
+        is_class: is_class(found.kind),
+    }
+}
+
+/// The test of a file calls the target: by the syntax tree, with names resolved.
+pub fn calls(
+    index: &RepositoryIndex,
+    path: &str,
+    source: &str,
+    test: &str,
+    target: (&str, &str),
+) -> bool {
+    let mut found = called(index, path, source, test).into_iter();
+    found.any(|found| (found.path.as_str(), found.qualified.as_str()) == target)
+}
+
+fn called(index: &RepositoryIndex, path: &str, source: &str, test: &str) -> Vec<Found> {
+    let module = Module::parse(source);
+    // Of several of one name the last one runs.
+    let Some(definition) = module.find(test).pop() else {
+        return Vec::new();
+    };
+    let found = references(&module, path, &definition.bytes, index).into_iter();
+    found
+        .filter(|reference| reference.is_called)
+        .map(|reference| reference.found)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::clover::drops::Counts;
+    use crate::clover::extract::isolated_tests;
+
+    #[test]
+    fn a_target_is_called_and_covered_and_no_test() {
+        let texts = BTreeMap::from(
+            [
+                ("pkg/__init__.py", "from .core import Thing, make\n"),
+                ("pkg/core.py", "class Thing:\n    def own(self):\n        return 1\n\ndef make():\n    return 2\n"),
+                ("tests/__init__.py", ""),
+                ("tests/things.py", "def given():\n    return 3\n"),
+            ]
+            .map(|(path, text)| (path.to_owned(), text.to_owned())),
+        );
+        let layout = Layout::default();
+        let index = index(&texts, &layout);
+        let file = "import pkg\nfrom tests.things import given\n\nclass TestA:\n    def test_x(self):\n        t = pkg.Thing()\n        pkg.make\n        t.own()\n        pkg.make()\n        given()\n";
+        let tests = isolated_tests("tests/test_a.py", file, &layout, &mut Counts::default());
+        let names = |lines: &[u32]| -> Vec<String> {
+            let covered = Lines::from([(
+                "pkg/core.py".to_owned(),
+                BTreeSet::from_iter(lines.iter().copied()),
+            )]);
+            let found = targets(&index, &tests[0], &covered);
+            found.into_iter().map(|found| found.qualified).collect()
+        };
+        assert_eq!(names(&[3, 6]), ["Thing", "Thing.own", "make"]);
+        assert_eq!(names(&[1, 2, 6]), ["make"]);
+        assert!(calls(
+            &index,
+            "tests/test_a.py",
+            file,
+            "TestA::test_x",
+            ("pkg/core.py", "make")
+        ));
+        let mention = file.replace("pkg.make()", "'pkg.make()'");
+        assert!(!calls(
+            &index,
+            "tests/test_a.py",
+            &mention,
+            "TestA::test_x",
+            ("pkg/core.py", "make")
+        ));
+    }
+}

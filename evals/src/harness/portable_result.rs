@@ -1,0 +1,84 @@
+//! A result with its logs in it, for folders of results on other machines.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::results::ResultsError;
+use crate::folder;
+use crate::result::InstanceResult;
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PortableResult {
+    pub result: InstanceResult,
+    /// By their paths relative to the folder of results.
+    pub logs: BTreeMap<String, String>,
+}
+
+impl PortableResult {
+    /// With those of its logs that are in the folder: a log that is lost is no reason to lose the result.
+    pub fn pack(folder: &Path, result: InstanceResult) -> Self {
+        let failed = result.infrastructure.as_ref();
+        let of_failure = failed.and_then(|failed| failed.log.as_ref());
+        let paths = result.logs.values().chain(of_failure);
+        let read = |path: &String| {
+            let log = folder::read_below(folder, path).ok()?;
+            Some((path.clone(), String::from_utf8_lossy(&log).into_owned()))
+        };
+        PortableResult {
+            logs: paths.filter_map(read).collect(),
+            result,
+        }
+    }
+
+    /// Its logs are in the folder then. What no grading could have written is refused.
+    pub fn unpack(self, folder: &Path) -> Result<InstanceResult, ResultsError> {
+        let failed = |path: &str, source| ResultsError {
+            doing: "write",
+            path: folder.join(path),
+            source,
+        };
+        self.result.check().map_err(|why| {
+            let source = std::io::Error::new(std::io::ErrorKind::InvalidData, why);
+            failed(crate::result::results_file::FILE, source)
+        })?;
+        for (path, log) in &self.logs {
+            let written = folder::write_below(folder, path, log.as_bytes());
+            written.map_err(|source| failed(path, source))?;
+        }
+        Ok(self.result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn a_result_is_taken_to_another_folder_with_its_logs() {
+        let (there, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mut result = sample::results(&["a"], 1, 1).remove(0);
+        // Of a float the last digit may change on its way.
+        result.seconds = crate::result::Seconds::default();
+        let path = "logs/x/a/old.log";
+        folder::write_below(there.path(), path, b"1 failed").unwrap();
+        let names = [("old", path), ("new", "logs/x/a/gone.log")];
+        result.logs = names.map(|(name, path)| (name.into(), path.into())).into();
+        let packed = PortableResult::pack(there.path(), result.clone());
+        let text = serde_json::to_string(&packed).unwrap();
+        let packed: PortableResult = serde_json::from_str(&text).unwrap();
+        assert_eq!(packed.clone().unpack(here.path()).unwrap(), result);
+        let log = std::fs::read_to_string(here.path().join(path)).unwrap();
+        assert_eq!(log, "1 failed");
+
+        // Whoever writes to the database writes no other files.
+        let outside = PortableResult {
+            logs: [("../outside".to_owned(), String::new())].into(),
+            ..packed
+        };
+        assert!(outside.unpack(here.path()).is_err());
+    }
+}

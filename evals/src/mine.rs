@@ -1,0 +1,196 @@
+//! Fresh instances from a repository's own history: fixes that name their issue and bring tests.
+//!
+//! History in, candidates out ([`candidates`]); what their golden tests came out as, in, rows and a table out
+//! ([`finish`]). The texts of issues are given: nothing here asks a server. Nothing is run here either: the harness does.
+
+mod candidate;
+mod difficulty;
+mod history;
+mod licence;
+mod lists;
+mod references;
+mod split;
+mod table;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use serde::Serialize;
+use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::repository::Repository;
+
+use crate::dataset::Instance;
+use crate::folder;
+use crate::result::InstanceResult;
+
+pub use candidate::{Candidate, IssueText};
+pub use table::{Counts, Dropped, Stage, Table};
+
+/// Which fixes are wanted.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    /// `owner/name`.
+    pub repo: String,
+    /// The commit whose history it is.
+    pub head: String,
+    /// Seconds since 1970: committed then or later, and before `until`.
+    pub since: i64,
+    pub until: Option<i64>,
+    /// Most lines of Python code that a fix adds and removes, tests not counted.
+    pub max_changed_lines: Option<usize>,
+}
+
+/// What a history holds.
+#[derive(Debug, Clone, Default)]
+pub struct Mined {
+    /// Oldest first.
+    pub candidates: Vec<Candidate>,
+    pub counts: Counts,
+    pub dropped: Vec<Dropped>,
+}
+
+/// Reads the history. Blocks, for seconds.
+pub fn candidates(repository: &Repository, selection: &Selection) -> Result<Mined, SandboxError> {
+    let changes = history::changes(repository, selection)?;
+    let mut mined = Mined::default();
+    mined.counts.reach(Stage::InTime, changes.len());
+    let mut ids = BTreeSet::new();
+    for change in &changes {
+        match candidate::read(repository, selection, change)? {
+            Ok(mut candidate) => {
+                // A pull request may have been merged twice.
+                if !ids.insert(candidate.id.clone()) {
+                    candidate.id = change.id_by_hash(&selection.repo);
+                    ids.insert(candidate.id.clone());
+                }
+                mined.counts.reach_all(Stage::Fits);
+                mined.candidates.push(candidate);
+            }
+            Err((reached, reason)) => {
+                mined.counts.reach_all(reached);
+                mined.dropped.push(Dropped {
+                    name: change.id(&selection.repo),
+                    commit: change.commit.hash.clone(),
+                    stage: reached,
+                    reason,
+                    detail: change.commit.title().to_owned(),
+                });
+            }
+        }
+    }
+    Ok(mined)
+}
+
+/// Texts of the issues of a candidate: those that could be had, and why not the others.
+#[derive(Debug, Clone, Default)]
+pub struct IssueTexts {
+    pub found: Vec<IssueText>,
+    pub missing: Vec<MissingText>,
+}
+
+/// An issue without a text, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MissingText {
+    pub number: u64,
+    pub cause: String,
+}
+
+impl Mined {
+    /// Candidates with a text become instances; the others fall out.
+    pub fn with_texts(&mut self, texts: &BTreeMap<String, IssueTexts>) -> Vec<Instance> {
+        let mut instances = Vec::new();
+        let none = IssueTexts::default();
+        for candidate in &self.candidates {
+            let given = texts.get(&candidate.id).unwrap_or(&none);
+            if given.found.is_empty() {
+                self.dropped.push(Dropped {
+                    name: candidate.id.clone(),
+                    commit: candidate.fix_commit.clone(),
+                    stage: Stage::Fits,
+                    reason: match given.missing.first() {
+                        Some(first) => format!("no text of its issue: {}", first.cause),
+                        None => "no text of its issue".to_owned(),
+                    },
+                    detail: given
+                        .missing
+                        .iter()
+                        .map(|issue| format!("#{}: {}", issue.number, issue.cause))
+                        .collect::<Vec<_>>()
+                        .join("; "),
+                });
+                continue;
+            }
+            self.counts.reach(Stage::HasText, 1);
+            instances.push(candidate.instance(given));
+        }
+        instances
+    }
+}
+
+/// The rows whose golden tests turn, with the lists of tests that do, and the table of all that fell out. `results` are those
+/// of the golden tests, in the folder `out`.
+pub fn finish(
+    mut mined: Mined,
+    instances: Vec<Instance>,
+    results: &[InstanceResult],
+    out: &Path,
+) -> (Vec<Instance>, Table) {
+    let by_id: BTreeMap<&str, &InstanceResult> = results
+        .iter()
+        .map(|result| (result.instance_id.as_str(), result))
+        .collect();
+    let commits: BTreeMap<&str, &str> = mined
+        .candidates
+        .iter()
+        .map(|c| (c.id.as_str(), c.fix_commit.as_str()))
+        .collect();
+    let mut rows = Vec::new();
+    for instance in instances {
+        let Some(result) = by_id.get(instance.instance_id.as_str()) else {
+            continue;
+        };
+        let (stage, reason, detail) = match &result.infrastructure {
+            Some(trouble) => {
+                let reason = format!("could not be graded ({})", trouble.stage);
+                (Stage::HasText, reason, trouble.cause.clone())
+            }
+            None => {
+                mined.counts.reach(Stage::Graded, 1);
+                if result.strict.fail_to_pass {
+                    mined.counts.reach(Stage::Verified, 1);
+                    rows.push(lists::with_lists(instance, result, out));
+                    continue;
+                }
+                let reason = table::kind_of(&result.strict.reason);
+                (Stage::Graded, reason, result.strict.reason.clone())
+            }
+        };
+        mined.dropped.push(Dropped {
+            commit: commits
+                .get(instance.instance_id.as_str())
+                .map_or_else(String::new, |commit| (*commit).to_owned()),
+            name: instance.instance_id,
+            stage,
+            reason,
+            detail,
+        });
+    }
+    let table = Table::new(mined.counts, mined.dropped);
+    (rows, table)
+}
+
+/// Writes instances as JSON lines: aside, and renamed.
+pub fn write(path: &Path, instances: &[Instance]) -> io::Result<()> {
+    let mut text = String::new();
+    for instance in instances {
+        text += &serde_json::to_string(instance)?;
+        text.push('\n');
+    }
+    write_text(path, &text)
+}
+
+/// Writes a text aside, and renames it.
+pub fn write_text(path: &Path, text: &str) -> io::Result<()> {
+    folder::replace(path, 0o666, |file| file.write_all(text.as_bytes())).map(|_| ())
+}

@@ -1,0 +1,31 @@
+//! The lists of tests that a dataset brings, from what the golden tests came out as.
+
+use std::path::Path;
+
+use testwright_tools::outcomes::report::Outcome;
+
+use crate::dataset::Instance;
+use crate::folder;
+use crate::harness::TESTS;
+use crate::result::InstanceResult;
+use crate::verdict::{Pair, Pairs};
+
+/// FAIL_TO_PASS and PASS_TO_PASS of the files that the test patch changes.
+pub fn with_lists(instance: Instance, result: &InstanceResult, out: &Path) -> Instance {
+    let pairs = result
+        .logs
+        .get(TESTS)
+        .and_then(|path| folder::read_below(out, path).ok())
+        .and_then(|bytes| serde_json::from_slice::<Pairs>(&bytes).ok())
+        .unwrap_or_default();
+    let named = |is: &dyn Fn(&Pair) -> bool| {
+        let found = pairs.iter().filter(|(_, pair)| is(pair));
+        Some(found.map(|(id, _)| id.clone()).collect())
+    };
+    let fails = |old| matches!(old, Outcome::Failed | Outcome::Error | Outcome::Absent);
+    Instance {
+        fail_to_pass: named(&|pair| fails(pair.old) && pair.new == Outcome::Passed),
+        pass_to_pass: named(&|pair| pair.old == Outcome::Passed && pair.new == Outcome::Passed),
+        ..instance
+    }
+}

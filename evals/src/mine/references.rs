@@ -1,0 +1,155 @@
+//! Which issues a change says that it fixes: in messages, in fragments of a change log, and in entries of one.
+//!
+//! A number that is merely mentioned is none of them.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// What a message says; numbers of the repository `own` (`owner/name`) alone.
+pub fn in_message(message: &str, own: &str) -> BTreeSet<u64> {
+    static CLAUSE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        let reference =
+            r"(?:https?://[\w.-]+/[\w.-]+/[\w.-]+/issues/\d+|(?:[\w.-]+/[\w.-]+)?#\d+|gh-\d+)";
+        let clause = format!(
+            r"(?i)\b(?:close[sd]?|closing|fix(?:e[sd])?|fixing|resolve[sd]?|resolving)\b\s*[:(]?\s*(?:(?:the\s+)?(?:issues?|bugs?)\s+)?({reference}(?:(?:\s*,?\s*(?:and|&)\s*|\s*,\s*){reference})*)"
+        );
+        Regex::new(&clause).ok()
+    });
+    let Some(clause) = CLAUSE.as_ref() else {
+        return BTreeSet::new();
+    };
+    let clauses = clause.captures_iter(message).filter_map(|c| c.get(1));
+    clauses
+        .flat_map(|clause| numbers(clause.as_str(), own))
+        .collect()
+}
+
+/// The numbers of a list of references.
+fn numbers(clause: &str, own: &str) -> Vec<u64> {
+    static ONE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"(?i)(?:https?://[\w.-]+/([\w.-]+/[\w.-]+)/issues/|([\w.-]+/[\w.-]+)?#|gh-)(\d+)",
+        )
+        .ok()
+    });
+    let Some(one) = ONE.as_ref() else {
+        return Vec::new();
+    };
+    let is_own = |found: &regex::Captures<'_>| {
+        let named = found.get(1).or(found.get(2));
+        named.is_none_or(|named| named.as_str().eq_ignore_ascii_case(own))
+    };
+    let found = one.captures_iter(clause).filter(is_own);
+    found.filter_map(|found| found[3].parse().ok()).collect()
+}
+
+/// A path such as `changes/123.bugfix.rst`, as towncrier reads them.
+pub fn in_fragment(path: &str) -> Option<u64> {
+    static FRAGMENT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(
+            r"(?i)(?:^|/)(?:change-?logs?|changes|changelog\.d|news|newsfragments|news\.d|fragments|upcoming_changes)/(?:[\w.-]+/)*(\d+)\.(?:bug|bugfix|fix|fixed|feature|improvement|enhancement|changed?|breaking|deprecation|removal|security|perf|performance)(?:\.\d+)?(?:\.(?:rst|md|txt))?$",
+        )
+        .ok()
+    });
+    FRAGMENT.as_ref()?.captures(path)?[1].parse().ok()
+}
+
+/// A file in which changes are told of.
+pub fn is_change_log(path: &str) -> bool {
+    let lower = path.to_lowercase();
+    let (folder, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
+    let text = [".rst", ".md", ".txt"]
+        .iter()
+        .any(|end| name.ends_with(end))
+        || !name.contains('.');
+    let starts = ["change", "history", "news", "release"];
+    let speaks = |name: &str| starts.iter().any(|start| name.starts_with(start));
+    text && (speaks(name) || folder.split('/').any(|part| part.starts_with("change")))
+}
+
+/// Issues that the lines which a patch adds to a change log name with the role for issues.
+pub fn in_entries(patch: &str) -> BTreeSet<u64> {
+    static ROLE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?::issue:|\{issue\})`(\d+)`|:tickets:\s*(\d+(?:\s*,\s*\d+)*)").ok()
+    });
+    let Some(role) = ROLE.as_ref() else {
+        return BTreeSet::new();
+    };
+    let lines = |sign: char| {
+        let of = move |line: &&str| line.starts_with(sign);
+        patch.lines().filter(of).flat_map(|line| {
+            let found = role.captures_iter(line);
+            let texts = found.filter_map(|found| Some(found.get(1).or(found.get(2))?.as_str()));
+            let numbers = texts.flat_map(|text| text.split(','));
+            numbers.filter_map(|number| number.trim().parse().ok())
+        })
+    };
+    // An entry that was moved or put in other words is not new.
+    let before: BTreeSet<u64> = lines('-').collect();
+    lines('+')
+        .filter(|number| !before.contains(number))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &str) -> Vec<u64> {
+        in_message(text, "acme/sums").into_iter().collect()
+    }
+
+    #[test]
+    fn keywords_name_what_is_fixed_and_a_mention_does_not() {
+        for (text, numbers) in [
+            ("Fixes #12", vec![12]),
+            ("fix: round numbers. Closes: #3, #4 and #5.", vec![3, 4, 5]),
+            ("Fix parsing of help, closing #2819", vec![2819]),
+            ("Resolves GH-7", vec![7]),
+            ("Fix issue #9", vec![9]),
+            ("closes https://github.com/Acme/sums/issues/31", vec![31]),
+            ("closes https://github.com/other/sums/issues/31", vec![]),
+            ("fixes acme/sums#8, other/x#9", vec![8]),
+            ("See #12; follows up on #13", vec![]),
+            ("Prefix #12", vec![]),
+            ("Fix a bug that #12 brought", vec![]),
+        ] {
+            assert_eq!(message(text), numbers, "{text}");
+        }
+    }
+
+    #[test]
+    fn fragments_of_a_change_log_are_known_by_their_paths() {
+        for (path, number) in [
+            ("changes/123.bugfix.rst", Some(123)),
+            ("changelog/13330.bugfix.1.rst", Some(13330)),
+            ("docs/changes/units/77.feature.rst", Some(77)),
+            ("news/8.bugfix", Some(8)),
+            ("changelog/14.doc.rst", None),
+            ("changes/2024.md", None),
+            ("tests/changes/x.rst", None),
+        ] {
+            assert_eq!(in_fragment(path), number, "{path}");
+        }
+    }
+
+    #[test]
+    fn entries_count_where_they_are_new() {
+        for (path, is) in [
+            ("CHANGES.md", true),
+            ("docs/whatsnew/changelog.rst", true),
+            ("doc/build/changelog/unreleased_20/1.rst", true),
+            ("HISTORY", true),
+            ("src/changes.py", false),
+            ("README.md", false),
+        ] {
+            assert_eq!(is_change_log(path), is, "{path}");
+        }
+        let patch = "+++ b/CHANGES.md\n@@ -1,2 +1,3 @@\n-- Moved. {issue}`4`\n+- Moved here. {issue}`4`\n \
+                     - Old. :issue:`5`\n+- New. {issue}`6` {pr}`7`\n+- :issue:`8`\n+    :tickets: 10, 11\n";
+        let numbers: Vec<u64> = in_entries(patch).into_iter().collect();
+        assert_eq!(numbers, [6, 8, 10, 11]);
+    }
+}

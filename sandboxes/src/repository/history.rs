@@ -1,0 +1,173 @@
+//! The past of a repository: its commits, what each of them changed, and the patches between two.
+//!
+//! Renames are a deletion and an addition here, and hashes are whole: the same commits give the same bytes, whatever else
+//! the repository holds.
+
+use super::Repository;
+use super::clone::fetch_blobs;
+use super::git::failed;
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::Result;
+
+/// A commit, without its files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commit {
+    pub hash: String,
+    pub parents: Vec<String>,
+    /// Seconds since 1970, of the committer.
+    pub committed: i64,
+    pub message: String,
+}
+
+impl Commit {
+    /// The first line of the message.
+    pub fn title(&self) -> &str {
+        self.message.lines().next().unwrap_or_default()
+    }
+}
+
+/// Which commits are asked for: those that lead to `tip`, without those that lead to `base`, newest first.
+#[derive(Debug, Clone, Default)]
+pub struct CommitRange {
+    pub tip: String,
+    pub base: Option<String>,
+    /// Of merges the first parent alone: the line of the branch itself.
+    pub first_parent: bool,
+    /// Committed at this second or later.
+    pub since: Option<i64>,
+    /// Committed before this second.
+    pub until: Option<i64>,
+}
+
+/// A path that differs between two commits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    pub path: String,
+    /// It was not there before.
+    pub added: bool,
+    /// It is no longer there.
+    pub deleted: bool,
+    /// It stands for a commit of another repository, on one side or on both.
+    pub submodule: bool,
+}
+
+/// The mode of a submodule's pointer.
+const SUBMODULE: &str = "160000";
+
+/// Versions of git differ in whether attributes of a bare repository's files decide how differences are shown: none are
+/// read, from the tree that is empty.
+const NO_ATTRIBUTES: &str = "attr.tree=4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+
+impl Repository {
+    pub fn commits(&self, range: &CommitRange) -> Result<Vec<Commit>> {
+        let mut words = ["log", "-z", "--format=tformat:%H%n%P%n%ct%n%B"]
+            .map(str::to_owned)
+            .to_vec();
+        if range.first_parent {
+            words.push("--first-parent".to_owned());
+        }
+        words.extend(range.since.map(|since| format!("--max-age={since}")));
+        let until = range.until.map(|until| until.saturating_sub(1));
+        words.extend(until.map(|until| format!("--min-age={until}")));
+        words.push(range.tip.clone());
+        words.extend(range.base.as_ref().map(|base| format!("^{base}")));
+        words.push("--".to_owned());
+        let text = String::from_utf8_lossy(&self.git.run(words)?).into_owned();
+        let records = text.split('\0').filter(|record| !record.trim().is_empty());
+        records.map(commit).collect()
+    }
+
+    /// What differs between two commits, by path.
+    pub fn changes(&self, old: &str, new: &str) -> Result<Vec<FileChange>> {
+        let words = [
+            "diff-tree",
+            "-r",
+            "-z",
+            "--raw",
+            "--no-renames",
+            "--abbrev=4",
+        ];
+        let listed = self.git.run(words.into_iter().chain([old, new, "--"]))?;
+        let text = String::from_utf8_lossy(&listed).into_owned();
+        let mut fields = text.split('\0');
+        let mut changes = Vec::new();
+        while let (Some(about), Some(path)) = (fields.next(), fields.next()) {
+            let mut words = about.trim_start_matches(':').split(' ');
+            let modes = [words.next(), words.next()];
+            let status = about.rsplit(' ').next().unwrap_or_default();
+            changes.push(FileChange {
+                path: path.to_owned(),
+                added: status == "A",
+                deleted: status == "D",
+                submodule: modes.contains(&Some(SUBMODULE)),
+            });
+        }
+        Ok(changes)
+    }
+
+    /// The patch of these paths from one commit to another, for `git apply`; `None` where it is not UTF-8 throughout.
+    pub fn patch(&self, old: &str, new: &str, paths: &[&str]) -> Result<Option<String>> {
+        if paths.is_empty() {
+            return Ok(Some(String::new()));
+        }
+        for commit in [old, new] {
+            fetch_blobs(&self.git, &format!("{commit}^{{tree}}"))?;
+        }
+        let words = ["-c", NO_ATTRIBUTES, "--literal-pathspecs", "diff-tree"];
+        let form = ["-r", "-p", "--binary", "--full-index", "--no-renames"];
+        let ends = [
+            "--no-color",
+            "--no-ext-diff",
+            "--no-textconv",
+            old,
+            new,
+            "--",
+        ];
+        let all = words.into_iter().chain(form).chain(ends);
+        let output = self.git.try_run(all.chain(paths.iter().copied()), b"")?;
+        if !output.ok && self.partial {
+            let message = format!("the repository is a partial clone, and lacks files of {new}");
+            return Err(
+                SandboxError::new(ErrorKind::Input, message).hint("give its URL, or a whole clone")
+            );
+        }
+        if !output.ok {
+            return Err(failed("diff-tree", &output.stderr));
+        }
+        Ok(String::from_utf8(output.stdout).ok())
+    }
+
+    /// A file of a commit; `None` where there is none of this path.
+    pub fn file_at(&self, commit: &str, path: &str) -> Result<Option<Vec<u8>>> {
+        fetch_blobs(&self.git, &format!("{commit}^{{tree}}"))?;
+        let name = format!("{commit}:{path}");
+        let read = self.git.try_run(["cat-file", "blob", &name], b"")?;
+        Ok(read.ok.then_some(read.stdout))
+    }
+
+    /// What the root of a commit holds, files and folders.
+    pub fn root_entries(&self, commit: &str) -> Result<Vec<String>> {
+        let listed = self.git.run(["ls-tree", "-z", "--name-only", commit])?;
+        let text = String::from_utf8_lossy(&listed).into_owned();
+        let names = text.split('\0').filter(|name| !name.is_empty());
+        Ok(names.map(str::to_owned).collect())
+    }
+}
+
+fn commit(record: &str) -> Result<Commit> {
+    let mut parts = record.splitn(4, '\n');
+    let (hash, parents, time) = (parts.next(), parts.next(), parts.next());
+    let committed = time.and_then(|time| time.parse().ok());
+    match (hash, parents, committed) {
+        (Some(hash), Some(parents), Some(committed)) => Ok(Commit {
+            hash: hash.to_owned(),
+            parents: parents.split_whitespace().map(str::to_owned).collect(),
+            committed,
+            message: parts.next().unwrap_or_default().trim_end().to_owned(),
+        }),
+        _ => Err(SandboxError::new(
+            ErrorKind::Input,
+            "git log: it lists what is not a commit",
+        )),
+    }
+}

@@ -1,0 +1,106 @@
+//! The past of a repository.
+
+use super::*;
+
+fn range(tip: &str) -> CommitRange {
+    CommitRange {
+        tip: tip.to_owned(),
+        ..CommitRange::default()
+    }
+}
+
+#[test]
+fn commits_of_a_branch_and_what_each_changed() {
+    let place = Place::new();
+    let work = place.repository();
+    let first = git(&work, &["rev-parse", "HEAD"]);
+    git(&work, &["switch", "-q", "-c", "topic"]);
+    write(&work, "pkg/b.py", "b = 1\n");
+    write(&work, "pkg/[b].py", "b = 2\n");
+    let brought = commit(&work, "bring b\n\nIn \u{e4} body.");
+    git(&work, &["switch", "-q", "main"]);
+    git(&work, &["merge", "-q", "--no-ff", "-m", "merge", "topic"]);
+    let merge = git(&work, &["rev-parse", "HEAD"]);
+    let pointer = format!("160000,{},libs/other", "1".repeat(40));
+    git(&work, &["update-index", "--add", "--cacheinfo", &pointer]);
+    git(&work, &["rm", "-q", "run.sh"]);
+    git(&work, &["commit", "-q", "-m", "last"]);
+    let last = git(&work, &["rev-parse", "HEAD"]);
+
+    let repository = place.open(&work, None).unwrap();
+    let hashes = |range: &CommitRange| -> Vec<String> {
+        let commits = repository.commits(range).unwrap();
+        commits.into_iter().map(|commit| commit.hash).collect()
+    };
+    let line = CommitRange {
+        first_parent: true,
+        ..range(&last)
+    };
+    assert_eq!(hashes(&line), [&last, &merge, &first].map(Clone::clone));
+    let side = CommitRange {
+        base: Some(first.clone()),
+        ..range(&brought)
+    };
+    let found = repository.commits(&side).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].message, "bring b\n\nIn \u{e4} body.");
+    assert_eq!(found[0].title(), "bring b");
+    assert_eq!(found[0].parents, std::slice::from_ref(&first));
+    // All were committed in the same second.
+    let time = found[0].committed;
+    let since = CommitRange {
+        since: Some(time),
+        ..line.clone()
+    };
+    assert_eq!(hashes(&since).len(), 3);
+    let until = CommitRange {
+        until: Some(time),
+        ..line
+    };
+    assert_eq!(hashes(&until).len(), 0);
+
+    let changes = repository.changes(&merge, &last).unwrap();
+    let shown: Vec<_> = changes
+        .iter()
+        .map(|c| (c.path.as_str(), c.added, c.deleted, c.submodule))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("libs/other", true, false, true),
+            ("run.sh", false, true, false)
+        ]
+    );
+    // Paths are names, not patterns.
+    let patch = repository.patch(&first, &merge, &["pkg/[b].py"]);
+    let patch = patch.unwrap().unwrap();
+    assert!(
+        patch.contains("+b = 2") && !patch.contains("+b = 1"),
+        "{patch}"
+    );
+    assert_eq!(repository.file_at(&last, "run.sh").unwrap(), None);
+    assert!(repository.file_at(&merge, "run.sh").unwrap().is_some());
+    let entries = repository.root_entries(&last).unwrap();
+    assert!(entries.contains(&"pkg".to_owned()), "{entries:?}");
+}
+
+/// Clones in the cache come without the content of files.
+#[test]
+fn patches_of_a_clone_are_those_of_its_origin() {
+    let place = Place::new();
+    let work = place.repository();
+    let first = git(&work, &["rev-parse", "HEAD"]);
+    write(&work, "pkg/__init__.py", "__version__ = '1.3'\n");
+    let second = commit(&work, "second");
+    write(&work, "pkg/__init__.py", "__version__ = '1.4'\n");
+    commit(&work, "third");
+    let url = format!("file://{}", work.display());
+    let clone = open(&url, None, &place.cache(), &OpenOptions::default()).unwrap();
+    let here = place.open(&work, None).unwrap();
+    let paths = ["pkg/__init__.py"];
+    let patch = clone.patch(&first, &second, &paths).unwrap().unwrap();
+    assert!(patch.contains("+__version__ = '1.3'"), "{patch}");
+    assert_eq!(here.patch(&first, &second, &paths).unwrap(), Some(patch));
+    let text = clone.file_at(&second, "pkg/__init__.py").unwrap();
+    assert_eq!(text.unwrap(), b"__version__ = '1.3'\n");
+}

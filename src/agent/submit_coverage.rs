@@ -1,0 +1,64 @@
+//! What the host does with a test that is wanted for lines: the gate decides on it, and nothing else.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::failures::infrastructure;
+use super::{Outcome, Run};
+use crate::gate::{self, CoverageCheck, CoverageVerdict, Evidence};
+use crate::trajectory::Answer;
+
+/// What one submission led to, as kept in the trajectory.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct CoverageRecord {
+    patch: String,
+    coverage: CoverageVerdict,
+}
+
+impl Run {
+    pub(super) async fn submit_for_coverage(
+        &mut self,
+        arguments: &Value,
+        deadline: Duration,
+    ) -> Result<(String, bool, Value), Outcome> {
+        let check = gate::check_coverage(&self.session, &self.source, arguments, deadline).await;
+        let record = match check.map_err(infrastructure)? {
+            CoverageCheck::Refused(text) => return Ok((text, true, Value::Null)),
+            CoverageCheck::Judged { patch, verdict } => CoverageRecord {
+                patch,
+                coverage: verdict,
+            },
+        };
+        let text = record.coverage.text();
+        self.book_coverage(&record);
+        Ok((
+            text,
+            false,
+            serde_json::to_value(&record).unwrap_or_default(),
+        ))
+    }
+
+    /// Facts of a recorded answer, for a run that goes on.
+    pub(super) fn take_coverage(&mut self, answer: &Answer) {
+        if let Ok(record) = CoverageRecord::deserialize(&answer.data) {
+            self.book_coverage(&record);
+        }
+    }
+
+    fn book_coverage(&mut self, record: &CoverageRecord) {
+        let verdict = &record.coverage;
+        self.submission = verdict.accepted().then(|| {
+            let mut evidence = Evidence {
+                passing: verdict.passing.clone(),
+                covered: verdict.hit.clone(),
+                python: Some(self.python()),
+                dropped: verdict.dropped.clone(),
+                ..Evidence::default()
+            };
+            self.add_spent(&mut evidence);
+            (record.patch.clone(), Box::new(evidence))
+        });
+    }
+}

@@ -1,0 +1,85 @@
+//! Writes a test that runs given lines: our own agent with another goal. It sees which of the lines its tests still miss, and
+//! by which condition. The gate takes a test that passes, asserts something and runs them all.
+
+use async_trait::async_trait;
+use testwright_agent_prompts::{CoverSystem, CoverTask, Prompt};
+use testwright_tools::registry;
+use testwright_tools::tool::{AnyTool, Tool};
+use testwright_tools::tools::{ShowPatch, TryFix};
+
+use super::given::lines;
+use super::{Approach, ApproachContext, Workflow};
+use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, prompt, run_loop};
+use crate::error::Error;
+use crate::model::Message;
+
+pub(super) struct Cover;
+
+#[async_trait]
+impl Approach for Cover {
+    fn name(&self) -> &'static str {
+        "cover"
+    }
+
+    fn description(&self) -> &'static str {
+        "writes a test that runs given lines (`testwright cover`)"
+    }
+
+    fn workflow(&self) -> Workflow {
+        Workflow::Agent {
+            prompts: &[CoverSystem::NAME, CoverTask::NAME],
+        }
+    }
+
+    fn tools(&self) -> Vec<&'static dyn AnyTool> {
+        let is_left_out = |tool: &&dyn AnyTool| {
+            tool.low_level() || [ShowPatch::NAME, TryFix::NAME].contains(&tool.name())
+        };
+        let tools = registry::with_wanted_lines();
+        tools.filter(|tool| !is_left_out(tool)).collect()
+    }
+
+    async fn run(&self, run: &mut Run, context: &ApproachContext) -> Outcome {
+        match begin(run, context).await {
+            Ok(()) => {}
+            Err(outcome) => return outcome,
+        }
+        let config = LoopConfig {
+            tools: self.tools(),
+            parallel_calls: true,
+            max_empty_replies: 3,
+            on_submit: OnSubmit::UntilAccepted,
+        };
+        run_loop(run, &config, &mut NoHook).await
+    }
+}
+
+/// What names no lines was refused before the run began.
+fn failed(error: Error) -> Outcome {
+    Outcome::Infrastructure {
+        message: error.with_cause(),
+        hint: error.hint,
+    }
+}
+
+async fn begin(run: &mut Run, context: &ApproachContext) -> Result<(), Outcome> {
+    let tree = run.tree()?;
+    let ranges = lines::resolve(&tree, &context.given.lines).map_err(failed)?;
+    let mut blocks = Vec::new();
+    for range in &ranges {
+        blocks.push(lines::numbered(&tree, range).map_err(failed)?);
+    }
+    let system = CoverSystem {
+        max_steps: context.max_steps,
+    };
+    let task = CoverTask {
+        repository: run.source.name.clone(),
+        blocks,
+        workspace: run.describe().await?,
+        notes: context.notes.clone(),
+    };
+    let content = prompt(system.render())?;
+    run.say(Message::System { content })?;
+    let content = prompt(task.render())?;
+    run.say(Message::User { content })
+}

@@ -1,0 +1,117 @@
+//! Lines of the old code that tests are wanted for, named as `FILE::FUNCTION` or `FILE:FIRST-LAST`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use testwright_sandboxes::repository::Tree;
+use testwright_tools::python::{Kind, Module, flatten};
+
+use crate::error::{Error, Result};
+
+/// A stretch of a file, its first and last lines counted from 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineRange {
+    pub path: String,
+    pub first: usize,
+    pub last: usize,
+}
+
+/// What each of these names, in the same order.
+pub fn resolve(tree: &Tree, targets: &[String]) -> Result<Vec<LineRange>> {
+    targets.iter().map(|target| range(tree, target)).collect()
+}
+
+/// The same by file.
+pub fn by_file(ranges: &[LineRange]) -> BTreeMap<String, BTreeSet<u32>> {
+    let mut lines: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    for range in ranges {
+        let numbers = (range.first..=range.last).filter_map(|line| u32::try_from(line).ok());
+        lines.entry(range.path.clone()).or_default().extend(numbers);
+    }
+    lines
+}
+
+/// The lines with their numbers, as a model is shown them.
+pub fn numbered(tree: &Tree, range: &LineRange) -> Result<String> {
+    let text = read(tree, &range.path, &range.path)?;
+    let lines = text.lines().enumerate().skip(range.first - 1);
+    let lines = lines.take(range.last + 1 - range.first);
+    let mut out = format!("{}, lines {}-{}:", range.path, range.first, range.last);
+    for (at, line) in lines {
+        out.push_str(&format!("\n{:>5}  {line}", at + 1));
+    }
+    Ok(out)
+}
+
+fn range(tree: &Tree, target: &str) -> Result<LineRange> {
+    if let Some((path, name)) = target.split_once("::") {
+        return function(tree, target, path, name);
+    }
+    let parts = target.rsplit_once(':').and_then(|(path, lines)| {
+        let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
+        Some((path, first.parse().ok()?, last.parse().ok()?))
+    });
+    let Some((path, first, last)) = parts else {
+        return Err(wrong(target, "it names no function and no lines"));
+    };
+    let path = plain(path);
+    let count = read(tree, target, &path)?.lines().count();
+    if first == 0 || last < first || last > count {
+        let cause = format!("{path} has the lines 1-{count}");
+        return Err(wrong(target, cause));
+    }
+    Ok(LineRange { path, first, last })
+}
+
+fn function(tree: &Tree, target: &str, path: &str, name: &str) -> Result<LineRange> {
+    let path = plain(path);
+    let module = Module::parse(read(tree, target, &path)?);
+    let name = name.replace("::", ".");
+    let found = module.find(&name);
+    match found.as_slice() {
+        [only] => Ok(LineRange {
+            path,
+            first: only.line,
+            last: only.last,
+        }),
+        [] => {
+            let outline = module.outline();
+            let functions = flatten(&outline).into_iter();
+            let functions = functions.filter(|found| found.kind == Kind::Function);
+            let nearest =
+                functions.min_by_key(|found| strsim::damerau_levenshtein(&name, &found.qualified));
+            let nearest = nearest.map_or_else(String::new, |found| {
+                format!("; the nearest is `{}`", found.qualified)
+            });
+            Err(wrong(target, format!("{path} has no `{name}`{nearest}")))
+        }
+        several => {
+            let lines: Vec<String> = several.iter().map(|found| found.line.to_string()).collect();
+            let cause = format!(
+                "{path} defines `{name}` more than once (lines {})",
+                lines.join(", ")
+            );
+            Err(wrong(target, cause))
+        }
+    }
+}
+
+fn plain(path: &str) -> String {
+    path.trim_start_matches("./").to_owned()
+}
+
+fn read(tree: &Tree, target: &str, path: &str) -> Result<String> {
+    if !path.ends_with(".py") {
+        return Err(wrong(target, format!("{path} is not a Python file")));
+    }
+    match tree.text(path)? {
+        Some(text) if !text.contains('\0') => Ok(text),
+        Some(_) => Err(wrong(target, format!("{path} is not a text file"))),
+        None => Err(wrong(target, format!("the repository has no file {path}"))),
+    }
+}
+
+fn wrong(target: &str, cause: impl Into<String>) -> Error {
+    Error::usage(format!("find what `{target}` names"))
+        .cause(cause.into())
+        .hint("name a function as pkg/mod.py::Class.method, or lines as pkg/mod.py:10-20")
+}

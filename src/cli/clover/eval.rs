@@ -1,0 +1,250 @@
+//! `testwright clover eval`: problems put to models.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use testwright_evals::clover::folder::Benchmark;
+use testwright_evals::clover::report::Report;
+use testwright_evals::clover::{Budget, Task};
+use testwright_evals::document::format::seconds;
+
+use super::progress::CloverProgress;
+use super::report::print;
+use crate::cli::output::{self, single_line};
+use crate::cli::place::{SandboxArgs, load};
+use crate::clover::asking::{Asked, Asking};
+use crate::clover::evaluation::{self, Judging};
+use crate::clover::plan::{Ask, Plan};
+use crate::error::{Error, Result};
+use crate::model::price::Prices;
+use crate::settings::Settings;
+use crate::setup::{HarnessArgs, harness, interrupted};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Folder of problems, as `testwright clover build` wrote it
+    #[arg(value_name = "DIR")]
+    problems: PathBuf,
+    /// Models, separated by commas [default: the model of the settings]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    models: Vec<String>,
+    /// Only these tasks
+    #[arg(
+        long,
+        value_name = "NUMBERS",
+        value_delimiter = ',',
+        default_value = "1,2,3"
+    )]
+    tasks: Vec<Task>,
+    /// Tokens of prompt and answer, in thousands; po shows no code of the project. Task 3 has 64k and 128k alone
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "po,4k,8k,16k,32k,64k,128k"
+    )]
+    context: Vec<Budget>,
+    /// Ask for the expression in the blank alone, and for the statements of the test alone, in place of the whole assertion
+    /// and the whole file
+    #[arg(long)]
+    part: bool,
+    /// At most so many problems of each task, the first ones
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+    /// Most dollars of all calls: never passed, failed calls included
+    #[arg(long, value_name = "X")]
+    max_dollars: Option<f64>,
+    /// Tokens of an answer, for models that think before they answer [default: 200 for task 1, 4000 for tasks 2 and 3]
+    #[arg(long, value_name = "N")]
+    max_tokens: Option<u64>,
+    /// Model calls at one time
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    calls: usize,
+    /// How many sandboxes run answers at once [default: the number of processors]
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+    /// Seconds that one answer may run
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    test_seconds: u64,
+    /// Ask nothing: judge and report on the replies that are there
+    #[arg(long)]
+    no_calls: bool,
+    #[command(flatten)]
+    sandbox: SandboxArgs,
+    /// Folder for replies, judgements and the report; the same command goes on with what is there
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Print the report (report.json) alone, for programs
+    #[arg(long)]
+    json: bool,
+}
+
+pub async fn run(args: &Args) -> Result<u8> {
+    let begun = Instant::now();
+    let settings = load(&args.sandbox.sources(|_| {}))?;
+    let benchmark = Benchmark::read(&args.problems).map_err(|error| {
+        Error::usage(format!("read {}", args.problems.display()))
+            .cause(error)
+            .hint("name a folder that `testwright clover build --out` wrote")
+    })?;
+    let plan = plan(args, &settings, &benchmark)?;
+    let asks = plan.asks(&benchmark);
+    if asks.is_empty() {
+        return Err(Error::usage("ask models")
+            .cause("there is no problem of these tasks with these contexts"));
+    }
+    plan.write(&args.out)?;
+    let asked = match args.no_calls {
+        true => Asked::default(),
+        false => ask(args, &settings, &benchmark, &asks).await?,
+    };
+    if asked.interrupted {
+        return Err(Error::interrupted("clover eval: interrupted")
+            .hint("the same command goes on with what is there"));
+    }
+    let judged_from = Instant::now();
+    let judgements = judge(args, &settings, &benchmark, &asks).await?;
+    let mut facts = vec![
+        ("Problems".to_owned(), args.problems.display().to_string()),
+        ("Questions".to_owned(), asks.len().to_string()),
+        ("Judged answers".to_owned(), judgements.len().to_string()),
+        (
+            "Judging took".to_owned(),
+            seconds(judged_from.elapsed().as_secs_f64()),
+        ),
+        ("In all".to_owned(), seconds(begun.elapsed().as_secs_f64())),
+    ];
+    facts.extend(evaluation::cost_facts(&args.out)?);
+    let report = Report::of(&judgements, facts);
+    let page = evaluation::write(&args.out, &report)?;
+    match args.json {
+        true => output::json(&report)?,
+        false => print(&report, &page),
+    }
+    match asked.not_asked {
+        Some((questions, why)) => Err(Error::infrastructure(format!(
+            "ask {questions} of the questions"
+        ))
+        .cause(why)
+        .hint("the same command goes on with what is there")),
+        None => Ok(0),
+    }
+}
+
+fn plan(args: &Args, settings: &Settings, benchmark: &Benchmark) -> Result<Plan> {
+    let mut models: Vec<String> = args
+        .models
+        .iter()
+        .map(|name| name.trim().to_owned())
+        .collect();
+    if models.is_empty() {
+        models.extend(settings.run.model.clone());
+    }
+    if models.is_empty() {
+        return Err(Error::usage("ask models")
+            .cause("there is no model")
+            .hint("name some with --models"));
+    }
+    let prices = Prices::from(&settings.prices);
+    if args.max_dollars.is_some()
+        && let Some(unpriced) = models.iter().find(|model| prices.of(model).is_none())
+    {
+        return Err(Error::usage("keep to --max-dollars")
+            .cause(format!(
+                "the model `{unpriced}` has no price in the settings"
+            ))
+            .hint(format!(
+                "add [prices.\"{unpriced}\"] with prompt and completion, dollars per million tokens"
+            )));
+    }
+    let (mut tasks, mut budgets) = (args.tasks.clone(), args.context.clone());
+    tasks.sort_unstable();
+    tasks.dedup();
+    budgets.sort_unstable();
+    budgets.dedup();
+    Ok(Plan {
+        problems_sha256: Plan::hash(benchmark),
+        models,
+        tasks,
+        budgets,
+        part: args.part,
+        limit: args.limit,
+    })
+}
+
+async fn ask(
+    args: &Args,
+    settings: &Settings,
+    benchmark: &Benchmark,
+    asks: &[Ask<'_>],
+) -> Result<Asked> {
+    let progress = Arc::new(CloverProgress::new(Some(asks.len()), args.json));
+    settings
+        .notes
+        .iter()
+        .for_each(|note| progress.line(&format!("note: {note}")));
+    let asking = Asking {
+        settings,
+        benchmark,
+        folder: &args.out,
+        max_dollars: args.max_dollars,
+        max_tokens: args.max_tokens,
+        at_once: args.calls,
+        progress: progress.clone(),
+    };
+    let shown = progress.clone();
+    let ended = move |ask: &Ask<'_>, fresh: bool| {
+        shown.advance(fresh);
+        if fresh {
+            shown.status(&format!(
+                "{} at {}: {}",
+                ask.problem.id, ask.budget, ask.model
+            ));
+        }
+    };
+    let asked = asking.ask(asks, &ended).await;
+    progress.clear();
+    asked
+}
+
+async fn judge(
+    args: &Args,
+    settings: &Settings,
+    benchmark: &Benchmark,
+    asks: &[Ask<'_>],
+) -> Result<Vec<testwright_evals::clover::evaluation::Judgement>> {
+    let given = HarnessArgs {
+        repositories: testwright_evals::harness::FORGE.to_owned(),
+        test_time: Duration::from_secs(args.test_seconds),
+        out: args.out.clone(),
+    };
+    let (harness, notes) = harness(settings, given).await?;
+    let progress = CloverProgress::new(None, args.json);
+    notes
+        .iter()
+        .for_each(|note| progress.line(&format!("note: {note}")));
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let report = |text: &str| progress.status(&single_line(text));
+    let judging = Judging {
+        harness: &harness,
+        benchmark,
+        folder: &args.out,
+        workers: args.workers.unwrap_or(processors),
+        timeout: Duration::from_secs(args.test_seconds),
+        report: &report,
+    };
+    let judged = tokio::select! {
+        judged = judging.judge(asks) => Some(judged),
+        () = interrupted() => None,
+    };
+    progress.clear();
+    match judged {
+        Some(judged) => judged,
+        None => {
+            harness.backend.abandon().await?;
+            Err(Error::interrupted("clover eval: interrupted")
+                .hint("the same command goes on with what is there"))
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What goes on, on stderr: a line that changes on a terminal, lines elsewhere.
+
+use std::sync::Mutex;
+
+use crate::agent::{Progress, StepView};
+use crate::cli::output::{Live, single_line};
+
+pub struct CloverProgress {
+    live: Live,
+    is_live: bool,
+    /// What was said last: elsewhere than on a terminal nothing is said twice.
+    last: Mutex<String>,
+}
+
+impl CloverProgress {
+    /// Of so many questions; `None` where nothing is counted.
+    pub fn new(all: Option<usize>, quiet: bool) -> Self {
+        let style = match all {
+            Some(_) => "{bar:30} {pos}/{len}  {eta} left  {msg}",
+            None => "{spinner} {msg}",
+        };
+        CloverProgress {
+            live: Live::new(all.map(|all| all as u64), style, quiet),
+            is_live: quiet || Live::is_shown(),
+            last: Mutex::default(),
+        }
+    }
+
+    pub fn status(&self, text: &str) {
+        self.live.status(text);
+        if self.is_live {
+            return;
+        }
+        let mut last = self
+            .last
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if *last != text {
+            text.clone_into(&mut last);
+            self.live.line(&single_line(text));
+        }
+    }
+
+    pub fn line(&self, text: &str) {
+        self.live.line(&single_line(text));
+    }
+
+    pub fn advance(&self, fresh: bool) {
+        self.live.advance(fresh);
+    }
+
+    pub fn clear(&self) {
+        self.live.clear();
+    }
+}
+
+impl Progress for CloverProgress {
+    fn phase(&self, _: &str, _: &str) {}
+
+    fn begins(&self, _: &StepView<'_>) {}
+
+    fn ended(&self, _: &StepView<'_>) {}
+
+    fn stage(&self, _: &str, _: &str) {}
+
+    fn note(&self, text: &str) {
+        self.line(&format!("note: {text}"));
+    }
+}

@@ -1,0 +1,125 @@
+//! `testwright clover report`: the tables and the page again, from what is stored.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use testwright_evals::clover::Task;
+use testwright_evals::clover::report::Report;
+use testwright_evals::document::format::{percent, points};
+
+use crate::cli::output::{self, single_line};
+use crate::clover::evaluation::{self, cost_facts, judgements};
+use crate::clover::{JUDGEMENTS, plan::Plan};
+use crate::error::{Error, Result};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Folders that `testwright clover eval` wrote, on the same problems; the report goes into the first
+    #[arg(required = true, value_name = "DIR")]
+    folders: Vec<PathBuf>,
+    /// Print the report (report.json) alone, for programs
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Result<u8> {
+    let mut all = Vec::new();
+    let mut facts = Vec::new();
+    let mut problems: Option<String> = None;
+    for folder in &args.folders {
+        let plan = Plan::read(folder)?.filter(|_| folder.join(JUDGEMENTS).is_file());
+        let Some(plan) = plan else {
+            return Err(Error::usage(format!("read {}", folder.display()))
+                .cause(format!("it has no {JUDGEMENTS}"))
+                .hint("name a folder that `testwright clover eval --out` wrote"));
+        };
+        if problems.get_or_insert(plan.problems_sha256.clone()) != &plan.problems_sha256 {
+            return Err(Error::usage("report on several folders")
+                .cause(format!("{} is about other problems", folder.display()))
+                .hint("name folders of evaluations on the same problems"));
+        }
+        let found = judgements(folder)?;
+        let name = match args.folders.len() {
+            1 => String::new(),
+            _ => format!("{}: ", folder.display()),
+        };
+        let costs = cost_facts(folder)?.into_iter();
+        facts.push((format!("{name}Judged answers"), found.len().to_string()));
+        facts.extend(costs.map(|(fact, value)| (format!("{name}{fact}"), value)));
+        all.extend(found);
+    }
+    let report = Report::of(&all, facts);
+    let page = evaluation::write(&args.folders[0], &report)?;
+    match args.json {
+        true => output::json(&report)?,
+        false => print(&report, &page),
+    }
+    Ok(0)
+}
+
+/// The rates on the terminal, and where the page is.
+pub fn print(report: &Report, page: &Path) {
+    output::out(table(report));
+    output::err(single_line(&format!("report: {}", page.display())));
+}
+
+fn table(report: &Report) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let width = report
+        .systems()
+        .iter()
+        .map(|name| name.chars().count())
+        .max()
+        .unwrap_or(0)
+        .max(6);
+    for task in Task::ALL {
+        let rows: Vec<_> = report.rows.iter().filter(|row| row.task == task).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        let heads: &[&str] = match task {
+            Task::Assertion => &["problems", "EM", "ER", "RER"],
+            Task::Target | Task::Blocks => &["problems", "execution", "success"],
+        };
+        let _ = write!(
+            text,
+            "{:<width$}  {:<7}",
+            format!("task {}", task.numeral()),
+            "context"
+        );
+        for head in heads {
+            let _ = write!(text, "  {head:>9}");
+        }
+        text.push('\n');
+        for row in rows {
+            let _ = write!(
+                text,
+                "{:<width$}  {:<7}",
+                single_line(&row.system),
+                row.budget.to_string()
+            );
+            let mut rates = vec![row.executed.rate, row.success.rate];
+            if task == Task::Assertion {
+                rates.insert(0, row.exact.rate);
+            }
+            let _ = write!(text, "  {:>9}", row.success.denominator);
+            for rate in rates {
+                let _ = write!(text, "  {:>9}", percent(rate));
+            }
+            text.push('\n');
+        }
+        text.push('\n');
+    }
+    for of in &report.utilisation {
+        let _ = writeln!(
+            text,
+            "{:<width$}  task {}: Δmax {}, Δmin {} points",
+            single_line(&of.system),
+            of.task.numeral(),
+            points(Some(of.most)),
+            points(Some(of.least))
+        );
+    }
+    text
+}

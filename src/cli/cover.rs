@@ -1,0 +1,69 @@
+//! `testwright cover`: a test that runs given lines.
+
+use std::path::Path;
+
+use super::place::PlaceArgs;
+use super::run_options::{RUNS, RunOptions, unnamed_folder};
+use crate::approaches::given::Given;
+use crate::approaches::{COVER, Variant, model_selection};
+use crate::error::Result;
+use crate::issues::Issue;
+use crate::job::Job;
+use crate::trajectory::RunFolder;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What to cover: `pkg/mod.py::Class.method`, or `pkg/mod.py:10-20`; several for several stretches
+    #[arg(required = true, value_name = "FILE::FUNCTION|FILE:FIRST-LAST")]
+    targets: Vec<String>,
+    #[command(flatten)]
+    place: PlaceArgs,
+    #[command(flatten)]
+    options: RunOptions,
+}
+
+pub async fn run(args: &Args) -> Result<u8> {
+    let terminal = args.options.terminal();
+    let job = new_job(args)?;
+    args.options.work(job, terminal).await
+}
+
+fn new_job(args: &Args) -> Result<Job> {
+    let settings = args.place.settings(|flags| {
+        args.options.set(flags);
+        flags.set("run.approach", Some(COVER.name().to_owned()));
+    })?;
+    let selection = model_selection::select(&settings)?;
+    let title = format!("Cover {}", args.targets.join(", "));
+    let out = match &settings.run.out {
+        Some(out) => out.clone(),
+        None => {
+            RunFolder::check_unnamed(Path::new(RUNS))?;
+            unnamed_folder(&title)
+        }
+    };
+    let mut notes = settings.notes.clone();
+    notes.extend(selection.note);
+    Ok(Job {
+        place: args.place.place(None),
+        settings,
+        issue: Issue {
+            title,
+            origin: "testwright cover".to_owned(),
+            ..Issue::default()
+        },
+        approach: Variant::plain(COVER),
+        given: Given {
+            lines: args.targets.clone(),
+            ..Given::default()
+        },
+        model: selection.model,
+        out,
+        recorded: None,
+        traffic: args.options.record.clone(),
+        sink: None,
+        quota: None,
+        stop: None,
+        notes,
+    })
+}

@@ -1,0 +1,344 @@
+//! `testwright mine`: a dataset of fresh issues from the history of a repository.
+
+mod work;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan as _};
+use testwright_evals::mine::{
+    self, Candidate, IssueText, IssueTexts, Mined, MissingText, Selection, Table,
+};
+use testwright_evals::{Instance, InstanceResult};
+use testwright_sandboxes::repository::{self, Repository};
+
+use super::eval::GradeArgs;
+use super::eval::verify::golden_tests;
+use super::output::{self, Live, single_line};
+use super::place::{SandboxArgs, load};
+use crate::error::{Error, Result};
+use crate::issues::{self, IssueSource};
+use crate::settings::Settings;
+use crate::setup::open_options;
+use work::{Plan, Work};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The repository whose history is read: a folder or a URL
+    #[arg(long, value_name = "PATH|URL")]
+    repo: String,
+    /// What the repository is called [default: as its address or its remote says]
+    #[arg(long, value_name = "OWNER/NAME")]
+    name: Option<String>,
+    /// Fixes that were committed on this day (UTC) or later: YYYY-MM-DD, or a time as in 2026-04-01T12:00:00Z
+    #[arg(long, value_name = "DATE", value_parser = first_second)]
+    since: Timestamp,
+    /// Fixes that were committed on this day or earlier [default: up to the newest]
+    #[arg(long, value_name = "DATE", value_parser = second_after)]
+    until: Option<Timestamp>,
+    /// Issues from this folder: N.md, or N.json as GitHub's API gives it [default: GitHub's API]
+    #[arg(long, value_name = "FOLDER")]
+    issues: Option<PathBuf>,
+    /// Only fixes that add and remove at most so many lines of code, tests not counted
+    #[arg(long, value_name = "N")]
+    max_changed_lines: Option<usize>,
+    /// How many candidates are verified at once, as far as memory and disk have room [default: half of the processors]
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+    /// Seconds that one run of tests may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    test_seconds: u64,
+    #[command(flatten)]
+    sandbox: SandboxArgs,
+    /// The dataset, as JSON lines; a table of what fell out comes beside it (.md), and what is kept until it is done (.work),
+    /// with which the same command goes on
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Print the table alone, for programs
+    #[arg(long)]
+    json: bool,
+}
+
+fn first_second(text: &str) -> std::result::Result<Timestamp, String> {
+    moment(text, 0)
+}
+
+/// Days are meant to their end.
+fn second_after(text: &str) -> std::result::Result<Timestamp, String> {
+    moment(text, 1)
+}
+
+fn moment(text: &str, days: i32) -> std::result::Result<Timestamp, String> {
+    let Ok(date) = text.parse::<Date>() else {
+        return text
+            .parse()
+            .map_err(|_| "give a day as YYYY-MM-DD".to_owned());
+    };
+    let day = date.checked_add(days.days()).map_err(|e| e.to_string())?;
+    let start = day.to_zoned(TimeZone::UTC).map_err(|e| e.to_string())?;
+    Ok(start.timestamp())
+}
+
+/// Exit code 0 where there is a verified instance, 1 where there is none.
+pub async fn run(args: &Args) -> Result<u8> {
+    let settings = load(&args.sandbox.sources(|_| {}))?;
+    if let Some(folder) = &args.issues
+        && !folder.is_dir()
+    {
+        return Err(Error::usage("read issues")
+            .cause(format!("{} is not a folder", folder.display()))
+            .hint("give a folder with files N.md or N.json"));
+    }
+    let work = Work::beside(&args.out)?;
+    let (plan, mut mined) = read_history(args, &settings, &work).await?;
+    let source = match &args.issues {
+        Some(folder) => IssueSource::Folder(folder.clone()),
+        None => IssueSource::GitHub {
+            repo: plan.repo.clone(),
+            options: issues::Options::from_settings(&settings, false),
+        },
+    };
+    let texts = read_texts(&mined.candidates, &source, &work, args.json).await?;
+    let instances = mined.with_texts(&texts);
+    let results = verify(args, &instances, &work).await?;
+    let (rows, table) = mine::finish(mined, instances, &results, &work.grading());
+    write(args, &plan, &work, &rows, &table)?;
+    if args.json {
+        output::json(&table)?;
+    } else {
+        output::out(table.to_string());
+        if args.issues.is_none() {
+            note_on_edits(&texts);
+        }
+        if rows.is_empty() {
+            output::err("no dataset was written: there is no verified instance");
+        } else {
+            output::err(single_line(&format!("instances: {}", args.out.display())));
+        }
+        let page = args.out.with_extension("md");
+        output::err(single_line(&format!("table: {}", page.display())));
+    }
+    Ok(u8::from(rows.is_empty()))
+}
+
+/// The candidates of the history up to the commit that was its newest when this was begun.
+async fn read_history(args: &Args, settings: &Settings, work: &Work) -> Result<(Plan, Mined)> {
+    let earlier = work.plan()?;
+    let head = earlier.as_ref().map(|plan| plan.head.clone());
+    let (location, cache) = (location(&args.repo), settings.cache.clone());
+    let (options, name) = (open_options(settings), args.name.clone());
+    let live = Live::new(None, "{spinner} {msg}", args.json);
+    live.status("reading the history");
+    let opened = tokio::task::spawn_blocking(move || {
+        repository::open(&location, head.as_deref(), &cache, &options)
+    });
+    let repository = joined(opened.await)??;
+    let plan = Plan {
+        repo: repository_name(&repository, name)?,
+        head: head_of(&repository)?,
+        since: args.since,
+        until: args.until,
+        max_changed_lines: args.max_changed_lines,
+    };
+    work.keep(&plan, earlier.as_ref())?;
+    let selection = Selection {
+        repo: plan.repo.clone(),
+        head: plan.head.clone(),
+        since: plan.since.as_second(),
+        until: plan.until.map(Timestamp::as_second),
+        max_changed_lines: plan.max_changed_lines,
+    };
+    let read = tokio::task::spawn_blocking(move || mine::candidates(&repository, &selection));
+    let mined = joined(read.await)??;
+    live.clear();
+    if !args.json {
+        let number = mined.candidates.len();
+        output::err(format!("{number} candidates of {}", plan.repo));
+    }
+    Ok((plan, mined))
+}
+
+/// Work of another thread came to its end.
+fn joined<T>(done: std::result::Result<T, tokio::task::JoinError>) -> Result<T> {
+    done.map_err(|error| Error::infrastructure("read the history").cause(error))
+}
+
+/// A folder by its whole path: it is opened again from elsewhere.
+fn location(repo: &str) -> String {
+    let path = Path::new(repo);
+    match path.canonicalize() {
+        Ok(whole) if !repo.contains("://") => whole.to_string_lossy().into_owned(),
+        _ => repo.to_owned(),
+    }
+}
+
+fn repository_name(repository: &Repository, given: Option<String>) -> Result<String> {
+    let name = given.unwrap_or_else(|| repository.name().to_owned());
+    if testwright_evals::dataset::is_repository(&name) {
+        return Ok(name);
+    }
+    Err(Error::usage("name the repository")
+        .cause(format!("`{name}` is not OWNER/NAME"))
+        .hint("give its name with --name OWNER/NAME"))
+}
+
+fn head_of(repository: &Repository) -> Result<String> {
+    let head = repository.commit().map(str::to_owned);
+    head.ok_or_else(|| {
+        Error::usage("read the history")
+            .cause("there is no commit")
+            .hint("give a git repository")
+    })
+}
+
+/// What could be had of the issues, by candidate. A server is asked once for each.
+async fn read_texts(
+    candidates: &[Candidate],
+    source: &IssueSource,
+    work: &Work,
+    quiet: bool,
+) -> Result<BTreeMap<String, IssueTexts>> {
+    let live = Live::new(
+        Some(candidates.len() as u64),
+        "{bar:30} {pos}/{len}  {msg}",
+        quiet,
+    );
+    let mut all = BTreeMap::new();
+    for candidate in candidates {
+        let mut texts = IssueTexts::default();
+        for &number in &candidate.issues {
+            live.status(&format!("issue #{number}"));
+            match text_of(candidate, number, source, work).await? {
+                Ok(text) => texts.found.push(text),
+                Err(cause) => texts.missing.push(MissingText { number, cause }),
+            }
+        }
+        live.advance(true);
+        all.insert(candidate.id.clone(), texts);
+    }
+    live.clear();
+    Ok(all)
+}
+
+async fn text_of(
+    candidate: &Candidate,
+    number: u64,
+    source: &IssueSource,
+    work: &Work,
+) -> Result<std::result::Result<IssueText, String>> {
+    let is_asked_for = matches!(source, IssueSource::GitHub { .. });
+    if is_asked_for && let Some(known) = work.issue(&candidate.id, number) {
+        return Ok(Ok(known));
+    }
+    let read = source.read(number, candidate.fixed_at).await;
+    let read = read.map_err(|error| match error.hint.as_deref() {
+        Some(hint) if hint.contains("GITHUB_TOKEN") => error,
+        _ => error.hint(
+            "the same command goes on with what is there; --issues FOLDER reads files instead",
+        ),
+    })?;
+    let text = match read {
+        Ok(text) => IssueText {
+            number,
+            title: text.title,
+            body: text.body,
+            origin: text.origin,
+            created_at: text.created_at.map(|at| at.to_string()),
+            later_edits: text.later_edits,
+        },
+        Err(cause) => return Ok(Err(cause)),
+    };
+    if is_asked_for {
+        work.keep_issue(&candidate.id, &text)?;
+    }
+    Ok(Ok(text))
+}
+
+/// Grades the golden tests of the candidates.
+async fn verify(args: &Args, instances: &[Instance], work: &Work) -> Result<Vec<InstanceResult>> {
+    if instances.is_empty() {
+        return Ok(Vec::new());
+    }
+    let dataset = work.dataset();
+    mine::write(&dataset, instances).map_err(writing(&dataset))?;
+    let grade = GradeArgs {
+        dataset: Some(dataset),
+        instances: None,
+        workers: args.workers,
+        repositories: location(&args.repo),
+        test_seconds: args.test_seconds,
+        sandbox: args.sandbox.clone(),
+        out: Some(work.grading()),
+        json: args.json,
+    };
+    let grading = grade.grading_run(load(&grade.sandbox.sources(|_| {}))?)?;
+    let golden = [golden_tests(&grading.dataset)];
+    let (_, results) = grade.grade(&grading, &golden, Vec::new(), None).await?;
+    Ok(results)
+}
+
+fn write(args: &Args, plan: &Plan, work: &Work, rows: &[Instance], table: &Table) -> Result<()> {
+    if !rows.is_empty() {
+        mine::write(&args.out, rows).map_err(writing(&args.out))?;
+    }
+    let day = |time: Timestamp| time.strftime("%Y-%m-%d %H:%M UTC").to_string();
+    let mut facts = vec![
+        ("repository", plan.repo.clone()),
+        ("up to the commit", plan.head.clone()),
+        ("committed since", day(plan.since)),
+    ];
+    facts.extend(plan.until.map(|until| ("and before", day(until))));
+    let most = plan.max_changed_lines.map(|most| most.to_string());
+    facts.extend(most.map(|most| ("most changed lines of code", most)));
+    let whole = work.table();
+    let name = whole.strip_prefix(whole.ancestors().nth(2).unwrap_or(Path::new("")));
+    let name = name.unwrap_or(&whole).display().to_string();
+    let page = args.out.with_extension("md");
+    let title = format!("Instances of {}", plan.repo);
+    let text = table.markdown(&title, &facts, &name);
+    mine::write_text(&page, &text).map_err(writing(&page))?;
+    let json = serde_json::to_string_pretty(table).unwrap_or_default() + "\n";
+    mine::write_text(&whole, &json).map_err(writing(&whole))
+}
+
+fn writing(path: &Path) -> impl Fn(std::io::Error) -> Error + '_ {
+    move |error| Error::io(format!("write {}", path.display()), &error)
+}
+
+/// Whoever edits an issue after its fix may tell the fix.
+fn note_on_edits(texts: &BTreeMap<String, IssueTexts>) {
+    let found = texts.values().flat_map(|texts| &texts.found);
+    let unknown = found.filter(|text| text.later_edits == "not known").count();
+    if unknown > 0 {
+        let texts = if unknown == 1 { "text" } else { "texts" };
+        output::err(format!(
+            "note: of {unknown} {texts} it is not known whether they were edited after the fix (GitHub says it to those who set GITHUB_TOKEN)"
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn days_are_meant_from_their_begin_to_their_end() {
+        let shown = |text, of: fn(&str) -> std::result::Result<Timestamp, String>| {
+            of(text).map(|time| time.to_string())
+        };
+        assert_eq!(
+            shown("2026-04-01", first_second).unwrap(),
+            "2026-04-01T00:00:00Z"
+        );
+        assert_eq!(
+            shown("2026-04-01", second_after).unwrap(),
+            "2026-04-02T00:00:00Z"
+        );
+        let exact = "2026-04-01T12:00:00Z";
+        assert_eq!(shown(exact, second_after).unwrap(), exact);
+        assert!(shown("last week", first_second).is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! What a run may spend, where its results go and how it is told: flags that the commands share that write tests.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::evidence_card;
+use super::output::{self, single_line};
+use super::terminal::Terminal;
+use crate::agent::Outcome;
+use crate::error::{Error, Result};
+use crate::job::Job;
+use crate::settings::Flags;
+
+#[derive(Debug, clap::Args)]
+pub struct RunOptions {
+    /// The model, as its provider calls it; `snippet` needs no key; `replay:FILE` plays a recording
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Folder for the results [default: testwright-runs/TIME-ISSUE]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Folder of prompts of your own: NAME.md stands in for the prompt of that name
+    #[arg(long, value_name = "DIR")]
+    pub prompts: Option<PathBuf>,
+    /// Most model calls
+    #[arg(long, value_name = "N")]
+    pub max_steps: Option<u64>,
+    /// Most dollars, where the model has a price in the settings
+    #[arg(long, value_name = "X")]
+    pub max_dollars: Option<f64>,
+    /// Most tokens, prompt and completion together
+    #[arg(long, value_name = "N")]
+    pub max_tokens: Option<u64>,
+    /// Most minutes, once the environment is there
+    #[arg(long, value_name = "M")]
+    pub max_minutes: Option<f64>,
+    /// Append all traffic with the model to this file, for `--model replay:FILE`
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Print the record (run.json) alone, for programs
+    #[arg(long)]
+    json: bool,
+}
+
+impl RunOptions {
+    /// As flags over the settings.
+    pub fn set(&self, flags: &mut Flags) {
+        flags.set("run.model", self.model.clone());
+        flags.set("run.out", self.out.clone());
+        flags.set("run.prompts", self.prompts.clone());
+        flags.set("run.max-steps", self.max_steps);
+        flags.set("run.max-dollars", self.max_dollars);
+        flags.set("run.max-tokens", self.max_tokens);
+        flags.set("run.max-minutes", self.max_minutes);
+    }
+
+    pub fn terminal(&self) -> Arc<Terminal> {
+        Arc::new(Terminal::new(self.json))
+    }
+
+    /// Does the work, and says how it ended.
+    pub async fn work(&self, job: Job, terminal: Arc<Terminal>) -> Result<u8> {
+        let record = job.work(terminal.clone()).await;
+        terminal.clear();
+        let (record, folder) = record?;
+        if self.json {
+            output::json(&record)?;
+        } else {
+            output::out(evidence_card::render(&record.outcome));
+            output::err(single_line(&format!("results: {}", folder.display())));
+        }
+        if let Some(error) = failure(&record.outcome)
+            && !self.json
+        {
+            output::err(error.render());
+        }
+        Ok(record.exit_code)
+    }
+}
+
+/// What ended the run and is not the test's fault.
+fn failure(outcome: &Outcome) -> Option<Error> {
+    let (error, hint) = match outcome {
+        Outcome::Infrastructure { message, hint } => (Error::infrastructure(message.clone()), hint),
+        Outcome::ModelFailed { message, hint } => {
+            let error = Error::infrastructure("get an answer from the model");
+            (error.cause(message), hint)
+        }
+        _ => return None,
+    };
+    Some(match hint {
+        Some(hint) => error.hint(hint.clone()),
+        None => error,
+    })
+}
+
+/// In the current folder.
+pub const RUNS: &str = "testwright-runs";
+
+/// `testwright-runs/2025-01-31T120000-first-words-of-the-title`
+pub fn unnamed_folder(title: &str) -> PathBuf {
+    let words: Vec<String> = title
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .take(6)
+        .map(str::to_lowercase)
+        .collect();
+    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H%M%S");
+    Path::new(RUNS).join(format!("{now}-{}", words.join("-")))
+}

@@ -1,0 +1,93 @@
+//! What is asked of whom: every problem of the chosen tasks, with every chosen context, of every model.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use testwright_evals::clover::answer::Form;
+use testwright_evals::clover::folder::Benchmark;
+use testwright_evals::clover::problem::sha256;
+use testwright_evals::clover::{Budget, Problem, Task};
+
+use super::PLAN;
+use super::prompts::forms;
+use crate::error::{Error, Result};
+
+/// `clover.json` of an evaluation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Of the problems, all of them.
+    pub problems_sha256: String,
+    pub models: Vec<String>,
+    pub tasks: Vec<Task>,
+    pub budgets: Vec<Budget>,
+    /// Answers are operands and completions, in place of assertions and files.
+    pub part: bool,
+    /// At most so many problems of each task.
+    pub limit: Option<usize>,
+}
+
+/// One question to one model.
+#[derive(Debug, Clone, Copy)]
+pub struct Ask<'p> {
+    pub problem: &'p Problem,
+    pub model: &'p str,
+    pub budget: Budget,
+    pub form: Form,
+}
+
+impl Plan {
+    /// Hash of the problems of a benchmark.
+    pub fn hash(benchmark: &Benchmark) -> String {
+        let lines = testwright_evals::clover::folder::lines(&benchmark.problems);
+        sha256(&String::from_utf8_lossy(&lines))
+    }
+
+    /// All questions, the short ones first.
+    pub fn asks<'p>(&'p self, benchmark: &'p Benchmark) -> Vec<Ask<'p>> {
+        let mut asks = Vec::new();
+        for budget in &self.budgets {
+            for task in &self.tasks {
+                let of_task = benchmark.problems.iter().filter(|p| p.task == *task);
+                let problems = of_task.take(self.limit.unwrap_or(usize::MAX));
+                for problem in problems.filter(|p| p.budgets.contains(budget)) {
+                    asks.extend(self.models.iter().map(|model| Ask {
+                        problem,
+                        model,
+                        budget: *budget,
+                        form: forms(*task)[usize::from(self.part)],
+                    }));
+                }
+            }
+        }
+        asks
+    }
+
+    /// Keeps the plan beside its results; of what is there only more may be asked.
+    pub fn write(&self, out: &Path) -> Result<()> {
+        let path = out.join(PLAN);
+        if let Some(before) = Plan::read(out)?
+            && before.problems_sha256 != self.problems_sha256
+        {
+            return Err(Error::usage(format!("go on in {}", out.display()))
+                .cause("it holds answers to other problems")
+                .hint("name another folder with --out"));
+        }
+        let text = serde_json::to_vec_pretty(self)
+            .map_err(|error| Error::infrastructure("encode the plan").cause(error))?;
+        std::fs::create_dir_all(out)
+            .and_then(|()| std::fs::write(&path, text))
+            .map_err(|error| Error::io(format!("write {}", path.display()), &error))
+    }
+
+    /// `None` where there is none.
+    pub fn read(folder: &Path) -> Result<Option<Plan>> {
+        let path = folder.join(PLAN);
+        let text = match std::fs::read(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            text => text.map_err(|error| Error::io(format!("read {}", path.display()), &error))?,
+        };
+        serde_json::from_slice(&text)
+            .map(Some)
+            .map_err(|error| Error::usage(format!("read {}", path.display())).cause(error))
+    }
+}

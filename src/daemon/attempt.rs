@@ -1,0 +1,74 @@
+//! An attempt at work that is no run, from its beginning to what the store keeps of it.
+
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::stop_signal::{StopSignal, stopped};
+use crate::store::{Attempt, Store, WorkStatus};
+
+/// How often is asked whether it is to end.
+const CANCEL_POLL: Duration = Duration::from_secs(1);
+
+/// How an attempt ended.
+pub struct Ending {
+    status: WorkStatus,
+    message: Option<String>,
+}
+
+impl Ending {
+    fn of(status: WorkStatus) -> Self {
+        Ending {
+            status,
+            message: None,
+        }
+    }
+
+    fn failed(message: String) -> Self {
+        Ending {
+            status: WorkStatus::Infrastructure,
+            message: Some(message),
+        }
+    }
+
+    /// With what failed that is nobody's fault.
+    pub fn of_failures(failures: Vec<String>) -> Self {
+        match failures.into_iter().next() {
+            Some(failure) => Ending::failed(failure),
+            None => Ending::of(WorkStatus::Done),
+        }
+    }
+}
+
+/// Works, unless it is cancelled, another worker has taken it, or this process is to end. An error gives it back to the
+/// queue.
+pub async fn complete(
+    store: &Store,
+    taken: &Attempt,
+    stop: StopSignal,
+    work: impl Future<Output = Result<Ending>>,
+) -> Result<()> {
+    let ending = tokio::select! {
+        worked = work => worked.unwrap_or_else(|error| Ending::failed(error.with_cause())),
+        () = unwanted(store, taken) => Ending::of(WorkStatus::Cancelled),
+        () = stopped(stop) => Ending::of(WorkStatus::Queued),
+    };
+    let is_given_back = store.end_work(taken, ending.status, ending.message.as_deref());
+    match is_given_back.await? {
+        true => Err(Error::interrupted(format!(
+            "end the {}: it is given back",
+            taken.kind.name()
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// Ends when nobody wants the attempt any more.
+async fn unwanted(store: &Store, taken: &Attempt) {
+    loop {
+        tokio::time::sleep(CANCEL_POLL).await;
+        // A database that does not answer now is asked again.
+        if let Ok(false) = store.is_wanted(taken).await {
+            return;
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Comparisons whose runs are made, and graded, by all workers of a database.
+
+mod cells;
+pub mod request;
+pub mod server_task;
+
+pub use cells::{CellRequest, CellSettings, ModelSettings, StoreRuns};

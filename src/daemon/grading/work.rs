@@ -1,0 +1,91 @@
+//! Works on a queued grading: from the beginning, or from the results that are stored.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use testwright_evals::harness::{Harness, Job, PortableResult, grade_job};
+use testwright_evals::predictions::Prediction;
+use tokio::sync::mpsc;
+
+use super::request::GradingRequest;
+use crate::daemon::attempt::{Ending, complete};
+use crate::daemon::harnesses::Harnesses;
+use crate::error::{Error, Result};
+use crate::stop_signal::StopSignal;
+use crate::store::{Attempt, Store};
+
+pub struct GradingWork<'w> {
+    pub store: &'w Store,
+    pub harnesses: &'w Harnesses,
+    /// Where logs are while it is worked on.
+    pub folder: PathBuf,
+    /// This process is to end: the grading is given back.
+    pub stop: StopSignal,
+}
+
+impl GradingWork<'_> {
+    /// An error gives it back to the queue.
+    pub async fn consume(&self, taken: &Attempt) -> Result<()> {
+        let work = self.work(taken);
+        let completed = complete(self.store, taken, self.stop.clone(), work).await;
+        // Logs are in the results.
+        let _ = std::fs::remove_dir_all(&self.folder);
+        completed
+    }
+
+    async fn work(&self, taken: &Attempt) -> Result<Ending> {
+        let text = self.store.grading_request(&taken.id).await?;
+        let request: GradingRequest = serde_json::from_str(&text)
+            .map_err(|error| Error::infrastructure("read what is to be graded").cause(error))?;
+        let harness = request.harness(self.harnesses, self.folder.clone()).await?;
+        let known = self.known(taken).await?;
+        let is_missing = |p: &&Prediction| !known.contains(&p.model_name_or_path);
+        let job = Job {
+            instance: &request.instance,
+            predictions: request.predictions.iter().filter(is_missing).collect(),
+        };
+        self.grade(&harness, &job, taken).await?;
+        Ok(Ending::of_failures(Vec::new()))
+    }
+
+    /// Predictions with a result that an earlier attempt came to; what the machine failed is tried again.
+    async fn known(&self, taken: &Attempt) -> Result<BTreeSet<String>> {
+        let results = self.store.graded(&taken.id).await?;
+        let results = results.iter().map(|text| read(text));
+        let results: Vec<PortableResult> = results.collect::<Result<_>>()?;
+        let judged = results.into_iter().map(|packed| packed.result);
+        let judged = judged.filter(|result| result.infrastructure.is_none());
+        Ok(judged.map(|result| result.prediction).collect())
+    }
+
+    /// Stores each result as it comes.
+    async fn grade(&self, harness: &Harness, job: &Job<'_>, taken: &Attempt) -> Result<()> {
+        let (sender, mut results) = mpsc::unbounded_channel();
+        let grading = async move {
+            let add = |result| {
+                let _ = sender.send(PortableResult::pack(&harness.out, result));
+                Ok(())
+            };
+            let graded = grade_job(harness, job, &|_| {}, &add).await;
+            graded.map_err(crate::grading::storing)
+        };
+        let storing = async {
+            while let Some(packed) = results.recv().await {
+                let text = serde_json::to_string(&packed)
+                    .map_err(|error| Error::infrastructure("encode a result").cause(error))?;
+                let name = &packed.result.prediction;
+                self.store.add_graded(taken, name, &text).await?;
+            }
+            Ok(())
+        };
+        // Where a result cannot be stored, no more are made.
+        tokio::try_join!(grading, storing)?;
+        Ok(())
+    }
+}
+
+/// A result as the store has it.
+pub fn read(text: &str) -> Result<PortableResult> {
+    serde_json::from_str(text)
+        .map_err(|error| Error::infrastructure("read a result of the grading").cause(error))
+}

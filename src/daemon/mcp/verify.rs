@@ -1,0 +1,61 @@
+//! `verify`: how test files come out, each for itself.
+
+use rmcp::model::{CallToolResult, Tool};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use testwright_evals::cases::verify;
+
+use super::cases::{CaseVerdict, GivenCase, cases, open_place, options, unless_cancelled};
+use super::service_tool::{CallError, ServiceCall, ServiceTool, answer};
+
+pub struct Verify;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct VerifyArgs {
+    /// The repository: a URL, or a folder of the server. The server's list says which are allowed.
+    repository: Option<String>,
+    /// A commit, tag or branch. Default: HEAD.
+    commit: Option<String>,
+    /// Test files. None of them sees another one, or what another one did.
+    cases: Vec<GivenCase>,
+    /// How often each runs: a case that comes out in different ways is flaky. Default: 1.
+    repeats: Option<u32>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Verified {
+    /// In the order of the request.
+    cases: Vec<CaseVerdict>,
+}
+
+#[async_trait::async_trait]
+impl ServiceTool for Verify {
+    fn name(&self) -> &'static str {
+        "verify"
+    }
+
+    fn tool(&self) -> Tool {
+        Tool::new(
+            self.name(),
+            "Runs test files on the code of a Python repository as it is, many in one call, and says how each came out: passed, \
+             failed, error, not run, timed out, crashed or flaky. Each file is put into its place for its own run alone; the \
+             repository stays as it is.",
+            serde_json::Map::new(),
+        )
+        .with_input_schema::<VerifyArgs>()
+        .with_output_schema::<Verified>()
+    }
+
+    async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {
+        let args: VerifyArgs = call.arguments()?;
+        let cases = cases(&args.cases)?;
+        let options = options(args.repeats, false);
+        let (repository, commit) = (args.repository.as_deref(), args.commit.as_deref());
+        let (place, _room) = open_place(call, repository, commit).await?;
+        let verified = unless_cancelled(call, verify(&place, &cases, &options)).await?;
+        let verdicts: Vec<CaseVerdict> = verified.iter().map(CaseVerdict::of).collect();
+        let lines: Vec<String> = verdicts.iter().map(CaseVerdict::line).collect();
+        answer(&lines.join("\n"), &Verified { cases: verdicts })
+    }
+}

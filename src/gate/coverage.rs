@@ -1,0 +1,229 @@
+//! Decides on a test that is wanted for lines of code: only test files change, it passes and breaks nothing, it asserts
+//! something, and every line runs.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use testwright_tools::outcomes::report::{Outcome, Report, is_of};
+use testwright_tools::python::asserts;
+use testwright_tools::tools::cover::Covered;
+use testwright_tools::tools::submission::{Change, ContributedTest, Submission};
+
+use super::rules::{self, Case, Finding, Rule};
+
+/// Missed stretches that are named.
+const NAMED: usize = 20;
+
+/// The gate's decision on a test that is wanted for lines.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CoverageVerdict {
+    /// What is wrong; empty means accepted.
+    pub findings: Vec<Finding>,
+    /// What was left out of the patch, `path: reason`.
+    pub dropped: Vec<String>,
+    /// The contributed tests that pass.
+    pub passing: Vec<String>,
+    /// By file: wanted statements that run.
+    pub hit: BTreeMap<String, Vec<u32>>,
+}
+
+impl CoverageVerdict {
+    pub fn accepted(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// The message to the model.
+    pub fn text(&self) -> String {
+        let mut lines = Vec::new();
+        if self.accepted() {
+            lines.push("The checks of the submission passed: all wanted lines run.".to_owned());
+        } else {
+            lines.push("Not accepted:".to_owned());
+            lines.extend(
+                self.findings
+                    .iter()
+                    .map(|found| format!("- {}", found.text)),
+            );
+        }
+        if !self.dropped.is_empty() {
+            lines.push("Left out of the patch, and put back in the workspace:".to_owned());
+            lines.extend(self.dropped.iter().map(|line| format!("- {line}")));
+        }
+        lines.join("\n")
+    }
+}
+
+/// Decides. `covered` comes from a run of the contributed tests alone, behind that of the whole files.
+pub fn decide_coverage(
+    submission: &Submission,
+    covered: &Covered,
+    applies: &Result<(), String>,
+) -> CoverageVerdict {
+    let case = Case {
+        submission,
+        issue: "",
+        applies,
+        failing: &[],
+    };
+    let mut findings = Vec::new();
+    for rule in rules::ALL.iter().filter(|rule| is_for_any_goal(rule.rule)) {
+        let mut wrong = |text| {
+            findings.push(Finding {
+                rule: rule.rule,
+                text,
+            })
+        };
+        (rule.check)(&case, &mut wrong);
+    }
+    let tests = submission.contributed.iter();
+    let tests: Vec<&ContributedTest> = tests
+        .filter(|test| test.change != Change::Deleted)
+        .collect();
+    let mut wrong = |rule, text| findings.push(Finding { rule, text });
+    for test in &tests {
+        for report in [&submission.old, &covered.report] {
+            if let Some(text) = not_passed(report, test) {
+                wrong(Rule::Passes, text);
+                break;
+            }
+        }
+        if !asserts(&test.source) {
+            let text = format!(
+                "{} asserts nothing of what the code does: check a value, an effect or an error.",
+                test.id
+            );
+            wrong(Rule::Asserts, text);
+        }
+    }
+    if !tests.is_empty() {
+        for missed in covered.missed.iter().take(NAMED) {
+            wrong(Rule::RunsWantedLines, format!("not run: {missed}"));
+        }
+        if covered.missed.len() > NAMED {
+            let more = covered.missed.len() - NAMED;
+            wrong(
+                Rule::RunsWantedLines,
+                format!("{more} more stretches are not run"),
+            );
+        }
+    }
+    CoverageVerdict {
+        findings,
+        dropped: super::dropped(submission),
+        passing: rules::passing(submission),
+        hit: covered.hit.clone(),
+    }
+}
+
+/// Rules that hold whatever a test is wanted for.
+fn is_for_any_goal(rule: Rule) -> bool {
+    matches!(
+        rule,
+        Rule::TestsOnly | Rule::Applies | Rule::Contributes | Rule::BreaksNothing
+    )
+}
+
+/// Why the test cannot be said to pass.
+fn not_passed(report: &Report, test: &ContributedTest) -> Option<String> {
+    let mut results = report
+        .tests
+        .iter()
+        .filter(|result| is_of(&result.id, &test.id))
+        .peekable();
+    if results.peek().is_none() {
+        return Some(format!("{} did not run.", test.id));
+    }
+    let other = results.find(|result| result.outcome != Outcome::Passed)?;
+    let message = other.failure.as_ref().map(|failure| &failure.message);
+    let message = message.and_then(|message| message.lines().next());
+    Some(match message {
+        Some(message) => format!("{} does not pass: {message}", other.id),
+        None => format!(
+            "{} does not pass ({}).",
+            other.id,
+            outcome_word(other.outcome)
+        ),
+    })
+}
+
+fn outcome_word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Passed => "passed",
+        Outcome::Failed => "failed",
+        Outcome::Error => "error",
+        Outcome::Skipped => "skipped",
+        Outcome::Xfailed => "failed as expected",
+        Outcome::Xpassed => "passed against expectation",
+        Outcome::Absent => "did not end",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use testwright_tools::outcomes::report::TestResult;
+    use testwright_tools::tools::cover::MissedLines;
+
+    use super::*;
+
+    const ID: &str = "tests/test_a.py::test_a";
+
+    fn report(outcome: Outcome) -> Report {
+        Report {
+            tests: vec![TestResult {
+                id: ID.to_owned(),
+                outcome,
+                failure: None,
+                captured: String::new(),
+                seconds: 0.01,
+                executed: vec![],
+            }],
+            ..Report::default()
+        }
+    }
+
+    fn rules(source: &str, outcome: Outcome, missed: &[MissedLines]) -> Vec<Rule> {
+        let submission = Submission {
+            patch: "a patch".to_owned(),
+            files: vec![],
+            contributed: vec![ContributedTest {
+                id: ID.to_owned(),
+                change: Change::Added,
+                line: 1,
+                source: source.to_owned(),
+            }],
+            problems: vec![],
+            before: None,
+            changed_before: None,
+            neighbours: None,
+            old: report(outcome),
+            reruns: vec![],
+        };
+        let covered = Covered {
+            report: report(outcome),
+            missed: missed.to_vec(),
+            ..Covered::default()
+        };
+        let verdict = decide_coverage(&submission, &covered, &Ok(()));
+        verdict.findings.iter().map(|found| found.rule).collect()
+    }
+
+    #[test]
+    fn a_test_for_lines_passes_asserts_and_runs_them_all() {
+        let good = "def test_a():\n    assert f(1) == 2\n";
+        assert_eq!(rules(good, Outcome::Passed, &[]), []);
+        assert_eq!(rules(good, Outcome::Failed, &[]), [Rule::Passes]);
+        assert_eq!(rules(good, Outcome::Skipped, &[]), [Rule::Passes]);
+        let idle = "def test_a():\n    f(1)\n    assert True\n";
+        assert_eq!(rules(idle, Outcome::Passed, &[]), [Rule::Asserts]);
+        let missed = MissedLines {
+            file: "a.py".to_owned(),
+            first: 3,
+            last: 4,
+            by: None,
+        };
+        assert_eq!(
+            rules(good, Outcome::Passed, &[missed]),
+            [Rule::RunsWantedLines]
+        );
+    }
+}

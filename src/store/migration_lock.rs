@@ -1,0 +1,66 @@
+//! One process at a time brings an embedded database up to date: SQLite's migrations are not one transaction, and two
+//! processes that open a new file at once would both make its tables. Postgres has a lock of its own for that.
+
+use std::fs::File;
+use std::io;
+
+use sqlx::SqlitePool;
+
+use super::{Database, Store};
+use crate::error::{Error, Result};
+
+impl Store {
+    /// Held until it is dropped, by one process at a time; `None` where the database sees to it itself.
+    pub async fn migration_lock(&self) -> Result<Option<File>> {
+        match self.database() {
+            Database::Sqlite(pool) => lock(pool).await.map(Some),
+            Database::Postgres(_) => Ok(None),
+        }
+    }
+}
+
+/// The file `NAME.lock` beside the database.
+async fn lock(pool: &SqlitePool) -> Result<File> {
+    let database = pool.connect_options().get_filename().to_owned();
+    let mut path = database.clone().into_os_string();
+    path.push(".lock");
+    let locked = tokio::task::spawn_blocking(move || -> io::Result<File> {
+        let file = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path)?;
+        file.lock()?;
+        Ok(file)
+    });
+    let locked = locked.await.map_err(io::Error::other).flatten();
+    locked.map_err(|error| {
+        Error::infrastructure(format!("lock the database {}", database.display())).cause(error)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::daemon::queue::Queue;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_new_database_may_be_opened_by_several_at_once() {
+        for _ in 0..5 {
+            let folder = tempfile::tempdir().unwrap();
+            let url = Store::url_in(folder.path());
+            let opened = (0..6).map(|_| {
+                let url = url.clone();
+                tokio::spawn(async move {
+                    let store = Store::open(&url).await?;
+                    Queue::open(&store).await.map(drop)
+                })
+            });
+            for opened in opened.collect::<Vec<_>>() {
+                opened.await.unwrap().unwrap();
+            }
+        }
+    }
+}

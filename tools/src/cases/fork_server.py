@@ -1,0 +1,273 @@
+"""Forks a process for each Python program that is to run, from one that has imported what such programs import.
+
+Started with a socket as its standard input. A request names the arguments and the environment of a program, and brings
+the descriptor of its output: the process that is forked goes on as a new interpreter with these would, as a child of the
+toolbox and the leader of a session. Or it names modules to import before the next one is forked. Nothing is imported that
+lies in the workspace, which changes, and nothing that does more than to take time. Runs on Python 3.6 and everything later.
+"""
+
+import _thread
+import array
+import gc
+import importlib
+import importlib.util
+import io
+import json
+import locale
+import logging
+import os
+import random
+import runpy
+import signal
+import socket
+import sys
+import tempfile
+import time
+import warnings
+
+# Kept because modules that are imported here may replace the attributes.
+_exit, _fork, _getppid, _sleep = os._exit, os.fork, os.getppid, time.sleep
+
+# Bytes of a request.
+_MOST = 1 << 18
+# Processes that find out what can be imported, for one list of modules.
+_PROBES = 8
+
+_SETTINGS = json.loads(os.environ.pop("TESTWRIGHT_FORK_SERVER"))
+_CWD = os.getcwd()
+_WORKSPACE = tuple({root.rstrip(os.sep) + os.sep for root in (_CWD, os.path.realpath(_CWD))})
+
+
+def _entries(environ):
+    """What PYTHONPATH adds to the path."""
+    given = environ.get("PYTHONPATH")
+    return [os.path.abspath(entry) for entry in given.split(os.pathsep)] if given else []
+
+
+# The path, without the folder of this file and without what the environment adds.
+_PATH = [entry for entry in sys.path[1:] if entry not in _entries(os.environ)]
+
+
+def _socket():
+    """Standard input; that of a program is empty."""
+    given = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fileno=os.dup(0))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    return given
+
+
+def _request(control):
+    """What is asked for, and the descriptors that came with it. Where nobody asks any more, the process ends."""
+    fds = array.array("i")
+    space = socket.CMSG_SPACE(2 * fds.itemsize)
+    data, ancillary, _, _ = control.recvmsg(_MOST, space, socket.MSG_CMSG_CLOEXEC)
+    if not data:
+        _exit(0)
+    for level, kind, content in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
+    return json.loads(data.decode("utf-8")), list(fds)
+
+
+def _set_dumpable(is_dumpable):
+    """Programs run as the same user: while it is not, they cannot reach into this process."""
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(4, int(is_dumpable), 0, 0, 0)
+    except Exception:
+        pass
+
+
+# What is imported
+
+
+def _is_outside(origin):
+    return origin is not None and not origin.startswith(_WORKSPACE)
+
+
+def _coverage():
+    """The modules of the coverage.py that measures, out of sight of programs."""
+    package = _SETTINGS["package"]
+    if package is None:
+        return {}
+    sys.path.insert(0, package)
+    try:
+        import coverage
+    finally:
+        sys.path.remove(package)
+        sys.path_importer_cache.pop(package, None)
+    assert coverage
+    names = [name for name in sys.modules if name.partition(".")[0] == "coverage"]
+    return dict((name, sys.modules.pop(name)) for name in names)
+
+
+def _import_pytest():
+    spec = importlib.util.find_spec("pytest")
+    if spec is not None and _is_outside(spec.origin):
+        _import_all([["pytest", spec.origin]])
+
+
+def _import_found(name, origin):
+    """In the same place still, and outside of the workspace."""
+    if name in sys.modules or name.partition(".")[0] == "coverage":
+        return
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return
+    if spec is not None and spec.origin == origin and _is_outside(origin):
+        importlib.import_module(name)
+
+
+def _import_all(modules):
+    """As far as a program can only tell by the time that it takes."""
+    wanted = [module for module in modules if module[0] not in sys.modules]
+    for _ in range(_PROBES):
+        if not wanted:
+            return
+        good = _probe(wanted)
+        for name, origin in wanted[:good]:
+            _import_found(name, origin)
+        wanted = wanted[good + 1 :]
+
+
+def _probe(modules):
+    """How many of these modules, from the first on, can be imported without anything but time being spent: they print
+    nothing, warn of nothing, start nothing and leave the process as it was. Found out in a process of its own."""
+    reader, writer = os.pipe()
+    child = _forked()
+    if child != 0:
+        os.close(writer)
+        good = len(_read(reader))
+        os.waitpid(child, 0)
+        return good
+    try:
+        with tempfile.TemporaryFile() as printed:
+            for fd in (1, 2):
+                os.dup2(printed.fileno(), fd)
+            sys.stdout = sys.stderr = io.TextIOWrapper(os.fdopen(os.dup(1), "wb", 0), write_through=True)
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                before = _state()
+                for name, origin in modules:
+                    _import_found(name, origin)
+                    if warned or os.fstat(1).st_size or _state() != before:
+                        break
+                    os.write(writer, b".")
+    finally:
+        _exit(0)
+
+
+def _state():
+    """What imports could change for those who do not import."""
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD)]
+    root = logging.getLogger()
+    general = [entry for entry in warnings.filters if _is_general(entry)]
+    inside = [name for name, module in list(sys.modules.items()) if not _is_allowed(module)]
+    return (
+        [os.getcwd(), dict(os.environ), locale.setlocale(locale.LC_ALL), _thread._count(), handlers],
+        [list(sys.path), list(sys.meta_path), list(sys.path_hooks), sys.getrecursionlimit(), sys.excepthook],
+        [general, warnings.showwarning, random.getstate(), sys.stdout, sys.stderr, gc.isenabled(), inside],
+        [root.level, list(root.handlers), logging.root.manager.disable],
+    )
+
+
+def _is_allowed(module):
+    file = getattr(module, "__file__", None)
+    return not isinstance(file, str) or _is_outside(os.path.abspath(file))
+
+
+def _is_general(entry):
+    """Many libraries have filters of warnings as well, for those of their own or of what they import."""
+    _, message, category, module, _ = entry
+    return message is None and module is None and category.__module__ == "builtins"
+
+
+# What is forked
+
+
+def _forked():
+    """In the child 0."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python 3.12 warns of threads that libraries have of their own
+        return _fork()
+
+
+def _read(fd):
+    with os.fdopen(fd, "rb") as pipe:
+        return pipe.read()
+
+
+def _fork_program(output, control):
+    """In the process that is to become the program True; else its number."""
+    reader, writer = os.pipe()
+    between = _forked()
+    if between == 0:
+        parent = os.getpid()
+        child = _forked()
+        if child != 0:
+            os.write(writer, b"%d" % child)
+            _exit(0)
+        while _getppid() == parent:
+            _sleep(0.0002)
+        os.setsid()
+        os.close(reader)
+        os.close(writer)
+        control.close()
+        for fd in (1, 2):
+            os.dup2(output, fd)
+        os.close(output)
+        return True
+    os.close(writer)
+    os.close(output)
+    child = _read(reader)
+    os.waitpid(between, 0)
+    return int(child)
+
+
+def _become(program, environ, coverage):
+    """Goes on as `python PROGRAM...` would."""
+    _set_dumpable(True)
+    os.environ.clear()
+    os.environ.update(environ)
+    random.seed()
+    importlib.invalidate_caches()
+    if "TESTWRIGHT_COVERAGE" in environ:
+        sys._testwright_coverage = coverage
+    is_module = program[0] == "-m"
+    sys.argv[:] = program[1:] if is_module else program
+    first = _CWD if is_module else os.path.dirname(os.path.realpath(program[0]))
+    sys.path[:] = [first] + _entries(environ) + _PATH
+    if is_module:
+        runpy.run_module(program[1], run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(program[0], run_name="__main__")
+
+
+def _serve():
+    """Returns in the process that is to become a program, with what that is."""
+    control = _socket()
+    _set_dumpable(False)
+    coverage = _coverage()
+    _import_pytest()
+    while True:
+        request, fds = _request(control)
+        if _thread._count():
+            _exit(0)  # a process with other threads is never forked: they would be missing
+        if "modules" in request:
+            _import_all(request["modules"])
+            if hasattr(gc, "freeze"):
+                gc.collect()
+                gc.freeze()
+            control.send(b"{}")
+            continue
+        child = _fork_program(fds[0], control)
+        if child is True:
+            return request["program"], request["environ"], coverage
+        control.send(json.dumps({"pid": child}).encode("ascii"))
+
+
+if __name__ == "__main__":
+    _become(*_serve())

@@ -1,0 +1,154 @@
+//! Processes for Python programs, forked from one that has loaded what they load (see `fork_server.py`).
+//!
+//! Other than the processes of [`crate::runners`] that are kept for tests that are run again, it knows nothing of tests:
+//! what it forks becomes the very program that would be started otherwise.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::config::Config;
+use crate::process::{self, BackgroundProcess, Command, ProcessOutput, Report};
+use crate::runners::{Control, Launcher, Module, anonymous_file};
+use crate::tool::ToolError;
+
+const PROGRAM: &str = include_str!("fork_server.py");
+/// How long it may take to fork, and before that to import what was named.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Bytes of the modules in a request, and of what stands around each.
+const IMPORTS: usize = 64 << 10;
+const MODULE_SYNTAX: usize = 8;
+
+pub struct ForkServer {
+    control: Control,
+    hash_seed: u32,
+    root: PathBuf,
+    /// Modules that it was told to import.
+    named: BTreeSet<String>,
+    is_broken: bool,
+    _process: BackgroundProcess,
+}
+
+#[derive(Deserialize)]
+struct Forked {
+    pid: i32,
+}
+
+impl ForkServer {
+    /// `package` holds coverage.py. All that it forks has the same hash seed.
+    pub fn start(
+        config: &Config,
+        root: &Path,
+        package: Option<&Path>,
+        hash_seed: u32,
+    ) -> Result<ForkServer, ToolError> {
+        let folder = config.private().join("fork-server");
+        std::fs::create_dir_all(&folder)?;
+        let program = folder.join("fork_server.py");
+        std::fs::write(&program, PROGRAM)?;
+        let mut env = process::environment(config);
+        env.insert("PYTHONHASHSEED".to_owned(), hash_seed.to_string());
+        let settings = json!({ "package": package });
+        env.insert("TESTWRIGHT_FORK_SERVER".to_owned(), settings.to_string());
+        let command = Command {
+            program: config.python.clone(),
+            args: vec![OsString::from(program)],
+            directory: root.to_owned(),
+            env,
+            stdin: Vec::new(),
+            merge: true,
+            keep: 0,
+        };
+        let (control, stdin) = Control::pair()?;
+        let process = BackgroundProcess::start(&command, stdin, &anonymous_file()?)?;
+        let mut server = ForkServer {
+            control,
+            hash_seed,
+            root: root.to_owned(),
+            named: BTreeSet::new(),
+            is_broken: false,
+            _process: process,
+        };
+        server.import(&[]);
+        Ok(server)
+    }
+
+    pub fn hash_seed(&self) -> u32 {
+        self.hash_seed
+    }
+
+    /// It is of no use any more.
+    pub fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    /// What programs import is imported before they are forked, from now on.
+    pub fn import_from_now_on(&mut self, modules: &[Module]) {
+        let mut room = IMPORTS;
+        let mut new = Vec::new();
+        for (name, origin) in modules {
+            if Path::new(origin).starts_with(&self.root) || self.named.contains(name) {
+                continue;
+            }
+            let size = name.len() + origin.len() + MODULE_SYNTAX;
+            if size > room {
+                break;
+            }
+            room -= size;
+            self.named.insert(name.clone());
+            new.push((name, origin));
+        }
+        if !new.is_empty() {
+            self.import(&new);
+        }
+    }
+
+    /// Waits until it has done so, and before that until it has started.
+    fn import(&mut self, modules: &[(&String, &String)]) {
+        let sent = self.control.send(&json!({ "modules": modules }), &[]);
+        let answer: Option<serde_json::Value> = self.control.receive(Instant::now() + PATIENCE);
+        self.is_broken |= sent.is_err() || answer.is_none();
+    }
+
+    fn fork(
+        &mut self,
+        command: &Command,
+        output: std::io::PipeWriter,
+        deadline: Instant,
+    ) -> Result<i32, ToolError> {
+        let program: Vec<_> = command
+            .args
+            .iter()
+            .map(|arg| arg.to_string_lossy())
+            .collect();
+        let request = json!({ "program": program, "environ": command.env });
+        self.control.send(&request, &[output.into()])?;
+        let until = deadline.min(Instant::now() + PATIENCE);
+        let forked: Option<Forked> = self.control.receive(until);
+        forked
+            .map(|forked| forked.pid)
+            .ok_or_else(|| ToolError::Broken("no process was forked".to_owned()))
+    }
+}
+
+impl Launcher for ForkServer {
+    fn run(
+        &mut self,
+        command: &Command,
+        deadline: Instant,
+        report: &mut Report,
+    ) -> Option<ProcessOutput> {
+        if self.is_broken {
+            return None;
+        }
+        let (output, writer) = std::io::pipe().ok()?;
+        let fork = || self.fork(command, writer, deadline);
+        let ran = process::run_forked(fork, output.into(), command.keep, deadline, report);
+        self.is_broken = ran.is_err();
+        ran.ok()
+    }
+}

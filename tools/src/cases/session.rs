@@ -1,0 +1,287 @@
+//! The checkout in which cases run: what one of them needs is put there, and taken away.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::fork_server::ForkServer;
+use super::snapshot::{Snapshot, empty, remove};
+use super::{CaseAnswer, CaseRun, Settings};
+use crate::config::RunnerKind;
+use crate::coverage::{Measure, Statements, WholeMeasure, statements};
+use crate::outcomes::RECORDER_NAMES;
+use crate::outcomes::report::{Outcome, Report};
+use crate::process;
+use crate::runners::{self, DetailedRun, Launcher, Options};
+use crate::test_run::make_folders;
+use crate::tool::ToolError;
+use crate::workspace::Checkout;
+
+/// As many runs of a fork server tell what they import, and then each of so many.
+const LEARNING: u32 = 12;
+const LATER: u32 = 64;
+/// The most that one run may take.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+pub struct CaseSession {
+    checkout: Checkout,
+    settings: Settings,
+    /// Of the workspace as it is to be.
+    snapshot: Snapshot,
+    /// One for each hash seed that is asked for.
+    servers: Vec<ForkServer>,
+    runs: u32,
+}
+
+impl CaseSession {
+    pub fn open(settings: Settings) -> Result<CaseSession, ToolError> {
+        make_folders(&settings.config)?;
+        process::adopt_orphans()?;
+        let checkout = Checkout::open(settings.config.clone())?;
+        let snapshot = Snapshot::take(checkout.root())?;
+        Ok(CaseSession {
+            checkout,
+            settings,
+            snapshot,
+            servers: Vec::new(),
+            runs: 0,
+        })
+    }
+
+    pub fn statements(&self, files: &[String]) -> Result<BTreeMap<String, Statements>, ToolError> {
+        let package = self.settings.coverage.as_deref();
+        let package =
+            package.ok_or_else(|| ToolError::refused("There is no coverage.py to ask."))?;
+        statements(self.checkout.config(), package, files)
+    }
+
+    pub fn run(&mut self, run: &CaseRun) -> Result<CaseAnswer, ToolError> {
+        let path = inside(&run.path)?;
+        let original = Original::take(self.checkout.root(), &path)?;
+        let written = original.replace(&run.source);
+        let answer = match written {
+            Ok(()) => self.in_place(run),
+            Err(error) => Err(error),
+        };
+        let mut is_clean = original.put_back().is_ok();
+        if original.was_there() {
+            is_clean &= self.snapshot.expect(&path).is_ok();
+        }
+        // Where something cannot be removed, a fresh sandbox is needed as well.
+        is_clean &= self.clean().is_ok_and(|is_clean| is_clean);
+        let answer = answer?;
+        Ok(CaseAnswer { is_clean, ..answer })
+    }
+
+    /// Takes away what was left; whether the workspace is as it was.
+    fn clean(&self) -> std::io::Result<bool> {
+        let config = self.checkout.config();
+        empty(&config.scratch, &[config.private()])?;
+        if let Some(temporary) = &self.settings.temporary {
+            let own = [
+                config.scratch.clone(),
+                config.private(),
+                config.workspace.clone(),
+            ];
+            empty(temporary, &own)?;
+        }
+        Ok(self.snapshot.clean()?.is_empty())
+    }
+
+    fn in_place(&mut self, run: &CaseRun) -> Result<CaseAnswer, ToolError> {
+        let time = Duration::from_millis(run.milliseconds).min(LONGEST);
+        let ids: Vec<String> = match run.tests.as_slice() {
+            [] => vec![run.path.clone()],
+            tests => tests
+                .iter()
+                .map(|test| format!("{}::{test}", run.path))
+                .collect(),
+        };
+        let mut options = Options::until(Instant::now() + time);
+        options.hash_seed = run.hash_seed;
+        options.guarded = true;
+        let measure = (self.settings.coverage.clone()).filter(|_| run.measured);
+        let measure = measure.map(|package| Measure {
+            package,
+            files: Vec::new(),
+            counted: false,
+            until: BTreeMap::new(),
+            whole: Some(WholeMeasure {
+                contexts: run.contexts,
+            }),
+        });
+        let measure = measure.as_ref();
+        let is_pytest = self.checkout.config().runner.kind == RunnerKind::Pytest;
+        let mut was_warm = false;
+        let mut ran = None;
+        if self.settings.warm && is_pytest {
+            ran = self.warm(&ids, &options, time, measure);
+            was_warm = ran.is_some();
+        }
+        let ran = match ran {
+            Some(ran) => ran,
+            None => {
+                options.deadline = Instant::now() + time;
+                runners::run_in(&self.checkout, &ids, &options, measure, None)?
+            }
+        };
+        Ok(CaseAnswer {
+            refused: None,
+            names_recorder: named_recorder(&run.source).map(str::to_owned),
+            report: ran.report,
+            is_whole: ran.is_whole,
+            coverage: ran.coverage,
+            is_clean: true,
+            was_warm,
+        })
+    }
+
+    /// In a process that is forked; `None` where that gave nothing that a new process would not have to confirm.
+    fn warm(
+        &mut self,
+        ids: &[String],
+        options: &Options,
+        time: Duration,
+        measure: Option<&Measure>,
+    ) -> Option<DetailedRun> {
+        let at = self.server(options.hash_seed)?;
+        let server = &mut self.servers[at];
+        self.runs += 1;
+        let mut options = options.clone();
+        options.deadline = Instant::now() + time;
+        options.tells_imports = self.runs <= LEARNING || self.runs.is_multiple_of(LATER);
+        let launcher: &mut dyn Launcher = server;
+        let ran = runners::run_in(&self.checkout, ids, &options, measure, Some(launcher));
+        if server.is_broken() {
+            self.servers.swap_remove(at);
+            return None;
+        }
+        let ran = ran.ok()?;
+        server.import_from_now_on(&ran.imported);
+        (ran.is_whole && is_plain(&ran.report)).then_some(ran)
+    }
+
+    /// Where the server of a hash seed is.
+    fn server(&mut self, hash_seed: u32) -> Option<usize> {
+        let found = self.servers.iter().position(|s| s.hash_seed() == hash_seed);
+        if found.is_some() {
+            return found;
+        }
+        let package = self.settings.coverage.as_deref();
+        let (config, root) = (self.checkout.config(), self.checkout.root());
+        let server = ForkServer::start(config, root, package, hash_seed);
+        let Some(server) = server.ok().filter(|server| !server.is_broken()) else {
+            // Another one would not start either.
+            self.settings.warm = false;
+            return None;
+        };
+        self.servers.push(server);
+        Some(self.servers.len() - 1)
+    }
+}
+
+/// Tests ran, and none ended in an error of its surroundings.
+fn is_plain(report: &Report) -> bool {
+    let is_plain = |outcome| matches!(outcome, Outcome::Passed | Outcome::Failed);
+    report.collection_errors.is_empty()
+        && !report.tests.is_empty()
+        && report.tests.iter().all(|test| is_plain(test.outcome))
+}
+
+/// What records the run, and is named there.
+fn named_recorder(source: &str) -> Option<&'static str> {
+    let mut names = RECORDER_NAMES.iter().copied();
+    names.find(|name| source.contains(name))
+}
+
+fn inside(path: &str) -> Result<PathBuf, ToolError> {
+    let relative = Path::new(path);
+    let is_inside = relative
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)));
+    if path.is_empty() || !is_inside || relative.starts_with(".git") {
+        let text = format!("`{path}` is not a path relative to the workspace");
+        return Err(ToolError::Refused(text));
+    }
+    Ok(relative.to_owned())
+}
+
+/// A file as it was, or that there was none.
+struct Original {
+    path: PathBuf,
+    content: Option<(Vec<u8>, fs::Permissions, SystemTime)>,
+    /// The topmost folder that has to be made for it.
+    new_folder: Option<PathBuf>,
+}
+
+impl Original {
+    fn take(root: &Path, relative: &Path) -> Result<Original, ToolError> {
+        let path = root.join(relative);
+        let mut new_folder = None;
+        let mut above = root.to_owned();
+        for part in relative.parent().into_iter().flat_map(Path::components) {
+            above.push(part);
+            match fs::symlink_metadata(&above) {
+                Ok(found) if found.is_dir() => {}
+                Ok(_) => return Err(not_a_file(relative)),
+                Err(_) => {
+                    new_folder = Some(above);
+                    break;
+                }
+            }
+        }
+        let content = match fs::symlink_metadata(&path) {
+            Err(_) => None,
+            Ok(found) if found.is_file() => {
+                Some((fs::read(&path)?, found.permissions(), found.modified()?))
+            }
+            Ok(_) => return Err(not_a_file(relative)),
+        };
+        Ok(Original {
+            path,
+            content,
+            new_folder,
+        })
+    }
+
+    fn was_there(&self) -> bool {
+        self.content.is_some()
+    }
+
+    fn replace(&self, source: &str) -> Result<(), ToolError> {
+        if let Some(folder) = self.path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        // Not written in place: the file may have other names.
+        remove(&self.path)?;
+        fs::write(&self.path, source)?;
+        fs::set_permissions(&self.path, fs::Permissions::from_mode(0o644))?;
+        Ok(())
+    }
+
+    fn put_back(&self) -> Result<(), ToolError> {
+        remove(&self.path)?;
+        if let Some((content, permissions, modified)) = &self.content {
+            if let Some(folder) = self.path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            let mut file = fs::File::create(&self.path)?;
+            std::io::Write::write_all(&mut file, content)?;
+            file.set_permissions(permissions.clone())?;
+            file.set_modified(*modified)?;
+        }
+        if let Some(folder) = &self.new_folder {
+            remove(folder)?;
+        }
+        Ok(())
+    }
+}
+
+fn not_a_file(path: &Path) -> ToolError {
+    ToolError::Refused(format!(
+        "`{}` cannot be written: something else is in its place",
+        path.display()
+    ))
+}

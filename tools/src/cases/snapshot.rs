@@ -1,0 +1,152 @@
+//! What a folder holds, as far as the kernel tells, compiled files included: what one case leaves behind is seen and taken
+//! away before the next one runs.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Number, bytes, mode, and the moment of the last change; of a folder its mode alone: in an overlay its number changes with
+/// what is in it.
+type Entry = (u64, u64, u32, i64, i64);
+
+pub struct Snapshot {
+    root: PathBuf,
+    entries: BTreeMap<PathBuf, Entry>,
+}
+
+impl Snapshot {
+    /// `.git` is looked into as well: a program may write there too.
+    pub fn take(root: &Path) -> io::Result<Snapshot> {
+        let mut entries = BTreeMap::new();
+        add(root, Path::new(""), &mut entries)?;
+        Ok(Snapshot {
+            root: root.to_owned(),
+            entries,
+        })
+    }
+
+    /// A file was written on purpose.
+    pub fn expect(&mut self, path: &Path) -> io::Result<()> {
+        let found = fs::symlink_metadata(self.root.join(path))?;
+        self.entries.insert(path.to_owned(), entry(&found));
+        Ok(())
+    }
+
+    /// Removes what was not there, and gives the paths of what was changed or is gone: that cannot be put back here.
+    pub fn clean(&self) -> io::Result<Vec<PathBuf>> {
+        let mut now = BTreeMap::new();
+        add(&self.root, Path::new(""), &mut now)?;
+        let new: Vec<&PathBuf> = now
+            .keys()
+            .filter(|path| !self.entries.contains_key(*path))
+            .collect();
+        for path in &new {
+            if path
+                .parent()
+                .is_some_and(|above| new.binary_search(&&above.to_owned()).is_ok())
+            {
+                continue; // gone with the folder that it is in
+            }
+            remove(&self.root.join(path))?;
+        }
+        let is_other = |(path, entry): &(&PathBuf, &Entry)| now.get(*path) != Some(*entry);
+        let other = self.entries.iter().filter(is_other);
+        Ok(other.map(|(path, _)| path.clone()).collect())
+    }
+}
+
+fn add(root: &Path, folder: &Path, entries: &mut BTreeMap<PathBuf, Entry>) -> io::Result<()> {
+    for found in fs::read_dir(root.join(folder))? {
+        let found = found?;
+        let path = folder.join(found.file_name());
+        let about = found.metadata()?;
+        entries.insert(path.clone(), entry(&about));
+        if about.is_dir() {
+            add(root, &path, entries)?;
+        }
+    }
+    Ok(())
+}
+
+fn entry(about: &Metadata) -> Entry {
+    if about.is_dir() {
+        return (0, 0, about.mode(), 0, 0);
+    }
+    let moment = (about.ctime(), about.ctime_nsec());
+    (about.ino(), about.size(), about.mode(), moment.0, moment.1)
+}
+
+/// A file, a link or a folder with all that is in it.
+pub fn remove(path: &Path) -> io::Result<()> {
+    let about = match fs::symlink_metadata(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        about => about?,
+    };
+    match about.is_dir() {
+        true => fs::remove_dir_all(path),
+        false => fs::remove_file(path),
+    }
+}
+
+/// Empties a folder, but for what leads to one of these.
+pub fn empty(folder: &Path, but: &[PathBuf]) -> io::Result<()> {
+    for found in fs::read_dir(folder)? {
+        let path = found?.path();
+        if path_leads_to(&path, but) {
+            continue;
+        }
+        remove(&path)?;
+    }
+    Ok(())
+}
+
+fn path_leads_to(path: &Path, places: &[PathBuf]) -> bool {
+    places.iter().any(|place| place.starts_with(path))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn what_is_new_goes_and_what_is_changed_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::create_dir(root.join("pkg")).unwrap();
+        fs::write(root.join("pkg/a.py"), "1").unwrap();
+        fs::write(root.join("pkg/b.py"), "1").unwrap();
+        let snapshot = Snapshot::take(root).unwrap();
+        assert!(snapshot.clean().unwrap().is_empty());
+
+        fs::create_dir_all(root.join("pkg/__pycache__/deep")).unwrap();
+        fs::write(root.join("pkg/__pycache__/a.pyc"), "").unwrap();
+        fs::write(root.join("pkg/__pycache__/deep/x"), "").unwrap();
+        std::os::unix::fs::symlink("/", root.join("link")).unwrap();
+        assert!(snapshot.clean().unwrap().is_empty());
+        assert!(!root.join("pkg/__pycache__").exists());
+        assert!(fs::symlink_metadata(root.join("link")).is_err());
+        assert!(Path::new("/").exists());
+
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        fs::write(root.join("pkg/a.py"), "2").unwrap();
+        fs::remove_file(root.join("pkg/b.py")).unwrap();
+        let changed = snapshot.clean().unwrap();
+        assert_eq!(changed, [Path::new("pkg/a.py"), Path::new("pkg/b.py")]);
+    }
+
+    #[test]
+    fn a_folder_is_emptied_but_for_some_places() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::create_dir_all(root.join("own/deep")).unwrap();
+        fs::create_dir_all(root.join("other/deep")).unwrap();
+        fs::write(root.join("file"), "").unwrap();
+        empty(root, &[root.join("own/deep")]).unwrap();
+        assert!(root.join("own/deep").exists());
+        assert!(!root.join("other").exists() && !root.join("file").exists());
+    }
+}

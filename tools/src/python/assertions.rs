@@ -1,0 +1,270 @@
+//! The assert statements of a function, taken apart: what is compared with what.
+
+use std::ops::Range;
+
+use tree_sitter::Node;
+
+use super::Module;
+use super::constants::is_constant;
+use super::tokens::{code_tokens, tokens};
+
+/// An assert statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assertion {
+    pub bytes: Range<usize>,
+    /// Counted from 1.
+    pub first: usize,
+    pub last: usize,
+    pub comparison: Comparison,
+    /// Tokens of what is said where it does not hold.
+    pub message: Vec<String>,
+    /// It stands in a function or class inside of the one that was asked about.
+    pub is_nested: bool,
+}
+
+/// What an assertion asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Comparison {
+    /// `assert x`, or with `negated` `assert not x`.
+    Unary { negated: bool, operand: Operand },
+    /// `assert x == y`.
+    Binary {
+        left: Operand,
+        operator: String,
+        right: Operand,
+    },
+    /// `assert x < y < z`.
+    Chain,
+}
+
+/// One side of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operand {
+    pub bytes: Range<usize>,
+    pub tokens: Vec<String>,
+    pub is_constant: bool,
+}
+
+impl Comparison {
+    /// The operands, the left one first.
+    pub fn operands(&self) -> Vec<&Operand> {
+        match self {
+            Comparison::Unary { operand, .. } => vec![operand],
+            Comparison::Binary { left, right, .. } => vec![left, right],
+            Comparison::Chain => Vec::new(),
+        }
+    }
+}
+
+/// The assertions in a stretch of a module, in order.
+pub fn assertions(module: &Module, stretch: &Range<usize>) -> Vec<Assertion> {
+    let mut found = Vec::new();
+    collect(module, module.root(), stretch, 0, &mut found);
+    found
+}
+
+/// Tokens of every assertion of a text, without their messages and the brackets around what they compare. What does not parse
+/// around them does not matter.
+pub fn all_assertions(text: &str) -> Vec<Vec<String>> {
+    let module = Module::parse(text);
+    let found = assertions(&module, &(0..text.len()));
+    let without_message = |assertion: &Assertion| match &assertion.comparison {
+        Comparison::Unary { negated, operand } => {
+            let mut all = operand.tokens.clone();
+            if *negated {
+                all.insert(0, "not".to_owned());
+            }
+            all
+        }
+        Comparison::Binary {
+            left,
+            operator,
+            right,
+        } => [
+            left.tokens.as_slice(),
+            std::slice::from_ref(operator),
+            right.tokens.as_slice(),
+        ]
+        .concat(),
+        Comparison::Chain => {
+            let source = text.get(assertion.bytes.clone()).unwrap_or_default();
+            code_tokens(source)
+        }
+    };
+    found.iter().map(without_message).collect()
+}
+
+fn collect(
+    module: &Module,
+    node: Node<'_>,
+    stretch: &Range<usize>,
+    depth: usize,
+    found: &mut Vec<Assertion>,
+) {
+    if node.end_byte() <= stretch.start || stretch.end <= node.start_byte() {
+        return;
+    }
+    if node.kind() == "assert_statement" {
+        if stretch.start <= node.start_byte() && node.end_byte() <= stretch.end {
+            found.extend(assertion(module, node, depth > 1));
+        }
+        return;
+    }
+    let is_inside = stretch.start <= node.start_byte() && node.end_byte() <= stretch.end;
+    let is_scope = matches!(
+        node.kind(),
+        "function_definition" | "class_definition" | "lambda"
+    );
+    let depth = depth + usize::from(is_inside && is_scope);
+    let mut cursor = node.walk();
+    for child in node.named_children(&mut cursor) {
+        collect(module, child, stretch, depth, found);
+    }
+}
+
+fn assertion(module: &Module, node: Node<'_>, is_nested: bool) -> Option<Assertion> {
+    let mut cursor = node.walk();
+    let mut parts = node
+        .named_children(&mut cursor)
+        .filter(|part| part.kind() != "comment");
+    let condition = parts.next()?;
+    let message = parts.next();
+    Some(Assertion {
+        bytes: node.byte_range(),
+        first: node.start_position().row + 1,
+        last: node.end_position().row + 1,
+        comparison: comparison(module, condition)?,
+        message: message.map_or_else(Vec::new, |node| tokens(module, node, &|_| false)),
+        is_nested,
+    })
+}
+
+fn comparison(module: &Module, condition: Node<'_>) -> Option<Comparison> {
+    let operand = |node: Node<'_>| Operand {
+        bytes: node.byte_range(),
+        tokens: tokens(module, bare(node), &|_| false),
+        is_constant: is_constant(node),
+    };
+    let inner = bare(condition);
+    match inner.kind() {
+        "comparison_operator" => {
+            let mut cursor = inner.walk();
+            let sides: Vec<Node<'_>> = inner
+                .named_children(&mut cursor)
+                .filter(|side| side.kind() != "comment")
+                .collect();
+            let [left, right] = sides.as_slice() else {
+                return Some(Comparison::Chain);
+            };
+            let between = module.text().get(left.end_byte()..right.start_byte())?;
+            let words = between
+                .lines()
+                .map(|line| line.split('#').next().unwrap_or_default());
+            let operator = words
+                .flat_map(str::split_whitespace)
+                .filter(|word| *word != "\\");
+            Some(Comparison::Binary {
+                left: operand(*left),
+                operator: operator.collect::<Vec<_>>().join(" "),
+                right: operand(*right),
+            })
+        }
+        "not_operator" => Some(Comparison::Unary {
+            negated: true,
+            operand: operand(inner.child_by_field_name("argument")?),
+        }),
+        _ => Some(Comparison::Unary {
+            negated: false,
+            operand: operand(condition),
+        }),
+    }
+}
+
+/// Without brackets around it.
+fn bare(node: Node<'_>) -> Node<'_> {
+    let mut inner = node;
+    while inner.kind() == "parenthesized_expression" {
+        let mut cursor = inner.walk();
+        let next = inner
+            .named_children(&mut cursor)
+            .find(|part| part.kind() != "comment");
+        match next {
+            Some(next) => inner = next,
+            None => break,
+        }
+    }
+    inner
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn read(text: &str) -> Vec<String> {
+        let module = Module::parse(text);
+        let source = |operand: &Operand| {
+            let constant = if operand.is_constant { "!" } else { "" };
+            format!("{}{constant}", &text[operand.bytes.clone()])
+        };
+        let shown = |assertion: Assertion| match &assertion.comparison {
+            Comparison::Unary { negated, operand } => format!("{negated} {}", source(operand)),
+            Comparison::Binary {
+                left,
+                operator,
+                right,
+            } => format!("{} [{operator}] {}", source(left), source(right)),
+            Comparison::Chain => "chain".to_owned(),
+        };
+        let found = assertions(&module, &(0..text.len()));
+        found.into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn assertions_are_taken_apart() {
+        let text = "\
+def test():
+    assert a
+    assert not (b)
+    assert a.b() == -1, 'why'
+    assert (x is  not None)
+    assert 'k' not in d[
+        'x'
+    ]
+    assert 1 < x < 2
+    assert a and b
+    assert f'{x}' == 'a' 'b'
+    assert (
+        x  # why
+        == 1
+    )
+";
+        assert_eq!(
+            read(text),
+            [
+                "false a",
+                "true (b)",
+                "a.b() [==] -1!",
+                "x [is not] None!",
+                "'k'! [not in] d[\n        'x'\n    ]",
+                "chain",
+                "false a and b",
+                "f'{x}' [==] 'a' 'b'!",
+                "x [==] 1!",
+            ]
+        );
+    }
+
+    #[test]
+    fn brackets_and_quotes_say_nothing_and_nested_ones_are_known() {
+        let text =
+            "def test():\n    assert ('a') == x\n    def f():\n        assert \"a\" == x, 'no'\n";
+        let module = Module::parse(text);
+        let found = assertions(&module, &(0..text.len()));
+        let left = |at: usize| found[at].comparison.operands()[0].tokens.clone();
+        assert_eq!(left(0), left(1));
+        assert_eq!([found[0].is_nested, found[1].is_nested], [false, true]);
+        let all = all_assertions("assert x == 1, 'a'\nassert (x) == 1\n");
+        assert_eq!(all[0], all[1]);
+    }
+}

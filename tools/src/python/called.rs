@@ -1,0 +1,294 @@
+//! Which classes and functions of a repository a stretch of code uses, and which of them it calls.
+//!
+//! Names are resolved on the syntax tree: through imports, members, and variables that hold an instance of a class. A mention
+//! in a comment or a string is none, and neither is a name that the file binds otherwise.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use tree_sitter::Node;
+
+use super::index::binding_name;
+use super::{Binding, Found, Kind, Module, RepositoryIndex, outer_uses};
+
+/// A use of a class or function of the repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    pub found: Found,
+    /// Counted from 1.
+    pub line: usize,
+    pub is_called: bool,
+}
+
+/// What a stretch of a file uses, in its order. `path` is where the file is, which its relative imports start from.
+pub fn references(
+    module: &Module,
+    path: &str,
+    stretch: &Range<usize>,
+    index: &RepositoryIndex,
+) -> Vec<Reference> {
+    let mut reader = Reader::new(module, path, stretch, index);
+    let mut nodes = Vec::new();
+    reader.chains(module.root(), &mut nodes);
+    // Instances first: a variable may be used above the place where a loop sets it.
+    reader.find_instances(module.root());
+    let found = nodes.into_iter().filter_map(|node| reader.reference(node));
+    found.collect()
+}
+
+struct Reader<'m> {
+    module: &'m Module,
+    stretch: Range<usize>,
+    index: &'m RepositoryIndex,
+    /// Dotted names by what the file's own level imports them as.
+    imported: HashMap<String, Vec<String>>,
+    /// The same for imports inside of the stretch.
+    local: HashMap<String, Vec<String>>,
+    /// Where names stand that no function binds.
+    outer: HashSet<usize>,
+    /// Names that the file's own level binds by something else than an import.
+    rebound: HashSet<String>,
+    /// Variables that hold an instance; `None` where it may be of more than one class.
+    instances: HashMap<String, Option<Found>>,
+}
+
+impl<'m> Reader<'m> {
+    fn new(
+        module: &'m Module,
+        path: &str,
+        stretch: &Range<usize>,
+        index: &'m RepositoryIndex,
+    ) -> Self {
+        let here = path.trim_end_matches(".py").replace('/', ".");
+        let here = index.module_of(path).map_or(here, str::to_owned);
+        let name = |binding: &Binding| binding_name(binding, &binding.local, &here, false);
+        let line = |at: usize| {
+            let before = module.text().get(..at).unwrap_or_default();
+            before.matches('\n').count() + 1
+        };
+        let lines = line(stretch.start)..=line(stretch.end);
+        let (mut imported, mut local) = (HashMap::new(), HashMap::new());
+        for import in module.imports() {
+            let is_local = lines.contains(&import.first);
+            for binding in &import.bindings {
+                let into = if is_local { &mut local } else { &mut imported };
+                let names: &mut Vec<String> = into.entry(binding.local.clone()).or_default();
+                names.extend(name(binding));
+            }
+        }
+        let definitions = module.outline().into_iter().map(|d| d.name);
+        let assigned = module.assignments().into_iter().flat_map(|a| a.names);
+        Reader {
+            module,
+            stretch: stretch.clone(),
+            index,
+            imported,
+            local,
+            outer: outer_uses(module)
+                .into_iter()
+                .filter(|used| !used.is_member)
+                .map(|used| used.at)
+                .collect(),
+            rebound: definitions.chain(assigned).collect(),
+            instances: HashMap::new(),
+        }
+    }
+
+    fn is_inside(&self, node: Node<'_>) -> bool {
+        node.end_byte() > self.stretch.start && node.start_byte() < self.stretch.end
+    }
+
+    /// The outermost `a.b.c` and names of the stretch.
+    fn chains(&self, node: Node<'m>, found: &mut Vec<Node<'m>>) {
+        if !self.is_inside(node) {
+            return;
+        }
+        match node.kind() {
+            "identifier" => found.push(node),
+            "attribute" if names(self.module, node).is_some() => found.push(node),
+            "attribute" => {
+                found.push(node);
+                if let Some(object) = node.child_by_field_name("object") {
+                    self.chains(object, found);
+                }
+            }
+            "import_statement" | "import_from_statement" | "type" => {}
+            "keyword_argument" => {
+                if let Some(value) = node.child_by_field_name("value") {
+                    self.chains(value, found);
+                }
+            }
+            _ => {
+                let mut cursor = node.walk();
+                for child in node.named_children(&mut cursor) {
+                    self.chains(child, found);
+                }
+            }
+        }
+    }
+
+    /// Variables that are set to `Class(…)`.
+    fn find_instances(&mut self, node: Node<'m>) {
+        if !self.is_inside(node) {
+            return;
+        }
+        let (target, value) = match node.kind() {
+            "assignment" => (
+                node.child_by_field_name("left"),
+                node.child_by_field_name("right"),
+            ),
+            "as_pattern" => (
+                node.child_by_field_name("alias")
+                    .and_then(|a| a.named_child(0)),
+                node.named_child(0),
+            ),
+            _ => (None, None),
+        };
+        if let Some(target) = target.filter(|target| target.kind() == "identifier") {
+            let class = value
+                .filter(|value| value.kind() == "call")
+                .and_then(|call| call.child_by_field_name("function"))
+                .and_then(|function| self.resolve(function))
+                .filter(|found| found.kind == Kind::Class);
+            let name = self.module.source(target).to_owned();
+            let first = class.clone();
+            let known = self.instances.entry(name).or_insert(first);
+            if *known != class {
+                *known = None;
+            }
+        }
+        let mut cursor = node.walk();
+        let children: Vec<Node<'m>> = node.named_children(&mut cursor).collect();
+        for child in children {
+            self.find_instances(child);
+        }
+    }
+
+    fn reference(&self, node: Node<'m>) -> Option<Reference> {
+        let mut here = node;
+        let found = loop {
+            if let Some(found) = self.resolve(here) {
+                break found;
+            }
+            // `Class.unknown` is a use of `Class`.
+            here = here.child_by_field_name("object")?;
+            if here.kind() == "call" {
+                return None;
+            }
+        };
+        let call = here.parent().filter(|parent| parent.kind() == "call");
+        let function = call.and_then(|call| call.child_by_field_name("function"));
+        Some(Reference {
+            found,
+            line: here.start_position().row + 1,
+            is_called: function.is_some_and(|function| function.id() == here.id()),
+        })
+    }
+
+    /// `Class(…).member`.
+    fn member_of_call(&self, node: Node<'_>) -> Option<Found> {
+        let call = node.child_by_field_name("object")?;
+        let class = self.resolve(call.child_by_field_name("function")?)?;
+        let member = self.module.source(node.child_by_field_name("attribute")?);
+        match class.kind {
+            Kind::Class => self.index.member(&class, &[member]),
+            Kind::Function => None,
+        }
+    }
+
+    fn resolve(&self, node: Node<'_>) -> Option<Found> {
+        let Some((root, at, rest)) = names(self.module, node) else {
+            return self.member_of_call(node);
+        };
+        if let Some(instance) = self.instances.get(root) {
+            let class = instance.as_ref().filter(|_| !rest.is_empty())?;
+            return self.index.member(class, &rest);
+        }
+        let bound = match self.local.get(root) {
+            Some(bound) => bound,
+            None if self.outer.contains(&at) && !self.rebound.contains(root) => {
+                self.imported.get(root)?
+            }
+            None => return None,
+        };
+        bound.iter().find_map(|dotted| {
+            let mut dotted = dotted.clone();
+            for name in &rest {
+                dotted.push('.');
+                dotted.push_str(name);
+            }
+            self.index.resolve(&dotted)
+        })
+    }
+}
+
+/// The parts of `a.b.c`: the first with its place, and the others.
+fn names<'m>(module: &'m Module, node: Node<'_>) -> Option<(&'m str, usize, Vec<&'m str>)> {
+    let mut rest = Vec::new();
+    let mut here = node;
+    while here.kind() == "attribute" {
+        rest.push(module.source(here.child_by_field_name("attribute")?));
+        here = here.child_by_field_name("object")?;
+    }
+    rest.reverse();
+    (here.kind() == "identifier").then(|| (module.source(here), here.start_byte(), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn used(test: &str) -> Vec<String> {
+        let files = [
+            ("src/pkg/__init__.py", "from .core import Thing, make\n"),
+            (
+                "src/pkg/core.py",
+                "class Thing:\n    def own(self):\n        return 1\ndef make(): pass\n",
+            ),
+        ];
+        let index = RepositoryIndex::new(files.map(|(p, t)| (p.to_owned(), t.to_owned())));
+        let module = Module::parse(test);
+        let definition = module.find("test_x").remove(0);
+        let found = references(&module, "tests/test_a.py", &definition.bytes, &index);
+        let shown = found.into_iter().map(|reference| {
+            let call = if reference.is_called { "()" } else { "" };
+            format!("{}{call}", reference.found.qualified)
+        });
+        shown.collect()
+    }
+
+    #[test]
+    fn calls_and_mentions_are_told_apart() {
+        assert_eq!(
+            used(
+                "import pkg\nfrom pkg import core as c\ndef test_x():\n    t = pkg.Thing()\n    t.own()\n    f = c.make\n    assert pkg.Thing.gone\n"
+            ),
+            ["Thing()", "Thing.own()", "make", "Thing"]
+        );
+        assert_eq!(
+            used("def test_x():\n    from pkg import make\n    make()\n"),
+            ["make()"]
+        );
+        assert_eq!(
+            used("import pkg\ndef test_x():\n    pkg.Thing().own().make()\n"),
+            ["Thing.own()", "Thing()"]
+        );
+    }
+
+    #[test]
+    fn what_only_looks_like_it_does_not_count() {
+        for test in [
+            "import pkg\ndef test_x():\n    'pkg.make()'\n    # pkg.make()\n    x = 'pkg.make()'\n",
+            "from pkg import make\ndef make(): pass\ndef test_x():\n    make()\n",
+            "from pkg import make\nmake = print\ndef test_x():\n    make()\n",
+            "from pkg import make\ndef test_x(make):\n    make()\n",
+            "from pkg import make\ndef test_x():\n    make = print\n    make()\n",
+            "from other import make\ndef test_x():\n    make()\n    make.pkg.make()\n",
+        ] {
+            assert_eq!(used(test), Vec::<String>::new(), "{test}");
+        }
+        let other = "from pkg import make\ndef test_x():\n    x = 1\ndef test_y():\n    make()\n";
+        assert_eq!(used(other), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,93 @@
+//! The tests of one file, each with its place in the text.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::test_file::TestFile;
+use crate::python::Module;
+use crate::workspace::Layout;
+
+/// A test function or method.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestFunction {
+    /// `Class::function`, without the file. A method that several classes inherit has the first of them.
+    pub id: String,
+    /// The class that defines it is the one of the id.
+    pub is_own: bool,
+    /// Bytes of the definition that runs, decorators included.
+    pub bytes: Range<usize>,
+    /// Bytes of earlier definitions of the same name, which never run.
+    pub replaced: Vec<Range<usize>>,
+}
+
+/// All tests that pytest would collect, one for each function of the text, in its order.
+pub fn test_functions(module: &Module, layout: &Layout) -> Vec<TestFunction> {
+    let file = TestFile::read(module, layout);
+    let mut ids: BTreeMap<&str, &str> = BTreeMap::new();
+    for test in &file.tests {
+        let id = ids.entry(&test.unit).or_insert(&test.id);
+        if is_own(&test.id, &test.unit) {
+            *id = &test.id;
+        }
+    }
+    let found = ids.into_iter().filter_map(|(unit, id)| {
+        let (last, replaced) = file.units.get(unit)?.spans.split_last()?;
+        Some(TestFunction {
+            id: id.to_owned(),
+            is_own: is_own(id, unit),
+            bytes: last.clone(),
+            replaced: replaced.to_vec(),
+        })
+    });
+    let mut found: Vec<TestFunction> = found.collect();
+    found.sort_by_key(|test| test.bytes.start);
+    found
+}
+
+fn is_own(id: &str, unit: &str) -> bool {
+    id.replace("::", ".") == unit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_function_is_one_test() {
+        let text = "\
+import pytest
+
+@pytest.mark.parametrize('x', [1])
+def test_a(x): pass
+
+def helper(): pass
+
+class Mixin:
+    def test_m(self): pass
+
+class TestA(Mixin):
+    async def test_b(self): pass
+
+class TestB(TestA):
+    pass
+
+def test_a(x):
+    assert x
+";
+        let module = Module::parse(text);
+        let tests = test_functions(&module, &Layout::default());
+        let shown: Vec<(&str, bool, usize)> = tests
+            .iter()
+            .map(|test| (test.id.as_str(), test.is_own, test.replaced.len()))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("TestA::test_m", false, 0),
+                ("TestA::test_b", true, 0),
+                ("test_a", true, 1)
+            ]
+        );
+        assert!(text[tests[2].bytes.clone()].ends_with("assert x"));
+    }
+}

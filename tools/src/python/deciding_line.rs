@@ -1,0 +1,186 @@
+//! Why a line did not run: the line that decided it, from the lines that ran.
+
+use std::collections::BTreeSet;
+
+use tree_sitter::Node;
+
+use super::Module;
+
+/// A line that kept others from running.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DecidingLine {
+    /// Counted from 1.
+    pub line: usize,
+    /// What it says, on one line.
+    pub code: String,
+    /// What it did, fit to follow the code: `was never true`.
+    pub what: String,
+}
+
+impl Module {
+    /// The innermost line that decided that a statement did not run. `executed` are the first lines of those that did.
+    /// `None` where nothing around it ran, or the file does not parse there.
+    pub fn deciding_line(&self, line: usize, executed: &BTreeSet<usize>) -> Option<DecidingLine> {
+        let row = line.checked_sub(1)?;
+        let text = self.text().lines().nth(row)?;
+        let column = text.len() - text.trim_start().len();
+        let at = tree_sitter::Point { row, column };
+        let mut node = self.root().descendant_for_point_range(at, at)?;
+        while let Some(parent) = node.parent() {
+            let is_body = parent.kind() == "block" || parent.kind() == "module";
+            if is_body {
+                // What stands before it in its block ran, and did not get here.
+                if let Some(before) = last_executed_before(node, executed) {
+                    return Some(self.decision(first_line(before), "went no further"));
+                }
+            }
+            if parent.kind() == "block"
+                && let Some(clause) = parent.parent()
+                && let Some(found) = self.of_clause(clause, executed)
+            {
+                return Some(found);
+            }
+            node = parent;
+        }
+        None
+    }
+
+    /// The body of a clause was not entered: by which line, if that ran.
+    fn of_clause(&self, clause: Node<'_>, executed: &BTreeSet<usize>) -> Option<DecidingLine> {
+        let (line, what) = match clause.kind() {
+            "if_statement" | "elif_clause" | "while_statement" => {
+                (first_line(clause), "was never true")
+            }
+            "for_statement" => (first_line(clause), "had nothing to go through"),
+            "case_clause" => (first_line(clause), "did not match"),
+            "function_definition" => (first_line(clause), "was never called"),
+            "else_clause" => self.before_else(clause, executed)?,
+            "except_clause" | "except_group_clause" => {
+                if executed.contains(&first_line(clause)) {
+                    (first_line(clause), "did not catch what was raised")
+                } else {
+                    (first_line(clause.parent()?), "raised nothing")
+                }
+            }
+            _ => return None,
+        };
+        let is_run = executed.contains(&line) || clause.kind() == "case_clause";
+        is_run.then(|| self.decision(line, what))
+    }
+
+    fn before_else(
+        &self,
+        clause: Node<'_>,
+        executed: &BTreeSet<usize>,
+    ) -> Option<(usize, &'static str)> {
+        let owner = clause.parent()?;
+        let first = first_line(owner);
+        match owner.kind() {
+            "if_statement" => {
+                let mut cursor = owner.walk();
+                let conditions = owner.named_children(&mut cursor);
+                let conditions = conditions
+                    .filter(|child| child.kind() == "elif_clause")
+                    .map(first_line);
+                let last = conditions.filter(|line| executed.contains(line)).last();
+                Some((last.unwrap_or(first), "was always true"))
+            }
+            "for_statement" | "while_statement" => Some((first, "never came to its end")),
+            "try_statement" => Some((first, "always raised, or was left")),
+            _ => None,
+        }
+    }
+
+    fn decision(&self, line: usize, what: &str) -> DecidingLine {
+        let code = self.text().lines().nth(line - 1).unwrap_or_default();
+        DecidingLine {
+            line,
+            code: code.trim().trim_end_matches(':').to_owned(),
+            what: what.to_owned(),
+        }
+    }
+}
+
+/// The last statement before this one in the same block that ran, where its block was entered.
+fn last_executed_before<'n>(node: Node<'n>, executed: &BTreeSet<usize>) -> Option<Node<'n>> {
+    let mut before = node.prev_named_sibling();
+    while let Some(sibling) = before {
+        let is_definition = matches!(
+            sibling.kind(),
+            "function_definition" | "class_definition" | "decorated_definition"
+        );
+        if !is_definition && executed.contains(&first_line(sibling)) {
+            return Some(sibling);
+        }
+        before = sibling.prev_named_sibling();
+    }
+    None
+}
+
+fn first_line(node: Node<'_>) -> usize {
+    node.start_position().row + 1
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    const FILE: &str = "\
+def f(x):
+    if x > 1:
+        return 'many'
+    elif x == 1:
+        return 'one'
+    else:
+        y = 0
+    for item in y:
+        g(item)
+    try:
+        h()
+    except ValueError:
+        return None
+    while x:
+        x -= 1
+    return x
+
+
+def g(item):
+    return item
+";
+
+    fn decided(line: usize, executed: &[usize]) -> Option<(usize, String)> {
+        let module = Module::parse(FILE);
+        let executed = executed.iter().copied().collect();
+        let found = module.deciding_line(line, &executed)?;
+        Some((found.line, format!("{} {}", found.code, found.what)))
+    }
+
+    #[test]
+    fn the_line_that_decided_is_named() {
+        let one = |line: usize, text: &str| Some((line, text.to_owned()));
+        // f(1)
+        let ran = [1, 2, 4, 5, 19];
+        assert_eq!(decided(3, &ran), one(2, "if x > 1 was never true"));
+        assert_eq!(decided(7, &ran), one(4, "elif x == 1 was always true"));
+        assert_eq!(decided(8, &ran), one(2, "if x > 1 went no further"));
+        assert_eq!(decided(20, &ran), one(19, "def g(item) was never called"));
+        // f(0) with nothing raised
+        let ran = [1, 2, 4, 7, 8, 10, 11, 14, 16, 19];
+        assert_eq!(
+            decided(9, &ran),
+            one(8, "for item in y had nothing to go through")
+        );
+        assert_eq!(decided(13, &ran), one(10, "try raised nothing"));
+        assert_eq!(decided(15, &ran), one(14, "while x was never true"));
+        // f(0), where another exception came
+        let ran = [1, 2, 4, 7, 8, 10, 11, 12, 19];
+        assert_eq!(
+            decided(13, &ran),
+            one(12, "except ValueError did not catch what was raised")
+        );
+        assert_eq!(decided(16, &ran), one(10, "try went no further"));
+        assert_eq!(decided(3, &[]), None);
+    }
+}

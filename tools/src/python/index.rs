@@ -1,0 +1,304 @@
+//! What a repository's own modules define, found by the names under which code imports it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::resolve::absolute_module;
+use super::{Binding, Definition, Kind, Module};
+
+/// Steps from one module to the next that a name is followed.
+const STEPS: usize = 12;
+
+/// A class or function of the repository. Lines are counted from 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    pub path: String,
+    /// Classes around it and its name, joined by dots.
+    pub qualified: String,
+    pub kind: Kind,
+    /// On one line.
+    pub signature: String,
+    pub first: usize,
+    pub last: usize,
+    /// First and last lines of what runs when it is used: of a class its methods' bodies, where it has any.
+    pub bodies: Vec<(usize, usize)>,
+}
+
+struct File {
+    text: String,
+    outline: Vec<Definition>,
+    imports: Vec<Binding>,
+    module: String,
+    is_package: bool,
+}
+
+/// All modules of a repository.
+pub struct RepositoryIndex {
+    files: BTreeMap<String, File>,
+    /// Path by dotted name.
+    modules: HashMap<String, String>,
+}
+
+impl RepositoryIndex {
+    /// From paths and texts of Python files.
+    pub fn new(texts: impl IntoIterator<Item = (String, String)>) -> RepositoryIndex {
+        let texts: BTreeMap<String, String> = texts.into_iter().collect();
+        let is_package = |folder: &str| texts.contains_key(&format!("{folder}/__init__.py"));
+        let names: Vec<(String, String)> = texts
+            .keys()
+            .map(|path| (path.clone(), dotted_name(path, &is_package)))
+            .collect();
+        let mut modules: HashMap<String, String> = HashMap::new();
+        // A package without `__init__.py` goes by its whole path.
+        for (path, _) in &names {
+            modules.insert(dotted_name(path, &|_| true), path.clone());
+        }
+        for (path, name) in &names {
+            modules.insert(name.clone(), path.clone());
+        }
+        let names: HashMap<String, String> = names.into_iter().collect();
+        let files = texts.into_iter().map(|(path, text)| {
+            let module = Module::parse(text);
+            let imports = module.imports().into_iter();
+            let file = File {
+                outline: module.outline(),
+                imports: imports.flat_map(|import| import.bindings).collect(),
+                module: names.get(&path).cloned().unwrap_or_default(),
+                is_package: path.ends_with("__init__.py"),
+                text: module.text().to_owned(),
+            };
+            (path, file)
+        });
+        RepositoryIndex {
+            files: files.collect(),
+            modules,
+        }
+    }
+
+    /// The dotted name of a file's module.
+    pub fn module_of(&self, path: &str) -> Option<&str> {
+        self.files.get(path).map(|file| file.module.as_str())
+    }
+
+    /// The class or function of a dotted name, followed through imports, members and base classes.
+    pub fn resolve(&self, dotted: &str) -> Option<Found> {
+        let names: Vec<&str> = dotted.split('.').collect();
+        self.from_the_top(&names, STEPS)
+    }
+
+    /// The same as a file sees the name.
+    pub fn resolve_in(&self, path: &str, dotted: &str) -> Option<Found> {
+        let names: Vec<&str> = dotted.split('.').collect();
+        self.in_module(path, &names, STEPS)
+    }
+
+    /// A member of a class of the repository.
+    pub fn member(&self, class: &Found, names: &[&str]) -> Option<Found> {
+        let file = self.files.get(&class.path)?;
+        let all = super::flatten(&file.outline);
+        let definition = all.into_iter().rfind(|d| d.qualified == class.qualified)?;
+        self.in_definition(&class.path, definition, names, STEPS)
+    }
+
+    fn from_the_top(&self, names: &[&str], steps: usize) -> Option<Found> {
+        let steps = steps.checked_sub(1)?;
+        for cut in (1..names.len()).rev() {
+            if let Some(path) = self.modules.get(&names[..cut].join(".")) {
+                return self.in_module(path, &names[cut..], steps);
+            }
+        }
+        None
+    }
+
+    fn in_module(&self, path: &str, names: &[&str], steps: usize) -> Option<Found> {
+        let file = self.files.get(path)?;
+        let (first, rest) = names.split_first()?;
+        if let Some(definition) = file.outline.iter().rfind(|d| d.name == *first) {
+            return self.in_definition(path, definition, rest, steps);
+        }
+        let bound = file.imports.iter().rev().filter(|b| b.local == *first);
+        let stars = file.imports.iter().filter(|b| b.local == "*");
+        bound.chain(stars).find_map(|binding| {
+            // Many stars in a row would be followed on very many ways.
+            let steps = if binding.local == "*" {
+                steps / 2
+            } else {
+                steps
+            };
+            let dotted = binding_name(binding, first, &file.module, file.is_package)?;
+            let mut names: Vec<&str> = dotted.split('.').collect();
+            names.extend(rest);
+            self.from_the_top(&names, steps)
+        })
+    }
+
+    fn in_definition(
+        &self,
+        path: &str,
+        definition: &Definition,
+        names: &[&str],
+        steps: usize,
+    ) -> Option<Found> {
+        let file = self.files.get(path)?;
+        let Some((first, rest)) = names.split_first() else {
+            return Some(file.found(path, definition));
+        };
+        if definition.kind != Kind::Class {
+            return None;
+        }
+        if let Some(member) = definition.children.iter().rfind(|d| d.name == *first) {
+            return self.in_definition(path, member, rest, steps);
+        }
+        let steps = steps.checked_sub(1)?;
+        bases(&definition.signature).into_iter().find_map(|base| {
+            let names: Vec<&str> = base.split('.').collect();
+            let base = self.in_module(path, &names, steps)?;
+            let of = self.files.get(&base.path)?;
+            let all = super::flatten(&of.outline);
+            let class = all.into_iter().rfind(|d| d.qualified == base.qualified)?;
+            self.in_definition(&base.path, class, std::slice::from_ref(first), steps)
+                .filter(|_| rest.is_empty())
+        })
+    }
+}
+
+impl File {
+    fn found(&self, path: &str, definition: &Definition) -> Found {
+        let body = |of: &Definition| (self.line(of.body.start), of.last);
+        let methods = definition.children.iter();
+        let methods: Vec<(usize, usize)> = methods
+            .filter(|child| definition.kind == Kind::Class && child.kind == Kind::Function)
+            .map(body)
+            .collect();
+        Found {
+            path: path.to_owned(),
+            qualified: definition.qualified.clone(),
+            kind: definition.kind,
+            signature: definition.signature.clone(),
+            first: definition.first,
+            last: definition.last,
+            bodies: match methods.is_empty() {
+                true => vec![body(definition)],
+                false => methods,
+            },
+        }
+    }
+
+    fn line(&self, at: usize) -> usize {
+        let before = self.text.get(..at).unwrap_or_default();
+        before.matches('\n').count() + 1
+    }
+}
+
+/// The absolute dotted name that a binding stands for. Of a star import it is the name in that module.
+pub(super) fn binding_name(
+    binding: &Binding,
+    local: &str,
+    module: &str,
+    is_package: bool,
+) -> Option<String> {
+    if binding.module.is_empty() {
+        // `import a.b` binds `a`.
+        let is_first = binding.name.split('.').next() == Some(local);
+        return Some(match is_first {
+            true => local.to_owned(),
+            false => binding.name.clone(),
+        });
+    }
+    let from = match binding.module.starts_with('.') {
+        true => absolute_module(module, is_package, &binding.module)?,
+        false => binding.module.clone(),
+    };
+    let name = match binding.name.as_str() {
+        "*" => local,
+        name => name,
+    };
+    Some(format!("{from}.{name}"))
+}
+
+/// The names of base classes in `class A(B, c.D[E], metaclass=M)`.
+fn bases(signature: &str) -> Vec<&str> {
+    let inner = signature.split_once('(').map_or("", |(_, inner)| inner);
+    let inner = inner.strip_suffix(')').unwrap_or(inner);
+    let parts = inner.split(',').map(str::trim);
+    parts
+        .map(|part| part.split('[').next().unwrap_or_default())
+        .filter(|part| {
+            !part.is_empty()
+                && part
+                    .chars()
+                    .all(|c| c.is_alphanumeric() || c == '_' || c == '.')
+        })
+        .collect()
+}
+
+/// The name of a module from the outermost folder that is a package.
+fn dotted_name(path: &str, is_package: &dyn Fn(&str) -> bool) -> String {
+    let parts: Vec<&str> = path.trim_end_matches(".py").split('/').collect();
+    let mut start = parts.len() - 1;
+    while start > 0 && is_package(&parts[..start].join("/")) {
+        start -= 1;
+    }
+    let mut name = parts[start..].to_vec();
+    if name.len() > 1 {
+        name.pop_if(|last| *last == "__init__");
+    }
+    name.join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn names_are_followed_to_their_definitions() {
+        let files = [
+            (
+                "src/pkg/__init__.py",
+                "from .core import Thing as Thing\nfrom . import sub\nfrom .more import *\n",
+            ),
+            (
+                "src/pkg/core.py",
+                "from .base import Base\nclass Thing(Base, metaclass=M):\n    x = 1\n    def own(self):\n        return 1\n",
+            ),
+            (
+                "src/pkg/base.py",
+                "class Base:\n    def inherited(self):\n        '''Docs'''\n        return 2\n",
+            ),
+            ("src/pkg/more.py", "def extra(): pass\n"),
+            ("src/pkg/sub/__init__.py", "import pkg.core as c\n"),
+            ("tools/script.py", "def run(): pass\n"),
+        ];
+        let index = RepositoryIndex::new(files.map(|(p, t)| (p.to_owned(), t.to_owned())));
+        let found = |dotted: &str| {
+            let found = index.resolve(dotted)?;
+            Some(format!(
+                "{}:{}:{}",
+                found.path, found.qualified, found.first
+            ))
+        };
+        for (dotted, at) in [
+            ("pkg.Thing", "src/pkg/core.py:Thing:2"),
+            ("pkg.core.Thing.own", "src/pkg/core.py:Thing.own:4"),
+            ("pkg.Thing.inherited", "src/pkg/base.py:Base.inherited:2"),
+            ("pkg.sub.c.Thing", "src/pkg/core.py:Thing:2"),
+            ("pkg.extra", "src/pkg/more.py:extra:1"),
+            ("tools.script.run", "tools/script.py:run:1"),
+        ] {
+            assert_eq!(found(dotted).as_deref(), Some(at), "{dotted}");
+        }
+        for none in [
+            "pkg.core",
+            "pkg.Thing.gone",
+            "os.path.join",
+            "pkg.core.Thing.own.x",
+        ] {
+            assert_eq!(found(none), None, "{none}");
+        }
+        assert_eq!(index.resolve("pkg.Thing").unwrap().bodies, [(5, 5)]);
+        assert_eq!(
+            index.resolve("pkg.core.Base.inherited").unwrap().bodies,
+            [(3, 4)]
+        );
+    }
+}

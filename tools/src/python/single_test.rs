@@ -1,0 +1,353 @@
+//! A test file with one test alone: the others are taken out, everything else stays.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use tree_sitter::Node;
+
+use super::{Module, TestFunction};
+
+/// A test file that holds one test. Its text is `before`, `header`, `body`, `after`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SingleTest {
+    /// Imports, fixtures, constants, helpers; ends where the line of the test or of its first decorator begins.
+    pub before: String,
+    /// Decorators and `def …:`, with what stands behind the colon up to the line's end.
+    pub header: String,
+    /// Its lines, or on one line with the header what follows the colon.
+    pub body: String,
+    /// What follows it.
+    pub after: String,
+    /// White space in front of its statements.
+    pub indent: String,
+}
+
+impl SingleTest {
+    pub fn text(&self) -> String {
+        self.with_body(&self.body)
+    }
+
+    /// The file with other statements in the test.
+    pub fn with_body(&self, body: &str) -> String {
+        format!("{}{}{body}{}", self.before, self.header, self.after)
+    }
+}
+
+/// Tests that go.
+struct Taken<'t> {
+    functions: BTreeSet<(usize, usize)>,
+    /// Names of the classes that hold the one that stays, and its own.
+    kept: Vec<&'t str>,
+}
+
+/// What is cut out, and what stands there instead.
+struct Cut {
+    bytes: Range<usize>,
+    instead: String,
+}
+
+/// The file with the test at `keep` alone. Classes that hold nothing any more, and that nothing names, go as well.
+/// `None` where the test is not a function that stands on lines of its own.
+pub fn single_test(module: &Module, tests: &[TestFunction], keep: usize) -> Option<SingleTest> {
+    let kept = tests.get(keep)?;
+    let mut taken: BTreeSet<(usize, usize)> = BTreeSet::new();
+    for (at, test) in tests.iter().enumerate() {
+        taken.extend(test.replaced.iter().map(|r| (r.start, r.end)));
+        if at != keep {
+            taken.insert((test.bytes.start, test.bytes.end));
+        }
+    }
+    let taken = Taken {
+        functions: taken,
+        // A class that inherits the test holds nothing else.
+        kept: kept.id.split("::").collect(),
+    };
+    let mut cuts = Vec::new();
+    strip(module, module.root(), &taken, &mut cuts);
+    cuts.sort_by_key(|cut| cut.bytes.start);
+    let text = module.text();
+    let start = line_start(text, kept.bytes.start);
+    if !text.get(start..kept.bytes.start)?.trim().is_empty() {
+        return None;
+    }
+    let end = line_end(text, kept.bytes.end);
+    let header = header_end(module, kept)?;
+    let body = text.get(header..end)?;
+    let first_line = body
+        .lines()
+        .find(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
+    let def_indent = text.get(start..kept.bytes.start)?;
+    let indent = match first_line {
+        Some(line) if header_is_whole_line(text, header) => {
+            line[..line.len() - line.trim_start().len()].to_owned()
+        }
+        _ => format!("{def_indent}    "),
+    };
+    Some(SingleTest {
+        before: with_cuts(text, 0..start, &cuts),
+        header: text.get(start..header)?.to_owned(),
+        body: ended(body),
+        after: with_cuts(text, end..text.len(), &cuts),
+        indent,
+    })
+}
+
+fn header_is_whole_line(text: &str, end: usize) -> bool {
+    text.get(..end).is_some_and(|header| header.ends_with('\n'))
+}
+
+fn ended(body: &str) -> String {
+    match body.ends_with('\n') {
+        true => body.to_owned(),
+        false => format!("{body}\n"),
+    }
+}
+
+/// Behind the colon of `def`, or behind its line where the body is on others.
+fn header_end(module: &Module, test: &TestFunction) -> Option<usize> {
+    let node = module
+        .root()
+        .descendant_for_byte_range(test.bytes.start, test.bytes.end)?;
+    let whole = std::iter::successors(Some(node), |node| node.parent())
+        .find(|node| node.byte_range() == test.bytes && node.kind().ends_with("_definition"))?;
+    let inner = whole.child_by_field_name("definition").unwrap_or(whole);
+    let mut cursor = inner.walk();
+    let colon = inner
+        .children(&mut cursor)
+        .filter(|child| child.kind() == ":")
+        .last()?;
+    let body = inner.child_by_field_name("body")?;
+    if body.start_position().row == colon.end_position().row {
+        return Some(colon.end_byte());
+    }
+    Some(line_end(module.text(), colon.end_byte()))
+}
+
+/// Cuts of a block; says whether nothing but its docstring is left.
+fn strip(module: &Module, block: Node<'_>, taken: &Taken<'_>, cuts: &mut Vec<Cut>) -> bool {
+    let mut cursor = block.walk();
+    let statements: Vec<Node<'_>> = block
+        .named_children(&mut cursor)
+        .filter(|child| child.kind() != "comment")
+        .collect();
+    let mut gone: Vec<Node<'_>> = Vec::new();
+    let mut left = 0;
+    for statement in &statements {
+        let range = (statement.start_byte(), statement.end_byte());
+        if taken.functions.contains(&range) || is_emptied_class(module, *statement, taken) {
+            gone.push(*statement);
+            continue;
+        }
+        left += usize::from(!super::tokens::is_docstring(*statement));
+        let inner = definition(*statement);
+        if inner.kind() != "function_definition" {
+            inner_blocks(inner, &mut |block| {
+                strip(module, block, taken, cuts);
+            });
+        }
+    }
+    let is_module = block.kind() == "module";
+    for (at, node) in gone.iter().enumerate() {
+        let text = module.text();
+        let start = line_start(text, node.start_byte());
+        let is_pass = at == 0 && left == 0 && !is_module;
+        let instead = match is_pass {
+            true => format!("{}pass\n", &text[start..node.start_byte()]),
+            false => String::new(),
+        };
+        let bytes = start..line_end(text, node.end_byte());
+        cuts.push(Cut { bytes, instead });
+    }
+    left == 0 && !gone.is_empty()
+}
+
+/// A class all of whose members are taken out, and that nothing outside names.
+fn is_emptied_class(module: &Module, statement: Node<'_>, taken: &Taken<'_>) -> bool {
+    let class = definition(statement);
+    if class.kind() != "class_definition" {
+        return false;
+    }
+    let (Some(name), Some(body)) = (
+        class.child_by_field_name("name"),
+        class.child_by_field_name("body"),
+    ) else {
+        return false;
+    };
+    !taken.kept.contains(&module.source(name))
+        && strip(module, body, taken, &mut Vec::new())
+        && !is_named(module, module.source(name), statement)
+}
+
+/// An identifier of this name stands outside of the node.
+fn is_named(module: &Module, name: &str, outside: Node<'_>) -> bool {
+    let mut open = vec![module.root()];
+    while let Some(node) = open.pop() {
+        if node.id() == outside.id() {
+            continue;
+        }
+        if node.kind() == "identifier" && module.source(node) == name {
+            return true;
+        }
+        let mut cursor = node.walk();
+        open.extend(node.named_children(&mut cursor));
+    }
+    false
+}
+
+fn definition(statement: Node<'_>) -> Node<'_> {
+    match statement.kind() {
+        "decorated_definition" => statement
+            .child_by_field_name("definition")
+            .unwrap_or(statement),
+        _ => statement,
+    }
+}
+
+/// The blocks of a statement, those of its clauses included.
+fn inner_blocks<'m>(statement: Node<'m>, each: &mut dyn FnMut(Node<'m>)) {
+    let mut cursor = statement.walk();
+    let parts: Vec<Node<'m>> = statement.named_children(&mut cursor).collect();
+    for part in parts {
+        match part.kind() {
+            "block" => each(part),
+            kind if kind.ends_with("_clause") => inner_blocks(part, each),
+            _ => {}
+        }
+    }
+}
+
+fn line_start(text: &str, at: usize) -> usize {
+    text[..at].rfind('\n').map_or(0, |line| line + 1)
+}
+
+/// Behind the end of the line; the same place where a line ends there.
+fn line_end(text: &str, at: usize) -> usize {
+    if text[..at].ends_with('\n') {
+        return at;
+    }
+    text[at..]
+        .find('\n')
+        .map_or(text.len(), |line| at + line + 1)
+}
+
+/// A stretch of the text without what is cut out of it.
+fn with_cuts(text: &str, stretch: Range<usize>, cuts: &[Cut]) -> String {
+    let mut out = String::new();
+    let mut at = stretch.start;
+    for cut in cuts {
+        if cut.bytes.start < at || cut.bytes.end > stretch.end {
+            continue;
+        }
+        out.push_str(&text[at..cut.bytes.start]);
+        out.push_str(&cut.instead);
+        at = cut.bytes.end;
+    }
+    out.push_str(&text[at..stretch.end]);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::python::test_functions;
+    use crate::workspace::Layout;
+
+    const FILE: &str = "\
+import pytest
+
+LIMIT = 3
+
+
+@pytest.fixture
+def box():
+    return LIMIT
+
+
+def test_a(box):
+    # First.
+    assert box
+
+
+class TestOther:
+    \"\"\"Others.\"\"\"
+
+    def test_b(self):
+        pass
+
+    def test_c(self): pass
+
+
+class TestKept:
+    size = 1
+
+    @pytest.mark.asyncio
+    async def test_d(
+        self,
+    ):  # slow
+        x = 1
+        assert x
+
+    def test_e(self): assert self.size
+
+
+if LIMIT:
+    def test_f():
+        pass
+
+
+def late():
+    return LIMIT
+";
+
+    fn kept(id: &str) -> SingleTest {
+        let module = Module::parse(FILE);
+        let tests = test_functions(&module, &Layout::default());
+        let keep = tests.iter().position(|test| test.id == id).unwrap();
+        single_test(&module, &tests, keep).unwrap()
+    }
+
+    #[test]
+    fn the_other_tests_go_and_the_rest_stays() {
+        let test = kept("TestKept::test_d");
+        assert_eq!(
+            test.header,
+            "    @pytest.mark.asyncio\n    async def test_d(\n        self,\n    ):  # slow\n"
+        );
+        assert_eq!(test.body, "        x = 1\n        assert x\n");
+        assert_eq!(test.indent, "        ");
+        let text = test.text();
+        for gone in ["test_a", "TestOther", "test_b", "test_e"] {
+            assert!(!text.contains(gone), "{gone}: {text}");
+        }
+        for stays in ["def box", "size = 1", "if LIMIT:\n    pass\n", "def late"] {
+            assert!(text.contains(stays), "{stays}: {text}");
+        }
+        assert!(Module::parse(text).errors().is_empty());
+    }
+
+    #[test]
+    fn a_body_on_the_line_of_its_header() {
+        let test = kept("TestKept::test_e");
+        assert_eq!(test.header, "    def test_e(self):");
+        assert_eq!(test.body, " assert self.size\n");
+        assert!(
+            test.text()
+                .contains("    def test_e(self): assert self.size\n")
+        );
+        let first = kept("test_a");
+        assert_eq!(first.body, "    # First.\n    assert box\n");
+    }
+
+    #[test]
+    fn a_class_that_others_name_keeps_its_place() {
+        let text = "class TestA:\n    def test_x(self): pass\n\nclass TestB(TestA):\n    def test_y(self): pass\n";
+        let module = Module::parse(text);
+        let tests = test_functions(&module, &Layout::default());
+        let test = single_test(&module, &tests, 1).unwrap();
+        assert_eq!(
+            test.text(),
+            "class TestA:\n    pass\n\nclass TestB(TestA):\n    def test_y(self): pass\n"
+        );
+    }
+}

@@ -1,0 +1,200 @@
+//! `cover`: which of the lines that a test is wanted for still do not run, and by which line that is decided.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::contribution::named_or_contributed;
+use super::run_pytest::deadline;
+use crate::coverage::{Coverage, Measure};
+use crate::outcomes::report::Report;
+use crate::outcomes::text;
+use crate::python::{DecidingLine, Module};
+use crate::runners::{self, Options};
+use crate::tool::{Answer, Context, Tool, ToolError};
+
+/// Runs of missed lines that are shown.
+const SHOWN: usize = 40;
+
+pub struct Cover;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// Node ids or files. Default: what you added or changed.
+    #[serde(default)]
+    tests: Vec<String>,
+}
+
+/// For programs.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Covered {
+    pub report: Report,
+    /// By file: wanted statements that ran.
+    pub hit: BTreeMap<String, Vec<u32>>,
+    pub missed: Vec<MissedLines>,
+    /// Why more lines may have run.
+    pub problem: Option<String>,
+}
+
+/// Wanted statements in a row that did not run, for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissedLines {
+    pub file: String,
+    pub first: u32,
+    pub last: u32,
+    /// The line that decided it, and what it did.
+    pub by: Option<String>,
+}
+
+impl Tool for Cover {
+    type Args = Args;
+    const NAME: &'static str = "cover";
+    const DESCRIPTION: &'static str =
+        "Run tests and see which of the wanted lines they still miss, and by which condition.";
+    const SECONDS: u64 = 300;
+    const RUNS_CODE: bool = true;
+    const NEEDS_WANTED_LINES: bool = true;
+
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+        let Some(wanted) = context.workspace.config().wanted.clone() else {
+            return Err(ToolError::refused("There are no wanted lines in this run."));
+        };
+        let ids = named_or_contributed(context.workspace, &args.tests)?;
+        let mut options = Options::until(deadline(context, None));
+        options.whole_values.clone_from(&ids);
+        let measure = Measure {
+            package: wanted.package,
+            files: wanted.lines.keys().cloned().collect(),
+            counted: false,
+            until: BTreeMap::new(),
+            whole: None,
+        };
+        let checkout = context.workspace.checkout();
+        let (report, coverage) = runners::run_measured(checkout, &ids, &options, Some(&measure))?;
+        let coverage = coverage.unwrap_or_default();
+        let mut covered = Covered {
+            hit: BTreeMap::new(),
+            missed: Vec::new(),
+            problem: coverage.problem.clone(),
+            report,
+        };
+        for (file, lines) in &wanted.lines {
+            let source = context.workspace.read_text(Path::new(file))?;
+            covered.add(file, &Module::parse(source), lines, &coverage);
+        }
+        Answer::with_data(covered.text(), &covered)
+    }
+}
+
+impl Covered {
+    fn add(&mut self, file: &str, module: &Module, wanted: &BTreeSet<u32>, coverage: &Coverage) {
+        let ran = coverage.files.get(file).cloned().unwrap_or_default();
+        let executed: BTreeSet<usize> = ran.executed.iter().map(|line| *line as usize).collect();
+        let is_run = |line: &u32| ran.executed.binary_search(line).is_ok();
+        let is_statement = |line: &&u32| {
+            // Nothing is known of the statements of a file where no run came to its end.
+            ran.statements.is_empty() || ran.statements.binary_search(line).is_ok()
+        };
+        let mut previous = None;
+        for line in wanted.iter().filter(is_statement) {
+            if is_run(line) {
+                self.hit.entry(file.to_owned()).or_default().push(*line);
+                previous = None;
+                continue;
+            }
+            let by = module.deciding_line(*line as usize, &executed);
+            let by = by.map(|by| described(&by));
+            match self.missed.last_mut() {
+                Some(last) if previous == Some(file) && last.by == by => last.last = *line,
+                _ => self.missed.push(MissedLines {
+                    file: file.to_owned(),
+                    first: *line,
+                    last: *line,
+                    by,
+                }),
+            }
+            previous = Some(file);
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut out = text::text(&self.report);
+        if !out.ends_with('\n') {
+            out.push('\n');
+        }
+        if let Some(problem) = &self.problem {
+            out.push_str(&format!("More lines may have run: {problem}.\n"));
+        }
+        if self.missed.is_empty() {
+            out.push_str("All wanted lines run.\n");
+            return out;
+        }
+        let hit: usize = self.hit.values().map(Vec::len).sum();
+        out.push_str(&format!("Wanted lines that run: {hit}. Still missed:\n"));
+        for missed in self.missed.iter().take(SHOWN) {
+            out.push_str(&format!("{missed}\n"));
+        }
+        if self.missed.len() > SHOWN {
+            out.push_str(&format!("… {} more.\n", self.missed.len() - SHOWN));
+        }
+        out
+    }
+}
+
+/// `a.py:3–6: line 2 `if x` was never true`
+impl std::fmt::Display for MissedLines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let by = self.by.as_deref().unwrap_or("nothing around it ran");
+        match self.first == self.last {
+            true => write!(f, "{}:{}: {by}", self.file, self.first),
+            false => write!(f, "{}:{}–{}: {by}", self.file, self.first, self.last),
+        }
+    }
+}
+
+fn described(by: &DecidingLine) -> String {
+    format!("line {} `{}` {}", by.line, by.code, by.what)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::coverage::Lines;
+
+    #[test]
+    fn missed_lines_in_a_row_are_told_with_what_decided_them() {
+        let source = "def f(x):\n    if x:\n        y = 1\n        z = (\n            2)\n        return y + z\n    return 0\n";
+        let ran = Lines {
+            statements: vec![1, 2, 3, 4, 6, 7],
+            executed: vec![1, 2, 7],
+            ..Lines::default()
+        };
+        let coverage = Coverage {
+            files: [("a.py".to_owned(), ran)].into(),
+            ..Coverage::default()
+        };
+        let mut covered = Covered {
+            report: Report::default(),
+            hit: BTreeMap::new(),
+            missed: Vec::new(),
+            problem: None,
+        };
+        covered.add(
+            "a.py",
+            &Module::parse(source),
+            &(2..=7).collect(),
+            &coverage,
+        );
+        assert_eq!(covered.hit["a.py"], [2, 7]);
+        let [missed] = covered.missed.as_slice() else {
+            panic!("{:?}", covered.missed)
+        };
+        assert_eq!((missed.first, missed.last), (3, 6));
+        assert_eq!(missed.by.as_deref(), Some("line 2 `if x` was never true"));
+    }
+}
