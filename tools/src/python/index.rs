@@ -82,7 +82,7 @@ impl RepositoryIndex {
     /// The class or function of a dotted name, followed through imports, members and base classes.
     pub fn resolve(&self, dotted: &str) -> Option<Found> {
         let names: Vec<&str> = dotted.split('.').collect();
-        self.from_the_top(&names, STEPS)
+        self.lookup_absolute(&names, STEPS)
     }
 
     /// The same as a file sees the name.
@@ -99,7 +99,7 @@ impl RepositoryIndex {
         self.in_definition(&class.path, definition, names, STEPS)
     }
 
-    fn from_the_top(&self, names: &[&str], steps: usize) -> Option<Found> {
+    fn lookup_absolute(&self, names: &[&str], steps: usize) -> Option<Found> {
         let steps = steps.checked_sub(1)?;
         for cut in (1..names.len()).rev() {
             if let Some(path) = self.modules.get(&names[..cut].join(".")) {
@@ -127,7 +127,7 @@ impl RepositoryIndex {
             let dotted = binding_name(binding, first, &file.module, file.is_package)?;
             let mut names: Vec<&str> = dotted.split('.').collect();
             names.extend(rest);
-            self.from_the_top(&names, steps)
+            self.lookup_absolute(&names, steps)
         })
     }
 
