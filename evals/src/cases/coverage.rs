@@ -13,12 +13,15 @@ use testwright_tools::coverage::{Coverage, Statements};
 use super::worker::Worker;
 use super::{FileLines, Lines, Place};
 
+/// Lines of a file by its path and those that ran: many cases run the same ones.
+type KnownLines = HashMap<(String, BTreeSet<u32>), Arc<FileLines>>;
+
 /// What all measured runs share.
 pub struct Measuring {
     pub package: Package,
     files: BTreeSet<String>,
     statements: Mutex<HashMap<String, Arc<Statements>>>,
-    known: Mutex<HashMap<(String, BTreeSet<u32>), Arc<FileLines>>>,
+    known: Mutex<KnownLines>,
 }
 
 /// What a case ran.

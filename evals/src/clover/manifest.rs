@@ -52,7 +52,7 @@ impl Manifest {
                     "III kept",
                     "of",
                 ]);
-        let mut sums = vec![0; 9];
+        let mut sums = [0; 9];
         for facts in &self.repositories {
             let mut figures = vec![facts.test_files, facts.tests.found, facts.tests.kept];
             for task in Task::ALL {

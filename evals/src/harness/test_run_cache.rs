@@ -71,7 +71,7 @@ impl AbnormalExit {
 
 /// What a run came to.
 enum End {
-    Answer(Answer),
+    Answer(Box<Answer>),
     /// Nothing is known of the tests.
     Ended(String),
 }
@@ -175,7 +175,7 @@ impl Harness {
         let (executed, took) = timeline.run(run.part, executed).await;
         let executed = executed?;
         let (answer, ended) = match executed {
-            End::Answer(answer) => (answer, None),
+            End::Answer(answer) => (*answer, None),
             End::Ended(why) => {
                 let report = Report {
                     printed: why.clone(),
@@ -265,7 +265,7 @@ impl Harness {
     async fn once(&self, run: &TestRun<'_>) -> Result<Result<End, SandboxError>, SandboxError> {
         let sandbox = self.start(&run.state.environment.saved).await?;
         let end = match self.in_sandbox(run, sandbox.as_ref()).await {
-            Ok(Ok(answer)) => Ok(End::Answer(answer)),
+            Ok(Ok(answer)) => Ok(End::Answer(Box::new(answer))),
             // Tests run as the same user as the toolbox. Those of the repository do not end it.
             Ok(Err(ended)) if run.of_prediction && sandbox.health().await.is_ok() => {
                 Ok(End::Ended(ended.0))
