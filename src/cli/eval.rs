@@ -49,7 +49,7 @@ enum Command {
     /// Make the reports again from what is stored
     Report(report::Args),
     /// Grade the golden tests: is this set-up fit to judge with?
-    Verify(verify::Args),
+    Verify(Box<verify::Args>),
 }
 
 /// What is graded, where and how.

@@ -199,7 +199,7 @@ pub async fn check_coverage(
 }
 
 enum Gathered {
-    Facts(Facts),
+    Facts(Box<Facts>),
     Refused(String),
 }
 
@@ -249,11 +249,11 @@ async fn gather(
     } else {
         apply_check(source, &submission.patch).unwrap_or_else(|e| Err(e.message))
     };
-    Ok(Gathered::Facts(Facts {
+    Ok(Gathered::Facts(Box::new(Facts {
         submission,
         covered,
         applies,
-    }))
+    })))
 }
 
 /// Which of the wanted lines the contributed tests run; `Err` holds what the model is told.

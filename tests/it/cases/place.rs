@@ -97,7 +97,7 @@ async fn place(backend: Arc<dyn Backend>) -> Place {
         ..Overrides::default()
     };
     let (recipe, origin) = find(&source, &overrides).unwrap();
-    let build = BuildSettings::new(&cache());
+    let build = BuildSettings::new(cache());
     let environment = prepare(backend.as_ref(), &source, &recipe, &origin, &build, &|_| {});
     let environment = environment.await.unwrap();
     Place {
