@@ -1,5 +1,6 @@
 //! Evidence in rows, for people.
 
+use testwright_tools::coverage::ranges;
 use testwright_tools::outcomes::report::Outcome as TestOutcome;
 
 use super::{Evidence, FixTrial, Review, ReviewVerdict};
@@ -23,7 +24,10 @@ pub fn evidence_rows(evidence: &Evidence) -> Vec<(&'static str, String)> {
         }
     }
     for (path, lines) in &evidence.covered {
-        row("runs", &format!("{path}, lines {}", stretches(lines)));
+        row(
+            "runs",
+            &format!("{path}, lines {}", ranges(lines.iter().copied()).join(", ")),
+        );
     }
     if let Some(sentence) = &evidence.issue_sentence {
         row("issue", &format!("“{sentence}”"));
@@ -59,22 +63,6 @@ pub fn evidence_rows(evidence: &Evidence) -> Vec<(&'static str, String)> {
     }
     row("spent", &spent(evidence));
     rows
-}
-
-/// `3-5, 9`
-fn stretches(lines: &[u32]) -> String {
-    let mut parts: Vec<(u32, u32)> = Vec::new();
-    for line in lines {
-        match parts.last_mut() {
-            Some((_, last)) if *last + 1 == *line => *last = *line,
-            _ => parts.push((*line, *line)),
-        }
-    }
-    let part = |(first, last): &(u32, u32)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    };
-    parts.iter().map(part).collect::<Vec<_>>().join(", ")
 }
 
 fn fix_tried(fix: &FixTrial) -> String {

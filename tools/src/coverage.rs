@@ -315,3 +315,30 @@ fn take_file(path: &Path) -> Result<Option<Vec<u8>>, ToolError> {
     std::fs::remove_file(path)?;
     Ok(Some(bytes))
 }
+
+/// Lines in a row as one range: `3-5`, `9`.
+pub fn ranges(lines: impl IntoIterator<Item = u32>) -> Vec<String> {
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for line in lines {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == line => *last = line,
+            _ => ranges.push((line, line)),
+        }
+    }
+    let range = |(first, last): (u32, u32)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    ranges.into_iter().map(range).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ranges;
+
+    #[test]
+    fn lines_in_a_row_are_one_range() {
+        assert_eq!(ranges([3, 4, 5, 9, 11, 12]).join(","), "3-5,9,11-12");
+        assert_eq!(ranges([]).join(","), "");
+    }
+}

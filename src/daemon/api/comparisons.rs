@@ -148,13 +148,9 @@ pub async fn create(
     let Json(request) = body?;
     let key = idempotency::key(&headers)?;
     let (stored, is_new) = add(&state, &caller, &request, key).await?;
-    let place = [(header::LOCATION, format!("/v1/comparisons/{}", stored.id))];
     let comparison = Comparison::of(&state, &stored).await?;
-    let status = match is_new {
-        true => StatusCode::CREATED,
-        false => StatusCode::OK,
-    };
-    Ok((status, place, Json(comparison)).into_response())
+    let address = format!("/v1/comparisons/{}", stored.id);
+    Ok(idempotency::answer(is_new, address, comparison))
 }
 
 /// Stores a comparison for the servers to see to; `false` where it was asked for before.

@@ -1,6 +1,9 @@
 //! The header by which a client has the same request made once, however often it sends it.
 
-use axum::http::{HeaderMap, StatusCode};
+use axum::Json;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 
 use super::{ApiResult, Problem};
 use crate::daemon::authentication::Caller;
@@ -26,6 +29,15 @@ pub fn key(headers: &HeaderMap) -> ApiResult<Option<String>> {
 /// As it is stored: another owner's may be the same.
 pub fn of_owner(caller: &Caller, key: Option<String>) -> Option<String> {
     key.map(|key| serde_json::json!([caller.owner, key]).to_string())
+}
+
+/// What the request made, or one that was sent before with the same key.
+pub fn answer(is_new: bool, address: String, made: impl Serialize) -> Response {
+    let status = match is_new {
+        true => StatusCode::CREATED,
+        false => StatusCode::OK,
+    };
+    (status, [(header::LOCATION, address)], Json(made)).into_response()
 }
 
 pub fn of_another_request() -> Problem {

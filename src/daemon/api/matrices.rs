@@ -2,8 +2,8 @@
 
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 
@@ -79,13 +79,9 @@ pub async fn create(
     let Json(request) = body?;
     let key = idempotency::key(&headers)?;
     let (stored, is_new) = add(&state, &caller, &request, key).await?;
-    let place = [(header::LOCATION, format!("/v1/matrices/{}", stored.id))];
     let matrix = Matrix::of(&state.store, &stored).await?;
-    let status = match is_new {
-        true => StatusCode::CREATED,
-        false => StatusCode::OK,
-    };
-    Ok((status, place, Json(matrix)).into_response())
+    let address = format!("/v1/matrices/{}", stored.id);
+    Ok(idempotency::answer(is_new, address, matrix))
 }
 
 /// Stores a matrix and queues it; `false` where it was asked for before.

@@ -134,12 +134,8 @@ pub async fn create(
     let Json(request) = body?;
     let key = idempotency::key(&headers)?;
     let (run, is_new) = add(&state, &caller, &request, key).await?;
-    let place = [(header::LOCATION, format!("/v1/runs/{}", run.id))];
-    let status = match is_new {
-        true => StatusCode::CREATED,
-        false => StatusCode::OK,
-    };
-    Ok((status, place, Json(Run::of(&run))).into_response())
+    let address = format!("/v1/runs/{}", run.id);
+    Ok(idempotency::answer(is_new, address, Run::of(&run)))
 }
 
 /// Stores a run and queues it; `false` where it was asked for before.

@@ -1,11 +1,12 @@
 //! `cov`: which lines of a repository test files run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rmcp::model::{CallToolResult, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_evals::cases::{CaseCoverage, FileLines, cov};
+use testwright_tools::coverage::ranges;
 
 use super::cases::{CaseVerdict, GivenCase, cases, open_place, options, unless_cancelled};
 use super::service_tool::{CallError, ServiceCall, ServiceTool, answer};
@@ -98,7 +99,8 @@ impl CoveredCase {
         let files = case.files.iter().filter(|(path, _)| is_wanted(path));
         let contexts = case.contexts.iter().map(|(test, lines)| {
             let lines = lines.iter().filter(|(path, _)| is_wanted(path));
-            let lines = lines.map(|(path, lines)| (path.clone(), ranges(lines)));
+            let lines =
+                lines.map(|(path, lines)| (path.clone(), ranges(lines.iter().copied()).join(",")));
             (test.clone(), lines.collect())
         });
         CoveredCase {
@@ -137,36 +139,9 @@ impl CoveredCase {
 impl CoveredFile {
     fn of(lines: &FileLines) -> CoveredFile {
         CoveredFile {
-            hit: ranges(&lines.hit),
-            missed: ranges(&lines.missed),
+            hit: ranges(lines.hit.iter().copied()).join(","),
+            missed: ranges(lines.missed.iter().copied()).join(","),
             rate: lines.rate(),
         }
-    }
-}
-
-/// `3-5,9`.
-fn ranges(lines: &BTreeSet<u32>) -> String {
-    let mut ranges: Vec<(u32, u32)> = Vec::new();
-    for line in lines {
-        match ranges.last_mut() {
-            Some((_, last)) if *last + 1 == *line => *last = *line,
-            _ => ranges.push((*line, *line)),
-        }
-    }
-    let ranges = ranges.into_iter().map(|(first, last)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}-{last}"),
-    });
-    ranges.collect::<Vec<_>>().join(",")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::ranges;
-
-    #[test]
-    fn lines_in_a_row_are_one_range() {
-        assert_eq!(ranges(&[3, 4, 5, 9, 11, 12].into()), "3-5,9,11-12");
-        assert_eq!(ranges(&[].into()), "");
     }
 }

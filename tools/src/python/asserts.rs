@@ -3,6 +3,7 @@
 use tree_sitter::Node;
 
 use super::Module;
+use super::constants::is_constant;
 
 /// Functions and context managers that check, besides those whose name begins with `assert`.
 const CHECKS: [&str; 6] = [
@@ -37,7 +38,7 @@ fn holds_check(module: &Module, node: Node<'_>) -> bool {
     let is_check = match node.kind() {
         "assert_statement" => node
             .named_child(0)
-            .is_some_and(|condition| !is_constant(condition)),
+            .is_some_and(|condition| !is_constant(condition) && condition.kind() != "string"),
         "call" => node
             .child_by_field_name("function")
             .is_some_and(|function| {
@@ -55,13 +56,6 @@ fn holds_check(module: &Module, node: Node<'_>) -> bool {
         || node
             .named_children(&mut cursor)
             .any(|child| holds_check(module, child))
-}
-
-fn is_constant(node: Node<'_>) -> bool {
-    matches!(
-        node.kind(),
-        "true" | "false" | "none" | "integer" | "float" | "string" | "ellipsis"
-    )
 }
 
 #[cfg(test)]
