@@ -136,14 +136,16 @@ impl Default for CaseOptions {
     }
 }
 
+/// Is told how many cases have ended.
+pub type Done<'d> = &'d (dyn Fn(usize) + Send + Sync);
+
 /// Runs cases, and gives how they came out in their order. An error is one of the machine, never of a case.
 pub async fn verify(
     place: &Place,
     cases: &[Case],
     options: &CaseOptions,
 ) -> Result<Vec<Verification>> {
-    let ran = batch::run(place, cases, options, None).await?;
-    Ok(ran.into_iter().map(|ran| ran.verification).collect())
+    verify_with_progress(place, cases, options, &|_| ()).await
 }
 
 /// As [`verify`], and says which lines of the repository ran.
@@ -152,6 +154,25 @@ pub async fn cov(
     cases: &[Case],
     options: &CaseOptions,
 ) -> Result<Vec<CaseCoverage>> {
+    cov_with_progress(place, cases, options, &|_| ()).await
+}
+
+pub async fn verify_with_progress(
+    place: &Place,
+    cases: &[Case],
+    options: &CaseOptions,
+    done: Done<'_>,
+) -> Result<Vec<Verification>> {
+    let ran = batch::run(place, cases, options, None, done).await?;
+    Ok(ran.into_iter().map(|ran| ran.verification).collect())
+}
+
+pub async fn cov_with_progress(
+    place: &Place,
+    cases: &[Case],
+    options: &CaseOptions,
+    done: Done<'_>,
+) -> Result<Vec<CaseCoverage>> {
     let measure = coverage::Measuring::new(place).await?;
-    batch::run(place, cases, options, Some(&measure)).await
+    batch::run(place, cases, options, Some(&measure), done).await
 }

@@ -128,7 +128,7 @@ impl Bench {
         self.place.path(name)
     }
 
-    fn build(&self, out: &str) -> Output {
+    fn build(&self, out: &str, words: &[&str]) -> Output {
         let mut command = self.place.testwright();
         command
             .args([
@@ -144,7 +144,8 @@ impl Bench {
             ])
             .arg(self.path("shapes"))
             .arg("--out")
-            .arg(self.path(out));
+            .arg(self.path(out))
+            .args(words);
         command.output().unwrap()
     }
 
@@ -292,7 +293,7 @@ fn model(problems: Vec<Value>) -> Server {
 #[test]
 fn problems_are_made_answered_judged_and_cheats_refused() {
     let bench = Bench::new();
-    let output = bench.build("problems");
+    let output = bench.build("problems", &[]);
     assert_exit_code(&output, 0);
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
@@ -302,7 +303,7 @@ fn problems_are_made_answered_judged_and_cheats_refused() {
     assert!(table.contains("it fails in isolation"), "{table}");
 
     // The same again, byte for byte.
-    assert_exit_code(&bench.build("again"), 0);
+    assert_exit_code(&bench.build("again", &[]), 0);
     for file in [
         "problems.jsonl",
         "sources.jsonl",
@@ -312,6 +313,17 @@ fn problems_are_made_answered_judged_and_cheats_refused() {
         let read = |folder: &str| std::fs::read_to_string(bench.path(folder).join(file)).unwrap();
         assert_eq!(read("problems"), read("again"), "{file}");
     }
+
+    // What is there is not made again, and nothing else is put beside it.
+    let output = bench.build("again", &[]);
+    assert_exit_code(&output, 0);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("shapes: there already"));
+    let output = bench.build("again", &["--max-tests", "2"]);
+    assert_exit_code(&output, 2);
+    assert!(
+        String::from_utf8_lossy(&output.stderr)
+            .contains("its problems were made with other settings")
+    );
 
     let problems = bench.lines("problems/problems.jsonl");
     let of = |task: &str| problems.iter().filter(|p| p["task"] == task).count();

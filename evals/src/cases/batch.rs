@@ -11,7 +11,7 @@ use testwright_tools::cases::{CaseAnswer, CaseRun};
 use super::coverage::{Measured, Measuring};
 use super::outcome::{crashed, outcome};
 use super::worker::{Lost, Worker};
-use super::{Case, CaseCoverage, CaseOptions, CaseOutcome, Place, Verification};
+use super::{Case, CaseCoverage, CaseOptions, CaseOutcome, Done, Place, Verification};
 
 /// Hash seeds of repeated runs: as many processes are kept from which runs are forked.
 const SEEDS: u32 = 3;
@@ -24,6 +24,7 @@ pub async fn run(
     cases: &[Case],
     options: &CaseOptions,
     measuring: Option<&Measuring>,
+    done: Done<'_>,
 ) -> Result<Vec<CaseCoverage>> {
     let batch = Batch {
         place,
@@ -31,14 +32,15 @@ pub async fn run(
         measuring,
     };
     let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<Option<CaseCoverage>>> = Mutex::new(vec![None; cases.len()]);
+    let ended = AtomicUsize::new(0);
+    let results: Mutex<Vec<Option<CaseCoverage>>> = Mutex::new(vec![None; cases.len()]);
     let work = || async {
         let mut worker = None;
         let worked = async {
             while let Some((at, case)) = take(&next, cases) {
                 let ran = batch.case(case, &mut worker).await?;
-                let mut done = done.lock().unwrap_or_else(|e| e.into_inner());
-                done[at] = Some(ran);
+                results.lock().unwrap_or_else(|e| e.into_inner())[at] = Some(ran);
+                done(ended.fetch_add(1, Ordering::Relaxed) + 1);
             }
             Ok(())
         };
@@ -56,8 +58,8 @@ pub async fn run(
     let workers = options.workers.clamp(1, cases.len().max(1));
     let worked: Vec<Result<()>> = join_all((0..workers).map(|_| work())).await;
     worked.into_iter().collect::<Result<()>>()?;
-    let done = done.into_inner().unwrap_or_else(|e| e.into_inner());
-    Ok(done.into_iter().flatten().collect())
+    let results = results.into_inner().unwrap_or_else(|e| e.into_inner());
+    Ok(results.into_iter().flatten().collect())
 }
 
 fn take<'c>(next: &AtomicUsize, cases: &'c [Case]) -> Option<(usize, &'c Case)> {

@@ -5,7 +5,6 @@ mod candidates;
 mod measured;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use testwright_sandboxes::sandbox::Result;
 use testwright_tools::python::RepositoryIndex;
@@ -17,12 +16,13 @@ use super::drops::{Counts, DropReason};
 use super::evaluation::{Answer, End, Judge, Judgement};
 use super::extract::IsolatedTest;
 use super::folder::SourceFile;
-use super::manifest::RepositoryFacts;
+use super::manifest::{BuildLimits, RepositoryFacts};
 use super::on_large_stack;
 use super::problem::{
     Budget, ContextFile, Problem, Provenance, Question, Task, golden, named_files, sha256,
 };
 use super::repository::Repository;
+use super::selection::drawn;
 use crate::cases::context::{ContextClass, order};
 use crate::cases::{self, Case, CaseOptions, Place};
 use candidates::{Candidate, Candidates};
@@ -31,15 +31,16 @@ use measured::Measured;
 /// Tokens that the instructions of task II and the target's file may take.
 const INSTRUCTIONS: usize = 4_000;
 
+/// After so many tests or files the number of them is told.
+const PROGRESS: usize = 50;
+
 /// How a benchmark is built.
 #[derive(Debug, Clone)]
 pub struct BuildOptions {
     pub seed: u64,
     /// Sandboxes at a time.
     pub workers: usize,
-    /// The longest time of one test.
-    pub timeout: Duration,
-    pub tasks: Vec<Task>,
+    pub limits: BuildLimits,
 }
 
 /// What one repository gives.
@@ -63,6 +64,7 @@ pub async fn build(
     let mut counts = Counts::default();
     report("reading the tests");
     let all = on_large_stack(|| repository.tests(&mut counts))?;
+    let all = files_drawn(options, all, &mut counts);
     let mut builder = Builder {
         place,
         options,
@@ -78,11 +80,11 @@ pub async fn build(
     report(&format!("measuring {} test files", files.len()));
     builder
         .measured
-        .files(&builder.repository.texts, &files)
+        .files(&builder.repository.texts, &files, report)
         .await?;
     let mut tasks = BTreeMap::new();
     let mut problems = Vec::new();
-    for task in &options.tasks {
+    for task in &options.limits.tasks {
         let mut candidates = on_large_stack(|| builder.candidates(*task, &tests))?;
         report(&format!(
             "task {}: {} candidates",
@@ -112,6 +114,33 @@ pub async fn build(
     })
 }
 
+/// The tests of as many files as may be run, in the order in which they are found.
+fn files_drawn(
+    options: &BuildOptions,
+    tests: Vec<IsolatedTest>,
+    counts: &mut Counts,
+) -> Vec<IsolatedTest> {
+    let mut of_file: BTreeMap<String, usize> = BTreeMap::new();
+    for test in &tests {
+        *of_file.entry(test.path.clone()).or_default() += 1;
+    }
+    let name = |(path, _): &(String, usize)| format!("file {path}");
+    let files = drawn(options.seed, of_file.into_iter().collect(), name, |_| 1.0);
+    let mut run = BTreeSet::new();
+    let mut number = 0;
+    for (path, tests) in files {
+        // A file is measured as a whole, so that it is run as a whole.
+        if number > 0 && number + tests > options.limits.max_tests as usize {
+            continue;
+        }
+        number += tests;
+        run.insert(path);
+    }
+    let (run, left): (Vec<_>, Vec<_>) = tests.into_iter().partition(|t| run.contains(&t.path));
+    left.iter().for_each(|_| counts.drop(DropReason::NotDrawn));
+    run
+}
+
 struct Builder<'a> {
     place: &'a Place,
     options: &'a BuildOptions,
@@ -138,7 +167,13 @@ impl Builder<'_> {
             repeats: 2,
             ..CaseOptions::default()
         };
-        let ran = cases::verify(self.place, &cases, &options).await?;
+        let all = cases.len();
+        let done = |done: usize| {
+            if done.is_multiple_of(PROGRESS) {
+                (self.report)(&format!("running {all} tests, each alone: {done}"));
+            }
+        };
+        let ran = cases::verify_with_progress(self.place, &cases, &options, &done).await?;
         let mut kept = Vec::new();
         for (test, ran) in tests.into_iter().zip(ran) {
             match DropReason::of_outcome(&ran.outcome) {
@@ -312,7 +347,7 @@ impl Builder<'_> {
             texts: &self.repository.texts,
             prompts: self.prompts,
             workers: self.options.workers,
-            timeout: self.options.timeout,
+            timeout: self.options.limits.timeout(),
         };
         let answers: Vec<(usize, Answer)> = ready
             .iter()

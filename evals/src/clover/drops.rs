@@ -13,6 +13,7 @@ use crate::cases::CaseOutcome;
 pub enum DropReason {
     NotParsed,
     NotSeparable,
+    NotDrawn,
     Failed,
     Error,
     NotRun,
@@ -54,6 +55,7 @@ impl fmt::Display for DropReason {
         f.write_str(match self {
             DropReason::NotParsed => "the file does not parse",
             DropReason::NotSeparable => "the test cannot be taken out of its file",
+            DropReason::NotDrawn => "its file was not drawn: there are more tests than are run",
             DropReason::Failed => "it fails in isolation",
             DropReason::Error => "it cannot be set up in isolation",
             DropReason::NotRun => "it is skipped, deselected or expected to fail",

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::build::RepositoryProblems;
 use super::manifest::Manifest;
 use super::problem::{Problem, sha256};
 use crate::document::markdown;
@@ -63,6 +64,36 @@ pub fn location_key(repository: &str, commit: &str) -> String {
 }
 
 impl Benchmark {
+    pub fn new(manifest: Manifest) -> Benchmark {
+        Benchmark {
+            manifest,
+            problems: Vec::new(),
+            sources: Vec::new(),
+            locations: BTreeMap::new(),
+        }
+    }
+
+    pub fn has(&self, repository: &str, commit: &str) -> bool {
+        let mut repositories = self.manifest.repositories.iter();
+        repositories.any(|facts| facts.name == repository && facts.commit == commit)
+    }
+
+    /// The order of repositories is that of their names, however they came.
+    pub fn add(&mut self, built: RepositoryProblems, location: String) {
+        let key = location_key(&built.facts.name, &built.facts.commit);
+        self.locations.insert(key, location);
+        self.manifest.repositories.push(built.facts);
+        self.problems.extend(built.problems);
+        self.sources.extend(built.sources);
+        let repositories = &mut self.manifest.repositories;
+        repositories.sort_by(|a, b| (&a.name, &a.commit).cmp(&(&b.name, &b.commit)));
+        self.problems
+            .sort_by(|a, b| (&a.repository, &a.commit).cmp(&(&b.repository, &b.commit)));
+        self.sources.sort_by(|a, b| {
+            (&a.repository, &a.commit, &a.path).cmp(&(&b.repository, &b.commit, &b.path))
+        });
+    }
+
     pub fn write(&self, out: &Path) -> Result<(), FolderError> {
         std::fs::create_dir_all(out).map_err(|error| FolderError::at(out, error))?;
         write(&out.join(PROBLEMS), &lines(&self.problems))?;
@@ -73,6 +104,10 @@ impl Benchmark {
             ("version", self.manifest.version.clone()),
             ("seed", self.manifest.seed.to_string()),
             ("tokenizer", self.manifest.tokenizer.clone()),
+            (
+                "tests of a repository run at most",
+                self.manifest.limits.max_tests.to_string(),
+            ),
         ];
         let table = markdown(
             "CLOVER problems",

@@ -1,6 +1,7 @@
 //! What a benchmark was made from, and what became of all that was looked at.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,24 @@ pub struct Manifest {
     pub version: String,
     pub seed: u64,
     pub tokenizer: String,
+    pub limits: BuildLimits,
     pub repositories: Vec<RepositoryFacts>,
+}
+
+/// How much is made of each repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BuildLimits {
+    pub tasks: Vec<Task>,
+    /// Tests of a repository that are run at most, by whole files.
+    pub max_tests: u32,
+    /// The longest time of one test.
+    pub test_seconds: u64,
+}
+
+impl BuildLimits {
+    pub fn timeout(&self) -> Duration {
+        Duration::from_secs(self.test_seconds)
+    }
 }
 
 /// One repository at one commit.

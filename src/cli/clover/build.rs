@@ -1,13 +1,12 @@
 //! `testwright clover build`: problems from repositories.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use testwright_evals::clover::build::{BuildOptions, build};
 use testwright_evals::clover::context::Prompts as _;
-use testwright_evals::clover::folder::{Benchmark, LOCATIONS, TABLE, location_key};
-use testwright_evals::clover::manifest::{Manifest, RepositoryFacts};
+use testwright_evals::clover::folder::{Benchmark, LOCATIONS, MANIFEST, TABLE};
+use testwright_evals::clover::manifest::{BuildLimits, Manifest, RepositoryFacts};
 use testwright_evals::clover::{Task, VERSION};
 use testwright_evals::document::format::seconds;
 
@@ -38,6 +37,9 @@ pub struct Args {
     /// Decides every draw: the same commits and the same seed give the same problems
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    /// At most so many tests of each repository are run, by whole files, which are drawn
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..))]
+    max_tests: u32,
     /// How many sandboxes run tests at once [default: the number of processors]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
@@ -46,7 +48,8 @@ pub struct Args {
     test_seconds: u64,
     #[command(flatten)]
     sandbox: SandboxArgs,
-    /// Folder for the problems, the files of their contexts, and the table of what was found, kept and dropped
+    /// Folder for the problems, the files of their contexts, and the table of what was found, kept and dropped. The same command
+    /// goes on with what is there
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Print the manifest (manifest.json) alone, for programs
@@ -70,30 +73,16 @@ pub async fn run(args: &Args) -> Result<u8> {
         test_time: Duration::from_secs(args.test_seconds),
         out: args.out.clone(),
     };
+    let mut benchmark = begun(args)?;
     let (harness, notes) = harness(&settings, given).await?;
     let progress = CloverProgress::new(None, args.json);
     let all_notes = settings.notes.iter().chain(&notes);
     all_notes.for_each(|note| progress.line(&format!("note: {note}")));
-    let mut tasks = args.tasks.clone();
-    tasks.sort_unstable();
-    tasks.dedup();
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let options = BuildOptions {
         seed: args.seed,
         workers: args.workers.unwrap_or(processors),
-        timeout: Duration::from_secs(args.test_seconds),
-        tasks,
-    };
-    let mut benchmark = Benchmark {
-        manifest: Manifest {
-            version: VERSION.to_owned(),
-            seed: args.seed,
-            tokenizer: TaskPrompts.tokenizer().name().to_owned(),
-            repositories: Vec::new(),
-        },
-        problems: Vec::new(),
-        sources: Vec::new(),
-        locations: BTreeMap::new(),
+        limits: benchmark.manifest.limits.clone(),
     };
     let mut failed = 0;
     for (at, location) in args.repo.iter().enumerate() {
@@ -102,26 +91,30 @@ pub async fn run(args: &Args) -> Result<u8> {
         let one = async {
             let revision = args.commit.get(at).map(String::as_str);
             let place = open(&harness, location, revision, &report).await?;
+            let commit = place.source.commit.as_deref().unwrap_or_default();
+            if benchmark.has(&place.source.name, commit) {
+                return Ok(None);
+            }
             let built = build(&place, &options, &TaskPrompts, &report).await;
             let doing = || format!("build problems from {location}");
-            built.map_err(|error| Error::from(error).while_doing(doing()))
+            let built = built.map_err(|error| Error::from(error).while_doing(doing()));
+            Ok::<_, Error>(Some(built?))
         };
         let built = tokio::select! {
             built = one => built,
             () = interrupted() => {
                 progress.clear();
                 harness.backend.abandon().await?;
-                return Err(Error::interrupted("clover build: interrupted"));
+                return Err(Error::interrupted("clover build: interrupted")
+                    .hint("the same command goes on with the next repository"));
             }
         };
         match built {
-            Ok(built) => {
+            Ok(None) => progress.line(&format!("{location}: there already")),
+            Ok(Some(built)) => {
                 progress.line(&summary(&built.facts, begun.elapsed()));
-                let key = location_key(&built.facts.name, &built.facts.commit);
-                benchmark.locations.insert(key, address(location));
-                benchmark.manifest.repositories.push(built.facts);
-                benchmark.problems.extend(built.problems);
-                benchmark.sources.extend(built.sources);
+                benchmark.add(built, address(location));
+                write(&benchmark, &args.out)?;
             }
             // The others can be used without it.
             Err(error) if args.repo.len() > 1 => {
@@ -135,9 +128,7 @@ pub async fn run(args: &Args) -> Result<u8> {
         }
     }
     progress.clear();
-    benchmark
-        .write(&args.out)
-        .map_err(|error| Error::infrastructure("write the problems").cause(error))?;
+    write(&benchmark, &args.out)?;
     if args.json {
         output::json(&benchmark.manifest)?;
     } else {
@@ -153,6 +144,47 @@ pub async fn run(args: &Args) -> Result<u8> {
         );
     }
     Ok(0)
+}
+
+/// What an earlier command left in the folder, if it was to make the same.
+fn begun(args: &Args) -> Result<Benchmark> {
+    let mut tasks = args.tasks.clone();
+    tasks.sort_unstable();
+    tasks.dedup();
+    let manifest = Manifest {
+        version: VERSION.to_owned(),
+        seed: args.seed,
+        tokenizer: TaskPrompts.tokenizer().name().to_owned(),
+        limits: BuildLimits {
+            tasks,
+            max_tests: args.max_tests,
+            test_seconds: args.test_seconds,
+        },
+        repositories: Vec::new(),
+    };
+    if !args.out.join(MANIFEST).exists() {
+        return Ok(Benchmark::new(manifest));
+    }
+    let doing = || format!("go on in {}", args.out.display());
+    let another = "name another folder with --out";
+    let earlier = Benchmark::read(&args.out)
+        .map_err(|error| Error::usage(doing()).cause(error).hint(another))?;
+    let repositories = earlier.manifest.repositories.clone();
+    let wanted = Manifest {
+        repositories,
+        ..manifest
+    };
+    match earlier.manifest == wanted {
+        true => Ok(earlier),
+        false => Err(Error::usage(doing())
+            .cause("its problems were made with other settings")
+            .hint(another)),
+    }
+}
+
+fn write(benchmark: &Benchmark, out: &Path) -> Result<()> {
+    let written = benchmark.write(out);
+    written.map_err(|error| Error::infrastructure("write the problems").cause(error))
 }
 
 /// A folder as it can be found from elsewhere.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use testwright_sandboxes::sandbox::Result;
 
-use super::BuildOptions;
+use super::{BuildOptions, Report};
 use crate::cases::context::{ContextClass, classes};
 use crate::cases::{self, Case, CaseCoverage, CaseOptions, FileLines, Lines, Place, empty_test};
 use crate::clover::blocks::unique_lines;
@@ -46,7 +46,7 @@ impl<'a> Measured<'a> {
             path: test.path.clone(),
             source,
             tests: vec![test.id.clone()],
-            timeout: self.options.timeout,
+            timeout: self.options.limits.timeout(),
         }
     }
 
@@ -63,6 +63,7 @@ impl<'a> Measured<'a> {
         &mut self,
         texts: &BTreeMap<String, String>,
         paths: &BTreeSet<&str>,
+        report: Report<'_>,
     ) -> Result<()> {
         let case = |path: &&str| {
             Some(Case {
@@ -70,12 +71,14 @@ impl<'a> Measured<'a> {
                 path: (*path).to_owned(),
                 source: texts.get(*path)?.clone(),
                 tests: Vec::new(),
-                timeout: self.options.timeout * FILE,
+                timeout: self.options.limits.timeout() * FILE,
             })
         };
         let cases: Vec<Case> = paths.iter().filter_map(case).collect();
         let options = self.options(true);
-        for ran in cases::cov(self.place, &cases, &options).await? {
+        let all = cases.len();
+        let done = |done: usize| report(&format!("measuring {all} test files: {done}"));
+        for ran in cases::cov_with_progress(self.place, &cases, &options, &done).await? {
             let path = ran.verification.id.clone();
             let tests = by_test(&path, &ran);
             self.own.extend(unique_lines(&tests));
