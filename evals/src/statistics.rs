@@ -51,7 +51,8 @@ pub struct Mean {
     pub numerator: f64,
     pub denominator: u64,
     pub mean: Option<f64>,
-    /// Percentile bootstrap, 95 %, seeded: the same values give the same interval.
+    /// Percentile bootstrap, 95 %, seeded: the same values give the same interval. `None` where all values are equal: resampling
+    /// them says nothing of others.
     pub interval: Option<[f64; 2]>,
 }
 
@@ -71,6 +72,10 @@ impl Mean {
 }
 
 fn bootstrap(values: &[f64]) -> Option<[f64; 2]> {
+    let first = values.first()?;
+    if values.iter().all(|value| value == first) {
+        return None;
+    }
     bootstrap_of(values.len(), |drawn| {
         let sum: f64 = drawn.iter().map(|at| values[*at]).sum();
         sum / values.len() as f64

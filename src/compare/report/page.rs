@@ -4,6 +4,7 @@ use serde::Serialize;
 use testwright_evals::document::Section;
 use testwright_evals::document::format::{letter, percent, short_rate};
 use testwright_evals::document::html::{self, STYLE, SectionView};
+use testwright_evals::statistics::Rate;
 
 use super::data::{Data, Judgement, ScoredRun};
 use super::plots::plots;
@@ -57,6 +58,13 @@ struct RunView {
     href: Option<String>,
 }
 
+fn submitted(precision: &Rate) -> String {
+    match precision.denominator {
+        0 => "nothing was submitted".to_owned(),
+        _ => format!("{} of the submitted are F→P", short_rate(precision)),
+    }
+}
+
 pub fn page(report: &Report, data: &Data, sections: Vec<Section>) -> Result<String, String> {
     let style = format!("{STYLE}{OWN_STYLE}");
     let systems = report.systems.iter().enumerate().map(|(at, s)| {
@@ -74,9 +82,9 @@ pub fn page(report: &Report, data: &Data, sections: Vec<Section>) -> Result<Stri
             name: s.name.clone(),
             figure: percent(s.fail_to_pass.value),
             about: format!(
-                "{bound}{given}strict F→P of {} instances; {} of the submitted are F→P; {:.1} model calls and {:.0} tokens a run",
+                "{bound}{given}strict F→P of {} instances; {}; {:.1} model calls and {:.0} tokens a run",
                 s.fail_to_pass.instances,
-                short_rate(&s.precision),
+                submitted(&s.precision),
                 s.cost.model_calls,
                 s.cost.tokens
             ),

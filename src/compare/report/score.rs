@@ -1,12 +1,13 @@
 //! A rate over instances, of one sample each or of several.
 
 use serde::{Deserialize, Serialize};
-use testwright_evals::statistics::{Mean, Rate};
+use testwright_evals::statistics::{Mean, Rate, wilson};
 
 use super::data::{SystemRuns, Verdict};
 
 /// With one sample an instance, the interval is Wilson's; with several, it is a bootstrap over instances, since samples of
-/// one instance depend on each other.
+/// one instance depend on each other. Where it holds in all samples or in none, there is nothing to resample, and the interval
+/// is Wilson's over instances.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Score {
     pub value: Option<f64>,
@@ -39,9 +40,15 @@ impl Score {
             .map(|(held, of)| *held as f64 / *of as f64)
             .collect();
         let mean = Mean::of(&shares);
+        let always = by_instance.iter().all(|(held, of)| held == of);
+        let never = by_instance.iter().all(|(held, _)| *held == 0);
         Score {
             value: mean.mean,
-            interval: mean.interval,
+            interval: match (always, never) {
+                (true, _) => wilson(shares.len(), shares.len()),
+                (_, true) => wilson(0, shares.len()),
+                _ => mean.interval,
+            },
             instances,
             runs,
         }
@@ -102,5 +109,8 @@ mod tests {
         assert_eq!((copies.instances, copies.runs), (4, 20));
         let width = |score: Score| score.interval.map(|[low, high]| high - low);
         assert!(width(copies) > Some(0.5), "{copies:?}");
+        let none = Score::of_counts(&[(0, 5); 12]);
+        let [low, high] = none.interval.unwrap();
+        assert!(low == 0.0 && (0.2..0.3).contains(&high), "{none:?}");
     }
 }
