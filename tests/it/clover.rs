@@ -1,5 +1,7 @@
 //! `testwright clover`: problems from a real repository, answers of a real endpoint on the loopback interface, real pytest.
 
+mod agents;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -128,7 +130,7 @@ impl Bench {
         self.place.path(name)
     }
 
-    fn build(&self, out: &str) -> Output {
+    fn build(&self, out: &str, words: &[&str]) -> Output {
         let mut command = self.place.testwright();
         command
             .args([
@@ -140,8 +142,9 @@ impl Bench {
                 "2",
                 "--seed",
                 "7",
-                "--repo",
             ])
+            .args(words)
+            .arg("--repo")
             .arg(self.path("shapes"))
             .arg("--out")
             .arg(self.path(out));
@@ -149,6 +152,10 @@ impl Bench {
     }
 
     fn eval(&self, server: &Server, words: &[&str]) -> Output {
+        self.evaluation(server, words).output().unwrap()
+    }
+
+    fn evaluation(&self, server: &Server, words: &[&str]) -> Command {
         let mut command = self.place.testwright();
         command
             .args(["clover", "eval"])
@@ -166,7 +173,7 @@ impl Bench {
             .arg("--out")
             .arg(self.path("answers"))
             .env("TESTWRIGHT_MODEL_BASE_URL", format!("{}/v1", server.url));
-        command.output().unwrap()
+        command
     }
 
     fn lines(&self, path: &str) -> Vec<Value> {
@@ -292,7 +299,7 @@ fn model(problems: Vec<Value>) -> Server {
 #[test]
 fn problems_are_made_answered_judged_and_cheats_refused() {
     let bench = Bench::new();
-    let output = bench.build("problems");
+    let output = bench.build("problems", &[]);
     assert_exit_code(&output, 0);
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
@@ -302,7 +309,7 @@ fn problems_are_made_answered_judged_and_cheats_refused() {
     assert!(table.contains("it fails in isolation"), "{table}");
 
     // The same again, byte for byte.
-    assert_exit_code(&bench.build("again"), 0);
+    assert_exit_code(&bench.build("again", &[]), 0);
     for file in [
         "problems.jsonl",
         "sources.jsonl",
@@ -367,7 +374,7 @@ fn problems_are_made_answered_judged_and_cheats_refused() {
     let judged = bench.lines("answers/judgements.jsonl");
     let judged: Vec<&Value> = judged
         .iter()
-        .filter(|j| str(j, "system") != "golden")
+        .filter(|j| str(j, "system") != "single-call@golden")
         .collect();
     assert_eq!(judged.len(), count * problems.len());
     for judgement in judged {
@@ -375,7 +382,8 @@ fn problems_are_made_answered_judged_and_cheats_refused() {
         let reason = str(judgement, "reason");
         let id = str(judgement, "problem");
         let problem = problems.iter().find(|p| str(p, "id") == id).unwrap();
-        let number: usize = str(judgement, "system")["cheat-".len()..].parse().unwrap();
+        let number = str(judgement, "system").strip_prefix("single-call@cheat-");
+        let number: usize = number.unwrap().parse().unwrap();
         let expected = match str(problem, "task") {
             "assertion" => "",
             _ => cheats(problem)[number].1,
