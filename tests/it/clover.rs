@@ -62,7 +62,7 @@ class TestWords:
     def test_describe(self):
         box = Box(20, 10)
         assert describe(box) == self.limit
-        assert box.width > box.height, 'it is wide'
+        assert box.width > box.height, 'this box has to be wide'
 
     @pytest.mark.parametrize('factor', [2, 3])
     def test_scaled(self, small, factor):

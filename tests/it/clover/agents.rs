@@ -17,11 +17,11 @@ from shapes import Box, describe
 
 
 def test_large():
-    assert describe(Box(30, 20)) == 'Wide and large.', 'it is large'
+    assert describe(Box(30, 20)) == 'Wide and large.', 'this box has to be large'
 ";
-const HIDDEN: [&str; 2] = ["it is wide", "it is large"];
+const HIDDEN: [&str; 2] = ["this box has to be wide", "this box has to be large"];
 
-/// Looks for the golden tests, and for code that is shown, in all that can be read.
+/// Looks for the golden tests, and for code that is shown, in all that can be read but what the system brought.
 fn looking() -> String {
     let hex = |text: &str| text.bytes().map(|b| format!("{b:02x}")).collect::<String>();
     format!(
@@ -30,7 +30,7 @@ texts = {{bytes.fromhex(text): what for text, what in [
     ('{}', 'hidden'), ('{}', 'hidden'), ('{}', 'shown')]}}
 for folder, folders, names in os.walk('/'):
     if folder == '/':
-        folders[:] = [name for name in folders if name not in ('proc', 'sys', 'dev')]
+        folders[:] = [name for name in folders if name not in ('proc', 'sys', 'dev', 'usr')]
     for name in names:
         path = os.path.join(folder, name)
         try:
@@ -104,9 +104,9 @@ impl Wanted {
     fn script(&self, model: &str, turn: usize) -> Calls {
         match (model, turn) {
             ("good", 0) => vec![
-                ("search", json!({"pattern": "it is (wide|large)"})),
+                ("search", json!({"pattern": "has to be (wide|large)"})),
                 ("open_file", json!({"path": self.path})),
-                ("run_python", json!({"code": looking()})),
+                ("run_python", json!({"code": looking(), "timeout": 120})),
             ],
             ("good", 1) => vec![self.that_misses(), ("cover", json!({}))],
             ("good", _) | ("killed", 1) => vec![
@@ -238,6 +238,7 @@ fn agents_and_single_calls_stand_side_by_side_under_one_budget() {
     for told in &told {
         assert!(told.contains("found what is shown in"), "{told}");
         assert!(!told.contains("found what is hidden in"), "{told}");
+        assert!(!told.contains("ended by the deadline"), "{told}");
         assert!(told.contains("Still missed"), "{told}");
     }
     let bodies = server.requests(|request| request.body.clone());
