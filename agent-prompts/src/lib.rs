@@ -298,6 +298,10 @@ prompts! {
         repository: String,
         /// The lines with their numbers, one stretch each.
         blocks: Vec<String>,
+        /// The test whose statements are wanted, `file::Class::function`; empty where new tests are.
+        test: String,
+        /// Of all model calls together, where that is limited.
+        max_tokens: Option<u64>,
         /// What the toolbox says of the workspace.
         workspace: String,
         /// What the user should know of the environment.

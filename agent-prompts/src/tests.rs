@@ -35,13 +35,17 @@ fn every_prompt_renders() {
         "cover-system",
         CoverSystem { max_steps: 60 }.render().unwrap()
     );
-    let cover = CoverTask {
+    let cover = |test: &str, max_tokens| CoverTask {
         repository: "owner/name".into(),
         blocks: vec!["pkg/a.py, lines 2-3:\n    2  if x:\n    3      return 1".into()],
+        test: test.into(),
+        max_tokens,
         workspace: "Python 3.11, pytest 8.3".into(),
         notes: vec!["graphviz is missing".into()],
     };
-    insta::assert_snapshot!("cover-task", cover.render().unwrap());
+    insta::assert_snapshot!("cover-task", cover("", None).render().unwrap());
+    let one_test = cover("tests/test_a.py::TestA::test_x", Some(64_000));
+    insta::assert_snapshot!("cover-task-test", one_test.render().unwrap());
     insta::assert_snapshot!(
         "swe-agent-plus-system",
         SweAgentPlusSystem { max_steps: 60 }.render().unwrap()

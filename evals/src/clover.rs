@@ -14,6 +14,7 @@ pub mod drops;
 pub mod evaluation;
 pub mod extract;
 pub mod folder;
+pub mod hidden_tests;
 pub mod manifest;
 pub mod problem;
 pub mod refusals;

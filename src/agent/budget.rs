@@ -76,6 +76,8 @@ pub struct Budget {
 
 /// Characters a token, for prompts that no provider has counted yet.
 const CHARACTERS_A_TOKEN: usize = 4;
+/// Tokens for fewer calls like the last one are nearly used up.
+const CALLS_LEFT: u64 = 3;
 /// Completion tokens that a call is expected to need at least.
 const COMPLETION: u64 = 256;
 
@@ -163,6 +165,17 @@ impl Budget {
         None
     }
 
+    /// Completion tokens that a call with these messages may take: `most`, or what the limit of tokens leaves of it.
+    pub fn completion_tokens(&self, messages: &[Message], most: Option<u64>) -> Option<u64> {
+        let most = most?;
+        let Some(limit) = self.limits.tokens else {
+            return Some(most);
+        };
+        let prompt = self.estimate(messages).saturating_sub(COMPLETION);
+        let left = limit.saturating_sub(self.spent.tokens().saturating_add(prompt));
+        Some(most.min(left.max(COMPLETION)))
+    }
+
     /// Limits for one of so many parts alike of what is left.
     pub fn share(&self, parts: u32) -> Limits {
         let parts = parts.max(1);
@@ -196,15 +209,16 @@ impl Budget {
         {
             return Some(format!("{:.2} dollars", (most - spent).max(0.0)));
         }
-        if let Some(most) = self.limits.tokens
-            && share(self.spent.tokens() as f64, most as f64)
-        {
-            return Some(format!(
-                "{} tokens",
-                most.saturating_sub(self.spent.tokens())
-            ));
-        }
-        None
+        let most = self.limits.tokens?;
+        let left = most.saturating_sub(self.spent.tokens());
+        let last = self
+            .last
+            .prompt_tokens
+            .saturating_add(self.last.completion_tokens);
+        // Each call is at least as long as the one before it.
+        let is_for_few = last > 0 && left < last.saturating_mul(CALLS_LEFT);
+        (is_for_few || share(self.spent.tokens() as f64, most as f64))
+            .then(|| format!("{left} tokens"))
     }
 
     fn estimate(&self, messages: &[Message]) -> u64 {
@@ -286,6 +300,32 @@ mod tests {
         budget.book(&reply(100, 10, None), &request(400), 0.1, true);
         assert_eq!(budget.next_call(&user(400)), Some(Limit::Steps));
         assert_eq!(budget.side_call(&user(400)), None);
+    }
+
+    #[test]
+    fn the_last_calls_get_what_tokens_are_left_and_are_told_of() {
+        let mut budget = Budget::new(Limits {
+            tokens: Some(10_000),
+            ..Limits::default()
+        });
+        assert_eq!(
+            budget.completion_tokens(&user(400), Some(4_000)),
+            Some(4_000)
+        );
+        assert_eq!(budget.nearly_spent(), None);
+        budget.book(&reply(4_000, 1_000, None), &request(16_000), 0.1, true);
+        assert_eq!(budget.nearly_spent().as_deref(), Some("5000 tokens"));
+        assert_eq!(
+            budget.completion_tokens(&user(16_000), Some(4_000)),
+            Some(1_000)
+        );
+        assert_eq!(budget.completion_tokens(&user(16_000), None), None);
+        budget.limits.tokens = None;
+        assert_eq!(
+            budget.completion_tokens(&user(16_000), Some(4_000)),
+            Some(4_000)
+        );
+        assert_eq!(budget.nearly_spent(), None);
     }
 
     #[test]

@@ -75,6 +75,8 @@ async fn begin(run: &mut Run, context: &ApproachContext) -> Result<(), Outcome> 
     let task = CoverTask {
         repository: run.source.name.clone(),
         blocks,
+        test: context.given.test.clone().unwrap_or_default(),
+        max_tokens: run.budget.limits.tokens,
         workspace: run.describe().await?,
         notes: context.notes.clone(),
     };

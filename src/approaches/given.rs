@@ -62,6 +62,9 @@ pub struct Given {
     /// What tests are wanted for: `FILE::FUNCTION` or `FILE:FIRST-LAST`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lines: Vec<String>,
+    /// `FILE::CLASS::FUNCTION`: the test that is to run them. It is there without its statements, and no other test is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub test: Option<String>,
 }
 
 pub fn takes_patch(options: &Options) -> bool {
@@ -108,7 +111,10 @@ pub fn check_options(variant: &Variant) -> Result<()> {
 
 impl Given {
     pub fn is_empty(&self) -> bool {
-        self.code_patch.is_none() && self.test_files.is_empty() && self.lines.is_empty()
+        self.code_patch.is_none()
+            && self.test_files.is_empty()
+            && self.lines.is_empty()
+            && self.test.is_none()
     }
 
     /// As it is in the settings that a trajectory begins with.

@@ -1,4 +1,4 @@
-//! Asking models: side by side, under a ceiling of dollars, each reply on disk before the next step.
+//! Asking models, by a single call or through an agent: side by side, under a ceiling of dollars, each reply on disk before the next step.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,10 +14,11 @@ use testwright_evals::clover::folder::Benchmark;
 use testwright_evals::clover::problem::sha256;
 
 use super::SPENDING;
+use super::agents::{AgentRun, Agents};
 use super::plan::Ask;
 use super::prompts::{TaskPrompts, messages};
 use super::replies::{Replies, StoredReply, key};
-use crate::agent::Progress;
+use crate::agent::{Outcome, Progress};
 use crate::error::{Error, Result};
 use crate::model::ceiling::Ceiling;
 use crate::model::{Finish, Message, Model, ModelError, Request, Usage};
@@ -36,8 +37,10 @@ pub struct Asking<'a> {
     pub max_dollars: Option<f64>,
     /// Tokens of a reply, where they are not those of the task.
     pub max_tokens: Option<u64>,
-    /// Calls at one time.
+    /// Calls, and runs of agents, at one time.
     pub at_once: usize,
+    /// `None` where no agent is asked.
+    pub agents: Option<Agents<'a>>,
     pub progress: Arc<dyn Progress>,
 }
 
@@ -133,22 +136,31 @@ impl Asking<'_> {
                 if state.interrupted.load(Ordering::SeqCst) {
                     return Ok(());
                 }
-                tokio::select! {
-                    asked = self.one(ask, state, replies) => asked?,
-                    () = setup::interrupted() => {
-                        state.interrupted.store(true, Ordering::SeqCst);
-                        return Ok(());
-                    }
+                if !self.asked(ask, state, replies).await? {
+                    return Ok(());
                 }
                 ended(ask, true);
                 Ok::<(), Error>(())
             }
         });
         let mut calls = futures::stream::iter(calls).buffer_unordered(self.at_once.max(1));
+        let mut failure = None;
         while let Some(call) = calls.next().await {
-            call?;
+            if let Err(error) = call {
+                failure = Some(error);
+                break;
+            }
         }
         drop(calls);
+        let interrupted = state.interrupted.load(Ordering::SeqCst);
+        if let Some(agents) = self.agents.as_ref()
+            && (interrupted || failure.is_some())
+        {
+            agents.abandon().await?;
+        }
+        if let Some(error) = failure {
+            return Err(error);
+        }
         let not_asked = state.not_asked.load(Ordering::SeqCst);
         let why = state
             .why
@@ -156,10 +168,50 @@ impl Asking<'_> {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         Ok(Asked {
-            interrupted: state.interrupted.load(Ordering::SeqCst),
+            interrupted,
             not_asked: why.map(|why| (not_asked, why)),
             dollars: state.ceiling.spent(),
         })
+    }
+
+    /// Says whether it was not interrupted.
+    async fn asked(&self, ask: &Ask<'_>, state: &State, replies: &Replies) -> Result<bool> {
+        if ask.is_for_agent() {
+            // It ends by itself when it is interrupted, so that no sandbox is left.
+            self.agent(ask, state, replies).await?;
+            return Ok(!state.interrupted.load(Ordering::SeqCst));
+        }
+        tokio::select! {
+            asked = self.one(ask, state, replies) => asked.map(|()| true),
+            () = setup::interrupted() => {
+                state.interrupted.store(true, Ordering::SeqCst);
+                Ok(false)
+            }
+        }
+    }
+
+    async fn agent(&self, ask: &Ask<'_>, state: &State, replies: &Replies) -> Result<()> {
+        let (Some(agents), Some(model)) = (&self.agents, state.models.get(ask.model)) else {
+            return Ok(());
+        };
+        match agents.run(ask, model.clone()).await? {
+            AgentRun::Ended(reply) => {
+                state.note(ask.model, false);
+                replies.add(*reply)
+            }
+            AgentRun::CutShort(Outcome::Interrupted) => {
+                state.interrupted.store(true, Ordering::SeqCst);
+                Ok(())
+            }
+            AgentRun::CutShort(outcome) => {
+                if matches!(outcome, Outcome::ModelFailed { .. }) {
+                    state.note(ask.model, true);
+                }
+                let summary = outcome.summary();
+                state.leave(summary.lines().next().unwrap_or_default().to_owned());
+                Ok(())
+            }
+        }
     }
 
     async fn one(&self, ask: &Ask<'_>, state: &State, replies: &Replies) -> Result<()> {
@@ -169,12 +221,14 @@ impl Asking<'_> {
         let request_sha256 = sha256(&text);
         let reply = |end: End, text: String, usage: Usage, seconds: f64| StoredReply {
             problem: ask.problem.id.clone(),
+            approach: ask.approach.to_owned(),
             model: ask.model.to_owned(),
             budget: ask.budget,
             form: ask.form,
             request_sha256: request_sha256.clone(),
             end,
             text,
+            calls: 1,
             usage,
             seconds,
             shared: false,
@@ -183,6 +237,7 @@ impl Asking<'_> {
         if let Some(same) = replies.to_request(ask.model, &request_sha256) {
             return replies.add(StoredReply {
                 shared: true,
+                calls: 0,
                 ..reply(same.end, same.text, Usage::default(), 0.0)
             });
         }

@@ -8,17 +8,17 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use testwright_evals::cases::Place;
 use testwright_evals::clover::Problem;
-use testwright_evals::clover::evaluation::{Answer, Judge, Judgement};
+use testwright_evals::clover::evaluation::{Answer, AnswerKey, Judge, Judgement};
 use testwright_evals::clover::folder::{Benchmark, lines, location_key};
 use testwright_evals::clover::problem::sha256;
-use testwright_evals::clover::report::{Report, page};
+use testwright_evals::clover::report::{AnswerCost, Report, page};
 use testwright_evals::clover::repository::Repository;
 use testwright_evals::harness::{Harness, Step};
 use testwright_sandboxes::SandboxError;
 
 use super::plan::Ask;
 use super::prompts::TaskPrompts;
-use super::replies::{AskKey, key, stored};
+use super::replies::{StoredReply, key, stored};
 use super::{JUDGEMENTS, SPENDING};
 use crate::error::{Error, Result};
 use crate::model::ceiling;
@@ -50,7 +50,7 @@ impl Judging<'_> {
     /// Judges the replies to these questions; what was judged before is not run again.
     pub async fn judge(&self, asks: &[Ask<'_>]) -> Result<Vec<Judgement>> {
         let mut known = read(self.folder)?;
-        let replies: BTreeMap<AskKey, Answer> = stored(self.folder)?
+        let replies: BTreeMap<AnswerKey, Answer> = stored(self.folder)?
             .into_iter()
             .map(|reply| (reply.key(), reply.answer()))
             .collect();
@@ -207,6 +207,33 @@ pub fn judgements(folder: &Path) -> Result<Vec<Judgement>> {
     Ok(all)
 }
 
+/// What each answer of a folder took. What was not asked again costs what it did when it was asked.
+pub fn answer_costs(folder: &Path) -> Result<BTreeMap<AnswerKey, AnswerCost>> {
+    let replies = stored(folder)?;
+    let asked: HashMap<(&str, &str), &StoredReply> = replies
+        .iter()
+        .filter(|reply| !reply.shared && !reply.request_sha256.is_empty())
+        .map(|reply| ((reply.model.as_str(), reply.request_sha256.as_str()), reply))
+        .collect();
+    let cost = |reply: &StoredReply| {
+        let request = (reply.model.as_str(), reply.request_sha256.as_str());
+        let paid = match reply.shared {
+            true => asked.get(&request).copied().unwrap_or(reply),
+            false => reply,
+        };
+        let usage = &paid.usage;
+        AnswerCost {
+            calls: paid.calls,
+            tokens: usage.prompt_tokens.saturating_add(usage.completion_tokens),
+            dollars: usage.dollars,
+        }
+    };
+    Ok(replies
+        .iter()
+        .map(|reply| (reply.key(), cost(reply)))
+        .collect())
+}
+
 /// What calls of a folder took.
 pub fn cost_facts(folder: &Path) -> Result<Vec<(String, String)>> {
     let replies = stored(folder)?;
@@ -216,7 +243,13 @@ pub fn cost_facts(folder: &Path) -> Result<Vec<(String, String)>> {
     let made: Vec<_> = replies.iter().filter(|reply| !reply.shared).collect();
     let sum = |of: fn(&crate::model::Usage) -> u64| made.iter().map(|r| of(&r.usage)).sum::<u64>();
     let mut facts = vec![
-        ("Model calls".to_owned(), made.len().to_string()),
+        (
+            "Model calls".to_owned(),
+            made.iter()
+                .map(|r| u64::from(r.calls))
+                .sum::<u64>()
+                .to_string(),
+        ),
         (
             "Prompt tokens".to_owned(),
             sum(|u| u.prompt_tokens).to_string(),

@@ -1,4 +1,4 @@
-//! What is asked of whom: every problem of the chosen tasks, with every chosen context, of every model.
+//! What is asked of whom: every problem of the chosen tasks, with every chosen context, of every model by every approach.
 
 use std::path::Path;
 
@@ -10,7 +10,11 @@ use testwright_evals::clover::{Budget, Problem, Task};
 
 use super::PLAN;
 use super::prompts::forms;
+use crate::approaches::COVER;
 use crate::error::{Error, Result};
+
+/// The approach that asks a model once, and takes what it says.
+pub const SINGLE_CALL: &str = "single-call";
 
 /// `clover.json` of an evaluation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +22,9 @@ pub struct Plan {
     /// Of the problems, all of them.
     pub problems_sha256: String,
     pub models: Vec<String>,
+    /// [`SINGLE_CALL`], and names of agents.
+    #[serde(default = "single_call")]
+    pub approaches: Vec<String>,
     pub tasks: Vec<Task>,
     pub budgets: Vec<Budget>,
     /// Answers are operands and completions, in place of assertions and files.
@@ -26,13 +33,53 @@ pub struct Plan {
     pub limit: Option<usize>,
 }
 
-/// One question to one model.
+fn single_call() -> Vec<String> {
+    vec![SINGLE_CALL.to_owned()]
+}
+
+/// One question to one model, by a single call or through an agent.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask<'p> {
     pub problem: &'p Problem,
+    pub approach: &'p str,
     pub model: &'p str,
     pub budget: Budget,
     pub form: Form,
+}
+
+/// An approach with a model, as in reports and comparisons.
+pub fn system_name(approach: &str, model: &str) -> String {
+    format!("{approach}@{model}")
+}
+
+impl Ask<'_> {
+    pub fn is_for_agent(&self) -> bool {
+        self.approach != SINGLE_CALL
+    }
+
+    pub fn system(&self) -> String {
+        system_name(self.approach, self.model)
+    }
+}
+
+/// Refuses approaches that cannot be put to these tasks.
+pub fn check_approaches(approaches: &[String], tasks: &[Task]) -> Result<()> {
+    for name in approaches.iter().filter(|name| *name != SINGLE_CALL) {
+        if name != COVER.name() {
+            return Err(
+                Error::usage(format!("ask by the approach `{name}`")).cause(format!(
+                    "there are {SINGLE_CALL} and {}, with a comma between them for both",
+                    COVER.name()
+                )),
+            );
+        }
+        if tasks.iter().any(|task| *task != Task::Blocks) {
+            return Err(Error::usage(format!("ask by the agent `{name}`"))
+                .cause("it writes tests for given lines, which task 3 alone is about")
+                .hint("add --tasks 3"));
+        }
+    }
+    Ok(())
 }
 
 impl Plan {
@@ -50,16 +97,25 @@ impl Plan {
                 let of_task = benchmark.problems.iter().filter(|p| p.task == *task);
                 let problems = of_task.take(self.limit.unwrap_or(usize::MAX));
                 for problem in problems.filter(|p| p.budgets.contains(budget)) {
-                    asks.extend(self.models.iter().map(|model| Ask {
+                    let systems = self.approaches.iter().flat_map(|approach| {
+                        self.models.iter().map(move |model| (approach, model))
+                    });
+                    asks.extend(systems.map(|(approach, model)| Ask {
                         problem,
+                        approach,
                         model,
                         budget: *budget,
-                        form: forms(*task)[usize::from(self.part)],
+                        form: self.form(approach, *task),
                     }));
                 }
             }
         }
         asks
+    }
+
+    /// An agent leaves a whole file, always.
+    fn form(&self, approach: &str, task: Task) -> Form {
+        forms(task)[usize::from(self.part && approach == SINGLE_CALL)]
     }
 
     /// Keeps the plan beside its results; of what is there only more may be asked.

@@ -21,8 +21,6 @@ pub const PROMPTS: &[&str] = &[
 
 /// What stands for the blank.
 const BLANK: &str = "____";
-/// What stands for the statements that are missing.
-const MISSING: &str = "...";
 
 /// Tokens of prompts, by the tokenizer of OpenAI's models since GPT-4o.
 pub struct TaskPrompts;
@@ -102,7 +100,7 @@ fn texts(problem: &Problem, form: Form, context: Option<&str>) -> Result<[String
             repository: problem.repository.clone(),
             path: problem.path.clone(),
             test: problem.test.clone(),
-            code: without_statements(problem),
+            code: problem.text.without_statements().trim_end().to_owned(),
             target_kind: if *is_class { "class" } else { "function" }.to_owned(),
             target: qualified.clone(),
             target_path: context.map_or_else(String::new, |_| path.clone()),
@@ -114,7 +112,7 @@ fn texts(problem: &Problem, form: Form, context: Option<&str>) -> Result<[String
             repository: problem.repository.clone(),
             path: problem.path.clone(),
             test: problem.test.clone(),
-            code: without_statements(problem),
+            code: problem.text.without_statements().trim_end().to_owned(),
             blocks: blocks
                 .iter()
                 .map(|block| CodeBlock {
@@ -136,19 +134,6 @@ fn texts(problem: &Problem, form: Form, context: Option<&str>) -> Result<[String
 fn above(problem: &Problem) -> String {
     let text = &problem.text;
     format!("{}{}{}", text.before, text.header, text.body)
-        .trim_end()
-        .to_owned()
-}
-
-/// The test file in which the statements of the test are missing.
-fn without_statements(problem: &Problem) -> String {
-    let text = &problem.text;
-    let gap = if text.header.ends_with('\n') {
-        text.indent.as_str()
-    } else {
-        " "
-    };
-    text.with_body(&format!("{gap}{MISSING}\n"))
         .trim_end()
         .to_owned()
 }

@@ -1,4 +1,4 @@
-//! Replies of models on disk, a line each, appended when they come: an evaluation that was ended goes on with what is there.
+//! Replies of models, and what agents left, on disk, a line each, appended when they come: an evaluation that was ended goes on with what is there.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -9,29 +9,33 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use testwright_evals::clover::Budget;
 use testwright_evals::clover::answer::Form;
-use testwright_evals::clover::evaluation::{Answer, End};
+use testwright_evals::clover::evaluation::{Answer, AnswerKey, End};
 
 use super::REPLIES;
-use super::plan::Ask;
+use super::plan::{Ask, SINGLE_CALL, system_name};
 use crate::error::{Error, Result};
 use crate::formats::code_block;
 use crate::model::Usage;
-
-/// Names a question.
-pub type AskKey = (String, String, Budget, Form);
 
 /// A reply to one question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredReply {
     pub problem: String,
+    #[serde(default = "single_call")]
+    pub approach: String,
     pub model: String,
     pub budget: Budget,
     pub form: Form,
-    /// Of the messages that were sent.
+    /// Of the messages of a single call.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub request_sha256: String,
     #[serde(flatten)]
     pub end: End,
+    /// Of a single call what it said; of an agent its test file.
     pub text: String,
+    /// Model calls.
+    #[serde(default = "one")]
+    pub calls: u32,
     pub usage: Usage,
     pub seconds: f64,
     /// The same messages were sent for another question; nothing was asked again.
@@ -39,36 +43,41 @@ pub struct StoredReply {
     pub shared: bool,
 }
 
+fn single_call() -> String {
+    SINGLE_CALL.to_owned()
+}
+
+fn one() -> u32 {
+    1
+}
+
 impl StoredReply {
-    pub fn key(&self) -> AskKey {
-        (
-            self.problem.clone(),
-            self.model.clone(),
-            self.budget,
-            self.form,
-        )
+    pub fn system(&self) -> String {
+        system_name(&self.approach, &self.model)
+    }
+
+    pub fn key(&self) -> AnswerKey {
+        (self.problem.clone(), self.system(), self.budget, self.form)
     }
 
     /// What of it is judged.
     pub fn answer(&self) -> Answer {
         Answer {
             problem: self.problem.clone(),
-            system: self.model.clone(),
+            system: self.system(),
             budget: self.budget,
             form: self.form,
             end: self.end.clone(),
-            code: code_block::code(&self.text).unwrap_or_default(),
+            code: match self.approach == SINGLE_CALL {
+                true => code_block::code(&self.text).unwrap_or_default(),
+                false => self.text.clone(),
+            },
         }
     }
 }
 
-pub fn key(ask: &Ask<'_>) -> AskKey {
-    (
-        ask.problem.id.clone(),
-        ask.model.to_owned(),
-        ask.budget,
-        ask.form,
-    )
+pub fn key(ask: &Ask<'_>) -> AnswerKey {
+    (ask.problem.id.clone(), ask.system(), ask.budget, ask.form)
 }
 
 /// The replies of a folder, open for more.
@@ -79,7 +88,7 @@ pub struct Replies {
 
 struct Content {
     file: File,
-    replies: BTreeMap<AskKey, StoredReply>,
+    replies: BTreeMap<AnswerKey, StoredReply>,
 }
 
 impl Replies {
@@ -111,7 +120,7 @@ impl Replies {
         })
     }
 
-    pub fn get(&self, key: &AskKey) -> Option<StoredReply> {
+    pub fn get(&self, key: &AnswerKey) -> Option<StoredReply> {
         let content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
         content.replies.get(key).cloned()
     }
@@ -121,7 +130,8 @@ impl Replies {
         let content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
         let mut replies = content.replies.values();
         let is_same = |reply: &&StoredReply| {
-            reply.model == model
+            reply.approach == SINGLE_CALL
+                && reply.model == model
                 && reply.request_sha256 == request
                 && !matches!(reply.end, End::NoReply { .. })
         };
@@ -147,7 +157,7 @@ impl Replies {
     }
 }
 
-fn read(path: &Path) -> Result<(BTreeMap<AskKey, StoredReply>, u64)> {
+fn read(path: &Path) -> Result<(BTreeMap<AnswerKey, StoredReply>, u64)> {
     let failed = |error: std::io::Error| Error::io(format!("read {}", path.display()), &error);
     let text = std::fs::read(path).map_err(failed)?;
     let whole = text
@@ -183,12 +193,14 @@ mod tests {
     fn reply(problem: &str, end: End) -> StoredReply {
         StoredReply {
             problem: problem.to_owned(),
+            approach: single_call(),
             model: "m".to_owned(),
             budget: Budget::Tokens(4),
             form: Form::Assertion,
             request_sha256: "r".to_owned(),
             end,
             text: "It is\n```python\nassert x == 1\n```\n".to_owned(),
+            calls: 1,
             usage: Usage::default(),
             seconds: 1.5,
             shared: false,

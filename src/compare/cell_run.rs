@@ -6,17 +6,18 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use testwright_evals::Instance;
 use testwright_evals::harness::Harness;
+use testwright_sandboxes::coverage;
 use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::repository::Source;
 
 use crate::agent::{Outcome, ProcessorShare, Progress};
 use crate::approaches::Variant;
-use crate::approaches::given::Given;
+use crate::approaches::given::{Given, lines};
 use crate::error::{Error, Kind, Result};
 use crate::issues;
 use crate::job::{Job, Record, RecordedRun, Workplace};
 use crate::model::Model;
-use crate::session::{Session, SessionSettings};
+use crate::session::{Session, SessionSettings, WantedCoverage};
 use crate::settings::Settings;
 use crate::setup::RepositoryLocation;
 use crate::trajectory::{Event, RunFolder};
@@ -61,13 +62,7 @@ impl CellTask {
         let approach = Variant::parse(&self.approach)?;
         let mut settings = settings.clone();
         settings.run.out = Some(out.to_owned());
-        if has_begun(out)? {
-            let recorded = RecordedRun::open(out)?;
-            if recorded.started.digest != source.digest {
-                return Err(Error::usage(format!("go on with {}", out.display()))
-                    .cause("it was recorded on other code")
-                    .hint("remove its folder to begin it anew"));
-            }
+        if let Some(recorded) = begun(out, source)? {
             return Ok(Job::resumed(recorded, settings, approach));
         }
         let instance = &self.instance;
@@ -92,6 +87,20 @@ impl CellTask {
     }
 }
 
+/// The run that was cut short in this folder.
+pub fn begun(out: &Path, source: &Source) -> Result<Option<RecordedRun>> {
+    if !has_begun(out)? {
+        return Ok(None);
+    }
+    let recorded = RecordedRun::open(out)?;
+    if recorded.started.digest != source.digest {
+        return Err(Error::usage(format!("go on with {}", out.display()))
+            .cause("it was recorded on other code")
+            .hint("remove its folder to begin it anew"));
+    }
+    Ok(Some(recorded))
+}
+
 /// From a job to its record, in a sandbox of its own; the share is held while the sandbox starts and while tools work.
 pub async fn work(
     job: Job,
@@ -107,13 +116,14 @@ pub async fn work(
         kind: Kind::Infrastructure,
         ..error.while_doing("run it on what it is to be given")
     })?;
+    let wanted = wanted_coverage(&job.given, harness, source, environment).await?;
     let settings = SessionSettings {
         limits: job.settings.limits.sandbox(),
         test_seconds: job.settings.limits.test_seconds,
         // The others are for other runs.
         processors: Some(1),
         run: harness.purpose.clone(),
-        wanted: None,
+        wanted,
     };
     processor.acquire().await;
     let session = Session::start(harness.backend.clone(), environment, &settings).await?;
@@ -127,6 +137,24 @@ pub async fn work(
     };
     let (record, _) = job.work_in(workplace, progress).await?;
     Ok(record)
+}
+
+/// Where tests are wanted for lines.
+async fn wanted_coverage(
+    given: &Given,
+    harness: &Harness,
+    source: &Source,
+    environment: &Environment,
+) -> Result<Option<WantedCoverage>> {
+    if given.lines.is_empty() {
+        return Ok(None);
+    }
+    let ranges = lines::resolve(&source.tree()?, &given.lines)?;
+    let package = coverage::package(&environment.python_version, &harness.build).await?;
+    Ok(Some(WantedCoverage {
+        package,
+        lines: lines::by_file(&ranges),
+    }))
 }
 
 /// How a run ended before; `None` where it goes on.

@@ -38,7 +38,7 @@ impl InstanceInputs {
                 true => self.test_files.clone(),
                 false => Vec::new(),
             },
-            lines: Vec::new(),
+            ..Given::default()
         }
     }
 

@@ -50,7 +50,7 @@ fn replace(path: &Path, content: &[u8]) -> std::io::Result<File> {
 }
 
 /// A name as that of a file or folder: no two names have the same.
-fn encoded(name: &str) -> String {
+pub(crate) fn encoded(name: &str) -> String {
     let mut text = String::new();
     for byte in name.bytes() {
         match byte {

@@ -1,5 +1,7 @@
 //! `testwright clover`: problems from a real repository, answers of a real endpoint on the loopback interface, real pytest.
 
+mod agents;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -60,7 +62,7 @@ class TestWords:
     def test_describe(self):
         box = Box(20, 10)
         assert describe(box) == self.limit
-        assert box.width > box.height, 'it is wide'
+        assert box.width > box.height, 'this box has to be wide'
 
     @pytest.mark.parametrize('factor', [2, 3])
     def test_scaled(self, small, factor):
@@ -140,8 +142,9 @@ impl Bench {
                 "2",
                 "--seed",
                 "7",
-                "--repo",
             ])
+            .args(words)
+            .arg("--repo")
             .arg(self.path("shapes"))
             .arg("--out")
             .arg(self.path(out))
@@ -150,6 +153,10 @@ impl Bench {
     }
 
     fn eval(&self, server: &Server, words: &[&str]) -> Output {
+        self.evaluation(server, words).output().unwrap()
+    }
+
+    fn evaluation(&self, server: &Server, words: &[&str]) -> Command {
         let mut command = self.place.testwright();
         command
             .args(["clover", "eval"])
@@ -167,7 +174,7 @@ impl Bench {
             .arg("--out")
             .arg(self.path("answers"))
             .env("TESTWRIGHT_MODEL_BASE_URL", format!("{}/v1", server.url));
-        command.output().unwrap()
+        command
     }
 
     fn lines(&self, path: &str) -> Vec<Value> {
@@ -379,7 +386,7 @@ fn problems_are_made_answered_judged_and_cheats_refused() {
     let judged = bench.lines("answers/judgements.jsonl");
     let judged: Vec<&Value> = judged
         .iter()
-        .filter(|j| str(j, "system") != "golden")
+        .filter(|j| str(j, "system") != "single-call@golden")
         .collect();
     assert_eq!(judged.len(), count * problems.len());
     for judgement in judged {
@@ -387,7 +394,8 @@ fn problems_are_made_answered_judged_and_cheats_refused() {
         let reason = str(judgement, "reason");
         let id = str(judgement, "problem");
         let problem = problems.iter().find(|p| str(p, "id") == id).unwrap();
-        let number: usize = str(judgement, "system")["cheat-".len()..].parse().unwrap();
+        let number = str(judgement, "system").strip_prefix("single-call@cheat-");
+        let number: usize = number.unwrap().parse().unwrap();
         let expected = match str(problem, "task") {
             "assertion" => "",
             _ => cheats(problem)[number].1,

@@ -39,7 +39,7 @@ pub enum End {
 pub struct Answer {
     /// Id of the problem.
     pub problem: String,
-    /// Model, or approach and model.
+    /// Approach and model.
     pub system: String,
     pub budget: Budget,
     pub form: Form,
@@ -48,6 +48,9 @@ pub struct Answer {
     /// The code of the reply.
     pub code: String,
 }
+
+/// Names an answer: problem, system, budget and form.
+pub type AnswerKey = (String, String, Budget, Form);
 
 /// What an answer is, whatever it is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -80,6 +83,18 @@ pub struct Judgement {
     pub success: bool,
     /// Why it is no success; empty for one.
     pub reason: String,
+}
+
+impl Judgement {
+    /// Of the answer.
+    pub fn key(&self) -> AnswerKey {
+        (
+            self.problem.clone(),
+            self.system.clone(),
+            self.budget,
+            self.form,
+        )
+    }
 }
 
 /// What answers are judged with: one repository at one commit.

@@ -10,6 +10,9 @@ use testwright_tools::python::{Kind, SingleTest};
 
 use crate::cases::context::ContextClass;
 
+/// What stands for the statements that are missing.
+pub const MISSING: &str = "...";
+
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -173,6 +176,15 @@ impl From<SingleTest> for TestText {
 impl TestText {
     pub fn with_body(&self, body: &str) -> String {
         format!("{}{}{body}{}", self.before, self.header, self.after)
+    }
+
+    /// The file with [`MISSING`] in place of the test's statements.
+    pub fn without_statements(&self) -> String {
+        let gap = match self.header.ends_with('\n') {
+            true => self.indent.as_str(),
+            false => " ",
+        };
+        self.with_body(&format!("{gap}{MISSING}\n"))
     }
 }
 

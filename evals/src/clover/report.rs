@@ -9,12 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::answer::Form;
-use super::evaluation::{AnswerClass, Judgement};
+use super::evaluation::{AnswerClass, AnswerKey, Judgement};
 use super::problem::{Budget, Task};
 use crate::document::{Section, markdown};
 use crate::statistics::{PairedComparison, Rate, bootstrap_of};
 
 pub use page::page;
+pub use tables::costs;
 
 pub const TITLE: &str = "CLOVER";
 
@@ -42,6 +43,41 @@ pub struct Row {
     /// Task I: RER; else the success rate.
     pub success: Rate,
     pub classes: BTreeMap<AnswerClass, u64>,
+    /// `None` where nothing is known of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<MeanCost>,
+}
+
+/// What an answer took.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AnswerCost {
+    pub calls: u32,
+    /// Of prompts and replies together.
+    pub tokens: u64,
+    /// `None` where the model has no price.
+    pub dollars: Option<f64>,
+}
+
+/// What an answer took on average.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MeanCost {
+    pub answers: u64,
+    pub calls: f64,
+    pub tokens: f64,
+    pub dollars: Option<f64>,
+}
+
+impl MeanCost {
+    fn of(costs: &[AnswerCost]) -> Option<MeanCost> {
+        let mean = |sum: f64| sum / costs.len() as f64;
+        let dollars: Option<f64> = costs.iter().map(|cost| cost.dollars).sum();
+        (!costs.is_empty()).then(|| MeanCost {
+            answers: costs.len() as u64,
+            calls: mean(costs.iter().map(|cost| f64::from(cost.calls)).sum()),
+            tokens: mean(costs.iter().map(|cost| cost.tokens as f64).sum()),
+            dollars: dollars.map(mean),
+        })
+    }
 }
 
 /// What contexts add to a system's rate (RER, success), in shares.
@@ -68,12 +104,19 @@ pub struct Pair {
     pub first: String,
     pub second: String,
     pub compared: PairedComparison,
+    /// Of the difference: bootstrap over problems, 95 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<[f64; 2]>,
 }
 
 type Key = (String, Task, Form);
 
 impl Report {
-    pub fn of(judgements: &[Judgement], facts: Vec<(String, String)>) -> Report {
+    pub fn of(
+        judgements: &[Judgement],
+        costs: &BTreeMap<AnswerKey, AnswerCost>,
+        facts: Vec<(String, String)>,
+    ) -> Report {
         let mut groups: BTreeMap<(Task, Form, String, Budget), Vec<&Judgement>> = BTreeMap::new();
         for judgement in judgements {
             let key = (
@@ -94,7 +137,10 @@ impl Report {
                 for judgement in all {
                     *classes.entry(judgement.class).or_default() += 1;
                 }
+                let costs = all.iter().filter_map(|j| costs.get(&j.key()).copied());
+                let costs: Vec<AnswerCost> = costs.collect();
                 Row {
+                    cost: MeanCost::of(&costs),
                     system: system.clone(),
                     task: *task,
                     form: *form,
@@ -222,16 +268,27 @@ fn pairs(judgements: &[Judgement]) -> Vec<Pair> {
             let both = of_first
                 .iter()
                 .filter_map(|(problem, one)| Some((*one, *of_second.get(problem)?)));
+            let both: Vec<(bool, bool)> = both.collect();
             found.push(Pair {
                 task: *task,
                 budget: *budget,
                 first: first.clone(),
                 second: second.clone(),
+                interval: bootstrap_of(both.len(), |drawn| difference(&both, drawn)),
                 compared: PairedComparison::of(both),
             });
         }
     }
     found
+}
+
+/// Rate of the first less that of the second.
+fn difference(both: &[(bool, bool)], drawn: &[usize]) -> f64 {
+    let points = drawn
+        .iter()
+        .filter_map(|at| both.get(*at))
+        .map(|(first, second)| f64::from(*first) - f64::from(*second));
+    points.sum::<f64>() / drawn.len() as f64
 }
 
 #[cfg(test)]

@@ -98,10 +98,23 @@ impl Harness {
         revision: Option<&str>,
         progress: &(dyn Fn(Step) + Send + Sync),
     ) -> Result<(Source, Environment), GradingFailure> {
+        let unchanged = |source: Source| Ok(source);
+        self.changed_code_at(location, revision, unchanged, progress)
+            .await
+    }
+
+    /// The same with files changed, before its environment is built.
+    pub async fn changed_code_at(
+        &self,
+        location: &str,
+        revision: Option<&str>,
+        change: impl FnOnce(Source) -> Result<Source, SandboxError> + Send + 'static,
+        progress: &(dyn Fn(Step) + Send + Sync),
+    ) -> Result<(Source, Environment), GradingFailure> {
         let (location, revision) = (location.to_owned(), revision.map(str::to_owned));
         let (cache, open) = (self.cache.clone(), self.open.clone());
         let opened = tokio::task::spawn_blocking(move || {
-            repository::open(&location, revision.as_deref(), &cache, &open)?.source()
+            change(repository::open(&location, revision.as_deref(), &cache, &open)?.source()?)
         });
         let source = opened.await.map_err(|error| not_opened(&error))?;
         let source = source.map_err(at_stage("source"))?;

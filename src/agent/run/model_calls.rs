@@ -33,13 +33,14 @@ impl Run {
             return Err(Outcome::OutOfBudget { limit });
         }
         loop {
+            let max_tokens = self.completion_tokens(&self.messages);
             // Lent for as long as the call takes: a long conversation is not held twice.
             let request = Request {
                 messages: std::mem::take(&mut self.messages),
                 tools: tools.to_vec(),
                 parallel_calls,
                 temperature: self.temperature,
-                max_tokens: self.max_tokens,
+                max_tokens,
             };
             let asked = self.ask(Purpose::Step, &request).await;
             self.messages = request.messages;
@@ -67,6 +68,10 @@ impl Run {
         }
     }
 
+    fn completion_tokens(&self, messages: &[Message]) -> Option<u64> {
+        self.budget.completion_tokens(messages, self.max_tokens)
+    }
+
     fn no_reply(&mut self, purpose: Purpose, why: NoReplyCause) -> Result<(), Outcome> {
         self.record(&Event::NoReply { purpose, why })
     }
@@ -91,12 +96,13 @@ impl Run {
             self.call_not_made(purpose, limit)?;
             return Ok(None);
         }
+        let max_tokens = self.completion_tokens(&messages);
         let request = Request {
             messages,
             tools: Vec::new(),
             parallel_calls: false,
             temperature: self.temperature,
-            max_tokens: self.max_tokens,
+            max_tokens,
         };
         match self.ask(purpose, &request).await {
             Ok(reply) => Ok(Some(reply)),
@@ -119,12 +125,13 @@ impl Run {
             self.call_not_made(Purpose::Prompt, limit)?;
             return Err(Outcome::OutOfBudget { limit });
         }
+        let max_tokens = self.completion_tokens(&messages);
         let request = Request {
             messages,
             tools: Vec::new(),
             parallel_calls: false,
             temperature: decoding(self.temperature, temperature),
-            max_tokens: self.max_tokens,
+            max_tokens,
         };
         match self.ask(Purpose::Prompt, &request).await {
             Ok(reply) => Ok(reply),

@@ -10,7 +10,7 @@ fn given(patch: Option<&str>, tests: &[&str]) -> Given {
     Given {
         code_patch: patch.map(str::to_owned),
         test_files: tests.iter().map(|path| (*path).to_owned()).collect(),
-        lines: Vec::new(),
+        ..Given::default()
     }
 }
 

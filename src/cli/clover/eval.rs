@@ -1,21 +1,24 @@
-//! `testwright clover eval`: problems put to models.
+//! `testwright clover eval`: problems put to models, by a single call or through agents.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use testwright_evals::clover::evaluation::Judgement;
 use testwright_evals::clover::folder::Benchmark;
 use testwright_evals::clover::report::Report;
 use testwright_evals::clover::{Budget, Task};
 use testwright_evals::document::format::seconds;
+use testwright_evals::harness::Harness;
 
 use super::progress::CloverProgress;
 use super::report::print;
 use crate::cli::output::{self, single_line};
 use crate::cli::place::{SandboxArgs, load};
+use crate::clover::agents::Agents;
 use crate::clover::asking::{Asked, Asking};
-use crate::clover::evaluation::{self, Judging};
-use crate::clover::plan::{Ask, Plan};
+use crate::clover::evaluation::{self, Judging, answer_costs};
+use crate::clover::plan::{Ask, Plan, SINGLE_CALL, check_approaches};
 use crate::error::{Error, Result};
 use crate::model::price::Prices;
 use crate::settings::Settings;
@@ -29,6 +32,15 @@ pub struct Args {
     /// Models, separated by commas [default: the model of the settings]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     models: Vec<String>,
+    /// How they are put to a model: single-call, or by an agent: cover, which sees what its tests still miss (task 3 alone). Several,
+    /// separated by commas, stand side by side in the report
+    #[arg(
+        long = "approach",
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = SINGLE_CALL
+    )]
+    approaches: Vec<String>,
     /// Only these tasks
     #[arg(
         long,
@@ -37,7 +49,8 @@ pub struct Args {
         default_value = "1,2,3"
     )]
     tasks: Vec<Task>,
-    /// Tokens of prompt and answer, in thousands; po shows no code of the project. Task 3 has 64k and 128k alone
+    /// Tokens of prompt and answer, in thousands; po shows no code of the project. Task 3 has 64k and 128k alone. For an agent
+    /// they are those of all its calls together
     #[arg(
         long,
         value_name = "LIST",
@@ -58,10 +71,10 @@ pub struct Args {
     /// Tokens of an answer, for models that think before they answer [default: 200 for task 1, 4000 for tasks 2 and 3]
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
-    /// Model calls at one time
+    /// Model calls at one time, and runs of agents
     #[arg(long, value_name = "N", default_value_t = 4)]
     calls: usize,
-    /// How many sandboxes run answers at once [default: the number of processors]
+    /// How many sandboxes run answers, and tools of agents, at once [default: the number of processors]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
     /// Seconds that one answer may run
@@ -95,16 +108,18 @@ pub async fn run(args: &Args) -> Result<u8> {
             .cause("there is no problem of these tasks with these contexts"));
     }
     plan.write(&args.out)?;
+    // What cannot be judged here is not paid for.
+    let harness = open_harness(args, &settings).await?;
     let asked = match args.no_calls {
         true => Asked::default(),
-        false => ask(args, &settings, &benchmark, &asks).await?,
+        false => ask(args, &settings, &benchmark, &harness, &asks).await?,
     };
     if asked.interrupted {
         return Err(Error::interrupted("clover eval: interrupted")
             .hint("the same command goes on with what is there"));
     }
     let judged_from = Instant::now();
-    let judgements = judge(args, &settings, &benchmark, &asks).await?;
+    let judgements = judge(args, &benchmark, &harness, &asks).await?;
     let mut facts = vec![
         ("Problems".to_owned(), args.problems.display().to_string()),
         ("Questions".to_owned(), asks.len().to_string()),
@@ -116,7 +131,7 @@ pub async fn run(args: &Args) -> Result<u8> {
         ("In all".to_owned(), seconds(begun.elapsed().as_secs_f64())),
     ];
     facts.extend(evaluation::cost_facts(&args.out)?);
-    let report = Report::of(&judgements, facts);
+    let report = Report::of(&judgements, &answer_costs(&args.out)?, facts);
     let page = evaluation::write(&args.out, &report)?;
     match args.json {
         true => output::json(&report)?,
@@ -163,9 +178,17 @@ fn plan(args: &Args, settings: &Settings, benchmark: &Benchmark) -> Result<Plan>
     tasks.dedup();
     budgets.sort_unstable();
     budgets.dedup();
+    let mut approaches: Vec<String> = Vec::new();
+    for name in args.approaches.iter().map(|name| name.trim()) {
+        if !approaches.iter().any(|known| known == name) {
+            approaches.push(name.to_owned());
+        }
+    }
+    check_approaches(&approaches, &tasks)?;
     Ok(Plan {
         problems_sha256: Plan::hash(benchmark),
         models,
+        approaches,
         tasks,
         budgets,
         part: args.part,
@@ -177,6 +200,7 @@ async fn ask(
     args: &Args,
     settings: &Settings,
     benchmark: &Benchmark,
+    harness: &Harness,
     asks: &[Ask<'_>],
 ) -> Result<Asked> {
     let progress = Arc::new(CloverProgress::new(Some(asks.len()), args.json));
@@ -184,7 +208,21 @@ async fn ask(
         .notes
         .iter()
         .for_each(|note| progress.line(&format!("note: {note}")));
+    let is_for_agents = asks.iter().any(Ask::is_for_agent);
+    let agents = is_for_agents.then(|| {
+        let progress = progress.clone();
+        let agents = Agents::new(
+            settings,
+            harness,
+            benchmark,
+            &args.out,
+            workers(args),
+            progress,
+        );
+        agents.with_max_tokens(args.max_tokens)
+    });
     let asking = Asking {
+        agents,
         settings,
         benchmark,
         folder: &args.out,
@@ -199,7 +237,9 @@ async fn ask(
         if fresh {
             shown.status(&format!(
                 "{} at {}: {}",
-                ask.problem.id, ask.budget, ask.model
+                ask.problem.id,
+                ask.budget,
+                ask.system()
             ));
         }
     };
@@ -208,12 +248,7 @@ async fn ask(
     asked
 }
 
-async fn judge(
-    args: &Args,
-    settings: &Settings,
-    benchmark: &Benchmark,
-    asks: &[Ask<'_>],
-) -> Result<Vec<testwright_evals::clover::evaluation::Judgement>> {
+async fn open_harness(args: &Args, settings: &Settings) -> Result<Harness> {
     let given = HarnessArgs {
         repositories: testwright_evals::harness::FORGE.to_owned(),
         test_time: Duration::from_secs(args.test_seconds),
@@ -224,13 +259,28 @@ async fn judge(
     notes
         .iter()
         .for_each(|note| progress.line(&format!("note: {note}")));
+    progress.clear();
+    Ok(harness)
+}
+
+fn workers(args: &Args) -> usize {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    args.workers.unwrap_or(processors)
+}
+
+async fn judge(
+    args: &Args,
+    benchmark: &Benchmark,
+    harness: &Harness,
+    asks: &[Ask<'_>],
+) -> Result<Vec<Judgement>> {
+    let progress = CloverProgress::new(None, args.json);
     let report = |text: &str| progress.status(&single_line(text));
     let judging = Judging {
-        harness: &harness,
+        harness,
         benchmark,
         folder: &args.out,
-        workers: args.workers.unwrap_or(processors),
+        workers: workers(args),
         timeout: Duration::from_secs(args.test_seconds),
         report: &report,
     };

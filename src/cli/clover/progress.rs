@@ -55,7 +55,9 @@ impl CloverProgress {
 }
 
 impl Progress for CloverProgress {
-    fn phase(&self, _: &str, _: &str) {}
+    fn phase(&self, name: &str, detail: &str) {
+        self.status(&format!("{name}: {detail}"));
+    }
 
     fn begins(&self, _: &StepView<'_>) {}
 

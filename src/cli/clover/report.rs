@@ -1,14 +1,15 @@
 //! `testwright clover report`: the tables and the page again, from what is stored.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use testwright_evals::clover::Task;
-use testwright_evals::clover::report::Report;
+use testwright_evals::clover::report::{Report, costs};
 use testwright_evals::document::format::{percent, points};
 
 use crate::cli::output::{self, single_line};
-use crate::clover::evaluation::{self, cost_facts, judgements};
+use crate::clover::evaluation::{self, answer_costs, cost_facts, judgements};
 use crate::clover::{JUDGEMENTS, plan::Plan};
 use crate::error::{Error, Result};
 
@@ -24,6 +25,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<u8> {
     let mut all = Vec::new();
+    let mut paid = BTreeMap::new();
     let mut facts = Vec::new();
     let mut problems: Option<String> = None;
     for folder in &args.folders {
@@ -46,9 +48,10 @@ pub fn run(args: &Args) -> Result<u8> {
         let costs = cost_facts(folder)?.into_iter();
         facts.push((format!("{name}Judged answers"), found.len().to_string()));
         facts.extend(costs.map(|(fact, value)| (format!("{name}{fact}"), value)));
+        paid.extend(answer_costs(folder)?);
         all.extend(found);
     }
-    let report = Report::of(&all, facts);
+    let report = Report::of(&all, &paid, facts);
     let page = evaluation::write(&args.folders[0], &report)?;
     match args.json {
         true => output::json(&report)?,
@@ -79,8 +82,15 @@ fn table(report: &Report) -> String {
             continue;
         }
         let heads: &[&str] = match task {
-            Task::Assertion => &["problems", "EM", "ER", "RER"],
-            Task::Target | Task::Blocks => &["problems", "execution", "success"],
+            Task::Assertion => &["problems", "EM", "ER", "RER", "calls", "tokens", "dollars"],
+            Task::Target | Task::Blocks => &[
+                "problems",
+                "execution",
+                "success",
+                "calls",
+                "tokens",
+                "dollars",
+            ],
         };
         let _ = write!(
             text,
@@ -106,6 +116,9 @@ fn table(report: &Report) -> String {
             let _ = write!(text, "  {:>9}", row.success.denominator);
             for rate in rates {
                 let _ = write!(text, "  {:>9}", percent(rate));
+            }
+            for cost in costs(row.cost.as_ref()) {
+                let _ = write!(text, "  {cost:>9}");
             }
             text.push('\n');
         }

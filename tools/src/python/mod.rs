@@ -41,7 +41,7 @@ pub use names::{
 };
 pub use resolve::{ImportSuggestion, module_name, suggest};
 pub use scopes::{Scope, scopes};
-pub use single_test::{SingleTest, single_test};
+pub use single_test::{SingleTest, single_test, without_tests};
 pub use standard_library::is_standard_library;
 pub use statements::Assignment;
 pub use tokens::code_tokens;

@@ -92,6 +92,22 @@ pub fn single_test(module: &Module, tests: &[TestFunction], keep: usize) -> Opti
     })
 }
 
+/// The file with all of these tests taken out.
+pub fn without_tests(module: &Module, tests: &[TestFunction]) -> String {
+    let bytes = tests
+        .iter()
+        .flat_map(|test| test.replaced.iter().chain([&test.bytes]));
+    let taken = Taken {
+        functions: bytes.map(|bytes| (bytes.start, bytes.end)).collect(),
+        kept: Vec::new(),
+    };
+    let mut cuts = Vec::new();
+    strip(module, module.root(), &taken, &mut cuts);
+    cuts.sort_by_key(|cut| cut.bytes.start);
+    let text = module.text();
+    with_cuts(text, 0..text.len(), &cuts)
+}
+
 fn header_is_whole_line(text: &str, end: usize) -> bool {
     text.get(..end).is_some_and(|header| header.ends_with('\n'))
 }
@@ -321,6 +337,20 @@ def late():
             assert!(!text.contains(gone), "{gone}: {text}");
         }
         for stays in ["def box", "size = 1", "if LIMIT:\n    pass\n", "def late"] {
+            assert!(text.contains(stays), "{stays}: {text}");
+        }
+        assert!(Module::parse(text).errors().is_empty());
+    }
+
+    #[test]
+    fn all_tests_go_and_the_rest_stays() {
+        let module = Module::parse(FILE);
+        let tests = test_functions(&module, &Layout::default());
+        let text = without_tests(&module, &tests);
+        for gone in ["test_", "TestOther", "assert", "x = 1"] {
+            assert!(!text.contains(gone), "{gone}: {text}");
+        }
+        for stays in ["def box", "class TestKept:\n    size = 1\n", "def late"] {
             assert!(text.contains(stays), "{stays}: {text}");
         }
         assert!(Module::parse(text).errors().is_empty());

@@ -1,6 +1,6 @@
 //! The report's tables.
 
-use super::{Report, Row, Utilisation};
+use super::{MeanCost, Report, Row, Utilisation};
 use crate::clover::answer::Form;
 use crate::clover::evaluation::AnswerClass;
 use crate::clover::problem::Task;
@@ -146,25 +146,41 @@ fn of_task(report: &Report, task: Task) -> Option<Section> {
             "assertions",
             "Task I: fill the blank of an assertion",
             "EM: the answer says the same as the reference. ER: the test passes with it. RER: it passes, and the assertion is neither trivial nor copied from what was shown.",
-            &["problems", "EM", "ER", "RER"],
+            &["problems", "EM", "ER", "RER", "calls", "tokens", "dollars"],
         ),
         Task::Target => (
             "targets",
             "Task II: a test that calls a given class or function",
             "Execution: the test runs and passes. Success: it also calls the target, by the syntax tree with names resolved.",
-            &["problems", "execution", "success"],
+            &[
+                "problems",
+                "execution",
+                "success",
+                "calls",
+                "tokens",
+                "dollars",
+            ],
         ),
         Task::Blocks => (
             "blocks",
             "Task III: a test that covers given blocks",
             "Execution: the test runs and passes. Success: it also covers every line of every block.",
-            &["problems", "execution", "success"],
+            &[
+                "problems",
+                "execution",
+                "success",
+                "calls",
+                "tokens",
+                "dollars",
+            ],
         ),
     };
-    let mut table = Table::new("By system and context, 95 % intervals")
-        .words("system")
-        .words("context")
-        .figures(figures);
+    let mut table = Table::new(
+        "By system and context, 95 % intervals; calls, tokens and dollars of a problem on average",
+    )
+    .words("system")
+    .words("context")
+    .figures(figures);
     for row in rows {
         let mut cells: Vec<Cell> = vec![
             system_name(&row.system, row.form).into(),
@@ -175,6 +191,7 @@ fn of_task(report: &Report, task: Task) -> Option<Section> {
             cells.push(rate(&row.exact).into());
         }
         cells.extend([rate(&row.executed).into(), rate(&row.success).into()]);
+        cells.extend(costs(row.cost.as_ref()).map(Into::into));
         table.row(cells);
     }
     Some(Section {
@@ -185,28 +202,45 @@ fn of_task(report: &Report, task: Task) -> Option<Section> {
     })
 }
 
+/// Calls, tokens and dollars.
+pub fn costs(cost: Option<&MeanCost>) -> [String; 3] {
+    let Some(cost) = cost else {
+        return [NONE; 3].map(str::to_owned);
+    };
+    let dollars = cost.dollars.map(|dollars| format!("{dollars:.4}"));
+    [
+        format!("{:.1}", cost.calls),
+        format!("{:.0}", cost.tokens),
+        dollars.unwrap_or_else(|| NONE.to_owned()),
+    ]
+}
+
+/// Points with their interval.
+fn difference(value: Option<f64>, interval: Option<[f64; 2]>) -> String {
+    match interval {
+        Some([low, high]) => format!(
+            "{} ({} to {})",
+            points(value),
+            points(Some(low)),
+            points(Some(high))
+        ),
+        None => points(value),
+    }
+}
+
 fn utilisation(all: &[Utilisation]) -> Section {
     let mut table =
         Table::new("Points over the rate without context, bootstrap intervals over problems")
             .words("system")
             .words("task")
             .figures(&["problems", "Δmax", "Δmin"]);
-    let shown = |value: f64, interval: Option<[f64; 2]>| match interval {
-        Some([low, high]) => format!(
-            "{} ({} to {})",
-            points(Some(value)),
-            points(Some(low)),
-            points(Some(high))
-        ),
-        None => points(Some(value)),
-    };
     for of in all {
         table.row([
             system_name(&of.system, of.form).into(),
             of.task.numeral().into(),
             of.problems.to_string().into(),
-            shown(of.most, of.most_interval).into(),
-            shown(of.least, of.least_interval).into(),
+            difference(Some(of.most), of.most_interval).into(),
+            difference(Some(of.least), of.least_interval).into(),
         ]);
     }
     Section {
@@ -256,7 +290,7 @@ fn answers(report: &Report) -> Section {
 }
 
 fn pairs(report: &Report) -> Section {
-    let mut table = Table::new("Success of two systems on the same problems, McNemar's exact test")
+    let mut table = Table::new("Success of two systems on the same problems: points with bootstrap intervals, McNemar's exact test")
         .words("task")
         .words("context")
         .words("first")
@@ -279,7 +313,8 @@ fn pairs(report: &Report) -> Section {
         ];
         let counts = [of.both, of.only_first, of.only_second, of.neither].map(|n| n.to_string());
         let cells = words.into_iter().chain(counts);
-        let cells = cells.chain([points(of.difference), p_value(of.p_value)]);
+        let points = difference(of.difference, pair.interval);
+        let cells = cells.chain([points, p_value(of.p_value)]);
         table.row(cells.map(Into::into));
     }
     Section {

@@ -35,9 +35,44 @@ fn judgements() -> Vec<Judgement> {
     all
 }
 
+/// The first of the other system's ten answers took two calls, the second four.
+fn costs() -> BTreeMap<AnswerKey, AnswerCost> {
+    let cost = |at: u32| {
+        let judged = judgement(at as usize, "other", Budget::ProblemOnly, true);
+        let cost = AnswerCost {
+            calls: 2 * (at + 1),
+            tokens: 1_000,
+            dollars: Some(0.5),
+        };
+        (judged.key(), cost)
+    };
+    [0, 1].map(cost).into()
+}
+
+#[test]
+fn what_answers_took_is_told_beside_their_rates() {
+    let row = |costs: &BTreeMap<AnswerKey, AnswerCost>| {
+        let report = Report::of(&judgements(), costs, Vec::new());
+        report
+            .rows
+            .into_iter()
+            .find(|row| row.system == "other")
+            .unwrap()
+    };
+    let mean = row(&costs()).cost.unwrap();
+    assert_eq!((mean.answers, mean.calls, mean.tokens), (2, 3.0, 1_000.0));
+    assert_eq!(mean.dollars, Some(0.5));
+    let mut unpriced = costs();
+    unpriced.values_mut().next().unwrap().dollars = None;
+    assert_eq!(row(&unpriced).cost.unwrap().dollars, None);
+    assert_eq!(row(&BTreeMap::new()).cost, None);
+    let text = Report::of(&judgements(), &costs(), Vec::new()).markdown("report.json");
+    assert!(text.contains("3.0"), "{text}");
+}
+
 #[test]
 fn rates_and_what_contexts_add() {
-    let report = Report::of(&judgements(), Vec::new());
+    let report = Report::of(&judgements(), &BTreeMap::new(), Vec::new());
     let row = &report.rows[0];
     assert_eq!(
         (
@@ -58,19 +93,24 @@ fn rates_and_what_contexts_add() {
         (compared.only_first, compared.only_second, compared.neither),
         (2, 5, 3)
     );
+    let [low, high] = report.pairs[0].interval.unwrap();
+    assert!(low < -0.3 && -0.3 < high, "{low} to {high}");
 }
 
 #[test]
 fn a_problem_that_lacks_a_context_counts_for_no_difference() {
     let mut all = judgements();
     all.retain(|j| !(j.problem == "p9" && j.budget == Budget::Tokens(8)));
-    assert_eq!(Report::of(&all, Vec::new()).utilisation[0].problems, 9);
+    assert_eq!(
+        Report::of(&all, &BTreeMap::new(), Vec::new()).utilisation[0].problems,
+        9
+    );
 }
 
 #[test]
 fn the_report_as_text_and_as_a_page() {
     let facts = vec![("Problems".to_owned(), "10".to_owned())];
-    let report = Report::of(&judgements(), facts);
+    let report = Report::of(&judgements(), &costs(), facts);
     let text = report.markdown("report.json");
     assert!(
         text.contains("- Problems: 10") && text.contains("Δmax"),

@@ -1,0 +1,75 @@
+//! The repository as an agent may see it for a problem: of all tests only the problem's own is there, without its statements.
+//!
+//! The files are changed before anything is built or started from them, so that no archive, bytecode or installed copy holds
+//! what is hidden. What is no test (code, `conftest.py`, helpers, data) stays as it is.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use testwright_sandboxes::repository::{Source, Tree};
+use testwright_sandboxes::sandbox::Result;
+use testwright_tools::python::{Module, test_functions, without_tests};
+use testwright_tools::workspace::Layout;
+
+use super::extract::is_test_file;
+use super::on_large_stack;
+use super::problem::Problem;
+use crate::harness::layout;
+
+/// The code that an agent works on; it has a digest of its own.
+pub fn with_hidden_tests(source: &Source, problem: &Problem, cache: &Path) -> Result<Source> {
+    let tree = source.tree()?;
+    let layout = layout(&tree)?;
+    let mut files = on_large_stack(|| changes(&tree, &layout))??;
+    let own = problem.text.without_statements();
+    files.insert(problem.path.clone(), Some(own.into_bytes()));
+    source.with_changes(&files, cache)
+}
+
+/// Test files as they are without their tests; `None` stands for one that goes.
+fn changes(tree: &Tree, layout: &Layout) -> Result<BTreeMap<String, Option<Vec<u8>>>> {
+    let mut files = BTreeMap::new();
+    let is_test = |path: &&str| is_test_file(path) || layout.is_test_file(path);
+    for path in tree.paths().filter(is_test) {
+        let Some(bytes) = tree.read(path)? else {
+            continue;
+        };
+        let text = String::from_utf8(bytes).ok();
+        let stripped = text.as_deref().and_then(|text| stripped(text, layout));
+        if text.is_none() || stripped != text {
+            files.insert(path.to_owned(), stripped.map(String::into_bytes));
+        }
+    }
+    Ok(files)
+}
+
+/// `None` where it cannot be said what in it is a test.
+fn stripped(text: &str, layout: &Layout) -> Option<String> {
+    let module = Module::parse(text);
+    if !module.errors().is_empty() {
+        return None;
+    }
+    let text = without_tests(&module, &test_functions(&module, layout));
+    let is_whole = Module::parse(text.as_str()).errors().is_empty();
+    is_whole.then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_go_and_what_cannot_be_read_goes_as_a_whole() {
+        let text = "import a\n\n\ndef test_a():\n    assert a\n\n\ndef helper():\n    return a\n";
+        assert_eq!(
+            stripped(text, &Layout::default()).as_deref(),
+            Some("import a\n\n\n\n\ndef helper():\n    return a\n")
+        );
+        assert_eq!(
+            stripped("def test_a():\n    x = = 1\n", &Layout::default()),
+            None
+        );
+        let none = "def helper():\n    pass\n";
+        assert_eq!(stripped(none, &Layout::default()).as_deref(), Some(none));
+    }
+}
