@@ -203,7 +203,7 @@ fn a_worker_fetches_the_environment_that_another_has_built() {
         let mut command = place.testwright();
         command
             .args(["run", &example("issue.md"), "--repo", &example("slugs")])
-            .args(["--approach", "snippet", "--model", "snippet", "--out"])
+            .arg("--out")
             .arg(&out)
             .env("TESTWRIGHT_CACHE", place.path(machine));
         s3.set(&mut command);
