@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::field_reassign_with_default)]
 
 use std::time::Duration;
 
@@ -100,10 +100,8 @@ fn an_address_that_names_no_store_is_refused_with_what_may_be_written() {
         ("file://artifacts", "not absolute"),
         ("s3:///prefix", "names no bucket"),
     ] {
-        let settings = Settings {
-            artifacts: Some(crate::settings::RedactedUrl::new(url)),
-            ..Settings::default()
-        };
+        let mut settings = Settings::default();
+        settings.artifacts = Some(crate::settings::RedactedUrl::new(url));
         let error = Artifacts::of_settings(&settings).unwrap_err();
         assert_eq!(error.exit_code(), 2);
         assert!(error.with_cause().contains(why), "{error:?}");
