@@ -4,6 +4,7 @@
 //! ended (accepted, out of budget, …) is data in its record and becomes an exit code by [`Kind`] as well.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::error::ErrorKind;
@@ -43,6 +44,8 @@ pub struct Error {
     pub message: String,
     pub cause: Option<String>,
     pub hint: Option<String>,
+    /// Where more can be read, such as the log of a build.
+    pub log: Option<PathBuf>,
 }
 
 impl Error {
@@ -52,6 +55,7 @@ impl Error {
             message: message.into(),
             cause: None,
             hint: None,
+            log: None,
         }
     }
 
@@ -106,6 +110,7 @@ impl Error {
             message: message.into(),
             cause: Some(cause),
             hint: self.hint,
+            log: self.log,
         }
     }
 
@@ -175,6 +180,7 @@ impl From<SandboxError> for Error {
             message: message.to_owned(),
             cause: Some(e.message),
             hint: e.hint,
+            log: e.log,
         }
     }
 }
@@ -201,6 +207,7 @@ impl From<ModelError> for Error {
             message: "get an answer from the model".to_owned(),
             cause: Some(cause),
             hint,
+            log: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 
 pub mod agent;
 pub mod approaches;
+pub mod artifacts;
 pub mod backends;
 pub mod cli;
 pub mod clover;

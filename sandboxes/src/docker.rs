@@ -28,7 +28,10 @@ mod sandbox;
 mod seccomp;
 mod settings;
 mod size;
+mod state_archive;
 mod unique_name;
+
+use std::path::Path;
 
 use async_trait::async_trait;
 
@@ -99,6 +102,19 @@ impl Backend for Docker {
 
     async fn remove_saved(&self, name: &str) -> Result<()> {
         images::remove(&self.engine, &images::state_tag(name)).await
+    }
+
+    async fn export_saved(&self, name: &str, to: &Path) -> Result<()> {
+        state_archive::export(&self.engine, name, to).await
+    }
+
+    async fn import_saved(&self, name: &str, from: &Path) -> Result<()> {
+        state_archive::import(&self.engine, name, from).await
+    }
+
+    /// An image brings all that it needs.
+    async fn machine(&self, _: Option<&str>) -> Result<String> {
+        Ok(String::new())
     }
 
     async fn check_python(&self, version: &str) -> Result<()> {

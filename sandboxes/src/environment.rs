@@ -12,6 +12,7 @@ mod cache_keys;
 mod editable;
 mod eviction;
 mod failure_hints;
+mod fetched;
 mod install;
 mod layers;
 mod lease;
@@ -23,12 +24,14 @@ mod repair;
 mod requirements;
 mod scm_version;
 mod services;
+mod sharing;
 mod smoke_test;
 mod steps;
 mod test_sample;
 mod verify;
 
 pub use records::kept_bytes;
+pub use sharing::{BuildClaim, SharedEnvironments};
 pub use smoke_test::Test as SampledTest;
 pub(crate) use steps::secret;
 pub use test_sample::{SampleSettings, TestSample, sample_tests};
@@ -36,6 +39,7 @@ pub use test_sample::{SampleSettings, TestSample, sample_tests};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -44,7 +48,9 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::recipe::{Recipe, resolution_date};
 use crate::repository::{self, Source};
 use crate::sandbox::{Backend, Limits, Paths, Result, SandboxSource, Spec};
+use build::BuildInput;
 use lease::Lease;
+use sharing::{Obtained, Sharing};
 
 /// A prepared environment: a saved state of a backend, and what one needs to know to run tests in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,6 +72,9 @@ pub struct Environment {
     pub log: PathBuf,
     /// It was there already.
     pub cached: bool,
+    /// Another machine has built it.
+    #[serde(skip)]
+    pub fetched: bool,
     /// Seconds that the build took (when it was built).
     pub seconds: f64,
     /// What is installed, `name==version`, sorted.
@@ -151,6 +160,8 @@ pub struct BuildSettings {
     pub cache_size: u64,
     /// Build even if there is one already.
     pub rebuild: bool,
+    /// Where environments are shared with other machines.
+    pub shared: Option<Arc<dyn SharedEnvironments>>,
     pub limits: Limits,
     /// Time for one step of a build.
     pub step_deadline: Duration,
@@ -182,6 +193,7 @@ impl BuildSettings {
             keep_going: true,
             cache_size: CACHE_SIZE,
             rebuild: false,
+            shared: None,
             limits: Limits {
                 memory: 8 << 30,
                 processes: 2048,
@@ -248,8 +260,23 @@ pub async fn prepare(
     }
     make_room_for_archives(settings).await;
     remove_shared_packages(settings).await;
+    let sharing = Sharing::new(backend, recipe, settings, progress).await;
+    let input = BuildInput {
+        backend,
+        source,
+        recipe,
+        origin,
+        settings,
+        plan: &plan,
+        sharing: sharing.as_ref(),
+        progress,
+    };
+    let claim = match fetched::obtain(&input).await {
+        Obtained::Fetched(environment) => return Ok(environment),
+        Obtained::Missing(claim) => claim,
+    };
     let begun = Instant::now();
-    let built = layers::build(backend, source, recipe, origin, settings, &plan, progress).await?;
+    let built = layers::build(&input).await?;
     let mut environment = Environment {
         seconds: begun.elapsed().as_secs_f64(),
         lease: Some(Lease::take(&folder, &plan.environment)?),
@@ -257,6 +284,10 @@ pub async fn prepare(
     };
     records::write(&record, &environment).await?;
     drop((built.layer, lock));
+    if let Some(sharing) = &sharing {
+        sharing.publish(&plan.environment, &environment).await;
+    }
+    drop(claim);
     let most = settings.cache_size.saturating_sub(built.downloads);
     let left = eviction::evict(backend, &folder, most, &built.log, progress).await;
     environment.notes.extend(left);

@@ -40,6 +40,16 @@ pub trait Backend: Send + Sync {
     /// Removes saved states; unknown names are not an error.
     async fn remove_saved(&self, name: &str) -> Result<()>;
 
+    /// Writes a saved state to a file, for [`Backend::import_saved`] on another machine.
+    async fn export_saved(&self, name: &str, to: &Path) -> Result<()>;
+
+    /// Makes a saved state of a file that another machine exported under the same name; one that is there is replaced.
+    async fn import_saved(&self, name: &str, from: &Path) -> Result<()>;
+
+    /// All that two machines must have in common, beyond [`Backend::layout`], for a saved state of one to work on the
+    /// other: as a text to compare. `python` is the version that the state was built with.
+    async fn machine(&self, python: Option<&str>) -> Result<String>;
+
     /// Is there an interpreter for [`SandboxSource::Python`]? Error with a hint if not.
     async fn check_python(&self, version: &str) -> Result<()>;
 

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use super::output;
 use super::place::{SandboxArgs, load};
+use crate::artifacts::Artifacts;
 use crate::daemon::access::Access;
 use crate::daemon::allow_list::{self, AllowList};
 use crate::daemon::mcp::SessionLimits;
 use crate::daemon::server::{Server, ServerSettings};
 use crate::error::{Error, Result};
+use crate::settings::Flags;
 use crate::setup::interrupted;
 use crate::store::Store;
 
@@ -33,6 +35,10 @@ pub struct Args {
         hide_env_values = true
     )]
     database: Option<String>,
+    /// Where files of runs are kept, and environments are shared by machines: s3://BUCKET/PREFIX or file:///FOLDER [default: in
+    /// the data folder, environments not shared]
+    #[arg(long, value_name = "URL")]
+    artifacts: Option<String>,
     /// Runs that are worked on at one time [default: half of the processors]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
@@ -78,8 +84,13 @@ impl SessionArgs {
 }
 
 pub async fn run(args: &Args) -> Result<()> {
-    let settings = load(&args.sandbox.sources(|_| {}))?;
+    let flags = |flags: &mut Flags| flags.set("artifacts", args.artifacts.clone());
+    let settings = load(&args.sandbox.sources(flags))?;
     let data = data_folder(args.data.as_deref())?;
+    let artifacts = match Artifacts::of_settings(&settings)? {
+        Some(artifacts) => artifacts,
+        None => own_artifacts(&data)?,
+    };
     let server = Server::bind(ServerSettings {
         listen: args.listen,
         database: args
@@ -88,6 +99,7 @@ pub async fn run(args: &Args) -> Result<()> {
             .unwrap_or_else(|| Store::url_in(&data)),
         workers: args.workers.unwrap_or_else(half_of_the_processors),
         runs: data.join("runs"),
+        artifacts,
         access: Access::new(args.listen, &args.host, args.require_tokens),
         metrics: args.metrics,
         keep_runs: args.keep_runs,
@@ -101,6 +113,12 @@ pub async fn run(args: &Args) -> Result<()> {
     }
     output::err(format!("listening on http://{}", server.address()?));
     server.serve(interrupted()).await
+}
+
+/// Those of a data folder.
+pub fn own_artifacts(data: &Path) -> Result<Artifacts> {
+    let folder = std::path::absolute(data.join("artifacts"));
+    Artifacts::in_folder(&folder.map_err(|e| Error::io("find the data folder", &e))?)
 }
 
 pub fn half_of_the_processors() -> usize {

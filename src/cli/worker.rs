@@ -5,9 +5,11 @@ use std::path::PathBuf;
 
 use super::output;
 use super::place::{SandboxArgs, load};
-use super::serve::data_folder;
+use super::serve::{data_folder, own_artifacts};
+use crate::artifacts::Artifacts;
 use crate::daemon::server::{WorkerSettings, work};
 use crate::error::Result;
+use crate::settings::Flags;
 use crate::setup::interrupted;
 
 #[derive(Debug, clap::Args)]
@@ -20,6 +22,10 @@ pub struct Args {
         hide_env_values = true
     )]
     database: String,
+    /// Where files of runs are kept, and environments are shared by machines: s3://BUCKET/PREFIX or file:///FOLDER, as the daemon
+    /// has it [default: in the data folder where the database is SQLite, else nowhere]
+    #[arg(long, value_name = "URL")]
+    artifacts: Option<String>,
     /// Runs that are worked on at one time [default: half of the processors]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
@@ -34,14 +40,22 @@ pub struct Args {
 }
 
 pub async fn run(args: &Args) -> Result<()> {
-    let settings = load(&args.sandbox.sources(|_| {}))?;
+    let flags = |flags: &mut Flags| flags.set("artifacts", args.artifacts.clone());
+    let settings = load(&args.sandbox.sources(flags))?;
     let data = data_folder(args.data.as_deref())?;
+    let artifacts = match Artifacts::of_settings(&settings)? {
+        Some(artifacts) => Some(artifacts),
+        // On its own machine, the daemon has the same.
+        None if args.database.starts_with("sqlite:") => Some(own_artifacts(&data)?),
+        None => None,
+    };
     let worker = WorkerSettings {
         database: args.database.clone(),
         workers: args
             .workers
             .unwrap_or_else(super::serve::half_of_the_processors),
         runs: data.join("runs"),
+        artifacts,
         metrics: args.metrics,
         settings,
     };

@@ -46,6 +46,7 @@ impl Embedded {
         let worker = Arc::new(Worker {
             registry: WorkerRegistry::new(store.clone(), &name(), 1),
             store: store.clone(),
+            artifacts: None,
             harnesses: Harnesses::new(&settings, &runs),
             settings: settings.clone(),
             folder: runs,
@@ -56,6 +57,7 @@ impl Embedded {
         Ok(Embedded {
             api: ApiState::new(ApiParts {
                 store,
+                artifacts: None,
                 queue,
                 settings,
                 allowed,

@@ -1,4 +1,4 @@
-//! Keeps what a daemon stores within bounds: runs of the database by age, messages of the queue and folders of runs that have ended. What environments
+//! Keeps what a daemon stores within bounds: runs of the database by age, messages of the queue and folders of runs that have ended, files in the artifact store that are nobody's any more. What environments
 //! and sources take is bounded where they are made (`build.cache-size`); here it is only measured.
 
 use std::path::{Path, PathBuf};
@@ -10,12 +10,15 @@ use tokio::sync::oneshot;
 use super::queue::QUEUE;
 use super::registry::WorkerRegistry;
 use super::telemetry::Telemetry;
+use crate::artifacts::{Artifacts, Digest, UNUSED_STAYS};
 use crate::disk_usage;
 use crate::error::{Error, Result};
 use crate::stop_signal::{StopSignal, stopped};
 use crate::store::{RunId, Store, now};
 
 const INTERVAL: Duration = Duration::from_secs(3600);
+/// Files of the artifact store that are looked at in one go.
+const ARTIFACTS: i64 = 100;
 const DAY: i64 = 24 * 3_600_000;
 /// For which the queue's messages stay after their end, for whoever looks for the cause of a failure.
 const MESSAGES_STAY: Duration = Duration::from_secs(24 * 3600);
@@ -33,8 +36,16 @@ pub struct Retention {
     /// Where the folders of runs are.
     pub runs: PathBuf,
     pub cache: PathBuf,
+    pub kept: Kept,
+}
+
+/// What a server sees to for all processes.
+#[derive(Default)]
+pub struct Kept {
     /// Days for which runs are kept after their end; `None`: for ever.
     pub days: Option<u32>,
+    /// Where what runs no longer have is removed.
+    pub artifacts: Option<Artifacts>,
 }
 
 impl Retention {
@@ -62,6 +73,12 @@ impl Retention {
         if let Err(error) = self.remove_runs().await {
             tracing::warn!(error = error.with_cause(), "old runs were not removed");
         }
+        if let Err(error) = self.remove_artifacts().await {
+            tracing::warn!(
+                error = error.with_cause(),
+                "old files were not removed from the artifact store"
+            );
+        }
         if let Err(error) = self.store.remove_messages(QUEUE, MESSAGES_STAY).await {
             tracing::warn!(error = error.with_cause(), "old messages were not removed");
         }
@@ -78,7 +95,7 @@ impl Retention {
     }
 
     async fn remove_runs(&self) -> Result<()> {
-        let Some(days) = self.days else {
+        let Some(days) = self.kept.days else {
             return Ok(());
         };
         let before = now() - i64::from(days) * DAY;
@@ -87,6 +104,32 @@ impl Retention {
         if removed > 0 {
             tracing::info!(removed, days, "old runs were removed");
             self.telemetry.metrics.retention_runs.inc_by(removed);
+        }
+        Ok(())
+    }
+
+    /// Files that runs no longer have, and environments that no machine has fetched for long.
+    async fn remove_artifacts(&self) -> Result<()> {
+        let Some(artifacts) = &self.kept.artifacts else {
+            return Ok(());
+        };
+        loop {
+            let digests = self.store.removed_artifacts(ARTIFACTS).await?;
+            if digests.is_empty() {
+                break;
+            }
+            for digest in &digests {
+                // Another run may have the same.
+                let is_free = !self.store.has_artifact(digest).await?;
+                if let (true, Some(digest)) = (is_free, Digest::parse(digest)) {
+                    artifacts.remove(&digest).await?;
+                }
+                self.store.forget_removed_artifact(digest).await?;
+            }
+        }
+        let removed = artifacts.remove_unused_environments(UNUSED_STAYS).await?;
+        if removed > 0 {
+            tracing::info!(removed, "environments were removed from the artifact store");
         }
         Ok(())
     }

@@ -21,9 +21,10 @@ use super::probes::Probes;
 use super::queue::Queue;
 use super::recovery::Recovery;
 use super::registry::WorkerRegistry;
-use super::retention::Retention;
+use super::retention::{Kept, Retention};
 use super::telemetry::Telemetry;
 use super::worker::Worker;
+use crate::artifacts::Artifacts;
 use crate::error::{Error, Result};
 use crate::settings::Settings;
 use crate::stop_signal::{StopSignal, stop_signal, stopped};
@@ -43,6 +44,8 @@ pub struct ServerSettings {
     pub workers: usize,
     /// Where the folders of runs are while they are worked on.
     pub runs: PathBuf,
+    /// Where files of runs are kept.
+    pub artifacts: Artifacts,
     /// Where probes and Prometheus are answered besides.
     pub metrics: Option<SocketAddr>,
     /// Days for which runs are kept after their end; `None`: for ever.
@@ -59,6 +62,8 @@ pub struct WorkerSettings {
     pub database: String,
     pub workers: usize,
     pub runs: PathBuf,
+    /// Where files of runs are kept, if they are.
+    pub artifacts: Option<Artifacts>,
     /// Where probes and Prometheus are answered.
     pub metrics: Option<SocketAddr>,
     pub settings: Settings,
@@ -75,6 +80,9 @@ pub async fn work(
         Some(address) => Some(probe_http::bind(address, "--metrics").await?),
         None => None,
     };
+    if let Some(artifacts) = &worker.artifacts {
+        artifacts.check().await?;
+    }
     let store = Store::open(&worker.database).await?;
     let queue = Queue::open(&store).await?;
     let signal = stop_signal(stop);
@@ -90,6 +98,7 @@ pub async fn work(
         Worker {
             registry: WorkerRegistry::new(store.clone(), &name(), worker.workers.max(1)),
             store,
+            artifacts: worker.artifacts,
             harnesses: Harnesses::new(&worker.settings, &worker.runs),
             settings: worker.settings,
             folder: worker.runs,
@@ -98,7 +107,7 @@ pub async fn work(
             telemetry: telemetry.clone(),
         },
         // Left to the server.
-        None,
+        Kept::default(),
     );
     ready(listener.as_ref().map(local_address).transpose()?);
     let probing = probe_http::serve(listener, probes, working.drained());
@@ -142,14 +151,14 @@ impl WorkerPool {
         Ok(())
     }
 
-    fn new(queue: Queue, worker: Worker, keep_runs: Option<u32>) -> Self {
+    fn new(queue: Queue, worker: Worker, kept: Kept) -> Self {
         let retention = Retention {
             store: worker.store.clone(),
             registry: worker.registry.clone(),
             telemetry: worker.telemetry.clone(),
             runs: worker.folder.clone(),
             cache: worker.settings.cache.clone(),
-            days: keep_runs,
+            kept,
         };
         WorkerPool {
             queue,
@@ -214,6 +223,7 @@ impl Server {
     /// Opens the store and the port; nothing is served yet.
     pub async fn bind(settings: ServerSettings) -> Result<Self> {
         let github = Connection::new(&settings.settings)?;
+        settings.artifacts.check().await?;
         let store = Store::open(&settings.database).await?;
         let queue = Queue::open(&store).await?;
         let listener = probe_http::bind(settings.listen, "--listen").await?;
@@ -248,6 +258,7 @@ impl Server {
         let worker = Worker {
             registry,
             store: self.store.clone(),
+            artifacts: Some(self.settings.artifacts.clone()),
             harnesses: Harnesses::new(&self.settings.settings, &self.settings.runs),
             settings: self.settings.settings.clone(),
             folder: self.settings.runs,
@@ -268,6 +279,7 @@ impl Server {
         };
         let state = ApiState::new(ApiParts {
             store: self.store,
+            artifacts: Some(self.settings.artifacts.clone()),
             queue: self.queue.clone(),
             settings: self.settings.settings,
             allowed: self.settings.allowed,
@@ -284,9 +296,13 @@ impl Server {
         };
         let router = http::router(Arc::new(parts), github.clone());
         let recovery = Recovery::new(worker.store.clone(), self.queue.clone());
+        let kept = Kept {
+            days: self.settings.keep_runs,
+            artifacts: Some(self.settings.artifacts),
+        };
         let working = WorkerPool {
             recovery: Some(recovery),
-            ..WorkerPool::new(self.queue, worker, self.settings.keep_runs)
+            ..WorkerPool::new(self.queue, worker, kept)
         };
         // Served until the runs are given back: who looks sees it, and probes hear that this process takes no more.
         let drained = stopped(working.drained());

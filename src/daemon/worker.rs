@@ -16,11 +16,13 @@ use super::prepared_cell::PreparedCell;
 use super::queue::{Consumer, Ticket};
 use super::registry::WorkerRegistry;
 use super::request::RunRequest;
+use super::run_files::{RunFiles, build_log};
 use super::telemetry::{RunObserver, Telemetry};
 use super::trajectory_lines::trajectory_lines;
 use crate::agent::{Outcome, Silent};
 use crate::approaches::Variant;
 use crate::approaches::given::Given;
+use crate::artifacts::Artifacts;
 use crate::error::{Error, Result};
 use crate::issues;
 use crate::job::{Job, Record, RecordedRun};
@@ -38,6 +40,8 @@ const CANCEL_POLL: Duration = Duration::from_secs(1);
 
 pub struct Worker {
     pub store: Store,
+    /// Where the files of runs are kept, if they are.
+    pub artifacts: Option<Artifacts>,
     pub settings: Settings,
     /// Where the folders of runs are while they are worked on.
     pub folder: PathBuf,
@@ -55,6 +59,8 @@ struct Ending {
     status: RunStatus,
     patch: Option<String>,
     record: Option<String>,
+    /// Of the build of its environment.
+    log: Option<PathBuf>,
 }
 
 impl Ending {
@@ -64,6 +70,7 @@ impl Ending {
             status: RunStatus::Queued,
             patch: None,
             record: None,
+            log: None,
         }
     }
 }
@@ -75,14 +82,13 @@ impl Consumer for Worker {
             return Ok(());
         };
         let _current = self.registry.work_on(&taken);
-        let folder = || self.folder.join(format!("{}.{}", taken.id, taken.number));
         match taken.kind {
             WorkKind::Run => self.work_on_run(&taken).await,
             WorkKind::Matrix => {
                 let work = MatrixWork {
                     store: &self.store,
                     settings: &self.settings,
-                    folder: folder(),
+                    folder: self.folder_of(&taken),
                     stop: self.stop.clone(),
                 };
                 work.consume(&taken).await
@@ -91,7 +97,7 @@ impl Consumer for Worker {
                 let work = GradingWork {
                     store: &self.store,
                     harnesses: &self.harnesses,
-                    folder: folder(),
+                    folder: self.folder_of(&taken),
                     stop: self.stop.clone(),
                 };
                 work.consume(&taken).await
@@ -107,6 +113,9 @@ impl Worker {
         let run = run.ok_or_else(|| Error::infrastructure("read the run"))?;
         let observer = Arc::new(RunObserver::begin(self.telemetry.clone(), &run));
         let ending = self.attempt(&run, taken, observer.clone()).await;
+        if ending.status.has_ended() {
+            self.keep_files(taken, ending.log.as_deref()).await;
+        }
         let (patch, record) = (ending.patch.as_deref(), ending.record.as_deref());
         let ended = self
             .store
@@ -120,6 +129,21 @@ impl Worker {
             true => Err(Error::interrupted("end the run: it is given back")),
             false => Ok(()),
         }
+    }
+
+    async fn keep_files(&self, taken: &Attempt, log: Option<&Path>) {
+        if let Some(artifacts) = &self.artifacts {
+            let files = RunFiles {
+                store: &self.store,
+                artifacts,
+            };
+            files.keep(taken, &self.folder_of(taken), log).await;
+        }
+    }
+
+    /// Of an attempt alone: one that was taken for dead may still write.
+    fn folder_of(&self, taken: &Attempt) -> PathBuf {
+        self.folder.join(format!("{}.{}", taken.id, taken.number))
     }
 
     fn tell(&self, id: &RunId) {
@@ -145,6 +169,7 @@ impl Worker {
             Ok((outcome, record)) => Ending {
                 status: status(&outcome),
                 patch: outcome.written_patch().map(str::to_owned),
+                log: build_log(&record),
                 record: Some(record),
             },
             Err(error) if error.kind == crate::error::Kind::Interrupted => Ending::given_back(),
@@ -152,6 +177,7 @@ impl Worker {
                 status: RunStatus::Infrastructure,
                 patch: None,
                 record: Some(failure(&error)),
+                log: error.log,
             },
         }
     }
@@ -164,8 +190,7 @@ impl Worker {
         stop: StopSignal,
         observer: Arc<RunObserver>,
     ) -> Result<(Outcome, String)> {
-        // Of its own: an attempt that was taken for dead may still write.
-        let out = self.folder.join(format!("{}.{}", run.id, taken.number));
+        let out = self.folder_of(taken);
         let events = self.restore(&run.id, &out).await?;
         if let Some(Event::Ended { outcome }) = events.last() {
             // Its worker ended before it could tell.

@@ -46,6 +46,12 @@ pub use sources::{Flags, Sources};
 pub struct Settings {
     /// Where environments, clones and downloads are kept. Default: `$XDG_CACHE_HOME/testwright`.
     pub cache: PathBuf,
+    /// Where what comes of runs is kept as files, and environments are shared by machines: `s3://BUCKET/PREFIX` or
+    /// `file:///FOLDER`. S3 takes its account, region and address from the usual variables (`AWS_ACCESS_KEY_ID`,
+    /// `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`). Default: `serve` keeps files in its data folder, and
+    /// environments are not shared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifacts: Option<RedactedUrl>,
     pub run: Run,
     pub model: Model,
     /// Dollars for models, by name.
@@ -184,6 +190,8 @@ impl Settings {
             &self.github.webhook_secret_env,
             &self.github.app_key_env,
             AZURE_KEY,
+            "AWS_SECRET_ACCESS_KEY",
+            "AWS_SESSION_TOKEN",
         ];
         let keys: Vec<Secret> = names
             .iter()

@@ -6,9 +6,10 @@ use std::time::{Duration, SystemTime};
 
 use testwright_evals::harness::Harness;
 use testwright_sandboxes::Backend;
+use testwright_sandboxes::environment::BuildSettings;
 use testwright_sandboxes::recipe;
 
-use super::{build_settings, open_options};
+use super::{build_settings, open_options, shared_environments};
 use crate::backends;
 use crate::error::Result;
 use crate::session::toolbox;
@@ -40,7 +41,10 @@ pub async fn harness(settings: &Settings, args: HarnessArgs) -> Result<(Harness,
     let pythons = recipe::available_pythons(backend.as_ref()).await;
     let harness = Harness {
         backend,
-        build: build_settings(settings),
+        build: BuildSettings {
+            shared: shared_environments(settings)?,
+            ..build_settings(settings)
+        },
         open: open_options(settings),
         repositories: args.repositories,
         python: settings.run.python.clone(),

@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use testwright_evals::cases::Place;
 use testwright_sandboxes::coverage;
 use testwright_sandboxes::environment::{
-    self, BuildSettings, Environment, Event, SampleSettings, TestSample,
+    self, BuildSettings, Environment, Event, SampleSettings, SharedEnvironments, TestSample,
 };
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::recipe::{self, Overrides, PreferredPython, Recipe};
@@ -18,6 +18,7 @@ use testwright_sandboxes::repository::{self, OpenOptions, Source, Token};
 use testwright_sandboxes::{Backend, SandboxError};
 
 use crate::agent::Progress;
+use crate::artifacts::Artifacts;
 use crate::backends::{self, ca_bundle, proxies};
 use crate::error::{Error, Result};
 use crate::issues;
@@ -47,6 +48,8 @@ pub struct Setup<'a> {
     settings: &'a Settings,
     backend: Arc<dyn Backend>,
     progress: Arc<dyn Progress>,
+    /// Where environments are shared with other machines.
+    shared: Option<Arc<dyn SharedEnvironments>>,
     /// Id of this process's sandboxes.
     run: String,
     rebuild: bool,
@@ -59,6 +62,7 @@ pub struct Setup<'a> {
 impl<'a> Setup<'a> {
     /// Connects to the backend, and removes what killed runs left behind.
     pub async fn new(settings: &'a Settings, progress: Arc<dyn Progress>) -> Result<Self> {
+        let shared = shared_environments(settings)?;
         let backend: Arc<dyn Backend> = Arc::from(backends::connect(settings).await?);
         match backend.clean().await {
             Ok(removed) => {
@@ -75,6 +79,7 @@ impl<'a> Setup<'a> {
         Ok(Setup {
             settings,
             backend,
+            shared,
             progress,
             run: format!("{:x}-{:x}", now.as_secs(), std::process::id()),
             rebuild: false,
@@ -288,7 +293,9 @@ impl<'a> Setup<'a> {
         for note in &built.notes {
             self.progress.note(note);
         }
-        let how = if built.cached {
+        let how = if built.fetched {
+            "built by another machine, from the artifact store".to_owned()
+        } else if built.cached {
             "from the cache".to_owned()
         } else {
             format!(
@@ -316,6 +323,7 @@ impl<'a> Setup<'a> {
         };
         let settings = BuildSettings {
             rebuild: self.rebuild,
+            shared: self.shared.clone(),
             ..build_settings(self.settings)
         };
         let backend = self.backend.as_ref();
@@ -347,6 +355,12 @@ impl<'a> Setup<'a> {
         self.progress.phase("sandbox", &session.info().isolation);
         Ok(session)
     }
+}
+
+/// Where environments are shared with other machines; `None`: they are not.
+fn shared_environments(settings: &Settings) -> Result<Option<Arc<dyn SharedEnvironments>>> {
+    let artifacts = Artifacts::of_settings(settings)?;
+    Ok(artifacts.map(|artifacts| Arc::new(artifacts) as Arc<dyn SharedEnvironments>))
 }
 
 fn build_settings(settings: &Settings) -> BuildSettings {

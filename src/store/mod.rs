@@ -3,6 +3,7 @@
 //! What waits to be worked on is known to the queue ([`crate::daemon`]) as well; what a run is and what became of it is
 //! here alone.
 
+mod artifacts;
 mod comparisons;
 mod events;
 mod github;
@@ -27,6 +28,7 @@ use sqlx::{AnyPool, PgPool, SqlitePool};
 
 use crate::error::{Error, Result};
 
+pub use artifacts::StoredArtifact;
 pub use comparisons::{
     AskedComparison, ComparisonClaim, ComparisonReport, NewComparison, StoredComparison,
 };

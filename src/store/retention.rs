@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sqlx::Row;
 
+use super::artifacts::MARK_REMOVED;
 use super::{Database, Store, failure};
 use crate::error::Result;
 
@@ -11,7 +12,8 @@ use crate::error::Result;
 const BATCH: i64 = 100;
 
 impl Store {
-    /// Removes runs that ended before a time, with their events: how many. Those that were taken up again meanwhile stay.
+    /// Removes runs that ended before a time, with their events and files: how many. What is in the artifact store is marked
+    /// for removal. Those that were taken up again meanwhile stay.
     pub async fn remove_runs_ended_before(&self, time: i64) -> Result<u64> {
         let mut removed = 0;
         loop {
@@ -87,6 +89,10 @@ impl Store {
             if gone.rows_affected() > 0 {
                 let events = sqlx::query("DELETE FROM events WHERE run = $1").bind(&id);
                 events.execute(&mut *transaction).await.map_err(failed)?;
+                for statement in [MARK_REMOVED, "DELETE FROM artifacts WHERE run = $1"] {
+                    let files = sqlx::query(statement).bind(&id);
+                    files.execute(&mut *transaction).await.map_err(failed)?;
+                }
                 removed += 1;
             }
         }

@@ -1,5 +1,6 @@
 //! The daemon as a client meets it: over HTTP, on both databases, through crashes.
 
+mod artifacts;
 mod client;
 mod comparisons;
 pub mod databases;

@@ -112,7 +112,7 @@ pub(super) fn owned(
 }
 
 /// What a thread writes, as a stream.
-fn streamed(
+pub(super) fn streamed(
     write: impl FnOnce(io::BufWriter<Channel>) -> io::Result<()> + Send + 'static,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send {
     let (sender, receiver) = mpsc::channel(8);
@@ -176,7 +176,7 @@ fn check_size(entry: &tar::Entry<'_, impl io::Read>, archive: u64) -> io::Result
     Ok(())
 }
 
-struct Channel(mpsc::Sender<io::Result<Bytes>>);
+pub(super) struct Channel(mpsc::Sender<io::Result<Bytes>>);
 
 impl Write for Channel {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {

@@ -5,11 +5,25 @@ use std::time::Instant;
 
 use super::cache_keys::Plan;
 use super::log::Log;
+use super::sharing::Sharing;
 use super::{BuildSettings, Progress};
 use crate::egress::Egress;
 use crate::recipe::Recipe;
 use crate::repository::Source;
 use crate::sandbox::{Backend, Result};
+
+/// What is to be built, and where.
+pub(super) struct BuildInput<'a> {
+    pub backend: &'a dyn Backend,
+    pub source: &'a Source,
+    pub recipe: &'a Recipe,
+    pub origin: &'a str,
+    pub settings: &'a BuildSettings,
+    pub plan: &'a Plan,
+    /// With other machines.
+    pub sharing: Option<&'a Sharing<'a>>,
+    pub progress: Progress<'a>,
+}
 
 /// What all steps of a build need.
 pub(super) struct Build<'a> {
@@ -18,6 +32,7 @@ pub(super) struct Build<'a> {
     pub recipe: &'a Recipe,
     pub settings: &'a BuildSettings,
     pub plan: &'a Plan,
+    pub sharing: Option<&'a Sharing<'a>>,
     pub progress: Progress<'a>,
     pub log: &'a Log,
     pub uv: PathBuf,

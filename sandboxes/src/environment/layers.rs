@@ -4,19 +4,17 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::build::Build;
+use super::build::{Build, BuildInput};
 use super::build_sandbox::BuildSandbox;
-use super::cache_keys::Plan;
 use super::lease::Lease;
 use super::log::Log;
 use super::records::{self, Layer};
+use super::sharing::Obtained;
 use super::steps::{Steps, label, secret, text};
-use super::{BuildSettings, Environment, Progress, lock};
+use super::{Environment, lock};
 use crate::egress::{Egress, EgressSettings, Host};
 use crate::error::{ErrorKind, SandboxError};
-use crate::recipe::Recipe;
-use crate::repository::Source;
-use crate::sandbox::{Backend, Command, Result, SandboxSource, output};
+use crate::sandbox::{Command, Result, SandboxSource, output};
 use crate::uv;
 
 /// What was built, not yet recorded.
@@ -29,15 +27,17 @@ pub(super) struct BuildResult {
     pub downloads: u64,
 }
 
-pub(super) async fn build(
-    backend: &dyn Backend,
-    source: &Source,
-    recipe: &Recipe,
-    origin: &str,
-    settings: &BuildSettings,
-    plan: &Plan,
-    progress: Progress<'_>,
-) -> Result<BuildResult> {
+pub(super) async fn build(input: &BuildInput<'_>) -> Result<BuildResult> {
+    let BuildInput {
+        backend,
+        source,
+        recipe,
+        origin,
+        settings,
+        plan,
+        sharing,
+        progress,
+    } = *input;
     let path = settings
         .cache
         .join("logs")
@@ -76,6 +76,7 @@ pub(super) async fn build(
         recipe,
         settings,
         plan,
+        sharing,
         progress,
         log: &log,
         uv,
@@ -129,6 +130,17 @@ impl<'a> Build<'a> {
             self.log.line(&format!("== {name} is there already\n"));
             return Ok((layer.notes, Lease::take(&folder, name)?));
         }
+        let sharing = self.sharing.filter(|_| !self.settings.rebuild);
+        let claim = match sharing {
+            Some(sharing) => match sharing.obtain::<Layer>(name).await {
+                Obtained::Fetched(layer) => {
+                    self.log.line(&format!("== {name} was fetched\n"));
+                    return self.record_layer(layer.notes).await;
+                }
+                Obtained::Missing(claim) => claim,
+            },
+            None => None,
+        };
         let start = match (&self.recipe.image, &self.recipe.python) {
             (Some(image), _) => SandboxSource::Image(image.clone()),
             (None, Some(python)) => SandboxSource::Python(python.clone()),
@@ -140,12 +152,24 @@ impl<'a> Build<'a> {
         let builder = self.build_sandbox(start).await?;
         let done = self.install_requirements(&builder).await;
         let notes = self.finish(builder, done, name).await?;
+        let recorded = self.record_layer(notes).await?;
+        if let (Some(sharing), Some(layer)) = (self.sharing, records::layer(&record).await) {
+            sharing.publish(name, &layer).await;
+        }
+        drop(claim);
+        Ok(recorded)
+    }
+
+    /// Records the layer of requirements, which is in the cache. The caller holds its lock.
+    async fn record_layer(&self, notes: Vec<String>) -> Result<(Vec<String>, Lease)> {
+        let name = &self.plan.dependencies;
+        let folder = self.settings.cache.join("environments");
         let layer = Layer {
             notes,
             bytes: Some(self.backend.saved_bytes(name).await?),
             backend: self.backend.name().to_owned(),
         };
-        records::write(&record, &layer).await?;
+        records::write(&records::path(&folder, name), &layer).await?;
         Ok((layer.notes, Lease::take(&folder, name)?))
     }
 
@@ -335,6 +359,7 @@ impl<'a> Build<'a> {
             env: self.lasting(builder),
             log: self.log.path.clone(),
             cached: false,
+            fetched: false,
             seconds: 0.0,
             packages: builder.packages().await?,
             notes,

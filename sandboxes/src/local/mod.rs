@@ -18,12 +18,13 @@ mod removal;
 mod sandbox;
 mod sandbox_dirs;
 mod size;
+mod state_archive;
 mod state_store;
 mod store;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -197,6 +198,34 @@ impl Backend for Local {
         tokio::task::spawn_blocking(move || inner.cache.remove_state(&name))
             .await
             .map_err(|e| SandboxError::new(ErrorKind::System, format!("remove a state: {e}")))?
+    }
+
+    async fn export_saved(&self, name: &str, to: &Path) -> Result<()> {
+        let (inner, name, to) = (self.inner.clone(), name.to_owned(), to.to_owned());
+        tokio::task::spawn_blocking(move || state_archive::export(&inner.cache, &name, &to))
+            .await
+            .map_err(|e| SandboxError::new(ErrorKind::System, format!("pack a state: {e}")))?
+    }
+
+    async fn import_saved(&self, name: &str, from: &Path) -> Result<()> {
+        let (inner, name, from) = (self.inner.clone(), name.to_owned(), from.to_owned());
+        tokio::task::spawn_blocking(move || state_archive::import(&inner, &name, &from))
+            .await
+            .map_err(|e| SandboxError::new(ErrorKind::System, format!("unpack a state: {e}")))?
+    }
+
+    /// The system and the interpreter are this machine's own, and virtual environments name the interpreter's path.
+    async fn machine(&self, python: Option<&str>) -> Result<String> {
+        let (inner, python) = (self.inner.clone(), python.map(str::to_owned));
+        tokio::task::spawn_blocking(move || {
+            let python = match python {
+                Some(version) => python::describe(&inner.interpreter(&version)?)?,
+                None => String::new(),
+            };
+            Ok(format!("{}\n{python}", python::system()))
+        })
+        .await
+        .map_err(|e| SandboxError::new(ErrorKind::System, format!("look for Python: {e}")))?
     }
 
     async fn check_python(&self, version: &str) -> Result<()> {

@@ -46,6 +46,34 @@ pub fn find(version: &str) -> Result<Interpreter> {
         })
 }
 
+/// Where it is and which build it is, as a text to compare.
+pub fn describe(interpreter: &Interpreter) -> Result<String> {
+    const QUESTION: &str = "import sys, sysconfig
+print(sys.version, sysconfig.get_config_var('SOABI'), sysconfig.get_config_var('HOST_GNU_TYPE'))";
+    let executable = interpreter.executable.display();
+    let out = outside(&interpreter.executable)
+        .args(["-I", "-S", "-c", QUESTION])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()?;
+    if !out.status.success() {
+        let text = format!("ask {executable} for its version");
+        return Err(SandboxError::new(ErrorKind::System, text));
+    }
+    let (prefix, version) = (
+        interpreter.prefix.display(),
+        String::from_utf8_lossy(&out.stdout),
+    );
+    Ok(format!("{executable}\n{prefix}\n{version}"))
+}
+
+/// Which system this is, by name and version: what is compiled while an environment is built uses its libraries.
+pub fn system() -> String {
+    let text = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let says = |line: &&str| line.starts_with("ID=") || line.starts_with("VERSION_ID=");
+    text.lines().filter(says).collect::<Vec<_>>().join(" ")
+}
+
 /// Newest patch release first.
 fn installed(version: &str) -> Vec<PathBuf> {
     let home = std::env::home_dir().unwrap_or_default();

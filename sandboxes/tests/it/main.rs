@@ -18,4 +18,6 @@ mod index_server;
 mod local;
 #[cfg(target_os = "linux")]
 mod place;
+#[cfg(target_os = "linux")]
+mod sharing;
 mod smoke_test;

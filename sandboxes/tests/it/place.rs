@@ -3,11 +3,13 @@
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::index_server::Server;
-use testwright_sandboxes::environment::{BuildSettings, Environment, Event, prepare};
+use testwright_sandboxes::environment::{
+    BuildSettings, Environment, Event, SharedEnvironments, prepare,
+};
 use testwright_sandboxes::local::{Isolation, Local, LocalSettings};
 use testwright_sandboxes::recipe::Recipe;
 use testwright_sandboxes::repository::{OpenOptions, Source, open};
@@ -89,6 +91,8 @@ pub struct Place {
     pub index: Server,
     /// Bytes that environments may take.
     pub cache_size: u64,
+    /// Where environments are shared.
+    pub shared: Option<Arc<dyn SharedEnvironments>>,
 }
 
 impl Place {
@@ -125,6 +129,7 @@ impl Place {
             folder,
             backend,
             cache_size: 50 << 30,
+            shared: None,
         };
         place.write("pyproject.toml", PYPROJECT);
         place.write("backend.py", BUILD_BACKEND);
@@ -210,6 +215,7 @@ impl Place {
                 self.index.port
             )),
             cache_size: self.cache_size,
+            shared: self.shared.clone(),
             step_deadline: Duration::from_secs(120),
             ..BuildSettings::new(self.folder.path().join("cache"))
         }

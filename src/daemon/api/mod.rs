@@ -8,6 +8,7 @@ pub mod matrices;
 pub mod metrics;
 pub mod paging;
 pub mod problem;
+pub mod run_files;
 pub mod runs;
 pub mod workers;
 
@@ -26,6 +27,7 @@ use super::allow_list::AllowList;
 use super::probes::Probes;
 use super::queue::Queue;
 use super::telemetry::Telemetry;
+use crate::artifacts::Artifacts;
 use crate::settings::Settings;
 use crate::stop_signal::StopSignal;
 use crate::store::{RunId, Store};
@@ -38,6 +40,8 @@ pub struct ApiState(Arc<ApiParts>);
 
 pub struct ApiParts {
     pub store: Store,
+    /// Where the files of runs are, if they are kept.
+    pub artifacts: Option<Artifacts>,
     pub queue: Queue,
     pub settings: Settings,
     pub allowed: AllowList,
@@ -97,6 +101,8 @@ fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(runs::patch))
         .routes(routes!(runs::evidence))
         .routes(routes!(runs::trajectory))
+        .routes(routes!(run_files::list))
+        .routes(routes!(run_files::download))
         .routes(routes!(events::follow))
         .routes(routes!(comparisons::create, comparisons::list))
         .routes(routes!(comparisons::show))

@@ -88,6 +88,8 @@ pub struct RunView {
     may_cancel: bool,
     may_retry: bool,
     patch: Vec<DiffLine>,
+    /// Names of those that came of it.
+    files: Vec<String>,
     evidence: Vec<(&'static str, String)>,
     tests: Vec<String>,
     /// What became of each test with each candidate fix.
@@ -115,12 +117,14 @@ impl RunView {
         let said = ["reason", "message", "hint"]
             .iter()
             .filter_map(|name| record[*name].as_str().map(str::to_owned));
+        let files = state.store.artifacts(&run.id).await?;
         let (tests, fixes) = matrix(&record["evidence"]);
         Ok(RunView {
             said: said.collect(),
             may_cancel: !run.status.has_ended() && !run.cancel,
             may_retry: run.status.may_be_retried(),
             patch: run.patch.as_deref().map(diff).unwrap_or_default(),
+            files: files.into_iter().map(|file| file.name).collect(),
             evidence: outcome.as_ref().map(evidence).unwrap_or_default(),
             tests,
             fixes,

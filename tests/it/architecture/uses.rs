@@ -3,7 +3,7 @@
 use super::{Source, sources};
 
 /// Libraries that one place alone may name, so that they can be exchanged there.
-const CONFINED: [(&str, &[&str]); 9] = [
+const CONFINED: [(&str, &[&str]); 10] = [
     (
         "bollard",
         &["sandboxes/src/docker/", "sandboxes/src/docker.rs"],
@@ -12,6 +12,7 @@ const CONFINED: [(&str, &[&str]); 9] = [
     (
         "reqwest",
         &[
+            "src/artifacts/s3_client.rs",
             "src/issues/",
             "src/model/",
             "src/cli/doctor/",
@@ -26,6 +27,7 @@ const CONFINED: [(&str, &[&str]); 9] = [
     ("tree_sitter", &["tools/src/"]),
     ("axum", &["src/daemon/"]),
     ("sqlx", &["src/store/"]),
+    ("object_store", &["src/artifacts/"]),
     ("apalis", &["src/daemon/queue.rs"]),
     ("prometheus_client", &["src/daemon/telemetry/"]),
     ("opentelemetry", &["src/daemon/telemetry/"]),

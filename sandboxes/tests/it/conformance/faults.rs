@@ -57,6 +57,7 @@ pub enum Fault {
     TouchWorkspace,
     KeepSaved,
     CountShared,
+    ForgetArchive,
     StopNothing,
     AlwaysHealthy,
     CleanAll,
@@ -199,6 +200,21 @@ impl Backend for FaultyBackend {
 
     async fn remove_saved(&self, name: &str) -> Result<()> {
         self.inner.remove_saved(name).await
+    }
+
+    async fn export_saved(&self, name: &str, to: &Path) -> Result<()> {
+        self.inner.export_saved(name, to).await
+    }
+
+    async fn import_saved(&self, name: &str, from: &Path) -> Result<()> {
+        match self.fault {
+            Fault::ForgetArchive => Ok(()),
+            _ => self.inner.import_saved(name, from).await,
+        }
+    }
+
+    async fn machine(&self, python: Option<&str>) -> Result<String> {
+        self.inner.machine(python).await
     }
 
     async fn check_python(&self, version: &str) -> Result<()> {

@@ -58,6 +58,11 @@ pub fn checks() -> Vec<Check> {
             fault: Fault::CountShared,
         },
         Check {
+            name: "a saved state comes back from its archive",
+            what: CheckFn::Making(|g| archived(g).boxed()),
+            fault: Fault::ForgetArchive,
+        },
+        Check {
             name: "stop ends every process, also one that has left its parents",
             what: CheckFn::Making(|g| stop_ends_all(g).boxed()),
             fault: Fault::StopNothing,
@@ -299,6 +304,38 @@ async fn no_state(ground: Fixture<'_>) -> Verdict {
         }
         Err(e) => expect("kind of error", e.kind, ErrorKind::NotFound),
     }
+}
+
+async fn archived(ground: Fixture<'_>) -> Verdict {
+    let name = name("archived");
+    save_one(ground, &name).await?;
+    let sandbox = from_saved(ground, &name).await?;
+    let made = "mkdir -m 500 closed; ln -s file link; ln -s /etc/passwd out; ln file second";
+    sh(sandbox.as_ref(), made).await?;
+    let done = sandbox.save(&name).await;
+    stop(sandbox).await?;
+    done.map_err(|e| format!("save again: {e}"))?;
+    let archive = tempfile::NamedTempFile::new().unwrap();
+    let exported = ground.backend.export_saved(&name, archive.path()).await;
+    exported.map_err(|e| format!("export: {e}"))?;
+    remove(ground, &name).await?;
+    let imported = ground.backend.import_saved(&name, archive.path()).await;
+    imported.map_err(|e| format!("import: {e}"))?;
+    let sandbox = from_saved(ground, &name).await?;
+    let paths = sandbox.info().paths.clone();
+    let script = format!(
+        "cat link second '{}/file' '{}/file'; readlink out; stat -c '%a %Y' file; stat -c %a closed; stat -c %Y sub; \
+         echo more >> file && tail -n 1 file",
+        paths.environment.display(),
+        paths.store.display()
+    );
+    let (_, text) = sh(sandbox.as_ref(), &script).await?;
+    stop(sandbox).await?;
+    remove(ground, &name).await?;
+    let wanted = format!(
+        "workspace\nworkspace\nenvironment\nstore\n/etc/passwd\n640 {TIME}\n500\n{TIME}\nmore\n"
+    );
+    expect("what came back", text.as_str(), wanted.as_str())
 }
 
 async fn removed(ground: Fixture<'_>) -> Verdict {

@@ -1,0 +1,91 @@
+//! An environment that another machine has built, made one of this machine's cache.
+
+use std::time::Duration;
+
+use super::build::BuildInput;
+use super::lease::Lease;
+use super::log::Log;
+use super::records;
+use super::sharing::Obtained;
+use super::{Environment, eviction};
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::{Command, Limits, Result, output};
+
+/// For a question to its interpreter.
+const QUICK: Duration = Duration::from_secs(60);
+
+/// Fetches it where that can be, and records it. The caller holds the lock of its name.
+pub(super) async fn obtain(input: &BuildInput<'_>) -> Obtained<Environment> {
+    let Some(sharing) = input.sharing.filter(|_| !input.settings.rebuild) else {
+        return Obtained::Missing(None);
+    };
+    let name = &input.plan.environment;
+    let found: Environment = match sharing.obtain(name).await {
+        Obtained::Fetched(found) => found,
+        Obtained::Missing(claim) => return Obtained::Missing(claim),
+    };
+    match adopt(input, found).await {
+        Ok(environment) => Obtained::Fetched(environment),
+        Err(error) => {
+            tracing::warn!(%error, name, "a shared environment does not work here, and is built");
+            // What does not work must not be found by its name.
+            let _ = input.backend.remove_saved(name).await;
+            Obtained::Missing(None)
+        }
+    }
+}
+
+async fn adopt(input: &BuildInput<'_>, found: Environment) -> Result<Environment> {
+    let (backend, plan, cache) = (input.backend, input.plan, &input.settings.cache);
+    let folder = cache.join("environments");
+    let path = cache.join("logs").join(format!("{}.log", plan.environment));
+    let log = Log::create(path, Vec::new())?;
+    let (name, seconds) = (&plan.environment, found.seconds);
+    log.line(&format!(
+        "{name} was fetched from the artifact store; another machine has built it in {seconds:.1} s"
+    ));
+    let mut environment = Environment {
+        saved: name.clone(),
+        recipe: input.recipe.clone(),
+        origin: input.origin.to_owned(),
+        log: log.path.clone(),
+        cached: true,
+        fetched: true,
+        bytes: Some(backend.saved_bytes(name).await?),
+        dependencies: plan.dependencies.clone(),
+        backend: backend.name().to_owned(),
+        lease: None,
+        ..found
+    };
+    check(input, &environment).await?;
+    environment.lease = Some(Lease::take(&folder, name)?);
+    records::write(&records::path(&folder, name), &environment).await?;
+    let most = input.settings.cache_size;
+    let left = eviction::evict(backend, &folder, most, &log, input.progress).await;
+    environment.notes.extend(left);
+    Ok(environment)
+}
+
+/// Does its interpreter run, and is it the one that was built with?
+async fn check(input: &BuildInput<'_>, environment: &Environment) -> Result<()> {
+    let spec = environment.tool_spec(Limits::default(), "verify");
+    let sandbox = input.backend.start(&spec).await?;
+    let python = environment.python_in(&sandbox.info().paths);
+    let python = python.to_string_lossy();
+    let question = "import sys; print('%d.%d' % sys.version_info[:2])";
+    let command = Command::new([python.as_ref(), "-c", question]);
+    let asked = output(sandbox.as_ref(), &command, QUICK).await;
+    sandbox.stop().await?;
+    let asked = asked?;
+    let version = String::from_utf8_lossy(&asked.stdout);
+    if asked.code == 0 && version.trim() == environment.python_version {
+        return Ok(());
+    }
+    let text = format!(
+        "find Python {} in it: {} {}",
+        environment.python_version,
+        version.trim(),
+        String::from_utf8_lossy(&asked.stderr).trim()
+    );
+    Err(SandboxError::new(ErrorKind::System, text))
+}

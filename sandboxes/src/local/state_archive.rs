@@ -1,0 +1,94 @@
+//! Saved states as files, to take them to another machine: a compressed tar archive, what the state is besides its files
+//! first.
+//!
+//! What was built wrote the files: links in them are never followed, and nothing is unpacked outside its folder.
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Write};
+use std::path::Path;
+
+use super::Inner;
+use super::copy::{Files, LENDING, copy_tree};
+use super::removal::remove_tree;
+use super::state_store::{Cache, State, about};
+use crate::error::{ErrorKind, SandboxError};
+use crate::sandbox::Result;
+
+/// The entry that says what the state is.
+const DESCRIPTION: &str = "state.json";
+/// A longer one is not ours.
+const LONGEST_DESCRIPTION: u64 = 1 << 20;
+const FOLDERS: [&str; 2] = ["workspace", "store"];
+
+pub fn export(cache: &Cache, name: &str, to: &Path) -> Result<()> {
+    let found = cache.use_state(name)?;
+    let compressed = zstd::Encoder::new(File::create(to)?, zstd::DEFAULT_COMPRESSION_LEVEL)?;
+    let mut archive = tar::Builder::new(compressed);
+    archive.follow_symlinks(false);
+    let text = serde_json::to_vec(&found.state).map_err(io::Error::from)?;
+    let mut header = tar::Header::new_gnu();
+    header.set_mode(0o644);
+    header.set_size(text.len() as u64);
+    archive.append_data(&mut header, DESCRIPTION, text.as_slice())?;
+    for name in FOLDERS {
+        let folder = found.folder.join(name);
+        archive
+            .append_dir_all(name, &folder)
+            .map_err(about("read", &folder))?;
+    }
+    archive.into_inner()?.finish()?.flush()?;
+    Ok(())
+}
+
+/// A state of that name is replaced.
+pub fn import(inner: &Inner, name: &str, from: &Path) -> Result<()> {
+    let state = description(from)?;
+    if let Some(python) = state.python.as_ref().filter(|p| !p.executable.exists()) {
+        let text = format!(
+            "unpack the state {name}: it needs {}, which this machine does not have",
+            python.executable.display()
+        );
+        return Err(SandboxError::new(ErrorKind::NotFound, text));
+    }
+    inner.cache.save(name, state, None, |folder| {
+        let aside = folder.join("unpacked");
+        fs::create_dir(&aside)?;
+        let mut archive = open(from)?;
+        archive.set_preserve_permissions(true);
+        // What is unpacked belongs to whom this process runs as.
+        archive.set_mask(LENDING);
+        archive.unpack(&aside).map_err(about("unpack", from))?;
+        fs::rename(aside.join("store"), folder.join("store"))?;
+        let (source, workspace) = (aside.join("workspace"), folder.join("workspace"));
+        copy_tree(&source, &workspace, Files::Copy, inner.owner_of_states())
+            .map_err(about("copy", &source))?;
+        Ok(remove_tree(&aside)?)
+    })
+}
+
+fn open(from: &Path) -> io::Result<tar::Archive<impl Read>> {
+    Ok(tar::Archive::new(BufReader::new(zstd::Decoder::new(
+        File::open(from)?,
+    )?)))
+}
+
+fn description(from: &Path) -> Result<State> {
+    let mut archive = open(from)?;
+    let Some(first) = archive.entries()?.next() else {
+        return Err(not_a_state());
+    };
+    let first = first?;
+    if *first.path()? != *Path::new(DESCRIPTION) {
+        return Err(not_a_state());
+    }
+    let mut text = Vec::new();
+    first.take(LONGEST_DESCRIPTION).read_to_end(&mut text)?;
+    serde_json::from_slice(&text).map_err(|_| not_a_state())
+}
+
+fn not_a_state() -> SandboxError {
+    SandboxError::new(
+        ErrorKind::System,
+        "unpack a state: the archive does not hold one",
+    )
+}
