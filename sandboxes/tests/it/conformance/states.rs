@@ -332,9 +332,8 @@ async fn archived(ground: Fixture<'_>) -> Verdict {
     let (_, text) = sh(sandbox.as_ref(), &script).await?;
     stop(sandbox).await?;
     remove(ground, &name).await?;
-    let wanted = format!(
-        "workspace\nworkspace\nenvironment\nstore\n/etc/passwd\n640 {TIME}\n500\nmore\n"
-    );
+    let wanted =
+        format!("workspace\nworkspace\nenvironment\nstore\n/etc/passwd\n640 {TIME}\n500\nmore\n");
     expect("what came back", text.as_str(), wanted.as_str())
 }
 
