@@ -105,7 +105,8 @@ pub async fn run(check: &Check, ground: Fixture<'_>) -> Verdict {
             }
         }
     };
-    match tokio::time::timeout(Duration::from_secs(120), verdict).await {
+    // A state of an engine is read and written whole, with the image below it.
+    match tokio::time::timeout(Duration::from_secs(300), verdict).await {
         Ok(verdict) => verdict,
         Err(_) => Err("it hangs".to_owned()),
     }
