@@ -20,6 +20,7 @@ pub mod issues;
 pub mod job;
 pub mod model;
 mod own_prompts;
+mod record_file;
 pub mod retrieval;
 pub mod rule_based;
 pub mod session;

@@ -17,7 +17,7 @@ use super::SPENDING;
 use super::agents::{AgentRun, Agents};
 use super::plan::Ask;
 use super::prompts::{TaskPrompts, messages};
-use super::replies::{Replies, StoredReply, key};
+use super::replies::{self, Replies, StoredReply, key, to_request};
 use crate::agent::{Outcome, Progress};
 use crate::error::{Error, Result};
 use crate::model::ceiling::Ceiling;
@@ -98,7 +98,7 @@ impl Asking<'_> {
         asks: &[Ask<'_>],
         ended: &(dyn Fn(&Ask<'_>, bool) + Send + Sync),
     ) -> Result<Asked> {
-        let replies = Replies::open(self.folder)?;
+        let replies = replies::open(self.folder)?;
         let path = self.folder.join(SPENDING);
         let ceiling = Ceiling::open(&path, self.max_dollars)
             .map_err(|error| Error::io(format!("open {}", path.display()), &error))?;
@@ -234,7 +234,7 @@ impl Asking<'_> {
             shared: false,
         };
         // A small repository is shown as a whole by several budgets.
-        if let Some(same) = replies.to_request(ask.model, &request_sha256) {
+        if let Some(same) = to_request(replies, ask.model, &request_sha256) {
             return replies.add(StoredReply {
                 shared: true,
                 calls: 0,

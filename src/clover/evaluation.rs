@@ -22,6 +22,7 @@ use super::replies::{StoredReply, key, stored};
 use super::{JUDGEMENTS, SPENDING};
 use crate::error::{Error, Result};
 use crate::model::ceiling;
+use crate::record_file::Record as _;
 
 /// Answers that are judged before they are written down.
 const BATCH: usize = 100;

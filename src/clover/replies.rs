@@ -1,10 +1,7 @@
-//! Replies of models, and what agents left, on disk, a line each, appended when they come: an evaluation that was ended goes on with what is there.
+//! Replies of models, and what agents left, on disk, a line each, appended when they come: an evaluation that was ended goes on
+//! with what is there.
 
-use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use testwright_evals::clover::Budget;
@@ -13,9 +10,10 @@ use testwright_evals::clover::evaluation::{Answer, AnswerKey, End};
 
 use super::REPLIES;
 use super::plan::{Ask, SINGLE_CALL, system_name};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::formats::code_block;
 use crate::model::Usage;
+use crate::record_file::{Record, RecordFile};
 
 /// A reply to one question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,10 +54,6 @@ impl StoredReply {
         system_name(&self.approach, &self.model)
     }
 
-    pub fn key(&self) -> AnswerKey {
-        (self.problem.clone(), self.system(), self.budget, self.form)
-    }
-
     /// What of it is judged.
     pub fn answer(&self) -> Answer {
         Answer {
@@ -76,113 +70,40 @@ impl StoredReply {
     }
 }
 
+impl Record for StoredReply {
+    type Key = AnswerKey;
+    const WHAT: &'static str = "a reply";
+
+    fn key(&self) -> AnswerKey {
+        (self.problem.clone(), self.system(), self.budget, self.form)
+    }
+}
+
 pub fn key(ask: &Ask<'_>) -> AnswerKey {
     (ask.problem.id.clone(), ask.system(), ask.budget, ask.form)
 }
 
 /// The replies of a folder, open for more.
-pub struct Replies {
-    path: PathBuf,
-    content: Mutex<Content>,
-}
+pub type Replies = RecordFile<StoredReply>;
 
-struct Content {
-    file: File,
-    replies: BTreeMap<AnswerKey, StoredReply>,
-}
-
-impl Replies {
-    /// Opens the file, and takes off half a line that a killed process left at its end.
-    pub fn open(folder: &Path) -> Result<Self> {
-        let path = folder.join(REPLIES);
-        let failed = |error: std::io::Error| Error::io(format!("open {}", path.display()), &error);
-        std::fs::create_dir_all(folder).map_err(failed)?;
-        let mut options = OpenOptions::new();
-        let file = options
-            .read(true)
-            .append(true)
-            .create(true)
-            .open(&path)
-            .map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(std::fs::TryLockError::Error(error)) => return Err(failed(error)),
-            Err(std::fs::TryLockError::WouldBlock) => {
-                return Err(Error::usage(format!("use {}", folder.display()))
-                    .cause("another process writes into this folder"));
-            }
-        }
-        let (replies, whole) = read(&path)?;
-        file.set_len(whole).map_err(failed)?;
-        Ok(Replies {
-            path,
-            content: Mutex::new(Content { file, replies }),
-        })
-    }
-
-    pub fn get(&self, key: &AnswerKey) -> Option<StoredReply> {
-        let content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
-        content.replies.get(key).cloned()
-    }
-
-    /// A reply of the model to the same messages.
-    pub fn to_request(&self, model: &str, request: &str) -> Option<StoredReply> {
-        let content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut replies = content.replies.values();
-        let is_same = |reply: &&StoredReply| {
-            reply.approach == SINGLE_CALL
-                && reply.model == model
-                && reply.request_sha256 == request
-                && !matches!(reply.end, End::NoReply { .. })
-        };
-        replies.find(is_same).cloned()
-    }
-
-    /// It is on disk when this returns.
-    pub fn add(&self, reply: StoredReply) -> Result<()> {
-        let failed =
-            |error: std::io::Error| Error::io(format!("write {}", self.path.display()), &error);
-        let mut line = serde_json::to_vec(&reply).map_err(|e| failed(e.into()))?;
-        line.push(b'\n');
-        let mut content = self.content.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = content.file.metadata().map_err(failed)?.len();
-        let written = content.file.write_all(&line);
-        if let Err(error) = written.and_then(|()| content.file.sync_data()) {
-            // The next line must not be glued to half of this one.
-            let _ = content.file.set_len(before);
-            return Err(failed(error));
-        }
-        content.replies.insert(reply.key(), reply);
-        Ok(())
-    }
-}
-
-fn read(path: &Path) -> Result<(BTreeMap<AnswerKey, StoredReply>, u64)> {
-    let failed = |error: std::io::Error| Error::io(format!("read {}", path.display()), &error);
-    let text = std::fs::read(path).map_err(failed)?;
-    let whole = text
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .map_or(0, |at| at + 1);
-    let mut replies = BTreeMap::new();
-    let lines = text[..whole].split(|byte| *byte == b'\n').enumerate();
-    for (at, line) in lines.filter(|(_, line)| !line.is_empty()) {
-        let reply: StoredReply = serde_json::from_slice(line).map_err(|error| {
-            Error::usage(format!("read {}", path.display()))
-                .cause(format!("line {} is not a reply: {error}", at + 1))
-        })?;
-        replies.insert(reply.key(), reply);
-    }
-    Ok((replies, whole as u64))
+pub fn open(folder: &Path) -> Result<Replies> {
+    RecordFile::open(folder.join(REPLIES))
 }
 
 /// The replies of a folder that nothing is added to.
 pub fn stored(folder: &Path) -> Result<Vec<StoredReply>> {
-    let path = folder.join(REPLIES);
-    match path.is_file() {
-        true => Ok(read(&path)?.0.into_values().collect()),
-        false => Ok(Vec::new()),
-    }
+    let replies = Replies::read(&folder.join(REPLIES))?;
+    Ok(replies.into_values().collect())
+}
+
+/// What a single call of the model said to the same messages.
+pub fn to_request(replies: &Replies, model: &str, request: &str) -> Option<StoredReply> {
+    replies.find(|reply| {
+        reply.approach == SINGLE_CALL
+            && reply.model == model
+            && reply.request_sha256 == request
+            && !matches!(reply.end, End::NoReply { .. })
+    })
 }
 
 #[cfg(test)]
@@ -208,30 +129,26 @@ mod tests {
     }
 
     #[test]
-    fn replies_are_there_again_and_half_a_line_is_not() {
+    fn replies_are_shared_by_equal_requests_but_failures_are_not() {
         let folder = tempfile::tempdir().unwrap();
-        let replies = Replies::open(folder.path()).unwrap();
-        assert!(Replies::open(folder.path()).is_err(), "it is locked");
+        let replies = open(folder.path()).unwrap();
         let failed = End::NoReply {
             reason: "busy".to_owned(),
         };
         replies.add(reply("a", failed)).unwrap();
-        assert_eq!(
-            replies.to_request("m", "r"),
-            None,
-            "a failure is shared by nobody"
-        );
+        assert_eq!(to_request(&replies, "m", "r"), None);
+        let of_agent = StoredReply {
+            approach: "cover".to_owned(),
+            ..reply("b", End::Complete)
+        };
+        assert_eq!(of_agent.answer().code, of_agent.text);
+        replies.add(of_agent).unwrap();
+        assert_eq!(to_request(&replies, "m", "r"), None);
         replies.add(reply("b", End::Complete)).unwrap();
-        assert_eq!(replies.to_request("m", "r").unwrap().problem, "b");
-        drop(replies);
-        let path = folder.path().join(REPLIES);
-        let mut text = std::fs::read_to_string(&path).unwrap();
-        text.push_str("{\"problem\":");
-        std::fs::write(&path, text).unwrap();
-        let again = Replies::open(folder.path()).unwrap();
-        let found = again.get(&reply("b", End::Complete).key()).unwrap();
+        let found = to_request(&replies, "m", "r").unwrap();
+        assert_eq!(found.problem, "b");
         assert_eq!(found.answer().code, "assert x == 1\n");
-        again.add(reply("c", End::CutOff)).unwrap();
+        drop(replies);
         assert_eq!(stored(folder.path()).unwrap().len(), 3);
     }
 }

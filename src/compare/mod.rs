@@ -1,11 +1,6 @@
 //! Comparisons: every approach × model × instance × sample under the same limits. Each run has a folder of its own, and is
 //! gone on with where it was cut short; what became of it is a line of `runs.jsonl`.
 
-use std::fs::{File, Permissions};
-use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
-
 pub mod cell_run;
 mod given;
 mod plan;
@@ -19,13 +14,14 @@ mod runs_file;
 mod schedule;
 mod trajectory_page;
 
+use crate::record_file::replace;
+
 pub use given::{Inputs, InstanceInputs, inputs};
 pub use plan::{Cell, Plan, PlanLimits, PlannedGiven, PlannedInstance, System};
 pub use plan_request::PlanRequest;
 pub use predictions::{prediction_sets, write_predictions};
 pub use run_record::{RunCost, RunRecord, RunStatus, StageCost, costs};
 pub use runs::RemoteRuns;
-pub use runs_file::RunsFile;
 pub use schedule::{Schedule, Step, StepListener, Summary};
 
 /// Names of files and folders in the folder of a comparison.
@@ -36,18 +32,6 @@ const SPENDING: &str = "spending.jsonl";
 pub const REMOTE_RUNS: usize = 256;
 /// What the grader writes.
 pub const GRADING: &str = "grading";
-
-/// Writes a file aside and renames it.
-fn replace(path: &Path, content: &[u8]) -> std::io::Result<File> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
-    let mut aside = tempfile::Builder::new()
-        .permissions(Permissions::from_mode(0o644))
-        .tempfile_in(folder)?;
-    aside.write_all(content)?;
-    aside.as_file().sync_data()?;
-    aside.persist(path).map_err(|error| error.error)
-}
 
 /// A name as that of a file or folder: no two names have the same.
 pub(crate) fn encoded(name: &str) -> String {

@@ -8,6 +8,7 @@ use testwright_tools::tools::{RunPytest, Submit};
 
 use super::{Cell, System};
 use crate::agent::Outcome;
+use crate::record_file::Record;
 use crate::trajectory::{Event, Purpose};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -199,8 +200,13 @@ impl RunRecord {
         };
         system.prediction_set(self.sample)
     }
+}
 
-    pub fn key(&self) -> RunKey {
+impl Record for RunRecord {
+    type Key = RunKey;
+    const WHAT: &'static str = "a run";
+
+    fn key(&self) -> RunKey {
         let RunRecord {
             instance_id,
             approach,

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use super::given::Inputs;
 use super::runs::{RemoteRuns, RunContext};
-use super::{Cell, Plan, RunRecord, RunStatus, RunsFile, SPENDING};
+use super::{Cell, Plan, RunRecord, RunStatus, SPENDING, runs_file};
 use crate::agent::{Outcome, Progress, StepView};
 use crate::error::{Error, Kind, Result};
 use crate::model::ceiling::Ceiling;
@@ -81,7 +81,7 @@ pub struct Summary {
 impl Summary {
     /// Of the runs that are there.
     pub fn of_folder(folder: &Path, plan: &Plan) -> Result<Self> {
-        let mut runs = RunsFile::read(folder)?;
+        let mut runs = runs_file::stored(folder)?;
         let cells = plan.cells(plan.instances.iter().map(|i| i.id.as_str()));
         Ok(Summary {
             runs: cells
@@ -111,7 +111,7 @@ type Code = std::result::Result<(Source, Environment), Outcome>;
 
 impl Schedule<'_> {
     pub async fn work(&self, listener: StepListener) -> Result<Summary> {
-        let file = RunsFile::open(self.folder)?;
+        let file = runs_file::open(self.folder)?;
         let ceiling = self.ceiling()?;
         let context = RunContext {
             settings: self.settings,
@@ -141,7 +141,7 @@ impl Schedule<'_> {
             watched.interrupted.store(true, Ordering::SeqCst);
         });
         let recorded = match self.recording {
-            Some(folder) => RunsFile::read(folder)?,
+            Some(folder) => runs_file::stored(folder)?,
             None => BTreeMap::new(),
         };
         let code: BTreeMap<&str, OnceCell<Code>> = instances
@@ -153,7 +153,7 @@ impl Schedule<'_> {
             let (code, recorded) = (&code, &recorded);
             async move {
                 if let Some(run) = file
-                    .get(cell)
+                    .get(&cell.key())
                     .filter(|r| r.status != RunStatus::Infrastructure)
                 {
                     listener(&Step::Ended {
@@ -250,7 +250,7 @@ impl Schedule<'_> {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         Ok(Summary {
-            runs: file.tidy(&cells)?,
+            runs: file.keep(cells.iter().map(Cell::key))?,
             interrupted,
             not_made: why.map(|why| (not_made, why)),
             dollars: ceiling.map(|ceiling| ceiling.spent()),

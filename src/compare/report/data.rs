@@ -8,7 +8,7 @@ use serde::Deserialize;
 use testwright_evals::verdict::OldClass;
 
 use crate::compare::run_record::{RunCost, StageCost};
-use crate::compare::{Cell, GRADING, Plan, RunStatus, RunsFile, SPENDING, System};
+use crate::compare::{Cell, GRADING, Plan, RunStatus, SPENDING, System, runs_file};
 use crate::error::{Error, Result};
 use crate::model::ceiling;
 
@@ -154,7 +154,7 @@ impl Data {
                 .cause("it has no comparison.json")
                 .hint("name a folder that `testwright compare --out` wrote"));
         };
-        let mut runs = RunsFile::read(folder)?;
+        let mut runs = runs_file::stored(folder)?;
         let mut verdicts = read_verdicts(folder)?;
         let mut scored = |cell: Cell| -> Option<ScoredRun> {
             let run = runs.remove(&cell.key())?;
