@@ -147,8 +147,7 @@ impl Bench {
             .arg("--repo")
             .arg(self.path("shapes"))
             .arg("--out")
-            .arg(self.path(out))
-            .args(words);
+            .arg(self.path(out));
         command.output().unwrap()
     }
 
@@ -327,9 +326,10 @@ fn problems_are_made_answered_judged_and_cheats_refused() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("shapes: there already"));
     let output = bench.build("again", &["--max-tests", "2"]);
     assert_exit_code(&output, 2);
+    let refused = String::from_utf8_lossy(&output.stderr);
     assert!(
-        String::from_utf8_lossy(&output.stderr)
-            .contains("its problems were made with other settings")
+        refused.contains("its problems were made with other settings"),
+        "{refused}"
     );
 
     let problems = bench.lines("problems/problems.jsonl");

@@ -15,7 +15,7 @@ use super::context::{self, Prompts};
 use super::drops::{Counts, DropReason};
 use super::evaluation::{Answer, End, Judge, Judgement};
 use super::extract::IsolatedTest;
-use super::folder::SourceFile;
+use super::folder::RepositoryProblems;
 use super::manifest::{BuildLimits, RepositoryFacts};
 use super::on_large_stack;
 use super::problem::{
@@ -41,13 +41,6 @@ pub struct BuildOptions {
     /// Sandboxes at a time.
     pub workers: usize,
     pub limits: BuildLimits,
-}
-
-/// What one repository gives.
-pub struct RepositoryProblems {
-    pub facts: RepositoryFacts,
-    pub problems: Vec<Problem>,
-    pub sources: Vec<SourceFile>,
 }
 
 /// Takes what is going on, for a display.

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::build::RepositoryProblems;
-use super::manifest::Manifest;
+use super::manifest::{Manifest, RepositoryFacts};
 use super::problem::{Problem, sha256};
 use crate::document::markdown;
 use crate::folder;
@@ -28,6 +27,13 @@ pub struct SourceFile {
     pub path: String,
     pub sha256: String,
     pub text: String,
+}
+
+/// What one repository gives.
+pub struct RepositoryProblems {
+    pub facts: RepositoryFacts,
+    pub problems: Vec<Problem>,
+    pub sources: Vec<SourceFile>,
 }
 
 /// A benchmark as it is on disk.
