@@ -15,7 +15,7 @@ use crate::document::{Section, markdown};
 use crate::statistics::{PairedComparison, Rate, bootstrap_of};
 
 pub use page::page;
-pub use tables::costs;
+pub use tables::{costs, figures};
 
 pub const TITLE: &str = "CLOVER";
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use testwright_evals::clover::Task;
-use testwright_evals::clover::report::{Report, costs};
+use testwright_evals::clover::report::{Report, costs, figures};
 use testwright_evals::document::format::{percent, points};
 
 use crate::cli::output::{self, single_line};
@@ -81,24 +81,13 @@ fn table(report: &Report) -> String {
         if rows.is_empty() {
             continue;
         }
-        let heads: &[&str] = match task {
-            Task::Assertion => &["problems", "EM", "ER", "RER", "calls", "tokens", "dollars"],
-            Task::Target | Task::Blocks => &[
-                "problems",
-                "execution",
-                "success",
-                "calls",
-                "tokens",
-                "dollars",
-            ],
-        };
         let _ = write!(
             text,
             "{:<width$}  {:<7}",
             format!("task {}", task.numeral()),
             "context"
         );
-        for head in heads {
+        for head in figures(task) {
             let _ = write!(text, "  {head:>9}");
         }
         text.push('\n');

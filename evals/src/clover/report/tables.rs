@@ -136,43 +136,41 @@ pub fn sections(report: &Report) -> Vec<Section> {
     sections
 }
 
+/// What is told of each row of a task.
+pub fn figures(task: Task) -> &'static [&'static str] {
+    match task {
+        Task::Assertion => &["problems", "EM", "ER", "RER", "calls", "tokens", "dollars"],
+        Task::Target | Task::Blocks => &[
+            "problems",
+            "execution",
+            "success",
+            "calls",
+            "tokens",
+            "dollars",
+        ],
+    }
+}
+
 fn of_task(report: &Report, task: Task) -> Option<Section> {
     let rows: Vec<&Row> = report.rows.iter().filter(|row| row.task == task).collect();
     if rows.is_empty() {
         return None;
     }
-    let (id, title, note, figures): (_, _, _, &[&str]) = match task {
+    let (id, title, note) = match task {
         Task::Assertion => (
             "assertions",
             "Task I: fill the blank of an assertion",
             "EM: the answer says the same as the reference. ER: the test passes with it. RER: it passes, and the assertion is neither trivial nor copied from what was shown.",
-            &["problems", "EM", "ER", "RER", "calls", "tokens", "dollars"],
         ),
         Task::Target => (
             "targets",
             "Task II: a test that calls a given class or function",
             "Execution: the test runs and passes. Success: it also calls the target, by the syntax tree with names resolved.",
-            &[
-                "problems",
-                "execution",
-                "success",
-                "calls",
-                "tokens",
-                "dollars",
-            ],
         ),
         Task::Blocks => (
             "blocks",
             "Task III: a test that covers given blocks",
             "Execution: the test runs and passes. Success: it also covers every line of every block.",
-            &[
-                "problems",
-                "execution",
-                "success",
-                "calls",
-                "tokens",
-                "dollars",
-            ],
         ),
     };
     let mut table = Table::new(
@@ -180,7 +178,7 @@ fn of_task(report: &Report, task: Task) -> Option<Section> {
     )
     .words("system")
     .words("context")
-    .figures(figures);
+    .figures(figures(task));
     for row in rows {
         let mut cells: Vec<Cell> = vec![
             system_name(&row.system, row.form).into(),
