@@ -103,27 +103,47 @@ pub struct Workplace {
 }
 
 impl Job {
-    /// One that goes on with a run that was cut short; `approach` is the recorded one.
-    pub fn resumed(recorded: RecordedRun, mut settings: Settings, approach: Variant) -> Self {
-        let out = recorded.folder.path().to_owned();
-        settings.run.out = Some(out.clone());
+    /// A new run, that is given nothing beyond the issue.
+    pub fn new(
+        settings: Settings,
+        issue: Issue,
+        place: RepositoryLocation,
+        approach: Variant,
+        model: String,
+        out: PathBuf,
+    ) -> Self {
         Job {
-            notes: settings.notes.clone(),
             settings,
-            issue: recorded.started.issue.clone(),
-            place: RepositoryLocation {
-                location: recorded.settings.repository.clone(),
-                revision: recorded.started.commit.clone(),
-            },
+            issue,
+            place,
             approach,
-            given: recorded.settings.given.clone(),
-            model: recorded.started.model.clone(),
+            given: Given::default(),
+            model,
             out,
-            recorded: Some(recorded),
+            recorded: None,
             traffic: None,
             sink: None,
             quota: None,
             stop: None,
+            notes: Vec::new(),
+        }
+    }
+
+    /// One that goes on with a run that was cut short; `approach` is the recorded one.
+    pub fn resumed(recorded: RecordedRun, mut settings: Settings, approach: Variant) -> Self {
+        let out = recorded.folder.path().to_owned();
+        settings.run.out = Some(out.clone());
+        let place = RepositoryLocation {
+            location: recorded.settings.repository.clone(),
+            revision: recorded.started.commit.clone(),
+        };
+        let issue = recorded.started.issue.clone();
+        let model = recorded.started.model.clone();
+        Job {
+            notes: settings.notes.clone(),
+            given: recorded.settings.given.clone(),
+            recorded: Some(recorded),
+            ..Job::new(settings, issue, place, approach, model, out)
         }
     }
 

@@ -44,26 +44,19 @@ fn new_job(args: &Args) -> Result<Job> {
     };
     let mut notes = settings.notes.clone();
     notes.extend(selection.note);
+    let issue = Issue {
+        title,
+        origin: "testwright cover".to_owned(),
+        ..Issue::default()
+    };
+    let (place, approach) = (args.place.place(None), Variant::plain(COVER));
     Ok(Job {
-        place: args.place.place(None),
-        settings,
-        issue: Issue {
-            title,
-            origin: "testwright cover".to_owned(),
-            ..Issue::default()
-        },
-        approach: Variant::plain(COVER),
         given: Given {
             lines: args.targets.clone(),
             ..Given::default()
         },
-        model: selection.model,
-        out,
-        recorded: None,
         traffic: args.options.record.clone(),
-        sink: None,
-        quota: None,
-        stop: None,
         notes,
+        ..Job::new(settings, issue, place, approach, selection.model, out)
     })
 }

@@ -102,20 +102,12 @@ async fn new_job(args: &Args) -> Result<Job> {
             )),
         }
     }
+    let place = args.place.place(Some(&issue));
     Ok(Job {
-        place: args.place.place(Some(&issue)),
-        settings,
-        issue,
-        approach,
         given,
-        model: selection.model,
-        out,
-        recorded: None,
         traffic: args.options.record.clone(),
-        sink: None,
-        quota: None,
-        stop: None,
         notes,
+        ..Job::new(settings, issue, place, approach, selection.model, out)
     })
 }
 

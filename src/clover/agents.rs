@@ -138,31 +138,23 @@ impl<'a> Agents<'a> {
         }
         let problem = ask.problem;
         let lines = wanted_lines(problem);
+        let issue = Issue {
+            title: format!("Cover {}", lines.join(", ")),
+            origin: format!("CLOVER problem {}", problem.id),
+            ..Issue::default()
+        };
+        let place = RepositoryLocation {
+            location: self.location(problem).to_owned(),
+            revision: Some(problem.commit.clone()),
+        };
+        let (model, out) = (ask.model.to_owned(), out.to_owned());
         Ok(Job {
-            issue: Issue {
-                title: format!("Cover {}", lines.join(", ")),
-                origin: format!("CLOVER problem {}", problem.id),
-                ..Issue::default()
-            },
-            place: RepositoryLocation {
-                location: self.location(problem).to_owned(),
-                revision: Some(problem.commit.clone()),
-            },
-            approach,
             given: Given {
                 lines,
                 test: Some(format!("{}::{}", problem.path, problem.test)),
                 ..Given::default()
             },
-            model: ask.model.to_owned(),
-            out: out.to_owned(),
-            recorded: None,
-            traffic: None,
-            sink: None,
-            quota: None,
-            stop: None,
-            notes: Vec::new(),
-            settings,
+            ..Job::new(settings, issue, place, approach, model, out)
         })
     }
 

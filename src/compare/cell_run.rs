@@ -66,23 +66,15 @@ impl CellTask {
             return Ok(Job::resumed(recorded, settings, approach));
         }
         let instance = &self.instance;
+        let issue = issues::of_text(&instance.problem_statement, &instance.instance_id)?;
+        let place = RepositoryLocation {
+            location: harness.location(&instance.repo),
+            revision: Some(instance.base_commit.clone()),
+        };
+        let (model, out) = (self.model.clone(), out.to_owned());
         Ok(Job {
-            issue: issues::of_text(&instance.problem_statement, &instance.instance_id)?,
-            place: RepositoryLocation {
-                location: harness.location(&instance.repo),
-                revision: Some(instance.base_commit.clone()),
-            },
-            approach,
             given: self.given.clone(),
-            model: self.model.clone(),
-            out: out.to_owned(),
-            recorded: None,
-            traffic: None,
-            sink: None,
-            quota: None,
-            stop: None,
-            notes: Vec::new(),
-            settings,
+            ..Job::new(settings, issue, place, approach, model, out)
         })
     }
 }

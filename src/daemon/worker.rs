@@ -21,7 +21,6 @@ use super::telemetry::{RunObserver, Telemetry};
 use super::trajectory_lines::trajectory_lines;
 use crate::agent::{Outcome, Silent};
 use crate::approaches::Variant;
-use crate::approaches::given::Given;
 use crate::artifacts::Artifacts;
 use crate::error::{Error, Result};
 use crate::issues;
@@ -271,23 +270,13 @@ impl Worker {
         let options = issues::Options::from_settings(&settings, false);
         let issue = issues::of_url_or_text(&request.issue, &options).await?;
         self.store.set_title(&run.id, &issue.title).await?;
+        let place = RepositoryLocation {
+            location: run.repository.clone(),
+            revision: request.commit.clone(),
+        };
         Ok(Job {
-            place: RepositoryLocation {
-                location: run.repository.clone(),
-                revision: request.commit.clone(),
-            },
             notes: issue.notes.clone(),
-            issue,
-            approach,
-            given: Given::default(),
-            model: run.model.clone(),
-            out,
-            recorded: None,
-            traffic: None,
-            sink: None,
-            quota: None,
-            stop: None,
-            settings,
+            ..Job::new(settings, issue, place, approach, run.model.clone(), out)
         })
     }
 

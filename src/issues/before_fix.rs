@@ -41,7 +41,7 @@ struct StoredIssue {
 }
 
 impl IssueSource {
-    /// The text that the issue had when it was fixed, or why there is none. The outer error is of the machine: another time
+    /// The text that the issue had when it was fixed, or why there is none. The outer error is of the machine or the token: another time
     /// there may be one.
     pub async fn read(
         &self,
@@ -71,12 +71,15 @@ impl IssueSource {
                 Ok(Err("it is empty".to_owned()))
             }
             Ok(found) => Ok(Ok(found)),
-            Err(error) if error.kind == Kind::Usage => {
-                Ok(Err(error.cause.unwrap_or(error.message)))
-            }
+            Err(error) if is_of_this_issue(&error) => Ok(Err(error.cause.unwrap_or(error.message))),
             Err(error) => Err(error),
         }
     }
+}
+
+/// Other issues may be read all the same.
+fn is_of_this_issue(error: &Error) -> bool {
+    error.kind == Kind::Usage && error.hint.as_deref() != Some(github::TOKEN_REFUSED)
 }
 
 fn address_of(repo: &str, number: u64, options: &Options) -> Result<Address> {

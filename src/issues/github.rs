@@ -23,6 +23,9 @@ use crate::settings::Redactor;
 
 pub(super) use edits::as_of;
 
+/// The hint where no issue can be read, whichever it is.
+pub(super) const TOKEN_REFUSED: &str =
+    "the token in GITHUB_TOKEN is not accepted: renew it, or unset it for public issues";
 /// Bytes of one answer. A page of comments may hold a hundred of the longest.
 const MOST_BYTES: usize = 32 << 20;
 const PER_PAGE: usize = 100;
@@ -315,14 +318,17 @@ impl<'a> Api<'a> {
         match status.as_u16() {
             429 => self.rate_limited(refusal),
             403 if limited => self.rate_limited(refusal),
-            401 => error(&message).hint("the token in GITHUB_TOKEN is not accepted: renew it, or unset it for public issues"),
+            401 => error(&message).hint(TOKEN_REFUSED),
             404 if token => error("it is not there, or the token may not see it")
                 .hint("look at the number, and at what the token in GITHUB_TOKEN may read"),
-            404 => error("it is not there, or it is private").hint("look at the number; for a private repository set GITHUB_TOKEN"),
+            404 => error("it is not there, or it is private")
+                .hint("look at the number; for a private repository set GITHUB_TOKEN"),
             410 => error("it was deleted, or the repository has no issues any more")
                 .hint("save the issue's text into a file and give that"),
             400..=499 => error(&message),
-            _ => self.failed(message).hint("try again later, or save the issue's text into a file and give that"),
+            _ => self
+                .failed(message)
+                .hint("try again later, or save the issue's text into a file and give that"),
         }
     }
 

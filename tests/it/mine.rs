@@ -421,4 +421,15 @@ fn wrong_input_gets_one_line_with_a_hint() {
     let shown = String::from_utf8(output.stderr).unwrap();
     assert!(shown.contains("--issues FOLDER reads files"), "{shown}");
     assert!(!bench.place.path("silent.jsonl").exists());
+    // A refused token says nothing of any issue: it is said once, and the first answer is the last.
+    let server = Server::start(|_| Response::status(401));
+    let mut refused = bench.mine("refused.jsonl", &["--until", "2024-02-04"]);
+    refused.env("TESTWRIGHT_GITHUB_BASE_URL", format!("{}/", server.url));
+    refused.env("GITHUB_TOKEN", "ghp_secret");
+    let output = refused.output().unwrap();
+    assert_exit_code(&output, 2);
+    let shown = String::from_utf8(output.stderr).unwrap();
+    assert!(shown.contains("GITHUB_TOKEN is not accepted"), "{shown}");
+    assert_eq!(server.requests(|_| ()).len(), 1);
+    assert!(!bench.place.path("refused.md").exists());
 }
