@@ -291,6 +291,8 @@ prompts! {
     CoverSystem, "cover/system" {
         /// Model calls that may be made.
         max_steps: u32,
+        /// The statements of one test are wanted, no new tests.
+        is_given_test: bool,
     }
 
     /// Its first user message.
@@ -300,6 +302,10 @@ prompts! {
         blocks: Vec<String>,
         /// The test whose statements are wanted, `file::Class::function`; empty where new tests are.
         test: String,
+        /// What its file imports at its head.
+        imports: Vec<String>,
+        /// Its source, with `...` for the statements.
+        stub: String,
         /// Of all model calls together, where that is limited.
         max_tokens: Option<u64>,
         /// What the toolbox says of the workspace.

@@ -33,12 +33,24 @@ fn every_prompt_renders() {
     );
     insta::assert_snapshot!(
         "cover-system",
-        CoverSystem { max_steps: 60 }.render().unwrap()
+        CoverSystem {
+            max_steps: 60,
+            is_given_test: false,
+        }
+        .render()
+        .unwrap()
     );
+    let given = CoverSystem {
+        max_steps: 60,
+        is_given_test: true,
+    };
+    insta::assert_snapshot!("cover-system-test", given.render().unwrap());
     let cover = |test: &str, max_tokens| CoverTask {
         repository: "owner/name".into(),
         blocks: vec!["pkg/a.py, lines 2-3:\n    2  if x:\n    3      return 1".into()],
         test: test.into(),
+        imports: vec!["import pytest".into(), "from pkg import a".into()],
+        stub: "    def test_x(self):\n        ...".into(),
         max_tokens,
         workspace: "Python 3.11, pytest 8.3".into(),
         notes: vec!["graphviz is missing".into()],

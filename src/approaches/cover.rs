@@ -7,7 +7,7 @@ use testwright_tools::registry;
 use testwright_tools::tool::{AnyTool, Tool};
 use testwright_tools::tools::{ShowPatch, TryFix};
 
-use super::given::lines;
+use super::given::lines::{self, Stub};
 use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, prompt, run_loop};
 use crate::error::Error;
@@ -69,13 +69,21 @@ async fn begin(run: &mut Run, context: &ApproachContext) -> Result<(), Outcome> 
     for range in &ranges {
         blocks.push(lines::numbered(&tree, range).map_err(failed)?);
     }
+    let test = context.given.test.clone().unwrap_or_default();
+    let stub = match test.is_empty() {
+        true => Stub::default(),
+        false => lines::stub(&tree, &test).map_err(failed)?,
+    };
     let system = CoverSystem {
         max_steps: context.max_steps,
+        is_given_test: !test.is_empty(),
     };
     let task = CoverTask {
         repository: run.source.name.clone(),
         blocks,
-        test: context.given.test.clone().unwrap_or_default(),
+        test,
+        imports: stub.imports,
+        stub: stub.source,
         max_tokens: run.budget.limits.tokens,
         workspace: run.describe().await?,
         notes: context.notes.clone(),

@@ -7,6 +7,8 @@ use crate::cases::context::{ContextClass, Tokenizer, fill};
 
 /// Tokens that the heading and the end of a shown file may take beside its name.
 const AROUND: usize = 4;
+/// Tokens that say that a file is cut.
+const CUT: usize = 8;
 
 /// How long prompts are.
 pub trait Prompts: Send + Sync {
@@ -28,12 +30,19 @@ pub fn context<'t>(
     let files = problem.context.iter();
     let order: Vec<(String, Option<ContextClass>)> =
         files.map(|file| (file.path.clone(), file.class)).collect();
-    let taken = problem.task.room() + prompts.instructions(problem) + AROUND * order.len();
+    let taken = problem.task.room() + prompts.instructions(problem) + AROUND * order.len() + CUT;
     let room = room.saturating_sub(taken);
     let mut read = |path: &str| text(path).map(str::to_owned);
     let filled = fill(&order, room, prompts.tokenizer(), &mut read);
     let shown = filled.files.into_iter();
-    let shown = shown.map(|file| format!("### {}\n{}\n\n", file.path, file.text.trim_end()));
+    let shown = shown.map(|file| {
+        let whole = text(&file.path).unwrap_or_default().len();
+        let cut = match file.text.len() < whole {
+            true => format!(", the first {} lines", file.text.lines().count()),
+            false => String::new(),
+        };
+        format!("### {}{cut}\n{}\n\n", file.path, file.text.trim_end())
+    });
     Some(shown.collect())
 }
 
@@ -119,8 +128,11 @@ pub(super) mod tests {
         for budget in [Budget::Tokens(64), Budget::Tokens(128)] {
             let shown = context(&of, budget, &Characters, &text).unwrap_or_default();
             let room = budget.tokens().unwrap_or_default() - 4_000 - 100;
-            assert!((room - 20..=room).contains(&shown.len()), "{}", shown.len());
-            assert!(shown.contains("### b.py\ny = 2\n") && shown.ends_with("y = 2\n\n"));
+            assert!((room - 30..=room).contains(&shown.len()), "{}", shown.len());
+            assert!(shown.starts_with("### a.py\nx = 1\n"));
+            let cut = shown.lines().filter(|line| *line == "y = 2").count();
+            assert!(shown.contains(&format!("### b.py, the first {cut} lines\ny = 2\n")));
+            assert!(shown.ends_with("y = 2\n\n"));
         }
         assert_eq!(hashes(&of, &Characters, &text).len(), 2);
     }

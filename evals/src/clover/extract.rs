@@ -73,10 +73,7 @@ mod tests {
         let found = isolated_tests("t/test_a.py", text, &Layout::default(), &mut counts);
         let names: Vec<String> = found.iter().map(IsolatedTest::name).collect();
         assert_eq!(names, ["t/test_a.py::TestA::test_x", "t/test_a.py::test_y"]);
-        assert_eq!(
-            found[1].text.text(),
-            "import a\n\n\ndef test_y(): assert a\n"
-        );
+        assert_eq!(found[1].text.text(), "import a\n\ndef test_y(): assert a\n");
         isolated_tests(
             "test_b.py",
             "def test_z():\n    x = = 1\n",

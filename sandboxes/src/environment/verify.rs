@@ -171,7 +171,7 @@ impl Build<'_> {
         }
         // pytest's own code for that.
         if code == 5 || (report.ended && report.broken.is_empty() && code == 0) {
-            let note = "the repository has no tests that pytest finds";
+            let note = "pytest finds no tests in the test files that were tried";
             return Ok(Some(note.to_owned()));
         }
         let mut printed = report.printed_lines();

@@ -167,7 +167,7 @@ async fn what_cannot_be_collected_is_told() {
     let built = place.build(&place.source(), &recipe()).await.unwrap();
     assert_eq!(
         built.notes,
-        ["the repository has no tests that pytest finds"]
+        ["pytest finds no tests in the test files that were tried"]
     );
 
     place.write("crash", "");

@@ -35,11 +35,48 @@ pub fn numbered(tree: &Tree, range: &LineRange) -> Result<String> {
     let text = read(tree, &range.path, &range.path)?;
     let lines = text.lines().enumerate().skip(range.first - 1);
     let lines = lines.take(range.last + 1 - range.first);
-    let mut out = format!("{}, lines {}-{}:", range.path, range.first, range.last);
+    let mut out = format!("{}, lines {}-{}", range.path, range.first, range.last);
+    let module = Module::parse(text.as_str());
+    // What begins with the lines is seen in them.
+    let around = module.enclosing(range.first);
+    if let Some(around) = around.filter(|around| around.first < range.first) {
+        out.push_str(&format!(", in `{}`", around.qualified));
+    }
+    out.push(':');
     for (at, line) in lines {
         out.push_str(&format!("\n{:>5}  {line}", at + 1));
     }
     Ok(out)
+}
+
+/// The source of a test, `file::Class::function`, and what its file imports at its head.
+pub fn stub(tree: &Tree, test: &str) -> Result<Stub> {
+    let (path, name) = test
+        .split_once("::")
+        .ok_or_else(|| wrong(test, "it names no function"))?;
+    let module = Module::parse(read(tree, test, path)?);
+    let found = module.find(&name.replace("::", "."));
+    let [only] = found.as_slice() else {
+        return Err(wrong(test, format!("{path} has {} of them", found.len())));
+    };
+    let lines = module.text().lines().skip(only.first - 1);
+    let source: Vec<&str> = lines.take(only.last + 1 - only.first).collect();
+    let imports = module.imports().into_iter();
+    Ok(Stub {
+        imports: imports
+            .filter(|import| import.top_level)
+            .map(|import| import.source)
+            .collect(),
+        source: source.join("\n"),
+    })
+}
+
+/// A test whose statements are wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stub {
+    pub imports: Vec<String>,
+    /// With its decorators.
+    pub source: String,
 }
 
 fn range(tree: &Tree, target: &str) -> Result<LineRange> {

@@ -167,11 +167,11 @@ fn strip(module: &Module, block: Node<'_>, taken: &Taken<'_>, cuts: &mut Vec<Cut
         let text = module.text();
         let start = line_start(text, node.start_byte());
         let is_pass = at == 0 && left == 0 && !is_module;
-        let instead = match is_pass {
-            true => format!("{}pass\n", &text[start..node.start_byte()]),
-            false => String::new(),
+        let (from, instead) = match is_pass {
+            true => (start, format!("{}pass\n", &text[start..node.start_byte()])),
+            false => (before_empty_lines(text, start), String::new()),
         };
-        let bytes = start..line_end(text, node.end_byte());
+        let bytes = from..line_end(text, node.end_byte());
         cuts.push(Cut { bytes, instead });
     }
     left == 0 && !gone.is_empty()
@@ -230,6 +230,18 @@ fn inner_blocks<'m>(statement: Node<'m>, each: &mut dyn FnMut(Node<'m>)) {
             _ => {}
         }
     }
+}
+
+/// The beginning of the empty lines that end at the beginning of this one: they go with what they set apart.
+fn before_empty_lines(text: &str, mut start: usize) -> usize {
+    while start > 0 {
+        let line = line_start(text, start - 1);
+        if !text[line..start].trim().is_empty() {
+            break;
+        }
+        start = line;
+    }
+    start
 }
 
 fn line_start(text: &str, at: usize) -> usize {
@@ -339,6 +351,8 @@ def late():
         for stays in ["def box", "size = 1", "if LIMIT:\n    pass\n", "def late"] {
             assert!(text.contains(stays), "{stays}: {text}");
         }
+        // Nor do the empty lines around them.
+        assert!(!text.contains("\n\n\n\n"), "{text}");
         assert!(Module::parse(text).errors().is_empty());
     }
 
@@ -353,6 +367,8 @@ def late():
         for stays in ["def box", "class TestKept:\n    size = 1\n", "def late"] {
             assert!(text.contains(stays), "{stays}: {text}");
         }
+        // Nor do the empty lines around them.
+        assert!(!text.contains("\n\n\n\n"), "{text}");
         assert!(Module::parse(text).errors().is_empty());
     }
 
