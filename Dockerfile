@@ -4,7 +4,7 @@
 ARG BASE=python:3.13-slim-bookworm
 FROM ${BASE}
 RUN command -v git >/dev/null || (apt-get update && apt-get install -y --no-install-recommends git && rm -rf /var/lib/apt/lists/*)
-RUN (getent passwd 1000 >/dev/null || useradd --create-home --uid 1000 testwright) && install -d -o 1000 /work /results /data /cache
+RUN (getent passwd 1000 >/dev/null || useradd --create-home --uid 1000 testwright) && install -d -o 1000 /work /results /data /cache /artifacts
 COPY testwright /usr/local/bin/testwright
 USER 1000
 WORKDIR /work

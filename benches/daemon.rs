@@ -73,6 +73,7 @@ async fn seed(store: &Store) -> Result<Vec<RunId>, Failure> {
             idempotency_key: None,
             owner: "bench".to_owned(),
             batch: String::new(),
+            traceparent: None,
         };
         let fail = |e: testwright::error::Error| e.message;
         let (run, _) = store.add_run(&new).await.map_err(fail)?;

@@ -1,7 +1,8 @@
 //! Workers in processes of their own on one Postgres:
 //! - 50 runs, four workers, two of them killed at random moments, Postgres restarted once (wanted: every run ends exactly once,
 //!   no step lost or doubled, no sandbox left);
-//! - as many workers as there are processors beside one alone (wanted: at least 0.9 times as much for each);
+//! - as many workers as there are processors beside one alone (wanted: at least 0.9 times as much for each), while all of them
+//!   are busy;
 //! - what the queue itself costs a run (wanted: under 20 ms), on both databases.
 //!
 //! `cargo bench --bench workers`, on a machine that has nothing else to do. It needs Debian's postgresql.
@@ -15,19 +16,19 @@ mod processor_time;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use processor_time::processor_seconds;
 use testwright::daemon::queue::{Consumer, Queue, Ticket};
 use testwright::error::Error;
-use testwright::store::{Filter, NewRun, RunId, RunStatus, Store, StoredRun};
+use testwright::store::{Filter, NewRun, RunId, RunStatus, Store, StoredRun, now};
 
 const RUNS: usize = 50;
 const WORKERS: usize = 4;
 /// Runs of one worker alone, and of each of several.
-const RUNS_EACH: usize = 8;
+const RUNS_EACH: usize = 24;
 /// Of the rule-based model on the example, whatever happens meanwhile.
 const REPLIES: usize = 6;
 /// Runs that do nothing.
@@ -129,6 +130,7 @@ fn new_run(owner: usize) -> NewRun {
         idempotency_key: None,
         owner: format!("owner-{owner}"),
         batch: String::new(),
+        traceparent: None,
     }
 }
 
@@ -162,7 +164,21 @@ impl Bench {
     }
 
     fn worker(&self, name: &str) -> Result<Worker, Failure> {
-        let child = Command::new(env!("CARGO_BIN_EXE_testwright"))
+        self.worker_on(name, None)
+    }
+
+    /// On one processor alone, or on all.
+    fn worker_on(&self, name: &str, processor: Option<usize>) -> Result<Worker, Failure> {
+        let program = env!("CARGO_BIN_EXE_testwright");
+        let mut command = match processor {
+            Some(processor) => {
+                let mut command = Command::new("taskset");
+                command.args(["--cpu-list", &processor.to_string(), program]);
+                command
+            }
+            None => Command::new(program),
+        };
+        let child = command
             .args(["worker", "--workers", "1", "--database"])
             .arg(self.database.url.as_deref().unwrap_or_default())
             .arg("--data")
@@ -176,7 +192,8 @@ impl Bench {
     /// Waits until these have ended, whether or not the database answers meanwhile.
     async fn wait(&self, ids: &[RunId]) -> Result<Vec<StoredRun>, Failure> {
         loop {
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            // When they ended is in the store.
+            tokio::time::sleep(Duration::from_secs(1)).await;
             let filter = Filter {
                 limit: 10_000,
                 ..Filter::default()
@@ -273,42 +290,49 @@ impl Bench {
         Ok(left)
     }
 
-    /// As many workers as processors beside one alone: no more can be had than the sum of as many alone, nor than the
-    /// processors allow by the time of theirs that a run takes (its reruns are made side by side).
+    /// As many workers as processors, each on one of its own, beside one alone on one: what they share is the database, the
+    /// caches and the machine's memory. Then the same without processors of their own, where one alone has its reruns side by
+    /// side on all of them.
     async fn throughput(&self) -> Result<bool, Failure> {
         let processors = std::thread::available_parallelism()?.get();
-        let alone = self.rate(1).await?;
-        let together = self.rate(processors).await?;
-        let sum = alone.runs_a_second * processors as f64;
-        let allowed = sum.min(processors as f64 / alone.processor_seconds);
-        let ratio = together.runs_a_second / allowed;
+        let alone = self.rate(1, true).await?;
+        let together = self.rate(processors, true).await?;
+        let ratio = together.runs_a_second / (alone.runs_a_second * processors as f64);
         println!(
-            "{:.1} runs a minute by one worker ({:.2} s of the processors a run), {:.1} by {processors} ({:.2} s): {:.2} times the sum, \
-             {ratio:.2} times what the processors allow (wanted: 0.9)",
-            alone.runs_a_second * 60.0,
-            alone.processor_seconds,
-            together.runs_a_second * 60.0,
-            together.processor_seconds,
-            together.runs_a_second / sum,
+            "on one processor each: one worker {alone}; {processors} workers {together}: {ratio:.2} times the sum (wanted: 0.9)"
+        );
+        let alone = self.rate(1, false).await?;
+        let together = self.rate(processors, false).await?;
+        let allowed = processors as f64 / alone.processor_seconds;
+        println!(
+            "on all processors: one worker {alone}; {processors} workers {together}: {:.2} times the sum, {:.2} times what the processors allow",
+            together.runs_a_second / (alone.runs_a_second * processors as f64),
+            together.runs_a_second / allowed.min(alone.runs_a_second * processors as f64),
         );
         Ok(ratio >= 0.9)
     }
 
-    async fn rate(&self, workers: usize) -> Result<Rate, Failure> {
+    /// Of the time in which all workers were busy: from the end of their first runs to the first end after which nothing waited.
+    async fn rate(&self, workers: usize, is_pinned: bool) -> Result<Rate, Failure> {
         let mut all = Vec::new();
         for n in 0..workers {
-            all.push(self.worker(&format!("rate-{workers}-{n}"))?);
+            let name = format!("rate-{workers}-{is_pinned}-{n}");
+            all.push(self.worker_on(&name, is_pinned.then_some(n))?);
         }
         // They have begun.
         let first = self.ask(workers).await?;
         self.wait(&first).await?;
-        let (begun, busy) = (Instant::now(), processor_seconds()?);
+        let meter = Meter::start();
         let ids = self.ask(workers * RUNS_EACH).await?;
-        self.wait(&ids).await?;
-        let runs = ids.len() as f64;
+        let runs = self.wait(&ids).await?;
+        let mut ends: Vec<i64> = runs.iter().filter_map(|run| run.ended_at).collect();
+        ends.sort_unstable();
+        let (begin, end) = (2 * workers - 1, ends.len() - workers);
+        let (begun, ended) = (ends[begin], ends[end]);
+        let made = (end - begin) as f64;
         Ok(Rate {
-            runs_a_second: runs / begun.elapsed().as_secs_f64(),
-            processor_seconds: (processor_seconds()? - busy) / runs,
+            runs_a_second: made * 1e3 / (ended - begun) as f64,
+            processor_seconds: meter.between(begun, ended)? / made,
         })
     }
 }
@@ -317,6 +341,52 @@ struct Rate {
     runs_a_second: f64,
     /// For each run, of the whole machine.
     processor_seconds: f64,
+}
+
+impl std::fmt::Display for Rate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "makes {:.1} runs a minute ({:.2} s of the processors each)",
+            self.runs_a_second * 60.0,
+            self.processor_seconds
+        )
+    }
+}
+
+/// Reads the processor time again and again.
+struct Meter(
+    tokio::task::JoinHandle<Result<(), Failure>>,
+    Arc<Mutex<Vec<(i64, f64)>>>,
+);
+
+impl Meter {
+    fn start() -> Self {
+        let readings = Arc::new(Mutex::new(Vec::new()));
+        let written = readings.clone();
+        let reading = tokio::spawn(async move {
+            loop {
+                let reading = (now(), processor_seconds()?);
+                written.lock().map_err(|e| e.to_string())?.push(reading);
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        });
+        Meter(reading, readings)
+    }
+
+    /// Of the time between two points in time, in milliseconds since 1970.
+    fn between(self, begun: i64, ended: i64) -> Result<f64, Failure> {
+        self.0.abort();
+        let readings = self.1.lock().map_err(|e| e.to_string())?;
+        let at = |time: i64| {
+            let mut readings = readings.iter();
+            let reading = readings.find(|(read_at, _)| *read_at >= time);
+            reading
+                .map(|(_, seconds)| *seconds)
+                .ok_or("the processor time was not read")
+        };
+        Ok(at(ended)? - at(begun)?)
+    }
 }
 
 /// It is killed with this.

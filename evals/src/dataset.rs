@@ -99,6 +99,23 @@ impl Dataset {
         }
     }
 
+    /// The records of a file that came as its bytes, and not yet as instances; `name` stands for it.
+    pub fn records_in(name: &str, bytes: Vec<u8>) -> Result<Vec<Map<String, Value>>, RecordsError> {
+        let (file, content) = File::of_bytes(Path::new(name), bytes)?;
+        let (mut records, mut problems) = (Vec::new(), Vec::new());
+        content.each(&mut problems, &mut |_, value| match value {
+            Value::Object(fields) => {
+                records.push(fields);
+                Ok(())
+            }
+            _ => Err(NOT_AN_OBJECT.to_owned()),
+        });
+        match problems.is_empty() {
+            true => Ok(records),
+            false => Err(file.wrong(problems)),
+        }
+    }
+
     pub fn get(&self, instance_id: &str) -> Option<&Instance> {
         self.instances.iter().find(|i| i.instance_id == instance_id)
     }
@@ -138,9 +155,11 @@ fn parse(content: impl Into<Content>) -> Result<Vec<Instance>, Vec<Problem>> {
     }
 }
 
+const NOT_AN_OBJECT: &str = "it is not an object";
+
 fn instance(value: Value) -> Result<Instance, String> {
     let Value::Object(mut fields) = value else {
-        return Err("it is not an object".to_owned());
+        return Err(NOT_AN_OBJECT.to_owned());
     };
     formats::adapt(&mut fields);
     let missing: Vec<&str> = REQUIRED

@@ -97,11 +97,21 @@ pub(crate) enum Content {
 
 impl<'a> File<'a> {
     pub(crate) fn read(path: &'a Path) -> Result<(Self, Content), RecordsError> {
+        let bytes = bytes(path).map_err(|source| RecordsError::Read {
+            path: path.to_owned(),
+            source,
+        })?;
+        File::of_bytes(path, bytes)
+    }
+
+    pub(crate) fn of_bytes(
+        path: &'a Path,
+        bytes: Vec<u8>,
+    ) -> Result<(Self, Content), RecordsError> {
         let wrong = |source| RecordsError::Read {
             path: path.to_owned(),
             source,
         };
-        let bytes = bytes(path).map_err(wrong)?;
         let content = if parquet::is_parquet(&bytes) {
             let rows = parquet::rows(bytes).map_err(|message| RecordsError::Parquet {
                 path: path.to_owned(),

@@ -1,5 +1,6 @@
 //! Where an artifact store is: `file:///FOLDER`, or `s3://BUCKET/PREFIX` by the usual variables of AWS.
 
+use std::ffi::OsString;
 use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +52,21 @@ pub(super) fn folder(folder: &FilePath) -> Result<Artifacts> {
     Ok(Artifacts::new(Arc::new(store), Path::default(), address))
 }
 
+/// As Amazon's variables say. An empty one counts as not set: that is how compose files pass on what nobody set.
+fn from_variables(variables: impl Iterator<Item = (OsString, OsString)>) -> AmazonS3Builder {
+    let texts = variables.filter_map(|(name, value)| {
+        let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
+        (name.starts_with("AWS_") && !value.is_empty()).then_some((name, value))
+    });
+    texts.fold(AmazonS3Builder::new(), |builder, (name, value)| match name
+        .to_ascii_lowercase()
+        .parse()
+    {
+        Ok(key) => builder.with_config(key, value),
+        Err(_) => builder,
+    })
+}
+
 /// Of `BUCKET/PREFIX`.
 fn bucket(place: &str, settings: &Settings) -> Result<Artifacts> {
     let address = format!("s3://{place}");
@@ -61,14 +77,15 @@ fn bucket(place: &str, settings: &Settings) -> Result<Artifacts> {
     let prefix = Path::parse(prefix).map_err(|e| unusable(&address, e))?;
     let endpoint = ENDPOINTS
         .iter()
-        .find_map(|name| std::env::var(name).ok())
+        .filter_map(|name| std::env::var(name).ok())
+        .find(|value| !value.is_empty())
         .unwrap_or_default();
     let retry = RetryConfig {
         max_retries: RETRIES,
         retry_timeout: RETRY_FOR,
         ..RetryConfig::default()
     };
-    let mut builder = AmazonS3Builder::from_env()
+    let mut builder = from_variables(std::env::vars_os())
         .with_bucket_name(bucket)
         .with_retry(retry)
         .with_http_connector(S3Connector::new(ca_bundle(settings), &endpoint));
@@ -90,5 +107,28 @@ pub(super) fn hint(error: &object_store::Error) -> &'static str {
         _ => {
             "does it answer, and are the right account and region set (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION)? AWS_ENDPOINT_URL names another service than Amazon's"
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use object_store::aws::AmazonS3ConfigKey::{AccessKeyId, Endpoint, Region};
+
+    use super::*;
+
+    #[test]
+    fn an_empty_variable_counts_as_not_set() {
+        let variables = [
+            ("AWS_ACCESS_KEY_ID", "id"),
+            ("AWS_ENDPOINT_URL", ""),
+            ("AWS_REGION", ""),
+            ("AWS_PROFILE_OF_OTHERS", "x"),
+            ("HOME", "/root"),
+        ];
+        let variables = variables.map(|(name, value)| (name.into(), value.into()));
+        let builder = from_variables(variables.into_iter());
+        let value = |key| builder.get_config_value(&key);
+        assert_eq!(value(AccessKeyId).as_deref(), Some("id"));
+        assert_eq!((value(Endpoint), value(Region)), (None, None));
     }
 }

@@ -5,6 +5,7 @@ mod report;
 pub(super) mod verify;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use testwright_evals::dataset::Dataset;
 use testwright_evals::predictions::{self, Predictions, Warning};
@@ -16,10 +17,13 @@ use super::place::{SandboxArgs, load};
 use crate::daemon::batch::Batch;
 use crate::daemon::grading::remote::StoreGradings;
 use crate::daemon::owners;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::grading::{GradingOptions, GradingRun, RemoteGrading, records};
 use crate::settings::Settings;
 use progress::GradingProgress;
+
+/// For the end of what workers have not graded yet.
+const CANCEL_TIME: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -101,9 +105,10 @@ async fn grade(args: &Args) -> Result<u8> {
             .cause("there are no predictions")
             .hint("name a file of predictions with --predictions, or grade the golden tests with `eval verify`"));
     }
-    let remote = args.workers.remote(&grading).await?;
-    let remote: Option<&dyn RemoteGrading> = remote.as_ref().map(|remote| remote as _);
-    let (report, _) = args.grade.grade(&grading, &sets, warnings, remote).await?;
+    let workers = args.workers.remote(&grading).await?;
+    let remote: Option<&dyn RemoteGrading> = workers.as_ref().map(|remote| remote as _);
+    let graded = args.grade.grade(&grading, &sets, warnings, remote).await;
+    let (report, _) = or_cancelled(graded, workers.as_ref()).await?;
     if args.grade.json {
         output::json(&report)?;
     } else {
@@ -111,6 +116,19 @@ async fn grade(args: &Args) -> Result<u8> {
         output::err(single_line(&format!("results: {}", grading.out.display())));
     }
     Ok(0)
+}
+
+/// Where the evaluation was interrupted, workers do not grade what is left of it.
+async fn or_cancelled<T>(graded: Result<T>, workers: Option<&StoreGradings>) -> Result<T> {
+    if let (Err(error), Some(workers)) = (&graded, workers)
+        && error.kind == Kind::Interrupted
+    {
+        let cancelled = tokio::time::timeout(CANCEL_TIME, workers.cancel()).await;
+        if !matches!(cancelled, Ok(Ok(()))) {
+            output::err("the database does not answer: what waits for workers was not cancelled");
+        }
+    }
+    graded
 }
 
 impl WorkersArgs {

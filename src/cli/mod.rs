@@ -5,6 +5,7 @@ mod clover;
 mod compare;
 mod completions;
 mod cover;
+mod daemon_options;
 mod doctor;
 mod environment;
 mod eval;

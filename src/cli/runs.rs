@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::output::{self, single_line};
 use crate::daemon::client::ApiClient;
+use crate::daemon::run_files::is_file_name;
 use crate::error::{Error, Result};
 use crate::trajectory::{Event, entries};
 
@@ -51,7 +52,7 @@ enum What {
     Cancel { id: String },
     /// Go on with a run that was cancelled, or that the machine or the model service ended
     Retry { id: String },
-    /// Write what there is of a run into a folder: its trajectory, its test, the evidence
+    /// Write what there is of a run into a folder: its trajectory, its test, the evidence, the log of its environment
     Export {
         id: String,
         /// The folder, which is made
@@ -214,24 +215,42 @@ async fn export(client: &ApiClient, id: &str, out: &Path) -> Result<()> {
     }
     testwright_sandboxes::private::create(out)
         .map_err(|error| Error::io(format!("make {}", out.display()), &error))?;
-    let write = |name: &str, content: &str| {
+    let write = |name: &str, content: &[u8]| {
         let path = out.join(name);
         std::fs::write(&path, content)
             .map_err(|error| Error::io(format!("write {}", path.display()), &error))
     };
     let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default() + "\n";
-    write("run.json", &pretty(&run))?;
-    write(
-        "trajectory.jsonl",
-        &client.text(&["runs", id, "trajectory"]).await?,
-    )?;
+    write("run.json", pretty(&run).as_bytes())?;
+    let trajectory = client.bytes(&["runs", id, "trajectory"]).await?;
+    write("trajectory.jsonl", &trajectory)?;
     // A run may have neither.
-    if let Ok(patch) = client.text(&["runs", id, "patch"]).await {
+    if let Ok(patch) = client.bytes(&["runs", id, "patch"]).await {
         write("test.patch", &patch)?;
     }
     if let Ok(evidence) = client.get(&["runs", id, "evidence"], &[]).await {
-        write("evidence.json", &pretty(&evidence))?;
+        write("evidence.json", pretty(&evidence).as_bytes())?;
+    }
+    for name in other_files(client, id, out).await? {
+        match client.bytes(&["runs", id, "artifacts", &name]).await {
+            Ok(content) => write(&name, &content)?,
+            // The artifact store may be another machine's.
+            Err(error) => output::err(single_line(&format!(
+                "{name} is left out: {}",
+                error.with_cause()
+            ))),
+        }
     }
     output::err(single_line(&format!("written to {}", out.display())));
     Ok(())
+}
+
+/// Files that the server keeps of the run and that are not in the folder yet, such as the log of its environment.
+async fn other_files(client: &ApiClient, id: &str, out: &Path) -> Result<Vec<String>> {
+    let listed = client.get(&["runs", id, "artifacts"], &[]).await?;
+    let artifacts = listed["artifacts"].as_array().cloned().unwrap_or_default();
+    let names = artifacts.iter().map(|artifact| text(artifact, "name"));
+    // What the server says is not to lead out of the folder.
+    let names = names.filter(|name| is_file_name(name) && !out.join(name).exists());
+    Ok(names.map(str::to_owned).collect())
 }

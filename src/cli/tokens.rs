@@ -1,11 +1,9 @@
 //! `testwright tokens`: who may use a daemon. It works on the daemon's database: whoever reaches that is its operator.
 
-use std::path::PathBuf;
-
 use secrecy::ExposeSecret as _;
 
+use super::daemon_options::StoreArgs;
 use super::output::{self, single_line};
-use super::serve::data_folder;
 use crate::daemon::owners;
 use crate::error::{Error, Result};
 use crate::store::{Scope, Store, Token, now, timestamp};
@@ -18,18 +16,8 @@ const LONGEST_NAME: usize = 64;
 pub struct Args {
     #[command(subcommand)]
     what: What,
-    /// The database of the daemon: postgres://USER@HOST/NAME or sqlite:FILE [default: SQLite, in the data folder]
-    #[arg(
-        long,
-        global = true,
-        value_name = "URL",
-        env = "TESTWRIGHT_DATABASE",
-        hide_env_values = true
-    )]
-    database: Option<String>,
-    /// The data folder [default: ~/.local/share/testwright]
-    #[arg(long, global = true, value_name = "DIR")]
-    data: Option<PathBuf>,
+    #[command(flatten)]
+    store: StoreArgs,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -55,11 +43,7 @@ enum What {
 }
 
 pub async fn run(args: &Args) -> Result<()> {
-    let database = match &args.database {
-        Some(database) => database.clone(),
-        None => Store::url_in(&data_folder(args.data.as_deref())?),
-    };
-    let store = Store::open(&database).await?;
+    let store = Store::open(&args.store.database()?).await?;
     match &args.what {
         What::Create {
             name,

@@ -32,6 +32,8 @@ const SPENDING: &str = "spending.jsonl";
 pub const REMOTE_RUNS: usize = 256;
 /// What the grader writes.
 pub const GRADING: &str = "grading";
+/// Folder of the predictions.
+pub const PREDICTIONS: &str = "predictions";
 
 /// A name as that of a file or folder: no two names have the same.
 pub(crate) fn encoded(name: &str) -> String {

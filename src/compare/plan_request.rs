@@ -6,7 +6,7 @@ use testwright_evals::predictions::Predictions;
 use super::given::{Inputs, inputs};
 use super::{Plan, System};
 use crate::approaches::{ModelKind, Variant};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::price::Prices;
 use crate::settings::{Effort, Settings};
 
@@ -56,22 +56,13 @@ impl PlanRequest {
     }
 }
 
-/// Without a price, nothing is known of what a call costs.
 fn check_prices(variants: &[Variant], models: &[String], settings: &Settings) -> Result<()> {
     let prices = Prices::from(&settings.prices);
     let speaks = variants
         .iter()
         .any(|v| v.approach.model() == ModelKind::Language);
-    let Some(unpriced) = models.iter().find(|m| speaks && prices.of(m).is_none()) else {
-        return Ok(());
-    };
-    Err(Error::usage("keep to the limit in dollars")
-        .cause(format!(
-            "the model `{unpriced}` has no price in the settings"
-        ))
-        .hint(format!(
-            "add [prices.\"{unpriced}\"] with prompt and completion, dollars per million tokens"
-        )))
+    let mut asked = models.iter().filter(|_| speaks);
+    asked.try_for_each(|model| prices.check(model))
 }
 
 /// Brings those that have levels to this one; a note on the others.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use testwright_evals::predictions::{Prediction, Predictions};
 
-use super::{Plan, RunRecord, RunStatus, encoded};
+use super::{PREDICTIONS, Plan, RunRecord, RunStatus, encoded};
 use crate::error::{Error, Result};
 
 /// By system and sample; a run that could not be made predicts nothing, and does not count.
@@ -37,7 +37,7 @@ pub fn prediction_sets(plan: &Plan, runs: &[RunRecord]) -> Vec<Predictions> {
 
 /// Writes `predictions/NAME.jsonl` for each set.
 pub fn write_predictions(folder: &Path, sets: &[Predictions]) -> Result<()> {
-    let folder = folder.join("predictions");
+    let folder = folder.join(PREDICTIONS);
     let failed =
         |error: std::io::Error| Error::io(format!("write to {}", folder.display()), &error);
     for set in sets {

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use secrecy::SecretString;
 
 use super::api::{ApiState, Problem};
+use super::telemetry::RequestSpan;
 use super::{github, owners};
 use crate::store::Scope;
 
@@ -24,12 +25,15 @@ const OPEN: [&str; 3] = ["/v1/openapi.json", LOGIN, github::PATH];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     pub owner: String,
+    /// The span of the request, where there are spans.
+    pub traceparent: Option<String>,
 }
 
 impl Default for Caller {
     fn default() -> Self {
         Caller {
             owner: owners::LOCAL.to_owned(),
+            traceparent: None,
         }
     }
 }
@@ -46,7 +50,10 @@ pub async fn check(State(state): State<ApiState>, mut request: Request, next: Ne
     let caller = match state.access.tokens_required && !is_open(request.uri().path()) {
         false => Caller::default(),
         true => match owner(&state, token(request.headers()), needed(request.method())).await {
-            Ok(owner) => Caller { owner },
+            Ok(owner) => Caller {
+                owner,
+                ..Caller::default()
+            },
             Err(problem) if wants_page(&request) => {
                 return match problem.status() {
                     StatusCode::UNAUTHORIZED => Redirect::to(LOGIN).into_response(),
@@ -65,7 +72,12 @@ pub async fn check(State(state): State<ApiState>, mut request: Request, next: Ne
             }
         },
     };
-    request.extensions_mut().insert(caller);
+    let span = request.extensions().get::<RequestSpan>();
+    let traceparent = span.and_then(RequestSpan::traceparent);
+    request.extensions_mut().insert(Caller {
+        traceparent,
+        ..caller
+    });
     next.run(request).await
 }
 

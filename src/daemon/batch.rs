@@ -16,6 +16,8 @@ pub struct Batch {
     pub queue: Queue,
     pub owner: String,
     pub id: RunId,
+    /// The span of the request to which it is owed.
+    pub traceparent: Option<String>,
 }
 
 impl Batch {
@@ -27,6 +29,7 @@ impl Batch {
             store,
             owner: owner.to_owned(),
             id: id_in(folder)?,
+            traceparent: None,
         })
     }
 }

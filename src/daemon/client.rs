@@ -66,6 +66,13 @@ impl ApiClient {
         response.text().await.map_err(|e| self.unreadable(&e))
     }
 
+    /// A file as it is.
+    pub async fn bytes(&self, path: &[&str]) -> Result<Vec<u8>> {
+        let response = self.send(Method::GET, path, &[], None).await?;
+        let read = response.bytes().await;
+        read.map(Vec::from).map_err(|e| self.unreadable(&e))
+    }
+
     /// Hands over the lines of a run's trajectory with their numbers as they come, and answers with the run when it has
     /// ended. It goes on where the connection was cut.
     pub async fn follow(&self, run: &str, mut each: impl FnMut(i64, &str)) -> Result<Value> {

@@ -26,7 +26,7 @@ mod recovery;
 mod registry;
 pub mod request;
 mod retention;
-mod run_files;
+pub mod run_files;
 pub mod server;
 mod telemetry;
 mod trajectory_lines;

@@ -8,7 +8,9 @@
 use std::time::Duration;
 
 use apalis::layers::WorkerBuilderExt as _;
-use apalis::prelude::{BoxDynError, TaskBuilder, TaskSink, WorkerBuilder};
+use apalis::prelude::{
+    BoxDynError, IntervalStrategy, PollWith, TaskBuilder, TaskSink, WorkerBuilder,
+};
 use apalis_postgres::PostgresStorage;
 use apalis_sqlite::SqliteStorage;
 use serde::{Deserialize, Serialize};
@@ -21,6 +23,8 @@ pub const QUEUE: &str = "runs";
 const HEARTBEAT: Duration = Duration::from_secs(3);
 /// A worker that has missed so many is dead.
 const MISSED: usize = 5;
+/// How often a worker with nothing to do looks for a ticket: without this, apalis looks at each heartbeat.
+const IDLE_POLL: Duration = Duration::from_millis(500);
 /// How often a ticket is taken up again after its worker died or was asked to end.
 const ATTEMPTS: usize = 25;
 
@@ -118,14 +122,14 @@ impl Queue {
         let worked = match &self.0 {
             Backend::Sqlite(storage) => {
                 let built = WorkerBuilder::new(worker)
-                    .backend(storage.clone())
+                    .backend(PollWith::new(storage.clone(), idle_poll()))
                     .concurrency(at_once)
                     .build(handle);
                 built.run_until(stop).await
             }
             Backend::Postgres(storage) => {
                 let built = WorkerBuilder::new(worker)
-                    .backend(storage.clone())
+                    .backend(PollWith::new(storage.clone(), idle_poll()))
                     .concurrency(at_once)
                     .build(handle);
                 built.run_until(stop).await
@@ -133,6 +137,10 @@ impl Queue {
         };
         worked.map_err(|error| Error::infrastructure("work on what is queued").cause(error))
     }
+}
+
+fn idle_poll() -> IntervalStrategy {
+    IntervalStrategy::new(IDLE_POLL)
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::allow_list::AllowList;
-use crate::approaches::{Variant, model_selection};
+use crate::approaches::{ModelKind, Variant, model_selection};
 use crate::error::{Error, Result};
 use crate::issues;
+use crate::model::price::Prices;
 use crate::settings::Settings;
 use crate::store::NewRun;
 
@@ -48,7 +49,7 @@ pub struct RunLimits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub steps: Option<u32>,
-    /// Most US dollars, where the model has a price in the server's settings.
+    /// Most US dollars; the model needs a price in the settings of the server and of its workers then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(exclusive_minimum = 0.0)]
     pub dollars: Option<f64>,
@@ -123,7 +124,10 @@ impl RunRequest {
             settings.run.model = Some(model.clone());
         }
         let selection = model_selection::select(&settings)?;
-        Variant::parse(&selection.approach)?;
+        let variant = Variant::parse(&selection.approach)?;
+        if self.limits.dollars.is_some() && variant.approach.model() == ModelKind::Language {
+            Prices::from(&settings.prices).check(&selection.model)?;
+        }
         Ok(NewRun {
             request: serde_json::to_string(self)
                 .map_err(|error| Error::infrastructure("store the request").cause(error))?,
@@ -133,6 +137,7 @@ impl RunRequest {
             idempotency_key,
             owner: owner.to_owned(),
             batch: String::new(),
+            traceparent: None,
         })
     }
 

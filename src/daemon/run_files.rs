@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::artifacts::Artifacts;
+use crate::artifacts::{Artifacts, Blob};
 use crate::error::{Error, Result};
 use crate::store::{Attempt, Store, StoredArtifact};
 
@@ -53,17 +53,21 @@ impl RunFiles<'_> {
         let content = tokio::fs::read(path).await;
         let content = content.map_err(|e| Error::io(format!("read {}", path.display()), &e))?;
         let blob = self.artifacts.put(content).await?;
-        let artifact = StoredArtifact {
-            name,
-            digest: blob.digest.as_str().to_owned(),
-            bytes: i64::try_from(blob.bytes).unwrap_or(i64::MAX),
-        };
-        self.store.put_artifact(taken, &artifact).await
+        self.store.put_artifact(taken, &artifact(name, &blob)).await
+    }
+}
+
+/// What is stored of a file whose content is in the artifact store.
+pub fn artifact(name: String, blob: &Blob) -> StoredArtifact {
+    StoredArtifact {
+        name,
+        digest: blob.digest.as_str().to_owned(),
+        bytes: i64::try_from(blob.bytes).unwrap_or(i64::MAX),
     }
 }
 
 /// Names and paths of the files in a folder, which may not be there.
-fn files(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
+pub fn files(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

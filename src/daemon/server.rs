@@ -270,6 +270,7 @@ impl Server {
             store: self.store.clone(),
             queue: self.queue.clone(),
             settings: self.settings.settings.clone(),
+            artifacts: self.settings.artifacts.clone(),
             folder: worker.folder.clone(),
         };
         let probes = Probes {

@@ -8,6 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 
+use super::attempt;
 use super::comparison::CellRequest;
 use super::grading::work::GradingWork;
 use super::harnesses::Harnesses;
@@ -20,11 +21,12 @@ use super::run_files::{RunFiles, build_log};
 use super::telemetry::{RunObserver, Telemetry};
 use super::trajectory_lines::trajectory_lines;
 use crate::agent::{Outcome, Silent};
-use crate::approaches::Variant;
+use crate::approaches::{ModelKind, Variant};
 use crate::artifacts::Artifacts;
 use crate::error::{Error, Result};
 use crate::issues;
 use crate::job::{Job, Record, RecordedRun};
+use crate::model::price::Prices;
 use crate::model::quota::Quota;
 use crate::settings::Settings;
 use crate::setup::RepositoryLocation;
@@ -88,24 +90,34 @@ impl Consumer for Worker {
                     store: &self.store,
                     settings: &self.settings,
                     folder: self.folder_of(&taken),
-                    stop: self.stop.clone(),
                 };
-                work.consume(&taken).await
+                self.complete(&taken, work.work(&taken)).await
             }
             WorkKind::Grading => {
                 let work = GradingWork {
                     store: &self.store,
                     harnesses: &self.harnesses,
                     folder: self.folder_of(&taken),
-                    stop: self.stop.clone(),
                 };
-                work.consume(&taken).await
+                self.complete(&taken, work.work(&taken)).await
             }
         }
     }
 }
 
 impl Worker {
+    /// Of work that is no run. An error gives it back to the queue.
+    async fn complete(
+        &self,
+        taken: &Attempt,
+        work: impl Future<Output = Result<attempt::Ending>>,
+    ) -> Result<()> {
+        let completed = attempt::complete(&self.store, taken, self.stop.clone(), work).await;
+        // What matters of its logs is in the results.
+        let _ = std::fs::remove_dir_all(self.folder_of(taken));
+        completed
+    }
+
     async fn work_on_run(&self, taken: &Attempt) -> Result<()> {
         self.tell(&taken.id);
         let run = self.store.run(&taken.id).await?;
@@ -199,10 +211,14 @@ impl Worker {
         let record = match serde_json::from_str::<CellRequest>(&run.request) {
             Ok(cell) => self.work_on_cell(run, &cell, out, sink, stop).await?,
             Err(_) => {
-                let mut job = self.job(run, out, events.is_empty()).await?;
+                let request: RunRequest = serde_json::from_str(&run.request).map_err(|error| {
+                    Error::infrastructure("read what was asked for").cause(error)
+                })?;
+                let quota = self.quota(run, request.limits.dollars, None)?;
+                let mut job = self.job(run, &request, out, events.is_empty()).await?;
                 job.sink = Some(Box::new(sink));
                 job.stop = Some(stop);
-                job.quota = Some(self.quota(None));
+                job.quota = Some(quota);
                 joined(job.work(Arc::new(Silent))).await?.0
             }
         };
@@ -235,7 +251,8 @@ impl Worker {
             batch: run.batch.clone(),
             dollars: comparison.max_dollars,
         });
-        joined(prepared.work(self.quota(budget))).await
+        let quota = self.quota(run, None, budget)?;
+        joined(prepared.work(quota)).await
     }
 
     fn sink(&self, taken: &Attempt, observer: Arc<RunObserver>) -> StoreSink {
@@ -249,17 +266,37 @@ impl Worker {
         }
     }
 
-    fn quota(&self, budget: Option<BatchBudget>) -> Arc<dyn Quota> {
-        Arc::new(StoreQuota {
+    /// What calls of a run's model count against. Where dollars are limited, by the request or otherwise, this worker needs to
+    /// know the model's price.
+    fn quota(
+        &self,
+        run: &StoredRun,
+        dollars: Option<f64>,
+        budget: Option<BatchBudget>,
+    ) -> Result<Arc<dyn Quota>> {
+        let quota = StoreQuota {
             store: self.store.clone(),
             limits: self.settings.model_limits.clone(),
             budget,
-        })
+        };
+        let is_limited = dollars.is_some() || quota.limits_dollars(&run.model);
+        let kind = Variant::parse(&run.approach)?.approach.model();
+        if is_limited && kind == ModelKind::Language {
+            let prices = Prices::from(&self.settings.prices);
+            prices
+                .check(&run.model)
+                .map_err(|error| error.doing("keep to the limit in dollars on this worker"))?;
+        }
+        Ok(Arc::new(quota))
     }
 
-    async fn job(&self, run: &StoredRun, out: PathBuf, is_new: bool) -> Result<Job> {
-        let request: RunRequest = serde_json::from_str(&run.request)
-            .map_err(|error| Error::infrastructure("read what was asked for").cause(error))?;
+    async fn job(
+        &self,
+        run: &StoredRun,
+        request: &RunRequest,
+        out: PathBuf,
+        is_new: bool,
+    ) -> Result<Job> {
         let approach = Variant::parse(&run.approach)?;
         let mut settings = request.settings(&self.settings);
         settings.run.out = Some(out.clone());

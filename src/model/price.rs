@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 
 use super::{Model, ModelError, Reply, Request, Usage};
+use crate::error::{self, Error};
 use crate::settings::Price;
 
 /// Prices by the model's name.
@@ -32,6 +33,18 @@ impl Prices {
     pub fn of(&self, model: &str) -> Option<&Price> {
         let names = price_names(model);
         names.iter().find_map(|name| self.0.get(*name))
+    }
+
+    /// A limit in dollars cannot be kept to where nothing is known of what a call costs.
+    pub fn check(&self, model: &str) -> error::Result<()> {
+        match self.of(model) {
+            Some(_) => Ok(()),
+            None => Err(Error::usage("keep to the limit in dollars")
+                .cause(format!("the model `{model}` has no price in the settings"))
+                .hint(format!(
+                    "add [prices.\"{model}\"] with prompt and completion, dollars per million tokens"
+                ))),
+        }
     }
 
     /// What `usage` costs; `None` for a model without a price.

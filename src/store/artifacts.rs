@@ -1,8 +1,9 @@
-//! Which files came of a run. Their content is in the artifact store ([`crate::artifacts`]).
+//! Which files came of a run, or of a comparison that a server made. Their content is in the artifact store ([`crate::artifacts`]).
 
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::comparisons::ComparisonClaim;
 use super::runs::RunId;
 use super::work::Attempt;
 use super::{Store, failure};
@@ -34,6 +35,28 @@ impl Store {
     /// Adds a file that came of the attempt that a worker makes, in place of one of that name. It is refused where another
     /// worker has taken the run since.
     pub async fn put_artifact(&self, taken: &Attempt, artifact: &StoredArtifact) -> Result<()> {
+        let table = taken.kind.table();
+        self.put_artifact_of(table, &taken.id, taken.number, artifact)
+            .await
+    }
+
+    /// The same of a comparison, by the server that has it.
+    pub async fn put_comparison_artifact(
+        &self,
+        claim: &ComparisonClaim,
+        artifact: &StoredArtifact,
+    ) -> Result<()> {
+        self.put_artifact_of("comparisons", &claim.id, claim.attempt, artifact)
+            .await
+    }
+
+    async fn put_artifact_of(
+        &self,
+        table: &'static str,
+        id: &RunId,
+        attempt: i64,
+        artifact: &StoredArtifact,
+    ) -> Result<()> {
         let what = "store that there is a file";
         let failed = |error: sqlx::Error| failure(what, &error);
         let mut transaction = self.pool.begin().await.map_err(failed)?;
@@ -41,31 +64,34 @@ impl Store {
             "INSERT INTO removed_artifacts (digest) SELECT digest FROM artifacts WHERE run = $1 AND name = $2 AND digest <> $3 \
              ON CONFLICT (digest) DO NOTHING",
         )
-        .bind(taken.id.as_str())
+        .bind(id.as_str())
         .bind(&artifact.name)
         .bind(&artifact.digest)
         .execute(&mut *transaction)
         .await
         .map_err(failed)?;
-        let added = sqlx::query(
-            "INSERT INTO artifacts (run, name, digest, bytes) SELECT id, $3, $4, $5 FROM runs WHERE id = $1 AND attempt = $2 \
-             AND status = 'running' ON CONFLICT (run, name) DO UPDATE SET digest = excluded.digest, bytes = excluded.bytes",
-        )
-        .bind(taken.id.as_str())
-        .bind(taken.number)
-        .bind(&artifact.name)
-        .bind(&artifact.digest)
-        .bind(artifact.bytes)
-        .execute(&mut *transaction)
-        .await
-        .map_err(failed)?;
+        let statement = format!(
+            "INSERT INTO artifacts (run, name, digest, bytes) SELECT id, $3, $4, $5 FROM {table} WHERE id = $1 AND attempt = $2 \
+             AND status = 'running' ON CONFLICT (run, name) DO UPDATE SET digest = excluded.digest, bytes = excluded.bytes"
+        );
+        let added = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(id.as_str())
+            .bind(attempt)
+            .bind(&artifact.name)
+            .bind(&artifact.digest)
+            .bind(artifact.bytes)
+            .execute(&mut *transaction)
+            .await
+            .map_err(failed)?;
         if added.rows_affected() == 0 {
-            return Err(Error::infrastructure(what).cause("another worker has taken the run"));
+            return Err(
+                Error::infrastructure(what).cause("another process has taken what it came of")
+            );
         }
         transaction.commit().await.map_err(failed)
     }
 
-    /// Sorted by name.
+    /// Of a run or a comparison, sorted by name.
     pub async fn artifacts(&self, run: &RunId) -> Result<Vec<StoredArtifact>> {
         let failed = |error: sqlx::Error| failure("list the files of a run", &error);
         let rows =

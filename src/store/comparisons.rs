@@ -52,6 +52,8 @@ pub struct AskedComparison<'n> {
     /// As JSON.
     pub request: &'n str,
     pub idempotency_key: Option<String>,
+    /// The span of the request, as in the header of this name.
+    pub traceparent: Option<String>,
 }
 
 /// A comparison that a server has.
@@ -63,6 +65,7 @@ pub struct ComparisonClaim {
     pub owner: String,
     pub request: String,
     pub max_dollars: Option<f64>,
+    pub traceparent: Option<String>,
 }
 
 /// What a comparison came to.
@@ -146,8 +149,8 @@ impl Store {
         let what = "store the comparison";
         let new = &asked.comparison;
         let added = sqlx::query(
-            "INSERT INTO comparisons (id, created_at, owner, name, plan, max_dollars, cancelled, request, idempotency_key, status) \
-             VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, 'queued') ON CONFLICT (idempotency_key) DO NOTHING",
+            "INSERT INTO comparisons (id, created_at, owner, name, plan, max_dollars, cancelled, request, idempotency_key, status, traceparent) \
+             VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8, 'queued', $9) ON CONFLICT (idempotency_key) DO NOTHING",
         )
         .bind(new.id.as_str())
         .bind(now())
@@ -157,6 +160,7 @@ impl Store {
         .bind(new.max_dollars)
         .bind(asked.request)
         .bind(asked.idempotency_key.clone())
+        .bind(asked.traceparent.clone())
         .execute(&self.pool)
         .await
         .map_err(|e| failure(what, &e))?;
@@ -175,7 +179,7 @@ impl Store {
             "UPDATE comparisons SET status = 'running', attempt = attempt + 1, claimed_until = $2 \
              WHERE status IN ('queued', 'running') AND claimed_until <= $1 AND id = \
              (SELECT MIN(id) FROM comparisons WHERE status IN ('queued', 'running') AND claimed_until <= $1) \
-             RETURNING id, attempt, owner, request, max_dollars",
+             RETURNING id, attempt, owner, request, max_dollars, traceparent",
         )
         .bind(now())
         .bind(until)
@@ -189,6 +193,7 @@ impl Store {
                 owner: row.try_get("owner")?,
                 request: row.try_get("request")?,
                 max_dollars: row.try_get("max_dollars")?,
+                traceparent: row.try_get("traceparent")?,
             })
         };
         row.map(read)

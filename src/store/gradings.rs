@@ -1,10 +1,12 @@
 //! Predictions that workers grade: what was asked for, where each grading is, and its results.
 
+use std::collections::BTreeMap;
+
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::runs::{RunId, now};
-use super::work::{Attempt, WorkStatus};
+use super::work::{Attempt, WorkKind, WorkStatus};
 use super::{Store, failure};
 use crate::error::{Error, Result};
 
@@ -26,6 +28,16 @@ pub struct StoredGrading {
     pub batch: String,
     /// Why it came to no result.
     pub message: Option<String>,
+}
+
+/// The gradings of an evaluation or a comparison that are in the store: how many are where.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GradingBatch {
+    pub batch: String,
+    pub owner: String,
+    /// Of the oldest.
+    pub created_at: i64,
+    pub by_status: BTreeMap<String, i64>,
 }
 
 const COLUMNS: &str = "id, status, batch, message";
@@ -64,6 +76,44 @@ impl Store {
             .await
             .map_err(|e| failure("list the gradings", &e))?;
         rows.iter().map(read).collect()
+    }
+
+    /// Of each batch that has some, the newest first.
+    pub async fn grading_batches(&self) -> Result<Vec<GradingBatch>> {
+        let failed = |e: &sqlx::Error| failure("list the gradings", e);
+        let rows = sqlx::query(
+            "SELECT batch, owner, status, COUNT(*) AS gradings, MIN(created_at) AS created_at FROM gradings \
+             GROUP BY batch, owner, status ORDER BY batch DESC, owner",
+        )
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|e| failed(&e))?;
+        let mut batches: Vec<GradingBatch> = Vec::new();
+        for row in &rows {
+            let read = || -> std::result::Result<GradingBatch, sqlx::Error> {
+                Ok(GradingBatch {
+                    batch: row.try_get("batch")?,
+                    owner: row.try_get("owner")?,
+                    created_at: row.try_get("created_at")?,
+                    by_status: BTreeMap::from([(row.try_get("status")?, row.try_get("gradings")?)]),
+                })
+            };
+            let read = read().map_err(|e| failed(&e))?;
+            match batches.last_mut() {
+                Some(last) if last.batch == read.batch && last.owner == read.owner => {
+                    last.created_at = last.created_at.min(read.created_at);
+                    last.by_status.extend(read.by_status);
+                }
+                _ => batches.push(read),
+            }
+        }
+        Ok(batches)
+    }
+
+    /// Asks for the end of all gradings of a batch; says how many had not ended.
+    pub async fn cancel_gradings(&self, batch: &str) -> Result<u64> {
+        let asked = self.cancel_all(WorkKind::Grading, "batch", batch).await;
+        asked.map_err(|e| failure("cancel the gradings", &e))
     }
 
     /// What a grading was asked for.

@@ -34,7 +34,7 @@ pub use comparisons::{
 };
 pub use events::StoredEvent;
 pub use github::{GitHubTask, GitHubTaskKind, NewGitHubTask};
-pub use gradings::{NewGrading, StoredGrading};
+pub use gradings::{GradingBatch, NewGrading, StoredGrading};
 pub use matrices::{MatrixId, NewMatrix, StoredMatrix};
 pub use model_usage::{BatchBudget, StoreQuota};
 pub use queue_state::QueueState;

@@ -57,6 +57,15 @@ impl StoreQuota {
         found.map(|(name, limits)| (name.as_str(), limits))
     }
 
+    /// Is there a limit in dollars for calls of this model?
+    pub fn limits_dollars(&self, model: &str) -> bool {
+        let a_day = self
+            .of(model)
+            .and_then(|(_, limits)| limits.dollars_per_day);
+        let of_batch = self.budget.as_ref().and_then(|budget| budget.dollars);
+        a_day.or(of_batch).is_some()
+    }
+
     /// Those whose end is not waited for.
     fn budgets(&self, model: &str, now: i64) -> Vec<Window> {
         let of_dollars = |scope, dollars, ends_at| Window {

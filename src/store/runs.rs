@@ -117,6 +117,8 @@ pub struct NewRun {
     pub owner: String,
     /// The comparison or other batch to which it belongs; empty: none.
     pub batch: String,
+    /// The span of the request, as in the header of this name.
+    pub traceparent: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -138,6 +140,7 @@ pub struct StoredRun {
     pub record: Option<String>,
     pub owner: String,
     pub batch: String,
+    pub traceparent: Option<String>,
 }
 
 impl StoredRun {
@@ -162,7 +165,7 @@ pub struct Filter {
 }
 
 const COLUMNS: &str = "id, created_at, started_at, ended_at, status, request, title, repository, approach, model, attempt, \
-                       cancel, patch, record, owner, batch";
+                       cancel, patch, record, owner, batch, traceparent";
 
 impl Store {
     /// Adds a run; where there is one of this idempotency key, that one, and `false`.
@@ -171,7 +174,7 @@ impl Store {
         let id = RunId::new(now);
         let added = sqlx::query(
             "INSERT INTO runs (id, created_at, status, request, title, repository, approach, model, attempt, cancel, \
-             idempotency_key, owner, batch) VALUES ($1, $2, $3, $4, '', $5, $6, $7, 0, 0, $8, $9, $10) ON CONFLICT (idempotency_key) DO NOTHING",
+             idempotency_key, owner, batch, traceparent) VALUES ($1, $2, $3, $4, '', $5, $6, $7, 0, 0, $8, $9, $10, $11) ON CONFLICT (idempotency_key) DO NOTHING",
         )
         .bind(id.as_str())
         .bind(now)
@@ -183,6 +186,7 @@ impl Store {
         .bind(new.idempotency_key.clone())
         .bind(&new.owner)
         .bind(&new.batch)
+        .bind(new.traceparent.clone())
         .execute(&self.pool)
         .await
         .map_err(|e| failure("store the run", &e))?;
@@ -303,6 +307,7 @@ fn read(row: &AnyRow) -> Result<StoredRun> {
             record: row.try_get("record")?,
             owner: row.try_get("owner")?,
             batch: row.try_get("batch")?,
+            traceparent: row.try_get("traceparent")?,
         })
     };
     read().map_err(|e| failure("read a run", &e))

@@ -5,6 +5,7 @@ mod client;
 mod comparisons;
 pub mod databases;
 mod github;
+mod gradings;
 mod http_runs;
 mod matrices;
 mod mcp;

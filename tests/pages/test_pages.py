@@ -1,5 +1,6 @@
 """The pages of the daemon, as a person uses them in a browser."""
 
+import json
 import re
 import time
 
@@ -249,6 +250,36 @@ def test_a_token_is_asked_for(page: Page, start, trouble, inspect):
     expect(page).to_have_url(f"{daemon.url}/login")
     page.goto(daemon.url)
     expect(page).to_have_url(f"{daemon.url}/login")
+
+
+def test_a_person_asks_for_a_comparison_with_a_dataset(page: Page, start, trouble, inspect):
+    daemon = start("--workers", "0")
+    page.goto(f"{daemon.url}/comparisons")
+    page.get_by_role("link", name="New comparison").click()
+    inspect("comparison-new", page)
+    approach = page.get_by_role("checkbox", name=re.compile("^testwright:"))
+    expect(approach).to_be_checked()
+    approach.uncheck()
+    page.get_by_role("checkbox", name=re.compile("^snippet:")).check()
+    page.get_by_label("Where the repositories are").fill(f"{EXAMPLES}/{{name}}")
+
+    def choose(content: str):
+        file = {"name": "two.jsonl", "mimeType": "application/x-ndjson", "buffer": content.encode()}
+        page.get_by_label("Instances: a dataset").set_input_files(file)
+        page.get_by_role("button", name="Compare").click()
+
+    choose(HOSTILE)
+    expect(page.get_by_role("alert")).to_contain_text("it is not JSON")
+    trouble.expect_answer(422)
+    expect(page.get_by_label("Instances, where no file is chosen")).to_have_value(HOSTILE)
+    expect(approach).not_to_be_checked()
+    instance = {"repo": "examples/slugs", "base_commit": "abcdef01", "problem_statement": ISSUE}
+    lines = [json.dumps({"instance_id": f"slugs-{n}"} | instance) for n in (1, 2)]
+    choose("\n".join(lines))
+    expect(page).to_have_url(f"{daemon.url}/comparisons")
+    row = page.get_by_role("row", name="two.jsonl")
+    expect(row).to_contain_text("snippet")
+    inspect("comparisons-asked", page)
 
 
 def test_what_a_stranger_wrote_stays_text(page: Page, start, inspect):

@@ -35,12 +35,13 @@ pub async fn run(args: &Args) -> Result<u8> {
             .cause(format!("{} has none", grading.dataset.path.display()))
             .hint("a dataset of SWE-bench has them in the field test_patch"));
     }
-    let remote = args.workers.remote(&grading).await?;
-    let remote: Option<&dyn RemoteGrading> = remote.as_ref().map(|remote| remote as _);
-    let (report, results) = args
+    let workers = args.workers.remote(&grading).await?;
+    let remote: Option<&dyn RemoteGrading> = workers.as_ref().map(|remote| remote as _);
+    let graded = args
         .grade
         .grade(&grading, &[golden], Vec::new(), remote)
-        .await?;
+        .await;
+    let (report, results) = super::or_cancelled(graded, workers.as_ref()).await?;
     let verified = verify::verify(&grading.dataset, &results, &grading.out);
     if args.grade.json {
         output::json(&verified)?;

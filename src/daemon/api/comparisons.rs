@@ -154,7 +154,7 @@ pub async fn create(
 }
 
 /// Stores a comparison for the servers to see to; `false` where it was asked for before.
-async fn add(
+pub async fn add(
     state: &ApiState,
     caller: &Caller,
     request: &ComparisonRequest,
@@ -177,6 +177,7 @@ async fn add(
         },
         request: &text,
         idempotency_key: idempotency::of_owner(caller, key),
+        traceparent: caller.traceparent.clone(),
     };
     let (stored, is_new) = state.store.add_comparison(&asked).await?;
     match is_new || stored.request.as_deref() == Some(&text) {

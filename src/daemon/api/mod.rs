@@ -2,6 +2,7 @@
 
 pub mod comparisons;
 pub mod events;
+pub mod gradings;
 pub mod health;
 mod idempotency;
 pub mod matrices;
@@ -107,8 +108,12 @@ fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(comparisons::create, comparisons::list))
         .routes(routes!(comparisons::show))
         .routes(routes!(comparisons::report))
+        .routes(routes!(run_files::list_of_comparison))
+        .routes(routes!(run_files::download_of_comparison))
         .routes(routes!(comparisons::cancel))
         .routes(routes!(comparisons::retry))
+        .routes(routes!(gradings::list))
+        .routes(routes!(gradings::cancel))
         .routes(routes!(matrices::create, matrices::list))
         .routes(routes!(matrices::show, matrices::delete))
         .routes(routes!(matrices::cancel))

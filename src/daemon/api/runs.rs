@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{Api, ApiResult, ApiState, Problem, idempotency, paging};
 use crate::daemon::authentication::Caller;
 use crate::daemon::request::RunRequest;
-use crate::store::{Filter, RunId, RunStatus, StoredRun, WorkKind, timestamp};
+use crate::store::{Filter, NewRun, RunId, RunStatus, StoredRun, WorkKind, timestamp};
 
 /// Events that are read from the store at one time.
 const EVENTS: u32 = 200;
@@ -146,7 +146,11 @@ pub async fn add(
     key: Option<String>,
 ) -> ApiResult<(StoredRun, bool)> {
     let key = idempotency::of_owner(caller, key);
-    let new = request.check(&state.settings, &state.allowed, &caller.owner, key)?;
+    let checked = request.check(&state.settings, &state.allowed, &caller.owner, key)?;
+    let new = NewRun {
+        traceparent: caller.traceparent.clone(),
+        ..checked
+    };
     let (run, is_new) = state.store.add_run(&new).await?;
     if !is_new && run.request != new.request {
         return Err(idempotency::of_another_request());

@@ -163,6 +163,7 @@ impl StoreRuns {
             idempotency_key: Some(format!("{}/{}", self.batch.id, cell.folder().display())),
             owner: self.batch.owner.clone(),
             batch: self.batch.id.to_string(),
+            traceparent: self.batch.traceparent.clone(),
         };
         let Batch { store, queue, .. } = &self.batch;
         let (run, is_new) = store.add_run(&new).await?;

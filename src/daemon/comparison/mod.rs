@@ -1,6 +1,7 @@
 //! Comparisons whose runs are made, and graded, by all workers of a database.
 
 mod cells;
+mod files;
 pub mod request;
 pub mod server_task;
 

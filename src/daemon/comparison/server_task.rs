@@ -9,8 +9,10 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use testwright_evals::harness;
 
+use super::files::ComparisonFiles;
 use super::request::{ComparisonRequest, PreparedComparison};
 use super::{CellSettings, ModelSettings, StoreRuns};
+use crate::artifacts::Artifacts;
 use crate::compare::report;
 use crate::compare::{GRADING, REMOTE_RUNS, Schedule, Step, StepListener, Summary};
 use crate::compare::{RunStatus, prediction_sets, write_predictions};
@@ -36,6 +38,8 @@ pub struct ComparisonServer {
     pub store: Store,
     pub queue: Queue,
     pub settings: Settings,
+    /// Where their files are kept.
+    pub artifacts: Artifacts,
     /// Where their folders are while they go on.
     pub folder: PathBuf,
 }
@@ -118,6 +122,7 @@ impl ComparisonServer {
             queue: self.queue.clone(),
             owner: claim.owner.clone(),
             id: claim.id.clone(),
+            traceparent: claim.traceparent.clone(),
         };
         let grading = GradingRun {
             options: GradingOptions {
@@ -171,6 +176,12 @@ impl ComparisonServer {
             .await?;
         report::write(folder)?;
         runs.put_report(folder).await?;
+        let files = ComparisonFiles {
+            store: &self.store,
+            artifacts: &self.artifacts,
+            claim,
+        };
+        files.keep(folder).await;
         Ok(not_made(&summary))
     }
 }

@@ -74,6 +74,8 @@ async fn start(
     // Repositories share the workers.
     let caller = Caller {
         owner: format!("{}:{}", owners::GITHUB, task.repository),
+        // The delivery was answered before.
+        traceparent: None,
     };
     let added = runs::add(&github.api, &caller, &request, Some(key)).await;
     let (run, _) = added.map_err(

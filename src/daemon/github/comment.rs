@@ -156,6 +156,7 @@ mod tests {
             record: Some(record.to_string()),
             owner: String::new(),
             batch: String::new(),
+            traceparent: None,
         }
     }
 

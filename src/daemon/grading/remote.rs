@@ -35,6 +35,12 @@ impl StoreGradings {
         }
     }
 
+    /// Nobody waits for results any more: what is not graded yet need not be.
+    pub async fn cancel(&self) -> Result<()> {
+        let Batch { store, id, .. } = &self.batch;
+        store.cancel_gradings(id.as_str()).await.map(drop)
+    }
+
     /// The grading of a job, which waits, goes on, or has results.
     async fn ask(&self, harness: &Harness, job: &Job<'_>) -> Result<RunId> {
         let Batch {
@@ -42,6 +48,7 @@ impl StoreGradings {
             queue,
             owner,
             id,
+            ..
         } = &self.batch;
         let predictions = job.predictions.iter();
         let keys = predictions.map(|&prediction| grading_key(harness, job.instance, prediction));

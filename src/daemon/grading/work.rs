@@ -8,10 +8,9 @@ use testwright_evals::predictions::Prediction;
 use tokio::sync::mpsc;
 
 use super::request::GradingRequest;
-use crate::daemon::attempt::{Ending, complete};
+use crate::daemon::attempt::Ending;
 use crate::daemon::harnesses::Harnesses;
 use crate::error::{Error, Result};
-use crate::stop_signal::StopSignal;
 use crate::store::{Attempt, Store};
 
 pub struct GradingWork<'w> {
@@ -19,21 +18,10 @@ pub struct GradingWork<'w> {
     pub harnesses: &'w Harnesses,
     /// Where logs are while it is worked on.
     pub folder: PathBuf,
-    /// This process is to end: the grading is given back.
-    pub stop: StopSignal,
 }
 
 impl GradingWork<'_> {
-    /// An error gives it back to the queue.
-    pub async fn consume(&self, taken: &Attempt) -> Result<()> {
-        let work = self.work(taken);
-        let completed = complete(self.store, taken, self.stop.clone(), work).await;
-        // Logs are in the results.
-        let _ = std::fs::remove_dir_all(&self.folder);
-        completed
-    }
-
-    async fn work(&self, taken: &Attempt) -> Result<Ending> {
+    pub async fn work(&self, taken: &Attempt) -> Result<Ending> {
         let text = self.store.grading_request(&taken.id).await?;
         let request: GradingRequest = serde_json::from_str(&text)
             .map_err(|error| Error::infrastructure("read what is to be graded").cause(error))?;

@@ -12,11 +12,10 @@ use tokio::sync::mpsc;
 
 use super::request::{MatrixInput, NamedPatch};
 use super::view::{input, results};
-use crate::daemon::attempt::{Ending, complete};
+use crate::daemon::attempt::Ending;
 use crate::error::{Error, Result};
 use crate::settings::Settings;
 use crate::setup::{HarnessArgs, harness};
-use crate::stop_signal::StopSignal;
 use crate::store::{Attempt, Store};
 
 pub struct MatrixWork<'w> {
@@ -24,21 +23,10 @@ pub struct MatrixWork<'w> {
     pub settings: &'w Settings,
     /// Where logs are while it is worked on.
     pub folder: PathBuf,
-    /// This process is to end: the matrix is given back.
-    pub stop: StopSignal,
 }
 
 impl MatrixWork<'_> {
-    /// An error gives it back to the queue.
-    pub async fn consume(&self, taken: &Attempt) -> Result<()> {
-        let work = self.work(taken);
-        let completed = complete(self.store, taken, self.stop.clone(), work).await;
-        // Logs are told of in the cells.
-        let _ = std::fs::remove_dir_all(&self.folder);
-        completed
-    }
-
-    async fn work(&self, taken: &Attempt) -> Result<Ending> {
+    pub async fn work(&self, taken: &Attempt) -> Result<Ending> {
         let stored = self.store.matrix(&taken.id.clone().into()).await?;
         let stored = stored.ok_or_else(|| Error::infrastructure("read the matrix"))?;
         let input = input(&stored)?;

@@ -6,6 +6,7 @@ mod form;
 mod login;
 mod matrices;
 mod matrix_view;
+mod new_comparison;
 mod run_view;
 mod usage_chart;
 mod workers;
@@ -39,11 +40,16 @@ pub fn router() -> Router<ApiState> {
         .route("/", get(list))
         .route("/new", get(new).post(create))
         .route("/comparisons", get(comparisons::list))
+        .route(
+            "/comparisons/new",
+            get(new_comparison::show).post(new_comparison::create),
+        )
         .route("/comparisons/{id}/report", get(comparisons::report))
         .route("/comparisons/{id}/runs/{*path}", get(comparisons::run))
         .route("/login", get(login::show).post(login::log_in))
         .route("/settings", get(settings))
         .route("/workers", get(workers::show))
+        .route("/gradings/{batch}/cancel", post(workers::cancel_gradings))
         .route("/runs/{id}", get(show))
         .route("/runs/{id}/cancel", post(cancel))
         .route("/runs/{id}/retry", post(retry))
@@ -201,20 +207,24 @@ struct ApproachRow {
     description: &'static str,
 }
 
+fn approach_rows() -> Vec<ApproachRow> {
+    let row = |approach: &&dyn approaches::Approach| ApproachRow {
+        name: approach.name(),
+        description: approach.description(),
+    };
+    approaches::ALL.iter().map(row).collect()
+}
+
 fn new_page(
     state: &ApiState,
     status: StatusCode,
     given: NewRunForm,
     problem: Option<String>,
 ) -> Response {
-    let row = |approach: &&dyn approaches::Approach| ApproachRow {
-        name: approach.name(),
-        description: approach.description(),
-    };
     let page = NewPage {
         problem,
         given,
-        approaches: approaches::ALL.iter().map(row).collect(),
+        approaches: approach_rows(),
     };
     render(
         state,

@@ -1,11 +1,12 @@
 //! The page of the workers and the queue.
 
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::response::{Redirect, Response};
 use serde::Serialize;
 
 use super::render;
+use crate::daemon::api::gradings::{self, Gradings};
 use crate::daemon::api::{ApiResult, ApiState, workers};
 
 #[derive(Serialize)]
@@ -16,6 +17,7 @@ struct WorkersPage {
     slots: i64,
     /// How long the oldest run waits.
     oldest: Option<String>,
+    gradings: Vec<Gradings>,
 }
 
 pub async fn show(State(state): State<ApiState>) -> ApiResult<Response> {
@@ -26,6 +28,7 @@ pub async fn show(State(state): State<ApiState>) -> ApiResult<Response> {
         oldest: found.queue.oldest_seconds.map(age),
         workers: found.workers,
         queue: found.queue,
+        gradings: gradings::all(&state).await?,
     };
     Ok(render(
         &state,
@@ -36,6 +39,14 @@ pub async fn show(State(state): State<ApiState>) -> ApiResult<Response> {
         Some("poll".to_owned()),
         page,
     ))
+}
+
+pub async fn cancel_gradings(
+    State(state): State<ApiState>,
+    Path(batch): Path<String>,
+) -> ApiResult<Redirect> {
+    gradings::end(&state, &batch).await?;
+    Ok(Redirect::to("/workers"))
 }
 
 /// The two largest units of it.

@@ -10,7 +10,6 @@ use axum::response::Response;
 use tracing::Instrument;
 
 use super::Telemetry;
-use super::traces::end_request;
 use crate::store::{RunId, now};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -31,7 +30,7 @@ const PROBES: [&str; 3] = ["/metrics", "/v1/health", "/v1/ready"];
 /// Counts, logs and names each request. Its id is of the server's making: a client's could hold anything.
 pub async fn observe_request(
     State(telemetry): State<Arc<Telemetry>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     let begun = Instant::now();
@@ -45,12 +44,15 @@ pub async fn observe_request(
     let traces = telemetry.traces.as_ref();
     let traces = traces.filter(|_| !PROBES.contains(&route.as_str()));
     let traced = traces.map(|traces| traces.request(method, &route, request.headers()));
+    if let Some(traced) = &traced {
+        request.extensions_mut().insert(traced.as_parent());
+    }
     // Its id is on each line that the request leads to.
     let span = tracing::info_span!("request", id = %id);
     let mut response = next.run(request).instrument(span).await;
     let (status, seconds) = (response.status().as_u16(), begun.elapsed().as_secs_f64());
     if let Some(traced) = traced {
-        end_request(traced, status);
+        traced.end(status);
     }
     let metrics = &telemetry.metrics;
     metrics.request_answered(method, &route, status, seconds);

@@ -14,6 +14,7 @@ use std::sync::Arc;
 pub use http::{Listener, observe_request};
 pub use metrics::{CONTENT_TYPE, Metrics};
 pub use run::RunObserver;
+pub use traces::RequestSpan;
 use traces::Traces;
 
 use crate::error::Result;

@@ -1,13 +1,15 @@
 //! Spans for OpenTelemetry: requests, attempts of runs, their steps, calls of models and tools. Names and attributes follow
 //! the semantic conventions, those for generative AI included; nothing that was said, by whomever, is in them.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use axum::http::HeaderMap;
 use opentelemetry::propagation::TextMapPropagator;
 use opentelemetry::trace::{
-    Span as _, SpanKind, Status, TraceContextExt, Tracer as _, TracerProvider as _,
+    Link, Span as _, SpanContext, SpanKind, Status, TraceContextExt, Tracer as _,
+    TracerProvider as _,
 };
 use opentelemetry::{Context, KeyValue, StringValue, Value};
 use opentelemetry_http::HeaderExtractor;
@@ -30,6 +32,8 @@ const ENDPOINTS: [&str; 2] = [
 ];
 const DISABLED: &str = "OTEL_SDK_DISABLED";
 const SERVICE: &str = "OTEL_SERVICE_NAME";
+/// Of W3C Trace Context.
+const TRACEPARENT: &str = "traceparent";
 /// For what is not sent yet when the process ends.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
@@ -81,20 +85,24 @@ impl Traces {
     }
 
     /// A request; a client that traces is its parent.
-    pub fn request(&self, method: &'static str, route: &str, headers: &HeaderMap) -> Span {
+    pub fn request(&self, method: &'static str, route: &str, headers: &HeaderMap) -> TracedRequest {
         let parent = TraceContextPropagator::new()
             .extract_with_context(&Context::new(), &HeaderExtractor(headers));
         let attributes = [
             KeyValue::new("http.request.method", method),
             KeyValue::new("http.route", route.to_owned()),
         ];
-        self.tracer
+        let span = self
+            .tracer
             .span_builder(format!("{method} {route}"))
             .with_kind(SpanKind::Server)
             .with_attributes(attributes)
-            .start_with_context(&self.tracer, &parent)
+            .start_with_context(&self.tracer, &parent);
+        TracedRequest(span)
     }
 
+    /// An attempt at a run. It begins a trace of its own, which the request for the run may have been long before: its span
+    /// is linked.
     pub fn run(&self, run: &StoredRun) -> RunSpans {
         let approach = run.approach.clone();
         let attributes = [
@@ -109,6 +117,7 @@ impl Traces {
             .tracer
             .span_builder(format!("invoke_agent {approach}"))
             .with_attributes(attributes)
+            .with_links(links(run.traceparent.as_deref()))
             .start_with_context(&self.tracer, &Context::new());
         RunSpans {
             tracer: self.tracer.clone(),
@@ -122,17 +131,54 @@ impl Traces {
     }
 }
 
-/// What a request came to.
-pub fn end_request(mut span: Span, status: u16) {
-    span.set_attribute(KeyValue::new(
-        "http.response.status_code",
-        i64::from(status),
-    ));
-    if status >= 500 {
-        span.set_attribute(KeyValue::new("error.type", status.to_string()));
-        span.set_status(Status::error(""));
+/// A request that is being answered.
+#[derive(Debug)]
+pub struct TracedRequest(Span);
+
+impl TracedRequest {
+    pub fn as_parent(&self) -> RequestSpan {
+        RequestSpan(self.0.span_context().clone())
     }
-    span.end();
+
+    /// What it came to.
+    pub fn end(self, status: u16) {
+        let mut span = self.0;
+        span.set_attribute(KeyValue::new(
+            "http.response.status_code",
+            i64::from(status),
+        ));
+        if status >= 500 {
+            span.set_attribute(KeyValue::new("error.type", status.to_string()));
+            span.set_status(Status::error(""));
+        }
+        span.end();
+    }
+}
+
+/// The span of a request, for what is asked for by it.
+#[derive(Debug, Clone)]
+pub struct RequestSpan(SpanContext);
+
+impl RequestSpan {
+    /// As in the header of this name.
+    pub fn traceparent(&self) -> Option<String> {
+        let context = Context::new().with_remote_span_context(self.0.clone());
+        let mut headers = HashMap::new();
+        TraceContextPropagator::new().inject_context(&context, &mut headers);
+        headers.remove(TRACEPARENT)
+    }
+}
+
+/// To the span of a header; none where it is none.
+fn links(traceparent: Option<&str>) -> Vec<Link> {
+    let Some(traceparent) = traceparent else {
+        return Vec::new();
+    };
+    let headers = HashMap::from([(TRACEPARENT.to_owned(), traceparent.to_owned())]);
+    let context = TraceContextPropagator::new().extract_with_context(&Context::new(), &headers);
+    let span = context.span().span_context().clone();
+    let links = span.is_valid().then(|| Link::with_context(span));
+    links.into_iter().collect()
 }
 
 /// Of one attempt. Events tell how long something took when it is over: its span is made then, with the time at which it began.

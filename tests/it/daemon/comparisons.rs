@@ -52,6 +52,7 @@ async fn a_comparison_is_listed_reported_and_ended() {
             idempotency_key: Some(format!("{id}/runs/otter%3Aplanner=off/m/1/a")),
             owner: "compare".to_owned(),
             batch: id.to_string(),
+            traceparent: None,
         };
         let (run, _) = store.add_run(&new).await.unwrap();
 
@@ -220,6 +221,28 @@ fn a_comparison_that_is_asked_for_outlives_its_server() {
                 system["fail_to_pass"]["value"].clone(),
             )
         });
+        // Its folder is gone; what was in it is kept.
+        let listed = second.client.get(&format!("{place}/artifacts")).json();
+        let listed = listed["artifacts"].as_array().unwrap();
+        for name in [
+            "report.csv",
+            "runs.csv",
+            "runs.jsonl",
+            "predictions.tar.gz",
+            "grading.tar.gz",
+        ] {
+            let found = listed.iter().find(|artifact| artifact["name"] == name);
+            assert!(found.unwrap_or(&Value::Null)["bytes"].as_i64() > Some(0));
+        }
+        let table = second.client.get(&format!("{place}/artifacts/report.csv"));
+        assert_eq!(
+            table.header("content-type"),
+            Some("text/csv; charset=utf-8")
+        );
+        assert!(table.body.contains("zero-shot-plus"), "{}", table.body);
+        for path in ["artifacts/none.csv", "artifacts/..%2Freport.csv"] {
+            assert_eq!(second.client.get(&format!("{place}/{path}")).status, 404);
+        }
         let wanted = [
             ("zero-shot-plus@m", 1.0),
             ("zero-shot-file@m", 0.0),

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::Daemon;
 use super::client::Client;
+use super::{Daemon, databases};
 use crate::program::{Place, example};
 
 fn post_form(
@@ -98,4 +98,159 @@ fn what_strangers_wrote_is_text_on_every_page() {
     ] {
         assert_eq!(daemon.client.get(path).status, status, "{path}");
     }
+}
+
+const BOUNDARY: &str = "----------a-boundary";
+
+/// As a browser sends it; of a file, the name as well.
+fn multipart(fields: &[(&str, Option<&str>, &str)]) -> String {
+    let mut form = String::new();
+    for (name, file, value) in fields {
+        let file = file.map_or(String::new(), |file| format!("; filename=\"{file}\""));
+        form += &format!(
+            "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"{name}\"{file}\r\n\r\n{value}\r\n"
+        );
+    }
+    form + &format!("--{BOUNDARY}--\r\n")
+}
+
+fn post_comparison(
+    client: &Client,
+    headers: &[(&str, &str)],
+    fields: &[(&str, Option<&str>, &str)],
+) -> super::client::Reply {
+    let kind = format!("multipart/form-data; boundary={BOUNDARY}");
+    let headers = [&[("content-type", kind.as_str())], headers].concat();
+    client.send("POST", "/comparisons/new", &headers, &multipart(fields))
+}
+
+fn instance(id: &str) -> String {
+    json!({"instance_id": id, "repo": "examples/slugs", "base_commit": "abcdef0123456789", "problem_statement": "It fails"})
+        .to_string()
+}
+
+#[test]
+fn a_comparison_is_asked_for_with_a_form() {
+    let place = Place::new();
+    let prices = "[prices.\"m\"]\nprompt = 1\ncompletion = 2\n";
+    std::fs::write(place.path("prices.toml"), prices).unwrap();
+    let config = place.path("prices.toml").display().to_string();
+    let words = ["--workers", "0", "--config", &config];
+    let daemon = Daemon::start_with(&place, &databases::embedded(), None, "data", &words);
+    let client = &daemon.client;
+    assert!(
+        client
+            .get("/comparisons")
+            .body
+            .contains("href=\"/comparisons/new\"")
+    );
+    let form = client.get("/comparisons/new");
+    for part in [
+        "value=\"testwright\" checked",
+        "value=\"otter-plus-plus\">",
+        "name=\"model\" value=\"m\">",
+        "enctype=\"multipart/form-data\"",
+    ] {
+        assert!(form.body.contains(part), "{part}: {}", form.body);
+    }
+
+    let (one, two) = (instance("slugs-1"), instance("slugs-2"));
+    let file = format!("{one}\n{two}\n");
+    let repositories = example("{name}");
+    let fields = [
+        ("file", Some("C:\\sets\\two.jsonl"), file.as_str()),
+        ("instances", None, ""),
+        ("name", None, ""),
+        ("approach", None, "snippet"),
+        ("approach", None, "libro"),
+        ("variants", None, " otter:planner=off "),
+        ("model", None, "m"),
+        ("other_models", None, ""),
+        ("samples", None, "2"),
+        ("effort", None, "low"),
+        ("dollars", None, "1.5"),
+        ("steps", None, "10"),
+        ("tokens", None, ""),
+        ("minutes", None, "2.5"),
+        ("test_seconds", None, ""),
+        ("repositories", None, repositories.as_str()),
+    ];
+    let own = format!("http://{}", client.address);
+    for origin in [None, Some("null"), Some("http://example.org")] {
+        let headers: Vec<_> = origin.map(|o| ("origin", o)).into_iter().collect();
+        let refused = post_comparison(client, &headers, &fields);
+        assert_eq!(refused.status, 403, "{origin:?}");
+    }
+    let listed = || client.get("/v1/comparisons").json()["comparisons"].clone();
+    assert_eq!(listed(), json!([]));
+    let own = [("origin", own.as_str())];
+    let made = post_comparison(client, &own, &fields);
+    assert_eq!(
+        (made.status, made.header("location")),
+        (303, Some("/comparisons")),
+        "{made:?}"
+    );
+    let comparison = &listed()[0];
+    assert_eq!(comparison["name"], "two.jsonl");
+    assert_eq!(
+        (&comparison["instances"], &comparison["samples"]),
+        (&json!(2), &json!(2))
+    );
+    assert_eq!(
+        comparison["systems"],
+        json!(["snippet", "libro@m", "otter:planner=off@m"])
+    );
+    assert!(client.get("/comparisons").body.contains("two.jsonl"));
+
+    // Beside what is wrong the form is as it was filled in, the file in the field of instances.
+    let hostile = "</textarea><script>alert(1)</script>";
+    for (field, file, value, reason) in [
+        (
+            "repositories",
+            None,
+            "/etc/{name}",
+            "it is not allowed here",
+        ),
+        ("samples", None, "many", "read the number of samples"),
+        ("effort", None, "huge", "read the effort"),
+        ("other_models", None, "free", "`free` has no price"),
+        ("instances", Some("x.jsonl"), hostile, "it is not JSON"),
+        (
+            "approach",
+            None,
+            "none-such",
+            "find the approach `none-such`",
+        ),
+        ("more", None, "1", "the form has no field"),
+    ] {
+        let mut changed = fields.to_vec();
+        match changed.iter_mut().find(|f| f.0 == field) {
+            Some(found) if file.is_none() => found.2 = value,
+            Some(_) => changed[0].2 = value,
+            None => changed.push((field, None, value)),
+        }
+        let wrong = post_comparison(client, &own, &changed);
+        assert_eq!(wrong.status, 422, "{wrong:?}");
+        assert!(wrong.body.contains(reason), "{reason}: {}", wrong.body);
+        assert!(!wrong.body.contains("<script>alert"), "{}", wrong.body);
+        if field == "samples" {
+            for part in [
+                "value=\"many\"",
+                "value=\"libro\" checked",
+                "value=\"m\" checked",
+                "<option selected>low",
+                "&quot;instance_id&quot;:&quot;slugs-2&quot;",
+            ] {
+                assert!(wrong.body.contains(part), "{part}: {}", wrong.body);
+            }
+        }
+    }
+    // What came back is sent again in place of the file.
+    let mut again = fields.to_vec();
+    again[0] = ("file", Some(""), "");
+    again[1].2 = &one;
+    again[2].2 = "one";
+    assert_eq!(post_comparison(client, &own, &again).status, 303);
+    assert_eq!(listed()[0]["name"], "one");
+    assert_eq!(listed().as_array().unwrap().len(), 2);
 }

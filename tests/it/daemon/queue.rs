@@ -61,3 +61,39 @@ async fn messages_of_what_ended_are_removed_and_others_stay() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_with_nothing_to_do_takes_what_comes_before_its_next_heartbeat() {
+    const TICKETS: usize = 5;
+    for database in databases::all() {
+        let place = Place::new();
+        let embedded = Store::url_in(&place.path("."));
+        let url = database.url.as_deref().unwrap_or(&embedded);
+        let store = Store::open(url).await.unwrap();
+        let queue = Queue::open(&store).await.unwrap();
+        let counter = Arc::new(Counter::default());
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let working = queue.work("a", 1, counter.clone(), async { drop(stopped.await) });
+        let taken = || counter.0.load(Ordering::SeqCst);
+        let pushing = async {
+            let mut waited = Duration::ZERO;
+            for n in 0..TICKETS {
+                // It has looked in the meantime, and found nothing.
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                queue.push_ticket().await.unwrap();
+                let pushed = Instant::now();
+                while taken() == n {
+                    assert!(pushed.elapsed() < Duration::from_secs(30));
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                waited += pushed.elapsed();
+            }
+            drop(stop);
+            waited
+        };
+        let (worked, waited) = tokio::join!(working, pushing);
+        worked.unwrap();
+        // By heartbeats it would be nearly three seconds each.
+        assert!(waited < Duration::from_secs(6), "{waited:?}");
+    }
+}

@@ -1,6 +1,7 @@
 //! What models may use, counted by all workers together.
 
 use std::collections::BTreeMap;
+use std::process::Stdio;
 use std::time::Duration;
 
 use testwright::model::ModelError;
@@ -137,4 +138,50 @@ fn a_run_that_would_cost_more_than_is_left_of_the_day_ends_before_it_asks() {
     let message = shown["outcome"]["message"].as_str().unwrap();
     assert!(message.contains("less is left of $0.0001"), "{message}");
     assert_eq!(server.requests(|_| ()).len(), 0);
+}
+
+#[test]
+fn a_limit_in_dollars_needs_the_price_of_the_model_on_the_server_and_on_the_worker() {
+    let (place, server) = (Place::new(), model());
+    let database = &databases::embedded();
+    let config = place.path("prices.toml");
+    std::fs::write(&config, "[prices.m]\nprompt = 1.0\ncompletion = 1.0\n").unwrap();
+    let config = config.display().to_string();
+    let words = ["--workers", "0", "--config", config.as_str()];
+    let daemon = Daemon::start_with(&place, database, Some(&server), "data", &words);
+    let mut request = issue();
+    request["limits"] = serde_json::json!({"dollars": 1.5});
+    request["model"] = "free".into();
+    let refused = daemon.client.post("/v1/runs", &request);
+    assert_eq!(refused.status, 422, "{refused:?}");
+    let problem = refused.json();
+    let said = |field: &str| problem[field].as_str().unwrap().to_owned();
+    assert!(said("detail").contains("`free` has no price"), "{problem}");
+    assert!(said("hint").contains("[prices.\"free\"]"), "{problem}");
+
+    request["model"] = "m".into();
+    let limited = daemon.run(&request);
+    request.as_object_mut().unwrap().remove("limits");
+    let free = daemon.run(&request);
+    let mut worker = place.testwright();
+    worker.args([
+        "worker",
+        "--database",
+        &database.url_in(&place.path("data")),
+    ]);
+    worker.arg("--data").arg(place.path("worker"));
+    worker.env("TESTWRIGHT_MODEL_BASE_URL", format!("{}/v1", server.url));
+    let mut worker = worker.stderr(Stdio::null()).spawn().unwrap();
+    daemon.wait_for(&limited, "infrastructure");
+    let shown = daemon.client.get(&format!("/v1/runs/{limited}")).json();
+    let message = shown["outcome"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("on this worker") && message.contains("`m` has no price"),
+        "{message}"
+    );
+    let events = daemon.client.get(&format!("/v1/runs/{limited}/trajectory"));
+    assert_eq!(events.body, "");
+    daemon.wait_for(&free, "accepted");
+    worker.kill().unwrap();
+    worker.wait().unwrap();
 }

@@ -36,9 +36,12 @@ fn the_command_line_lists_follows_and_exports_runs() {
         "trajectory.jsonl",
         "test.patch",
         "evidence.json",
+        "environment.log",
     ] {
         assert!(out.join(name).is_file(), "{name}");
     }
+    let log = std::fs::read_to_string(out.join("environment.log")).unwrap();
+    assert!(!log.is_empty());
     // What was exported is a run's folder as any other.
     let card = place.testwright().arg("show").arg(&out).output().unwrap();
     assert!(String::from_utf8_lossy(&card.stdout).contains("A test was accepted."));

@@ -16,6 +16,7 @@ async fn add(store: &Store, owner: &str, batch: &str) -> RunId {
         idempotency_key: None,
         owner: owner.to_owned(),
         batch: batch.to_owned(),
+        traceparent: None,
     };
     // Ids sort by the millisecond.
     tokio::time::sleep(std::time::Duration::from_millis(2)).await;
@@ -112,6 +113,7 @@ async fn a_run_that_the_queue_lost_is_found_and_made() {
             idempotency_key: None,
             owner: "a".to_owned(),
             batch: String::new(),
+            traceparent: None,
         };
         // Its process ended before the queue was told; that of the other, after it took the run.
         let (waits, _) = store.add_run(&new).await.unwrap();

@@ -69,6 +69,15 @@ fn a_token_is_good_for_its_scopes_until_it_is_revoked() {
             let refused = ask(client, method, &format!("{run}{what}"), &reader, "");
             assert_eq!(refused.status, 403, "{refused:?}");
         }
+        let own = format!("http://{}", client.address);
+        let shown = format!("Bearer {reader}");
+        let headers = [("authorization", shown.as_str()), ("origin", &own)];
+        for page in ["/new", "/comparisons/new"] {
+            assert_eq!(client.send("GET", page, &headers, "").status, 200);
+            let refused = client.send("POST", page, &headers, "");
+            assert_eq!(refused.status, 403, "{refused:?}");
+            assert!(refused.body.contains("its scopes lack `write`"));
+        }
         // Probes carry no token, and come to an address.
         let probe = client.send("GET", "/v1/health", &[("host", "10.0.0.7:8420")], "");
         assert_eq!(probe.status, 200);

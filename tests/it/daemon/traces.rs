@@ -93,6 +93,13 @@ fn a_collector_receives_the_spans_of_requests_runs_steps_tools_and_models() {
     let of_run = one("invoke_agent testwright");
     let conversation = attribute(of_run, "gen_ai.conversation.id");
     assert_eq!(conversation.as_deref(), Some(run.as_str()));
+    // Its own trace, which leads to the request.
+    assert_ne!(of_run["traceId"], request["traceId"]);
+    let links = of_run["links"].as_array().unwrap();
+    assert_eq!(links.len(), 1, "{of_run}");
+    for id in ["traceId", "spanId"] {
+        assert_eq!(links[0][id], request[id], "{of_run}");
+    }
     let ended = attribute(of_run, "testwright.run.status");
     assert_eq!(ended.as_deref(), Some("accepted"));
 

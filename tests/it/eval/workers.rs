@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -144,6 +144,31 @@ fn workers_grade_as_one_process_does_and_one_of_them_may_die() {
         assert_exit_code(&bench.grade(&[], "out").output().unwrap(), 0);
         let after = std::fs::read(folder("out").join("results.jsonl")).unwrap();
         assert!(before == after, "graded again");
+    }
+}
+
+#[test]
+fn an_evaluation_that_is_interrupted_leaves_nothing_to_be_done_and_is_gone_on_with() {
+    for database in databases::all() {
+        let bench = bench();
+        let url = url(&bench, &database);
+        let words = ["--database", url.as_str()];
+        let mut asking = bench.grade(&words, "out").spawn().unwrap();
+        wait_for_rows(&bench, &database, "gradings");
+        let statuses = || {
+            let all = "SELECT status FROM gradings GROUP BY status";
+            database.execute(bench.place.folder.path(), all)
+        };
+        assert_eq!(statuses(), "queued");
+        let id = asking.id().to_string();
+        let mut kill = Command::new("kill");
+        assert!(kill.args(["-INT", &id]).status().unwrap().success());
+        assert_eq!(asking.wait().unwrap().code(), Some(130));
+        assert_eq!(statuses(), "cancelled");
+
+        let _worker = Worker::start(&bench, &url, "one");
+        assert_exit_code(&bench.grade(&words, "out").output().unwrap(), 0);
+        assert_eq!(bench.results("out").len(), 4);
     }
 }
 
