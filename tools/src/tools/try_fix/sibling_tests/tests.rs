@@ -103,13 +103,48 @@ fn siblings_are_told_by_what_they_did_without_the_others_and_without_the_fix() {
     e
     ");
     assert_eq!(SiblingTests::default().summary(), "");
-    let good = vec![
-        TestResult::new("a", Outcome::Passed),
-        TestResult::new("b", Outcome::Skipped),
+    let good = [
+        "a.py::t",
+        "b.py::t",
+        "c.py::t",
+        "d.py::t",
+        "e.py::T::t",
+        "e.py::t",
     ];
+    let good = good.map(|id| TestResult::new(id, Outcome::Passed));
     assert_eq!(
-        SiblingTests::new(good, &report).summary(),
-        "\nThe fix breaks none of 2 neighbours."
+        SiblingTests::new(good[..2].to_vec(), &report).summary(),
+        "\nThe fix breaks none of 2 neighbours in a.py, b.py."
+    );
+    assert_eq!(
+        SiblingTests::new(good.to_vec(), &report).summary(),
+        "\nThe fix breaks none of 6 neighbours in a.py, b.py, c.py and 2 more files."
+    );
+}
+
+#[test]
+fn siblings_that_fail_alike_are_told_by_one_of_them() {
+    let test = |name: &str, message: &str| TestResult {
+        failure: Some(Failure {
+            message: message.to_owned(),
+            ..died()
+        }),
+        ..TestResult::new(&format!("t.py::{name}"), Outcome::Failed)
+    };
+    let tests = [
+        ("a", "no port 80"),
+        ("b", "other"),
+        ("c", "no port 81"),
+        ("d", "no port 82"),
+    ];
+    let tests = tests.map(|(name, message)| test(name, message));
+    let mut all = SiblingTests::new(tests.to_vec(), &Report::default());
+    for sibling in &mut all.failing {
+        (sibling.alone, sibling.without_fix) = (Some(Outcome::Failed), Some(Outcome::Failed));
+    }
+    assert_eq!(
+        all.details().trim_start(),
+        "Failing with and without the fix:\nt.py::a and 2 more: process: no port 80\nt.py::b: process: other"
     );
 }
 
