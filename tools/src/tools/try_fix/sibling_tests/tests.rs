@@ -86,7 +86,7 @@ fn siblings_are_told_by_what_they_did_without_the_others_and_without_the_fix() {
     all.failing[3].alone = Some(Outcome::Passed);
     all.failing[3].without_fix = Some(Outcome::Passed);
     insta::assert_snapshot!(format!("{}{}", all.summary().trim_start(), all.details()), @r"
-    The fix breaks 1 of 6 neighbours: b; 1 fails with and without it; 1 fails only among the others; 1 fails and was not tried without it. (It may pin what the issue calls wrong.)
+    The fix breaks 1 of 6 neighbours in a, b, c and 3 more files: b; 1 fails with and without it; 1 fails only among the others; 1 fails and was not tried without it. (It may pin what the issue calls wrong.)
 
     The fix breaks:
 
@@ -169,7 +169,7 @@ fn what_was_not_finished_in_time_does_not_count_as_failing() {
         ..Report::default()
     };
     insta::assert_snapshot!(text(7, &limit).trim_start(), @r"
-    The fix breaks none of 7 neighbours that ran, of 9.
+    The fix breaks none of 7 neighbours that ran, of 9 in g.
     Not all of the neighbours ran within 30 s; the nearest ran first.
     long was not finished in time.
     ");
