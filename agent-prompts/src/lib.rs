@@ -111,8 +111,10 @@ prompts! {
         files: Vec<CodeFile>,
         /// They are not retrieved, but those that a code patch changes.
         are_of_patch: bool,
-        /// The budget ended in the last one.
-        is_cut: bool,
+        /// Lines of the last one that are left out, since the budget ended in it.
+        lines_left_out: usize,
+        /// The lines of the files have numbers.
+        are_numbered: bool,
     }
 
     /// LIBRO: do the failure and the issue speak of the same?

@@ -132,7 +132,8 @@ fn every_prompt_renders() {
             test_files: Vec::new(),
             files: vec![file("a.py"), file("b.py")],
             are_of_patch: false,
-            is_cut: true,
+            lines_left_out: 7,
+            are_numbered: true,
         }
         .render()
         .unwrap()
@@ -153,7 +154,8 @@ fn every_prompt_renders() {
         test_files: vec![test_file("test_a.py", false)],
         files: vec![file("a.py")],
         are_of_patch: true,
-        is_cut: false,
+        lines_left_out: 0,
+        are_numbered: false,
     };
     insta::assert_snapshot!("zero-shot-task-given", given.render().unwrap());
     let mut cut = test_file("test_a.py", false);

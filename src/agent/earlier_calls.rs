@@ -1,5 +1,5 @@
 //! Calls of one message depend on those before them: what follows a refused edit is skipped, and a submission is held back
-//! where the run or the fix before it does not speak for the test.
+//! where no test fails in the run before it, or tests fail with the fix before it.
 
 use testwright_agent_prompts::{HeldBack, Prompt, Skipped};
 use testwright_tools::outcomes::report::Outcome as TestOutcome;

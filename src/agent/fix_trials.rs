@@ -57,6 +57,8 @@ fn yes() -> bool {
 #[derive(Default, Deserialize)]
 struct Siblings {
     #[serde(default)]
+    good: usize,
+    #[serde(default)]
     failing: Vec<Sibling>,
 }
 
@@ -142,6 +144,7 @@ fn trial(data: &TrialData) -> FixTrial {
                 None => sibling.with_fix.id.clone(),
             })
             .collect(),
+        existing_run: data.neighbours.good + data.neighbours.failing.len(),
         patch: data.patch.clone(),
         origin: None,
     }
@@ -196,6 +199,10 @@ struct PatchEdit {
     removed: usize,
     /// Lines of the new file that it adds.
     added: std::ops::Range<usize>,
+    /// The first of them that says something.
+    first: String,
+    /// It adds a function or class, decorators or not.
+    defines: bool,
 }
 
 fn edits(patch: &str) -> Vec<PatchEdit> {
@@ -231,6 +238,8 @@ fn edits(patch: &str) -> Vec<PatchEdit> {
                             at: old,
                             removed: 0,
                             added: new..new,
+                            first: String::new(),
+                            defines: false,
                         });
                         is_open = true;
                     }
@@ -243,6 +252,13 @@ fn edits(patch: &str) -> Vec<PatchEdit> {
                     } else {
                         edit.added.end += 1;
                         new += 1;
+                        let code = line[1..].trim_start();
+                        if edit.first.is_empty() {
+                            code.clone_into(&mut edit.first);
+                        }
+                        edit.defines |= ["def ", "async def ", "class "]
+                            .iter()
+                            .any(|word| code.starts_with(word));
                     }
                 }
                 Some(b'\\') => {}
@@ -257,17 +273,24 @@ fn edits(patch: &str) -> Vec<PatchEdit> {
     found
 }
 
-/// The lines of the code under test that a patch changes, as it is without the patch.
+/// The lines of the code under test that a patch changes, as it is without the patch. Functions that it adds are beside
+/// code with which they need have nothing to do, so where there is anything else, that counts.
 pub(super) fn places(patch: &str) -> Vec<SourceLine> {
-    let edits = edits(patch).into_iter();
+    let edits = edits(patch);
+    let is_new = |edit: &&PatchEdit| edit.removed == 0 && edit.defines;
+    let (new, changed): (Vec<&PatchEdit>, Vec<_>) = edits.iter().partition(is_new);
+    let edits = if changed.is_empty() { new } else { changed };
+    let line = |edit: &PatchEdit| match edit.removed {
+        // A decorator belongs to what comes after it, other code to what comes before.
+        0 if edit.first.starts_with('@') => edit.at,
+        0 => edit.at.saturating_sub(1).max(1),
+        _ => edit.at,
+    };
     edits
+        .into_iter()
         .map(|edit| SourceLine {
-            // What is added only belongs to what comes before it.
-            line: match edit.removed {
-                0 => edit.at.saturating_sub(1).max(1),
-                _ => edit.at,
-            },
-            path: edit.path,
+            line: line(edit),
+            path: edit.path.clone(),
         })
         .collect()
 }
@@ -332,6 +355,21 @@ mod tests {
             shown,
             [("pkg/a.py", 11, 1, 11..13), ("pkg/a.py", 41, 0, 42..43)]
         );
+    }
+
+    #[test]
+    fn what_a_fix_changes_is_looked_for_where_it_does_not_only_add_functions() {
+        let lines = |hunks: &str| -> Vec<usize> {
+            let patch = format!("diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n{hunks}");
+            places(&patch).iter().map(|place| place.line).collect()
+        };
+        let helper = "@@ -10,2 +10,6 @@\n     return 1\n+\n+\n+def helper():\n+    return 2\n x\n";
+        let inside = "@@ -40,2 +44,3 @@\n x = 1\n+    y = 2\n z = 3\n";
+        let decorator = "@@ -60,2 +60,3 @@\n \n+@cached\n def f():\n";
+        assert_eq!(lines(helper), [10]);
+        assert_eq!(lines(&format!("{helper}{inside}")), [40]);
+        assert_eq!(lines(decorator), [61]);
+        assert_eq!(lines("@@ -70,2 +70,2 @@\n \n-def f():\n+def g():\n"), [71]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The reviewer: a model call that reads a submission against the issue, with what a reviewer of a pull request sees.
 
+mod brief;
+
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -74,7 +76,11 @@ impl Run {
     ) -> Result<Excerpts, Outcome> {
         let tests = reviewed.submission.contributed.iter();
         let tests = tests.filter(|test| test.change != Change::Deleted);
-        let mut lines: Vec<SourceLine> = Vec::new();
+        // What cures the tests is where the issue's fault lies, rather than where an exception arises.
+        let mut fixes: Vec<&FixTrial> = reviewed.fixes.iter().collect();
+        fixes.sort_by_key(|fix| !fix.cures(&reviewed.verdict.failing));
+        let mut lines: Vec<SourceLine> =
+            (fixes.iter()).flat_map(|fix| places(&fix.patch)).collect();
         for failed in failing(reviewed) {
             // What is beneath an assertion of the test are helpers that compare.
             let failures =
@@ -85,9 +91,6 @@ impl Run {
                 path: frame.file.clone(),
                 line: frame.line as usize,
             }));
-        }
-        for fix in reviewed.fixes {
-            lines.extend(places(&fix.patch));
         }
         let arguments = json!({
             "tests": tests.map(|test| test.id.as_str()).collect::<Vec<_>>(),
@@ -100,23 +103,28 @@ impl Run {
     }
 
     fn review_prompt(&self, reviewed: &Reviewed<'_>, context: &Excerpts) -> ReviewPrompt {
-        let failures: Vec<String> = (reviewed.verdict.failing.iter())
+        let failures: Vec<String> = brief::alike(&reviewed.verdict.failing)
+            .into_iter()
             .take(SHOWN)
-            .map(|test| failure(reviewed.submission, test))
+            .map(|(test, others)| failure(reviewed.submission, test) + &others)
             .collect();
+        let patches: Vec<&str> = (reviewed.fixes.iter())
+            .map(|fix| fix.patch.as_str())
+            .collect();
+        let functions = brief::not_in_patches(context.functions.clone(), &patches);
         let fixes: Vec<String> = (reviewed.fixes.iter().enumerate())
-            .map(|(at, fix)| candidate_fix(at + 1, fix, &reviewed.verdict.failing))
+            .map(|(at, fix)| candidate_fix(at + 1, fix, &reviewed.verdict.failing, &functions))
             .collect();
         // What strangers wrote comes from data, which are as they are.
         let visible = |text: &str| visible(text).into_owned();
         ReviewPrompt {
-            issue: visible(&self.issue.folded_text()),
+            issue: visible(&self.issue.brief_text()),
             python: self.python(),
-            change: visible(reviewed.submission.patch.trim_end()),
+            change: visible(&brief::without_headers(&reviewed.submission.patch)),
             used_code: visible(&excerpts(&context.used)),
             outcomes: visible(&outcomes(reviewed.submission, reviewed.verdict)),
             failure: visible(&failures.join("\n\n")),
-            code_under_test: visible(&excerpts(&context.functions)),
+            code_under_test: visible(&excerpts(&functions)),
             fixes: visible(&fixes.join("\n\n")),
             reason: visible(reviewed.reason.unwrap_or_default()),
         }
@@ -308,7 +316,13 @@ fn capitalized(text: &str) -> String {
     }
 }
 
-fn candidate_fix(number: usize, fix: &FixTrial, failing: &[TestEvidence]) -> String {
+/// `shown` is the code under test that the reviewer is shown beside it.
+fn candidate_fix(
+    number: usize,
+    fix: &FixTrial,
+    failing: &[TestEvidence],
+    shown: &[Excerpt],
+) -> String {
     let on = match fix.on_submitted_tests {
         true => "the tests as they are submitted",
         false => "an earlier form of the tests",
@@ -326,7 +340,7 @@ fn candidate_fix(number: usize, fix: &FixTrial, failing: &[TestEvidence]) -> Str
         let (ran, did_not): (Vec<_>, Vec<_>) = failing.iter().partition(did_run);
         if !fix.failures.is_empty() {
             out.push_str("with it these still fail:");
-            for line in &fix.failures {
+            for line in brief::folded(&fix.failures) {
                 let _ = write!(out, "\n- {line}");
             }
         } else if did_not.is_empty() {
@@ -341,13 +355,29 @@ fn candidate_fix(number: usize, fix: &FixTrial, failing: &[TestEvidence]) -> Str
             let _ = write!(out, "\nIt was not tried on {}.", ids.join(", "));
         }
     }
-    if !fix.breaks.is_empty() && fix.crash.is_none() {
-        out.push_str("\nIt breaks existing tests of the same files:");
-        for line in &fix.breaks {
+    if fix.crash.is_none() {
+        match (fix.breaks.len(), fix.existing_run) {
+            (0, 0) => {}
+            (0, 1) => out.push_str("\nThe one existing test beside them does not break."),
+            (0, ran) => {
+                let _ = write!(out, "\nIt breaks none of {ran} existing tests beside them.");
+            }
+            _ => out.push_str("\nIt breaks existing tests of the same files:"),
+        }
+        for line in brief::folded(&fix.breaks) {
             let _ = write!(out, "\n- {line}");
         }
     }
-    let _ = write!(out, "\n{}", fix.patch.trim_end());
+    let is_known = |path: &str| shown.iter().any(|excerpt| excerpt.path == path);
+    let mut files = fix
+        .patch
+        .lines()
+        .filter_map(|line| line.strip_prefix("--- a/"));
+    let patch = match !shown.is_empty() && files.all(is_known) {
+        true => brief::changes_alone(&fix.patch),
+        false => brief::without_headers(&fix.patch),
+    };
+    let _ = write!(out, "\n{patch}");
     out
 }
 

@@ -83,7 +83,7 @@ impl Approach for AssertFlip {
 async fn attempts(run: &mut Run, context: &ApproachContext) -> Result<Outcome, Outcome> {
     let options = &context.options;
     let tree = run.tree()?;
-    let task = retrieve(run, &tree, context)?;
+    let task = retrieve(run, &tree, context, true)?;
     let inverts = options.is_on(&INVERSION);
     let first = match inverts {
         true => system_and_user(&AssertFlipSystem {}, &task)?,

@@ -5,9 +5,10 @@ use async_trait::async_trait;
 use testwright_agent_prompts::{CoverSystem, CoverTask, Prompt};
 use testwright_tools::registry;
 use testwright_tools::tool::{AnyTool, Tool};
-use testwright_tools::tools::{ShowPatch, TryFix};
+use testwright_tools::tools::TryFix;
 
 use super::given::lines::{self, Stub};
+use super::testwright::COVERED;
 use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, prompt, run_loop};
 use crate::error::Error;
@@ -33,7 +34,7 @@ impl Approach for Cover {
 
     fn tools(&self) -> Vec<&'static dyn AnyTool> {
         let is_left_out = |tool: &&dyn AnyTool| {
-            tool.low_level() || [ShowPatch::NAME, TryFix::NAME].contains(&tool.name())
+            tool.low_level() || tool.name() == TryFix::NAME || COVERED.contains(&tool.name())
         };
         let tools = registry::with_wanted_lines();
         tools.filter(|tool| !is_left_out(tool)).collect()

@@ -53,7 +53,7 @@ struct FailingSample {
 
 async fn stages(run: &mut Run, context: &ApproachContext) -> Result<Outcome, Outcome> {
     let tree = run.tree()?;
-    let task = retrieve(run, &tree, context)?;
+    let task = retrieve(run, &tree, context, true)?;
     let messages = system_and_user(&ZeroShotPlusSystem {}, &task)?;
     let mut failing: Vec<FailingSample> = Vec::new();
     for _ in 0..SAMPLES {

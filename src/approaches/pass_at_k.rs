@@ -44,6 +44,7 @@ impl Approach for PassAtK {
             system: ZeroShotPlusSystem {},
             temperature: SAMPLE_TEMPERATURE,
             format: function_blocks::read,
+            are_numbered: true,
         };
         let outcome = in_one_call(run, context, &call).await;
         outcome.unwrap_or_else(|outcome| outcome)

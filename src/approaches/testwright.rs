@@ -9,7 +9,7 @@ use testwright_agent_prompts::{
 use testwright_tools::registry;
 use testwright_tools::tool::{AnyTool, Tool};
 use testwright_tools::tools::{
-    FindFile, OpenFile, Outline, ReadFunction, RunPython, Search, ShowPatch,
+    CreateFile, FindFile, OpenFile, Outline, ReadFunction, RunPython, Search, ShowPatch,
 };
 
 use super::{Approach, ApproachContext, ApproachOption, Workflow, begin_with};
@@ -21,13 +21,14 @@ use crate::retrieval::{Index, functions};
 use crate::settings::Effort;
 
 /// Offered first, in this order: what the agent looks around with.
-static FIRST: &[&dyn AnyTool] = &[
-    &Search,
-    &FindFile,
-    &OpenFile,
-    &Outline,
-    &ReadFunction,
-    &RunPython,
+static FIRST: &[&dyn AnyTool] = &[&Search, &OpenFile, &ReadFunction, &RunPython];
+
+/// Left out, since others do the same: schemas are sent with every call.
+pub(super) const COVERED: [&str; 4] = [
+    FindFile::NAME,
+    Outline::NAME,
+    CreateFile::NAME,
+    ShowPatch::NAME,
 ];
 
 const FEEDBACK: ApproachOption = ApproachOption {
@@ -91,7 +92,7 @@ impl Approach for Testwright {
     }
 
     fn tools(&self) -> Vec<&'static dyn AnyTool> {
-        let is_left_out = |tool: &&dyn AnyTool| tool.low_level() || tool.name() == ShowPatch::NAME;
+        let is_left_out = |tool: &&dyn AnyTool| tool.low_level() || COVERED.contains(&tool.name());
         let is_first = |tool: &&dyn AnyTool| FIRST.iter().any(|first| first.name() == tool.name());
         let others = registry::for_models().filter(|tool| !is_left_out(tool) && !is_first(tool));
         FIRST.iter().copied().chain(others).collect()
@@ -229,6 +230,6 @@ mod tests {
         let specs: Vec<_> = Testwright.tools().iter().map(|tool| tool.spec()).collect();
         let schemas = serde_json::to_string(&specs).unwrap().len();
         let system = TestwrightSystem { max_steps: 60 }.render().unwrap().len();
-        assert!(schemas + system <= 6_900, "{schemas} + {system}");
+        assert!(schemas + system <= 5_900, "{schemas} + {system}");
     }
 }

@@ -38,6 +38,7 @@ impl Approach for ZeroShot {
             system: ZeroShotSystem {},
             temperature: 0.0,
             format: unified_diff::read,
+            are_numbered: false,
         };
         let outcome = in_one_call(run, context, &call).await;
         outcome.unwrap_or_else(|outcome| outcome)
@@ -49,6 +50,8 @@ pub(super) struct OneCall<S> {
     pub system: S,
     pub temperature: f64,
     pub format: ReplyFormat,
+    /// The lines of the files that are shown have numbers.
+    pub are_numbered: bool,
 }
 
 /// Retrieves, asks once, hands in what comes back.
@@ -58,7 +61,7 @@ pub(super) async fn in_one_call(
     call: &OneCall<impl Prompt + Sync>,
 ) -> Result<Outcome, Outcome> {
     let tree = run.tree()?;
-    let task = retrieve(run, &tree, context)?;
+    let task = retrieve(run, &tree, context, call.are_numbered)?;
     let messages = system_and_user(&call.system, &task)?;
     write_and_hand_in(run, &tree, messages, call.temperature, call.format).await
 }

@@ -47,7 +47,8 @@ async fn in_one_file(run: &mut Run) -> Result<Outcome, Outcome> {
         test_files: Vec::new(),
         files: Vec::new(),
         are_of_patch: false,
-        is_cut: false,
+        lines_left_out: 0,
+        are_numbered: false,
     };
     let messages = system_and_user(&ZeroShotFileSystem {}, &task)?;
     write_and_hand_in(run, &tree, messages, 0.0, new_file).await

@@ -38,6 +38,7 @@ impl Approach for ZeroShotPlus {
             system: ZeroShotPlusSystem {},
             temperature: 0.0,
             format: function_blocks::read,
+            are_numbered: true,
         };
         let outcome = in_one_call(run, context, &call).await;
         outcome.unwrap_or_else(|outcome| outcome)

@@ -97,9 +97,16 @@ pub struct FixTrial {
     /// Existing tests that pass without it and fail with it: `ID: FAILURE`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub breaks: Vec<String>,
+    /// How many existing tests of the same files ran with it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub existing_run: usize,
     /// Which call of `try_fix` in the run the edit came from: those of one call are variants of each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<usize>,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 impl FixTrial {

@@ -9,6 +9,7 @@ mod fold;
 mod github;
 mod named_python;
 mod text;
+mod traceback;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -66,9 +67,14 @@ impl Issue {
         fold::folded(&text).unwrap_or(text)
     }
 
+    /// The same without the calls in the middle of long tracebacks.
+    pub fn brief_text(&self) -> String {
+        traceback::without_middles(&self.folded_text())
+    }
+
     /// The same for a model that has `open_file`.
     pub fn folded_text_with_hint(&self) -> String {
-        let text = self.folded_text();
+        let text = self.brief_text();
         let hint = fold::hint(&text);
         text + &hint
     }

@@ -80,10 +80,11 @@ impl Index {
     }
 }
 
-/// The first files as far as the budget goes, in tokens; the last one may be cut.
+/// The first files as far as the budget goes, in tokens, with or without line numbers; the last one may be cut.
 pub fn within<'f>(
     files: impl IntoIterator<Item = &'f RetrievedFile>,
     budget: usize,
+    are_numbered: bool,
 ) -> Vec<RetrievedFile> {
     let mut left = budget;
     let mut found = Vec::new();
@@ -92,8 +93,9 @@ pub fn within<'f>(
         if left <= named {
             break;
         }
-        let text = tokens::first(&file.text, left - named);
-        let is_cut = text.len() < file.text.len();
+        let whole = shown(&file.text, are_numbered);
+        let text = tokens::first(&whole, left - named);
+        let is_cut = text.len() < whole.len();
         left -= named + tokens::count(text);
         found.push(RetrievedFile {
             path: file.path.clone(),
@@ -104,6 +106,17 @@ pub fn within<'f>(
         }
     }
     found
+}
+
+/// A file as it is, or with a number in front of each line.
+pub fn shown(text: &str, are_numbered: bool) -> String {
+    if !are_numbered {
+        return text.to_owned();
+    }
+    let lines = text.split_inclusive('\n').enumerate();
+    lines
+        .map(|(at, line)| format!("{} {line}", at + 1))
+        .collect()
 }
 
 /// Words of prose and of code: identifiers as they are and in their parts.
@@ -200,16 +213,20 @@ mod tests {
     fn files_end_where_the_budget_does() {
         let index = index();
         let query = "HTTPServer serve_forever test";
-        let all = within(index.ranked(query), 1_000);
+        let all = within(index.ranked(query), 1_000, false);
         assert_eq!(all.len(), 2);
         let tokens = |files: &[RetrievedFile]| -> usize {
             let of = |file: &RetrievedFile| tokens::count(&file.path) + tokens::count(&file.text);
             files.iter().map(of).sum()
         };
         let budget = tokens(&all) - 3;
-        let cut = within(index.ranked(query), budget);
+        let cut = within(index.ranked(query), budget, false);
         assert!(tokens(&cut) <= budget && cut.len() == 2);
         assert!(all[1].text.starts_with(&cut[1].text) && cut[1].text.len() < all[1].text.len());
-        assert!(within(index.ranked(query), 2).is_empty());
+        assert!(within(index.ranked(query), 2, false).is_empty());
+        let numbered = within(index.ranked(query), budget, true);
+        assert!(tokens(&numbered) <= budget);
+        assert!(numbered[0].text.starts_with("1 "), "{numbered:?}");
+        assert_eq!(shown("a\n\n  b", true), "1 a\n2 \n3   b");
     }
 }

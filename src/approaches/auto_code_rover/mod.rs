@@ -72,10 +72,10 @@ impl CodeBudget {
         }
     }
 
-    /// What the searches of a round found, as far as there is room for it.
-    fn round(&mut self, results: impl Iterator<Item = String>) -> Vec<String> {
+    /// What the searches of a round found, each with its call, as far as there is room for it.
+    fn round(&mut self, results: impl Iterator<Item = (String, String)>) -> Vec<String> {
         let mut room = self.round.min(self.left);
-        let shown = results.map(|result| {
+        let shown = results.map(|(call, result)| {
             let begin = tokens::first(&result, room);
             let taken = tokens::count(begin);
             room -= taken.min(room);
@@ -83,8 +83,11 @@ impl CodeBudget {
             match begin.len() == result.len() {
                 true => result,
                 false => {
-                    let call = result.split(": ").next().unwrap_or_default();
-                    let shown = if begin.is_empty() { call } else { begin };
+                    let shown = if begin.is_empty() {
+                        call.as_str()
+                    } else {
+                        begin
+                    };
                     format!(
                         "{}\n… (cut: no more fits; search for less)",
                         shown.trim_end()
@@ -138,7 +141,10 @@ async fn stages(run: &mut Run, code_tokens: usize) -> Result<Outcome, Outcome> {
             break;
         }
         let (made, left_out) = calls.split_at(calls.len().min(search::CALLS));
-        let mut results = budget.round(made.iter().map(|call| code.answer(call)));
+        let mut results = budget.round(
+            made.iter()
+                .map(|call| (call.to_string(), code.answer(call))),
+        );
         results.extend(left_out.iter().map(|call| {
             let most = search::CALLS;
             format!("{call}: not made, since a message may hold {most} calls; write it again if you still need it")
@@ -183,7 +189,10 @@ mod tests {
 
     #[test]
     fn searches_show_no_more_than_there_is_room_for() {
-        let result = |name: &str| format!("{name}: 1 found\n{}", "x = 1\n".repeat(100));
+        let result = |name: &str| {
+            let text = format!("{name}: 1 found\n{}", "x = 1\n".repeat(100));
+            (name.to_owned(), text)
+        };
         let mut budget = CodeBudget::of(400);
         let mut all = 0;
         for _ in 0..ROUNDS {
@@ -196,7 +205,7 @@ mod tests {
         }
         assert!(all <= 400 + ROUNDS * 40 && budget.is_spent(), "{all}");
         let mut wide = CodeBudget::of(100_000);
-        assert_eq!(wide.round([result("a(b)")].into_iter()), [result("a(b)")]);
+        assert_eq!(wide.round([result("a(b)")].into_iter()), [result("a(b)").1]);
         assert!(!wide.is_spent());
     }
 }

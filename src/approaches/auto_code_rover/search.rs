@@ -29,7 +29,13 @@ pub struct SearchCall {
 
 impl fmt::Display for SearchCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}({})", self.name, self.arguments.join(", "))
+        let quoted: Vec<String> = (self.arguments.iter())
+            .map(|argument| {
+                let argument = argument.replace('\n', "\\n");
+                format!("\"{}\"", argument.replace('"', "\\\""))
+            })
+            .collect();
+        write!(f, "{}({})", self.name, quoted.join(", "))
     }
 }
 
@@ -66,7 +72,7 @@ pub fn calls(reply: &str) -> Vec<SearchCall> {
     found
 }
 
-/// The Python files of the old code.
+/// The Python files of the old code, those of tests last.
 pub struct CodeSearch {
     files: Vec<SearchedFile>,
 }
@@ -84,6 +90,8 @@ struct Hit<'f> {
     last: usize,
     /// A class or function that it is in, where it is not one itself.
     within: Option<String>,
+    /// The lines that were searched for.
+    matches: Vec<usize>,
 }
 
 impl CodeSearch {
@@ -94,9 +102,13 @@ impl CodeSearch {
             path: file.path.clone(),
             text: file.text.clone(),
         });
-        Ok(CodeSearch {
-            files: files.collect(),
-        })
+        Ok(CodeSearch::of_files(files.collect()))
+    }
+
+    fn of_files(mut files: Vec<SearchedFile>) -> Self {
+        // What the issue is about is looked for first, and tests of it after that.
+        files.sort_by_key(|file| is_test_path(&file.path));
+        CodeSearch { files }
     }
 
     /// What a call comes to, for the model.
@@ -157,6 +169,7 @@ impl CodeSearch {
                         first: found.first,
                         last: found.last,
                         within: parent.map(str::to_owned),
+                        matches: vec![found.line],
                     });
                 }
             }
@@ -186,6 +199,7 @@ impl CodeSearch {
                         && first <= before.last + 1
                     {
                         before.last = last;
+                        before.matches.push(number);
                         continue;
                     }
                     let flat = flatten(&file.outline);
@@ -198,6 +212,7 @@ impl CodeSearch {
                         first,
                         last,
                         within: within.map(|d| d.qualified.clone()),
+                        matches: vec![number],
                     });
                 }
             }
@@ -212,7 +227,10 @@ impl CodeSearch {
             let all = flatten(&file.outline);
             let is_wanted = |d: &&&Definition| d.name == name && d.signature.starts_with("class ");
             for class in all.iter().filter(is_wanted) {
-                text.push_str(&format!("<file>{}</file>\n", file.path));
+                text.push_str(&format!(
+                    "<file>{}</file> lines {}-{}\n",
+                    file.path, class.first, class.last
+                ));
                 for inner in all
                     .iter()
                     .filter(|d| (class.first..=class.last).contains(&d.first))
@@ -232,9 +250,17 @@ impl CodeSearch {
         if hits.is_empty() {
             return format!("{call}: nothing found");
         }
-        let mut text = format!("{call}: {} found\n", hits.len());
+        let places = hits.len();
+        let mut text = match hits.iter().map(|hit| hit.matches.len()).sum::<usize>() {
+            lines if lines == places => format!("{call}: {places} found\n"),
+            lines if places == 1 => format!("{call}: {lines} lines found, next to each other\n"),
+            lines => format!("{call}: {lines} lines found, in {places} places\n"),
+        };
         for hit in hits.iter().take(WHOLE) {
-            text.push_str(&format!("<file>{}</file>", hit.file.path));
+            text.push_str(&format!(
+                "<file>{}</file> lines {}-{}",
+                hit.file.path, hit.first, hit.last
+            ));
             if let Some(within) = &hit.within {
                 text.push_str(&format!(" in {within}"));
             }
@@ -248,9 +274,13 @@ impl CodeSearch {
             .iter()
             .skip(WHOLE)
             .take(PLACES)
-            .map(|hit| match &hit.within {
-                Some(within) => format!("{} in {within}", hit.file.path),
-                None => hit.file.path.clone(),
+            .map(|hit| {
+                let lines: Vec<String> = hit.matches.iter().map(usize::to_string).collect();
+                let at = format!("{}:{}", hit.file.path, lines.join(","));
+                match &hit.within {
+                    Some(within) => format!("{at} in {within}"),
+                    None => at,
+                }
             })
             .collect();
         if !others.is_empty() {
@@ -263,6 +293,17 @@ impl CodeSearch {
         }
         text
     }
+}
+
+fn is_test_path(path: &str) -> bool {
+    let is_test = |part: &str| {
+        let name = part.trim_end_matches(".py");
+        ["test", "tests", "testing", "conftest"].contains(&name)
+            || name.starts_with("test_")
+            || name.ends_with("_test")
+            || name.ends_with("_tests")
+    };
+    path.split('/').any(is_test)
 }
 
 #[cfg(test)]
@@ -279,15 +320,13 @@ mod tests {
 
     fn code() -> CodeSearch {
         let text = "class Model:\n    def save(self):\n        return self.write(1)\n\n    def load(self):\n        pass\n\n\ndef save(x):\n    x.save()\n";
-        CodeSearch {
-            files: vec![
-                file("pkg/model.py", text),
-                file(
-                    "tests/test_model.py",
-                    "def test_save():\n    Model().save()\n",
-                ),
-            ],
-        }
+        CodeSearch::of_files(vec![
+            file(
+                "a_tests/test_model.py",
+                "def test_save():\n    Model().save()\n",
+            ),
+            file("pkg/model.py", text),
+        ])
     }
 
     fn answer(written: &str) -> String {
@@ -306,9 +345,9 @@ mod tests {
         assert_eq!(
             shown,
             [
-                "search_class(Model)",
-                "search_method_in_class(save, Model)",
-                "search_code(x = f(\"a\"))"
+                "search_class(\"Model\")",
+                "search_method_in_class(\"save\", \"Model\")",
+                "search_code(\"x = f(\\\"a\\\")\")"
             ]
         );
         assert!(calls("I have enough: research_class('x') and search().").is_empty());
@@ -319,7 +358,7 @@ mod tests {
         let found = answer("search_method_in_class('save', 'Model')");
         assert!(
             found.contains(
-                "1 found\n<file>pkg/model.py</file> in Model\n<code>\n    def save(self):"
+                "(\"save\", \"Model\"): 1 found\n<file>pkg/model.py</file> lines 2-3 in Model\n<code>\n    def save(self):"
             ),
             "{found}"
         );
@@ -335,11 +374,36 @@ mod tests {
             "{lines}"
         );
         let near = answer("search_code('save')");
+        // Code before tests; lines next to each other are one place.
+        let (code, tests) = near.split_once("a_tests/").unwrap_or_default();
         assert!(
-            near.contains("2 found") && near.contains("def load(self)"),
+            code.contains(
+                ": 5 lines found, in 2 places\n<file>pkg/model.py</file> lines 1-10 in Model.save\n"
+            ),
+            "{near}"
+        );
+        assert!(
+            tests.starts_with("test_model.py</file> lines 1-2 in test_save"),
             "{near}"
         );
         assert!(answer("search_class('save')").ends_with("nothing found"));
         assert!(answer("search_class('a', 'b', 'c')").contains("no such search"));
+    }
+
+    #[test]
+    fn places_that_are_not_shown_are_named_by_their_lines() {
+        let text: String = (0..5)
+            .map(|n| format!("def f{n}():\n    call()\n{}", "\n".repeat(9)))
+            .collect();
+        let code = CodeSearch::of_files(vec![file("pkg/a.py", &text)]);
+        let found = calls("search_code('call()')");
+        let answer = found
+            .iter()
+            .map(|call| code.answer(call))
+            .collect::<String>();
+        assert!(
+            answer.ends_with("also in pkg/a.py:35 in f3, pkg/a.py:46 in f4\n"),
+            "{answer}"
+        );
     }
 }

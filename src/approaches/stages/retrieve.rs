@@ -12,11 +12,13 @@ use crate::retrieval::{self, Index, RetrievedFile, tokens};
 pub const CODE_TOKENS: usize = 27_000;
 
 /// The issue, and the files that share the most words with it (BM25), as far as the budget goes. What is given beyond the
-/// issue comes first: the code patch, then the test files to change, which have half of what is left.
+/// issue comes first: the code patch, then the test files to change, which have half of what is left. Lines have numbers where
+/// replies name lines.
 pub fn retrieve(
     run: &mut Run,
     tree: &Tree,
     context: &ApproachContext,
+    are_numbered: bool,
 ) -> Result<ZeroShotTask, Outcome> {
     let (given, options) = (&context.given, &context.options);
     let is_there = (!given::takes_patch(options) || given.code_patch.is_some())
@@ -43,7 +45,7 @@ pub fn retrieve(
     }
     let mut test_files = Vec::new();
     if options.is_on(&GIVEN_TESTS) {
-        test_files = shown_test_files(tree, &given.test_files, left / 2)?;
+        test_files = shown_test_files(tree, &given.test_files, left / 2, are_numbered)?;
         let count = |file: &TestFile| tokens::count(&file.text);
         left -= test_files.iter().map(count).sum::<usize>();
         notes.push(format!("given {}", given.test_files.join(", ")));
@@ -58,7 +60,7 @@ pub fn retrieve(
         Some(patch) => {
             let mut paths = changed_files(tree, patch)?;
             paths.retain(|path| !test_files.iter().any(|file| file.path == *path));
-            retrieval::within(&read(tree, paths)?, left)
+            retrieval::within(&read(tree, paths)?, left, are_numbered)
         }
         None => {
             let index = Index::of(tree).map_err(infrastructure)?;
@@ -66,14 +68,14 @@ pub fn retrieve(
             let ranked = ranked
                 .into_iter()
                 .filter(|found| !test_files.iter().any(|file| file.path == found.path));
-            retrieval::within(ranked, left)
+            retrieval::within(ranked, left, are_numbered)
         }
     };
-    let is_cut = |file: &RetrievedFile| {
-        let whole = tree.text(&file.path).ok().flatten();
-        whole.is_some_and(|whole| whole.len() > file.text.len())
+    let left_out = |file: &RetrievedFile| {
+        let whole = tree.text(&file.path).ok().flatten()?;
+        whole.lines().count().checked_sub(file.text.lines().count())
     };
-    let is_cut = found.last().is_some_and(is_cut);
+    let lines_left_out = found.last().and_then(left_out).unwrap_or_default();
     let tokens: usize = found.iter().map(|file| tokens::count(&file.text)).sum();
     let paths: Vec<&str> = found.iter().map(|file| file.path.as_str()).collect();
     let which = if are_of_patch {
@@ -99,7 +101,8 @@ pub fn retrieve(
         test_files,
         files: files.collect(),
         are_of_patch,
-        is_cut,
+        lines_left_out,
+        are_numbered,
     })
 }
 
@@ -108,13 +111,14 @@ fn shown_test_files(
     tree: &Tree,
     paths: &[String],
     budget: usize,
+    are_numbered: bool,
 ) -> Result<Vec<TestFile>, Outcome> {
     let mut left = budget;
     let mut files = Vec::new();
     for path in paths {
         let whole = tree.text(path).map_err(infrastructure)?;
         let is_new = whole.is_none();
-        let whole = whole.unwrap_or_default();
+        let whole = retrieval::shown(&whole.unwrap_or_default(), are_numbered);
         let text = tokens::first(&whole, left);
         left -= tokens::count(text);
         files.push(TestFile {

@@ -32,12 +32,14 @@ fn auto_code_rover_searches_writes_and_corrects_what_cannot_be_applied() {
             .to_owned()
     };
     assert!(
-        last(1).contains("<file>src/slugs/slug.py</file>\n<code>\ndef slugify("),
+        last(1)
+            .contains("search_method(\"slugify\"): 1 found\n<file>src/slugs/slug.py</file> lines ")
+            && last(1).contains("\n<code>\ndef slugify("),
         "{}",
         last(1)
     );
     assert!(
-        last(1).contains("search_code(d): not made, since a message may hold 5 calls"),
+        last(1).contains("search_code(\"d\"): not made, since a message may hold 5 calls"),
         "{}",
         last(1)
     );

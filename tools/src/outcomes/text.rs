@@ -19,6 +19,8 @@ const PRINTED: usize = 3000;
 /// Warnings named, and characters of one.
 const WARNINGS: usize = 4;
 const WARNING: usize = 200;
+/// Characters of the ids of parameter sets that fail alike.
+const PARAMETERS: usize = 300;
 /// Frames shown of one failure.
 const FRAMES: usize = 12;
 
@@ -72,7 +74,12 @@ fn render(report: &Report, is_named: fn(&TestResult) -> bool) -> String {
         .iter()
         .map(|e| &e.failure)
         .collect();
-    for (index, test) in bad.iter().enumerate() {
+    let mut folded = vec![false; bad.len()];
+    let (mut index, mut rest) = (0, 0);
+    for (at, test) in bad.iter().enumerate() {
+        if folded[at] {
+            continue;
+        }
         let mark = test.outcome.word().to_uppercase();
         match &test.failure {
             Some(f) if failures.contains(&f) => {
@@ -94,10 +101,20 @@ fn render(report: &Report, is_named: fn(&TestResult) -> bool) -> String {
                     let _ = write!(out, " ({})", test.captured);
                 }
             }
-            _ => {}
+            _ => rest += 1,
         }
+        if index < DETAILED + LISTED {
+            let others: Vec<usize> = (at + 1..bad.len())
+                .filter(|other| !folded[*other] && is_other_parameter_set(test, bad[*other]))
+                .collect();
+            if !others.is_empty() {
+                let ids = others.iter().map(|other| bad[*other].id.as_str());
+                out.push_str(&more_parameter_sets(ids));
+                others.iter().for_each(|other| folded[*other] = true);
+            }
+        }
+        index += 1;
     }
-    let rest = bad.len().saturating_sub(DETAILED + LISTED);
     if rest > 0 {
         let _ = write!(
             out,
@@ -134,6 +151,42 @@ fn render(report: &Report, is_named: fn(&TestResult) -> bool) -> String {
         );
     }
     out
+}
+
+/// The same test function with other parameters, which fails alike.
+fn is_other_parameter_set(a: &TestResult, b: &TestResult) -> bool {
+    let (Some((function, _)), Some((other, _))) = (a.id.split_once('['), b.id.split_once('['))
+    else {
+        return false;
+    };
+    let (Some(failure), Some(other_failure)) = (&a.failure, &b.failure) else {
+        return false;
+    };
+    function == other && (failure == other_failure || are_alike(failure, other_failure))
+}
+
+/// `3 more parameter sets fail alike: a, b, c`, of ids of one test function.
+pub fn more_parameter_sets<'a>(ids: impl ExactSizeIterator<Item = &'a str>) -> String {
+    let count = ids.len();
+    let mut text = match count {
+        1 => "\n1 more parameter set fails alike: ".to_owned(),
+        more => format!("\n{more} more parameter sets fail alike: "),
+    };
+    let mut length = 0;
+    for (at, id) in ids.enumerate() {
+        let id = id.split_once('[').map_or(id, |(_, parameters)| parameters);
+        let id = id.strip_suffix(']').unwrap_or(id);
+        length += id.chars().count();
+        if at > 0 {
+            text.push_str(", ");
+        }
+        if at > 0 && length > PARAMETERS {
+            text.push('…');
+            break;
+        }
+        text.push_str(&cut(id, PARAMETERS));
+    }
+    text
 }
 
 /// What the repository's own code warned of.
@@ -308,160 +361,4 @@ fn captured(out: &mut String, captured: &str) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn failed(message: &str) -> Failure {
-        Failure {
-            phase: super::super::report::Phase::Call,
-            class: super::super::report::FailureClass::Assertion,
-            exception: "Failed".to_owned(),
-            message: message.to_owned(),
-            frames: Vec::new(),
-            missing_name: None,
-        }
-    }
-
-    #[test]
-    fn what_was_cut_out_of_the_message_is_not_said_to_stand_there() {
-        let lines: Vec<String> = (0..200)
-            .map(|n| format!("a line with number {n}"))
-            .collect();
-        let test = TestResult {
-            id: "a".to_owned(),
-            outcome: Outcome::Failed,
-            failure: Some(failed(&lines.join("\n"))),
-            captured: lines[98..102].join("\n"),
-            seconds: 0.0,
-            executed: Vec::new(),
-        };
-        let out = one_failure(&test);
-        assert!(
-            out.contains("characters left out") && out.contains("a line with number 100"),
-            "{out}"
-        );
-    }
-
-    #[test]
-    fn an_exception_that_was_not_raised_is_told_in_plain_words() {
-        let mut out = String::new();
-        failure(&mut out, &failed("DID NOT RAISE <class 'ValueError'>"));
-        assert!(
-            out.starts_with(
-                "\n  an assertion of the test did not hold: no exception was raised\n  Failed: DID NOT RAISE"
-            ),
-            "{out}"
-        );
-    }
-
-    #[test]
-    fn who_raised_an_exception_is_told() {
-        use super::super::report::{FailureClass, Frame};
-        let told = |exception: &str, frames: &[(Place, &str, &str)]| {
-            let frames = frames.iter().map(|(place, function, code)| Frame {
-                file: "a.py".to_owned(),
-                line: 3,
-                function: (*function).to_owned(),
-                code: (*code).to_owned(),
-                place: *place,
-            });
-            let raised = Failure {
-                class: FailureClass::Exception,
-                exception: exception.to_owned(),
-                frames: frames.collect(),
-                ..failed("no")
-            };
-            let mut out = String::new();
-            failure(&mut out, &raised);
-            out.lines().nth(1).unwrap_or_default().trim().to_owned()
-        };
-        let warned = "a warning, which the project's settings turn into an error";
-        let by_code = "raised by the code under test";
-        let test = (Place::Test, "test_a", "f(boom)");
-        let source = |code| (Place::Source, "f", code);
-        for (exception, frames, expected) in [
-            (
-                "DeprecationWarning",
-                vec![test, source("warnings.warn('no')")],
-                warned,
-            ),
-            (
-                "DeprecationWarning",
-                vec![test, source("raise DeprecationWarning('no')")],
-                by_code,
-            ),
-            (
-                "ValueError",
-                vec![test, source("raise ValueError('no')")],
-                by_code,
-            ),
-            (
-                "ValueError",
-                vec![
-                    test,
-                    source("g()"),
-                    (Place::Test, "boom", "raise ValueError('no')"),
-                ],
-                "raised by the test's own `boom`, called by the code under test",
-            ),
-        ] {
-            assert_eq!(told(exception, &frames), expected, "{frames:?}");
-        }
-    }
-
-    #[test]
-    fn failures_that_differ_in_values_alone_are_told_once() {
-        let frame = super::super::report::Frame {
-            file: "t.py".to_owned(),
-            line: 3,
-            function: "test_a".to_owned(),
-            code: "assert f(n) == 0".to_owned(),
-            place: Place::Test,
-        };
-        let test = |n: usize| TestResult {
-            failure: Some(Failure {
-                frames: vec![frame.clone()],
-                ..failed(&format!("assert {n} == 0"))
-            }),
-            ..TestResult::new(&format!("t.py::test_a[{n}]"), Outcome::Failed)
-        };
-        let report = Report {
-            tests: (1..4).map(test).collect(),
-            ..Report::default()
-        };
-        let text = text(&report);
-        assert!(
-            text.ends_with(
-                "[test] t.py:3 in test_a: assert f(n) == 0\nFAILED t.py::test_a[2]: much as above: Failed: assert 2 == 0\n\
-                 FAILED t.py::test_a[3]: much as above: Failed: assert 3 == 0"
-            ),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn a_big_run_is_told_in_few_lines() {
-        let test = |n: usize, outcome: Outcome| TestResult {
-            id: format!("tests/test_a.py::test_{n}"),
-            outcome,
-            failure: None,
-            captured: String::new(),
-            seconds: 0.5,
-            executed: Vec::new(),
-        };
-        let mut report = Report {
-            tests: (0..500).map(|n| test(n, Outcome::Passed)).collect(),
-            ..Report::default()
-        };
-        report.tests.push(test(500, Outcome::Failed));
-        let text = text(&report);
-        assert!(
-            text.starts_with("501 tests: 1 failed, 500 passed\nFAILED tests/test_a.py::test_500\n"),
-            "{text}"
-        );
-        assert!(
-            text.ends_with("... and 470 more that did not fail"),
-            "{text}"
-        );
-    }
-}
+mod tests;

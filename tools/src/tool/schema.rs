@@ -14,8 +14,8 @@ pub fn spec<T: Tool>() -> ToolSpec {
     }
 }
 
-/// What a model needs to see of a schema: every character is sent with each call. Examples are for refusals, and fields
-/// that are rarely of use are marked `unlisted`.
+/// What a model needs to see of a schema: every character is sent with each call. Examples are for refusals, fields that are
+/// rarely of use are marked `unlisted`, and those of which the name or the tool's description says all `plain`.
 fn concise(mut schema: Value) -> Value {
     if let Some(object) = schema.as_object_mut() {
         for key in ["examples", "additionalProperties", "default"] {
@@ -24,13 +24,11 @@ fn concise(mut schema: Value) -> Value {
         for value in object.values_mut() {
             if let Some(properties) = value.as_object_mut() {
                 properties.retain(|_, property| property.get("unlisted").is_none());
-                // Its name says the same.
-                let is_plain =
-                    |path: &&mut Value| path.get("description") == Some(&"The file.".into());
-                if let Some(path) = properties.get_mut("path").filter(is_plain)
-                    && let Some(path) = path.as_object_mut()
-                {
-                    path.remove("description");
+                for property in properties.values_mut().filter_map(Value::as_object_mut) {
+                    let is_the_file = property.get("description") == Some(&"The file.".into());
+                    if property.remove("plain").is_some() || is_the_file {
+                        property.remove("description");
+                    }
                 }
             }
         }

@@ -18,8 +18,15 @@ pub struct Args {
     #[schemars(example = "tests/test_new.py")]
     path: String,
     /// All of it.
+    #[schemars(extend("plain" = true))]
     #[schemars(example = "def test_one():\n    assert True\n")]
     content: String,
+}
+
+impl Args {
+    pub fn new(path: String, content: String) -> Self {
+        Args { path, content }
+    }
 }
 
 impl Tool for CreateFile {

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::create_file::{self, CreateFile};
 use super::editing;
 use super::replacement::replace_text;
 use crate::python::Module;
@@ -21,9 +22,11 @@ pub struct Args {
     #[schemars(example = "tests/test_module.py")]
     /// The file.
     path: String,
-    /// Text that occurs once.
+    /// Text that occurs once; empty for a new file.
+    #[serde(default)]
     old: String,
     /// What comes instead.
+    #[schemars(extend("plain" = true))]
     new: String,
     /// Where `old` begins, if it occurs more than once.
     #[serde(default)]
@@ -34,15 +37,20 @@ pub struct Args {
 impl Tool for Edit {
     type Args = Args;
     const NAME: &'static str = "edit";
-    const DESCRIPTION: &'static str = "Make a small change in any text file.";
+    const DESCRIPTION: &'static str = "Change any text file, or make one.";
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+        let new = context.workspace.resolve(&args.path)?;
+        if args.old.is_empty() && !context.workspace.root().join(&new).exists() {
+            let made = create_file::Args::new(args.path, args.new);
+            return Tool::call(&CreateFile, context, made);
+        }
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve_file(&args.path)?;
         let shown = forward(&relative);
         if args.old.is_empty() {
             return Err(ToolError::refused(
-                "`old` is empty: give the text to replace.",
+                "`old` is empty, and the file exists already: give the text to replace.",
             ));
         }
         let (before, ends) = Lines::split(&workspace.read_text(&relative)?);
@@ -105,6 +113,17 @@ mod tests {
             json!({"path": "tests/roots/index.rst", "old": "Title\n=====", "new": "Other\n====="}),
         );
         assert_eq!(f.read("tests/roots/index.rst"), "Other\n=====\n");
+    }
+
+    #[test]
+    fn without_old_text_a_new_file_is_made() {
+        let mut f = Fixture::new(&[("a.txt", b"a\n")]);
+        let made = f.text("edit", json!({"path": "roots/b.txt", "new": "b"}));
+        assert_eq!(made, "Made roots/b.txt, 1 line.\n");
+        assert_eq!(f.read("roots/b.txt"), "b\n");
+        let refused = f.refusal("edit", json!({"path": "a.txt", "new": "b"}));
+        assert!(refused.contains("exists already"), "{refused}");
+        assert_eq!(f.read("a.txt"), "a\n");
     }
 
     #[test]

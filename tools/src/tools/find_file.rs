@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::line_numbers::count;
 use super::search::path_glob;
 use crate::tool::{Answer, Context, Effect, Tool, ToolError};
-use crate::workspace::forward;
+use crate::workspace::{Workspace, forward};
 
 const SHOWN: usize = 50;
 
@@ -31,60 +31,69 @@ impl Tool for FindFile {
     const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
-        let workspace = &*context.workspace;
-        let mut files = workspace.files();
-        if let Some(folder) = args.path.as_deref() {
-            let relative = workspace.resolve(folder)?;
-            if !workspace.root().join(&relative).is_dir() {
-                return Err(ToolError::Refused(format!(
-                    "There is no folder `{folder}`."
-                )));
-            }
-            let prefix = forward(&relative);
-            files.retain(|f| {
-                prefix == "."
-                    || f.strip_prefix(&prefix)
-                        .is_some_and(|rest| rest.starts_with('/'))
-            });
-        }
-        let wanted = args.name.trim();
-        if wanted.is_empty() {
-            return Err(ToolError::refused("`name` is empty."));
-        }
-        let found: Vec<String> = if wanted.contains(['*', '?', '[']) {
-            let glob = path_glob(wanted)?;
-            files.into_iter().filter(|f| glob.is_match(f)).collect()
-        } else {
-            match by_part(&files, wanted) {
-                found if found.is_empty() => {
-                    let near = crate::workspace::nearest(&files, wanted, 5);
-                    if !near.is_empty() {
-                        return Ok(Answer::text(format!(
-                            "No file's path holds `{wanted}`. The nearest are:\n{}\n",
-                            near.join("\n")
-                        )));
-                    }
-                    found
-                }
-                found => found,
-            }
-        };
-        if found.is_empty() {
-            return Ok(Answer::text(format!("No file fits `{wanted}`.")));
-        }
-        let mut text = format!("{}\n", count(found.len(), "file"));
-        for path in found.iter().take(SHOWN) {
-            text.push_str(path);
-            text.push('\n');
-        }
-        if found.len() > SHOWN {
-            text.push_str(&format!(
-                "… and {} more. Narrow it with `path` or a stricter `name`.\n",
-                found.len() - SHOWN
-            ));
-        }
-        Answer::with_data(text, &found)
+        list(context.workspace, &args.name, args.path.as_deref(), "name")
     }
+}
+
+/// Files of a name, or whose path fits a glob, below a folder; `field` is what the caller calls the name.
+pub fn list(
+    workspace: &Workspace,
+    name: &str,
+    folder: Option<&str>,
+    field: &str,
+) -> Result<Answer, ToolError> {
+    let mut files = workspace.files();
+    if let Some(folder) = folder {
+        let relative = workspace.resolve(folder)?;
+        if !workspace.root().join(&relative).is_dir() {
+            return Err(ToolError::Refused(format!(
+                "There is no folder `{folder}`."
+            )));
+        }
+        let prefix = forward(&relative);
+        files.retain(|f| {
+            prefix == "."
+                || f.strip_prefix(&prefix)
+                    .is_some_and(|rest| rest.starts_with('/'))
+        });
+    }
+    let wanted = name.trim();
+    if wanted.is_empty() {
+        return Err(ToolError::Refused(format!("`{field}` is empty.")));
+    }
+    let found: Vec<String> = if wanted.contains(['*', '?', '[']) {
+        let glob = path_glob(wanted)?;
+        files.into_iter().filter(|f| glob.is_match(f)).collect()
+    } else {
+        match by_part(&files, wanted) {
+            found if found.is_empty() => {
+                let near = crate::workspace::nearest(&files, wanted, 5);
+                if !near.is_empty() {
+                    return Ok(Answer::text(format!(
+                        "No file's path holds `{wanted}`. The nearest are:\n{}\n",
+                        near.join("\n")
+                    )));
+                }
+                found
+            }
+            found => found,
+        }
+    };
+    if found.is_empty() {
+        return Ok(Answer::text(format!("No file fits `{wanted}`.")));
+    }
+    let mut text = format!("{}\n", count(found.len(), "file"));
+    for path in found.iter().take(SHOWN) {
+        text.push_str(path);
+        text.push('\n');
+    }
+    if found.len() > SHOWN {
+        text.push_str(&format!(
+            "… and {} more. Narrow it with `path` or a stricter `{field}`.\n",
+            found.len() - SHOWN
+        ));
+    }
+    Answer::with_data(text, &found)
 }
 
 /// Files with the part in their name, those of just this name first; else in their path.

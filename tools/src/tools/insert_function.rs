@@ -19,11 +19,11 @@ pub struct InsertFunction;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Made if it does not exist.
+    /// The file.
     #[schemars(example = "tests/test_module.py")]
     path: String,
-    /// Complete functions or classes, with the imports that they need above them, at any indentation (strings but docstrings stay
-    /// as they are).
+    /// Complete functions or classes, the imports that they need above them. Indentation is put right, but not inside strings
+    /// other than docstrings.
     #[schemars(example = "def test_empty():\n    assert parse('') == []\n")]
     code: String,
     /// Import statements that the code needs.
@@ -32,17 +32,18 @@ pub struct Args {
     imports: Vec<String>,
     /// The function or class to put it behind.
     #[serde(default)]
+    #[schemars(extend("plain" = true))]
     after: Option<String>,
     /// The class to put it in.
     #[serde(default)]
+    #[schemars(extend("plain" = true))]
     class: Option<String>,
 }
 
 impl Tool for InsertFunction {
     type Args = Args;
     const NAME: &'static str = "insert_function";
-    const DESCRIPTION: &'static str =
-        "Add functions or classes to a Python file, at its end by default.";
+    const DESCRIPTION: &'static str = "Add functions or classes to a Python file, new or not: at its end, `after` one that it has, or in a `class`.";
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let workspace = &mut *context.workspace;

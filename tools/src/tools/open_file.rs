@@ -20,12 +20,13 @@ pub struct Args {
     path: String,
     /// First line.
     #[serde(default)]
+    #[schemars(extend("plain" = true))]
     first: Option<usize>,
     /// Instead of `first`: a line to centre on.
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     line: Option<usize>,
-    /// How many (100).
+    /// Default: 100.
     #[serde(default)]
     lines: Option<usize>,
 }

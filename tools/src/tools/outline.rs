@@ -32,6 +32,17 @@ pub struct Args {
     name: Option<String>,
 }
 
+impl Args {
+    /// Of a whole file.
+    pub fn of(path: String) -> Self {
+        Args {
+            path,
+            within: None,
+            name: None,
+        }
+    }
+}
+
 impl Tool for Outline {
     type Args = Args;
     const NAME: &'static str = "outline";

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::line_numbers::{count, numbered};
+use super::outline::{self, Outline};
 use crate::python::{
     Assignment, Definition, Kind, Module, OuterNames, flatten, joined_imports, outer_names,
     plain_name,
@@ -37,23 +38,36 @@ pub struct ReadFunction;
 #[serde(deny_unknown_fields)]
 pub struct Args {
     /// `function`, `Class.method` or `Class`.
+    #[serde(default)]
     #[schemars(example = "PreparedRequest.prepare_url")]
-    name: String,
+    name: Option<String>,
     /// Default: wherever it is.
     #[serde(default)]
+    #[schemars(extend("plain" = true))]
     path: Option<String>,
 }
 
 impl Tool for ReadFunction {
     type Args = Args;
     const NAME: &'static str = "read_function";
-    const DESCRIPTION: &'static str = "Show a function or class, and what of its file it uses.";
+    const DESCRIPTION: &'static str = "Show a function or class and what of its file it uses. Without `name`: the outline of a \
+         file, for tests with their fixtures.";
     const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
-        let workspace = &*context.workspace;
-        let mut name = args.name.trim().to_owned();
         let mut path = args.path.clone();
+        let mut name = match (args.name.as_deref().map(str::trim), &path) {
+            (Some(name), _) => name.to_owned(),
+            (None, Some(path)) => {
+                return Tool::call(&Outline, context, outline::Args::of(path.clone()));
+            }
+            (None, None) => {
+                return Err(ToolError::refused(
+                    "Give the `name` of a function or class, or the `path` of a file for its outline.",
+                ));
+            }
+        };
+        let workspace = &*context.workspace;
         // A pytest node id is taken too.
         if let Some((file, rest)) = name.split_once("::")
             && file.ends_with(".py")
@@ -97,7 +111,7 @@ pub fn unknown(module: &Module, shown: &str, name: &str) -> ToolError {
         .collect();
     others.truncate(5);
     ToolError::Refused(match others.as_slice() {
-        [] => format!("{shown} defines no `{name}`; `outline` lists what it defines."),
+        [] => format!("{shown} defines no `{name}`."),
         some => format!(
             "{shown} defines no `{name}`; it defines {} …",
             some.join(", ")

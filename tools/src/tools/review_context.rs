@@ -12,12 +12,12 @@ use crate::tool::{Answer, Audience, Context, Effect, Tool, ToolError};
 use crate::workspace::{FileChange, Workspace, added_lines};
 
 /// Lines of one excerpt, and of all of a kind.
-const LINES: usize = 60;
-const ALL_LINES: usize = 200;
+const LINES: usize = 45;
+const ALL_LINES: usize = 120;
 /// Lines of a docstring that stay, its last one apart.
 const DOCSTRING: usize = 2;
 /// Lines before a place in a function that is longer than [`LINES`], and of the head of a class.
-const BEFORE: usize = 40;
+const BEFORE: usize = 25;
 
 pub struct ReviewContext;
 
@@ -149,7 +149,7 @@ fn outermost_function(outline: &[Definition], line: usize) -> Option<&Definition
 /// The lines of the whole function but for the middle of its docstring, and at most [`LINES`], its head and those around
 /// the place among them; of a class or a module what stands around the place.
 fn around(module: &Module, definition: Option<&Definition>, place: usize) -> Vec<usize> {
-    let near = (place.saturating_sub(BEFORE / 5).max(1), place + BEFORE / 5);
+    let near = (place.saturating_sub(BEFORE / 3).max(1), place + BEFORE / 3);
     let Some(definition) = definition else {
         let lines: Vec<&str> = module.text().lines().collect();
         // Between two functions there is nothing to see.

@@ -8,7 +8,7 @@ use super::insert_function::{report_imports, wanted_imports};
 use super::read_function::unknown;
 use crate::python::edit::{Code, Lines, remove, replace};
 use crate::python::import_edit::add_imports;
-use crate::python::{Module, plain_name};
+use crate::python::{Definition, Module, flatten, plain_name};
 use crate::tool::{Answer, Context, Tool, ToolError};
 use crate::workspace::forward;
 
@@ -88,30 +88,45 @@ impl Tool for RewriteFunction {
             edited.first, edited.last
         );
         report_imports(&mut out, &imported);
-        let kept = after.find(&name);
-        match kept.first() {
-            None => out.push_str(&format!(
+        if after.find(&name).is_empty() {
+            out.push_str(&format!(
                 "`{name}` is gone; there is now `{}`.\n",
                 code.names.join("`, `")
-            )),
-            Some(new) => {
-                let dropped: Vec<&str> = definition
-                    .decorators
-                    .iter()
-                    .filter(|d| !new.decorators.contains(d))
-                    .map(String::as_str)
-                    .collect();
-                if !dropped.is_empty() {
-                    out.push_str(&format!(
-                        "Decorators that it had and has no more: {}\n",
-                        dropped.join(" ")
-                    ));
-                }
-            }
+            ));
+        }
+        let dropped = dropped_decorators(definition, &after, (edited.first, edited.last));
+        if !dropped.is_empty() {
+            out.push_str(&format!(
+                "Decorators that are gone: {}\n",
+                dropped.join(", ")
+            ));
         }
         out.push_str(&editing::kept_lines(&edited));
         Ok(Answer::text(out))
     }
+}
+
+/// Those of a function, and of what is defined in it, that the code in these lines does not have: a method may be
+/// renamed, so it is their text and number that counts.
+fn dropped_decorators(old: &Definition, new: &Module, lines: (usize, usize)) -> Vec<String> {
+    let outline = new.outline();
+    let mut now: Vec<&str> = (flatten(&outline).into_iter())
+        .filter(|definition| (lines.0..=lines.1).contains(&definition.line))
+        .flat_map(|definition| definition.decorators.iter().map(String::as_str))
+        .collect();
+    let mut dropped = Vec::new();
+    for definition in flatten(std::slice::from_ref(old)) {
+        for decorator in &definition.decorators {
+            match now.iter().position(|kept| kept == decorator) {
+                Some(at) => {
+                    now.swap_remove(at);
+                }
+                None if definition.first == old.first => dropped.push(decorator.clone()),
+                None => dropped.push(format!("{decorator} of `{}`", definition.name)),
+            }
+        }
+    }
+    dropped
 }
 
 #[cfg(test)]
@@ -133,12 +148,36 @@ mod tests {
         );
         assert_eq!(
             text,
-            "Rewritten in t.py, lines 5-6.\nImports added: import b\nDecorators that it had and has no more: @a.mark\n"
+            "Rewritten in t.py, lines 5-6.\nImports added: import b\nDecorators that are gone: @a.mark\n"
         );
         assert_eq!(
             f.read("t.py"),
             "import a\r\nimport b\r\n\r\nclass T:\r\n    def f(self):\r\n        b.x()\r\n\r\n    x = 1\r\n"
         );
+    }
+
+    #[test]
+    fn decorators_that_get_lost_are_named_for_new_names_and_methods_too() {
+        let file = "import a\n\n@a.one\n@a.two(1)\ndef f():\n    pass\n\n\nclass T:\n    @a.mark\n    def f(self):\n        pass\n\n    \
+                    @a.mark\n    def g(self):\n        pass\n";
+        let mut f = Fixture::new(&[("t.py", file.as_bytes())]);
+        let mut rewrite = |name: &str, code: &str| {
+            let arguments = json!({"path": "t.py", "name": name, "code": code});
+            f.text("rewrite_function", arguments)
+        };
+        let text = rewrite("f", "@a.two(1)\ndef h():\n    pass\n");
+        assert!(
+            text.ends_with("`f` is gone; there is now `h`.\nDecorators that are gone: @a.one\n"),
+            "{text}"
+        );
+        let class = "class T:\n    def f(self):\n        pass\n\n    @a.mark\n    def k(self):\n        pass\n";
+        let text = rewrite("T", class);
+        assert!(
+            text.ends_with("Decorators that are gone: @a.mark of `g`\n"),
+            "{text}"
+        );
+        let text = rewrite("T", class);
+        assert!(!text.contains("gone"), "{text}");
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub struct RunPython;
 #[serde(deny_unknown_fields)]
 pub struct Args {
     /// It prints what you want.
+    #[schemars(extend("plain" = true))]
     code: String,
     /// Seconds after which it is ended. Default: 60.
     #[serde(default)]
@@ -41,7 +42,7 @@ pub struct Ran {
 impl Tool for RunPython {
     type Args = Args;
     const NAME: &'static str = "run_python";
-    const DESCRIPTION: &'static str = "Run Python code in the repository.";
+    const DESCRIPTION: &'static str = "Run Python code in the repository; you see what it prints.";
     const SECONDS: u64 = 60;
     const RUNS_CODE: bool = true;
 

@@ -11,6 +11,7 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::find_file;
 use super::line_numbers::{count, cut};
 use crate::python::{Scope, scopes};
 use crate::tool::{Answer, Context, Effect, Tool, ToolError};
@@ -33,12 +34,14 @@ pub struct Search;
 #[serde(deny_unknown_fields)]
 pub struct Args {
     /// Regular expression.
+    #[serde(default)]
     #[schemars(example = r"def prepare_\w+\(")]
-    pattern: String,
+    pattern: Option<String>,
     /// A folder or file.
     #[serde(default)]
+    #[schemars(extend("plain" = true))]
     path: Option<String>,
-    /// Only files like `test_*.py`, `src/**/*.py`.
+    /// Like `test_*.py`, `src/**/*.py`.
     #[serde(default)]
     glob: Option<String>,
     /// Take upper and lower case for the same.
@@ -69,12 +72,20 @@ struct HitView<'a> {
 impl Tool for Search {
     type Args = Args;
     const NAME: &'static str = "search";
-    const DESCRIPTION: &'static str =
-        "Search in files, by line. Hits come with the function or class around them.";
+    const DESCRIPTION: &'static str = "Search files by line. Without `pattern`: list files.";
     const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
-        let matcher = matcher(&args)?;
+        let Some(pattern) = args.pattern.as_deref() else {
+            if args.glob.is_none() && args.path.is_none() {
+                return Err(ToolError::refused(
+                    "Nothing to look for: give `pattern`, or `glob` or `path` for a list of files.",
+                ));
+            }
+            let name = args.glob.as_deref().unwrap_or("*");
+            return find_file::list(context.workspace, name, args.path.as_deref(), "glob");
+        };
+        let matcher = matcher(pattern, &args)?;
         let glob = args.glob.as_deref().map(path_glob).transpose()?;
         let workspace = &*context.workspace;
         let start = match args.path.as_deref() {
@@ -82,7 +93,7 @@ impl Tool for Search {
             None => workspace.root().to_path_buf(),
         };
         let found = scan(workspace.root(), &start, &matcher, glob.as_ref());
-        answer(workspace.root(), &args, &found)
+        answer(workspace.root(), pattern, &args, &found)
     }
 }
 
@@ -95,15 +106,15 @@ fn existing(workspace: &Workspace, path: &str) -> Result<std::path::PathBuf, Too
     Ok(whole)
 }
 
-fn matcher(args: &Args) -> Result<RegexMatcher, ToolError> {
-    if args.pattern.is_empty() {
+fn matcher(pattern: &str, args: &Args) -> Result<RegexMatcher, ToolError> {
+    if pattern.is_empty() {
         return Err(ToolError::refused(
             "`pattern` is empty: it would match every line.",
         ));
     }
     let pattern = match args.literal {
-        true => regex::escape(&args.pattern),
-        false => args.pattern.clone(),
+        true => regex::escape(pattern),
+        false => pattern.to_owned(),
     };
     RegexMatcherBuilder::new()
         .case_insensitive(args.ignore_case)
@@ -128,10 +139,15 @@ pub fn path_glob(pattern: &str) -> Result<GlobMatcher, ToolError> {
         .map_err(|e| ToolError::Refused(format!("`{pattern}` is not a glob: {}.", e.kind())))
 }
 
-fn answer(root: &Path, args: &Args, found: &[FileMatches]) -> Result<Answer, ToolError> {
+fn answer(
+    root: &Path,
+    pattern: &str,
+    args: &Args,
+    found: &[FileMatches],
+) -> Result<Answer, ToolError> {
     let total: usize = found.iter().map(|f| f.total).sum();
     if total == 0 {
-        let mut text = format!("No match for `{}`", args.pattern);
+        let mut text = format!("No match for `{pattern}`");
         if let Some(path) = &args.path {
             text.push_str(&format!(" in {path}"));
         }
@@ -139,7 +155,7 @@ fn answer(root: &Path, args: &Args, found: &[FileMatches]) -> Result<Answer, Too
             text.push_str(&format!(" among files that fit `{glob}`"));
         }
         text.push('.');
-        if !args.ignore_case && args.pattern.chars().any(char::is_uppercase) {
+        if !args.ignore_case && pattern.chars().any(char::is_uppercase) {
             text.push_str(match args.literal {
                 true => " `ignore_case` may help.",
                 false => " `(?i)` in front of it ignores case.",

@@ -39,7 +39,7 @@ pub struct Args {
     #[serde(default)]
     #[expect(dead_code, reason = "read by the host from the call")]
     reason: Option<String>,
-    /// `false`: no test, since the issue cannot fail here, for this `reason`.
+    /// `false`: the issue cannot fail here, for this `reason`.
     #[serde(default)]
     #[expect(dead_code, reason = "read by the host from the call")]
     reproducible: Option<bool>,

@@ -55,12 +55,13 @@ pub struct Edit {
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     line: Option<usize>,
-    /// Function or class to replace; its decorators stay unless `new` has some.
+    /// Replaced whole; its decorators stay unless `new` has some.
     #[serde(default)]
     function: Option<String>,
     /// What comes instead.
+    #[schemars(extend("plain" = true))]
     new: String,
-    /// Number of the fix that it belongs to (1).
+    /// Number of the fix, to compare several; neighbours run with those that make the tests pass.
     #[serde(default)]
     variant: Option<u32>,
 }
@@ -88,7 +89,7 @@ impl Tool for TryFix {
     type Args = Args;
     const NAME: &'static str = "try_fix";
     const DESCRIPTION: &'static str =
-        "Apply a fix to a copy of the repository, and run the tests and their neighbours there.";
+        "Run the tests and their neighbours on a copy of the repository with a fix.";
     const EFFECT: Effect = Effect::Reads;
     const ROUTE: Route = Route::Fork;
     const SECONDS: u64 = 300;
@@ -159,6 +160,10 @@ impl Tool for TryFix {
                     .map(|(variant, text)| format!("Variant {variant}\n{text}"))
                     .collect();
                 if with_neighbours.len() < trials.len() {
+                    let why = match passes(&trials[with_neighbours[0]].report) {
+                        true => "with which the tests pass",
+                        false => "since the tests pass with none",
+                    };
                     let numbers: Vec<String> = (variants.keys().enumerate())
                         .filter(|(at, _)| with_neighbours.contains(at))
                         .map(|(_, number)| number.to_string())
@@ -168,7 +173,7 @@ impl Tool for TryFix {
                         _ => "variants",
                     };
                     shown.push(format!(
-                        "(Neighbours ran with {variants} {} only.)",
+                        "(Neighbours ran with {variants} {} only, {why}.)",
                         numbers.join(" and ")
                     ));
                 }
@@ -183,18 +188,20 @@ impl Tool for TryFix {
 
 /// Which of several fixes the neighbours are run with: those with which the tests pass, else the first.
 fn worth_neighbours(trials: &[Trial]) -> Vec<usize> {
-    let passes = |report: &Report| {
-        let mut tests = report.tests.iter();
-        !report.tests.is_empty()
-            && tests.all(|test| test.outcome == Outcome::Passed)
-            && report.collection_errors.is_empty()
-            && report.not_found.is_empty()
-    };
     let passing: Vec<usize> = (trials.iter().enumerate())
         .filter(|(_, trial)| passes(&trial.report))
         .map(|(at, _)| at)
         .collect();
     if passing.is_empty() { vec![0] } else { passing }
+}
+
+/// Every test that was asked for ran and passed.
+fn passes(report: &Report) -> bool {
+    let mut tests = report.tests.iter();
+    !report.tests.is_empty()
+        && tests.all(|test| test.outcome == Outcome::Passed)
+        && report.collection_errors.is_empty()
+        && report.not_found.is_empty()
 }
 
 /// Runs the tests with the files of a fix in place, and puts them back.

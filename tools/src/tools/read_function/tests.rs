@@ -127,3 +127,12 @@ fn a_docstring_that_is_the_whole_body_is_cut_too() {
         "{text}"
     );
 }
+
+#[test]
+fn without_a_name_the_outline_of_the_file_is_shown() {
+    let mut f = Fixture::new(&[("a.py", b"def f(x):\n    pass\n")]);
+    let outline = f.text("outline", json!({"path": "a.py"}));
+    assert_eq!(f.text("read_function", json!({"path": "a.py"})), outline);
+    assert!(outline.contains("def f(x)"), "{outline}");
+    assert!(f.refusal("read_function", json!({})).contains("`name`"));
+}

@@ -9,17 +9,78 @@ use regex::Regex;
 /// each time.
 const SHOWN: usize = 3;
 
+/// How a line begins that stands for repeated warnings.
+const SAME: &str = "[... the same warning";
+
 /// `path:line: Category: message`, as Python's default format has it.
 static WARNING: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^(.+):\d+: (\w*Warning): ").ok());
 
-/// What was printed, with all warnings but the last left out and counted. Those that arise in the snippet itself stay,
-/// and all stay if the snippet has to do with warnings.
+/// What was printed, with all warnings but the last left out and counted. Those that arise in the snippet itself stay, each
+/// message once, and all stay if the snippet has to do with warnings, each line of code with its message once.
 pub fn folded(stderr: &str, code: &str) -> String {
-    let speaks_of_them = code.to_lowercase().contains("warn");
-    let Some(pattern) = WARNING.as_ref().filter(|_| !speaks_of_them) else {
+    let Some(pattern) = WARNING.as_ref() else {
         return stderr.to_owned();
     };
+    let is_about_warnings = code.to_lowercase().contains("warn");
+    let told = without_repeated(stderr, pattern, is_about_warnings);
+    match is_about_warnings {
+        true => told,
+        false => without_those_of_libraries(&told, pattern),
+    }
+}
+
+/// Each warning once, and how many there were like it: of the same message, and where `is_by_line` of the same line of code.
+fn without_repeated(printed: &str, pattern: &Regex, is_by_line: bool) -> String {
+    let lines: Vec<&str> = printed.split_inclusive('\n').collect();
+    // Where each begins, its lines, and how often it comes again.
+    let mut found: Vec<(&str, &str, usize)> = Vec::new();
+    let mut ends: Vec<usize> = Vec::new();
+    let mut hidden = vec![false; lines.len()];
+    for (at, line) in lines.iter().enumerate() {
+        let Some(category) = pattern.captures(line).and_then(|parts| parts.get(2)) else {
+            continue;
+        };
+        let (path, message) = line.split_at(category.start());
+        let path = match path {
+            path if is_by_line => path,
+            // Those of libraries are left out anyway.
+            path if path.starts_with('/') => continue,
+            path if path.starts_with("snippet.py:") => "snippet.py",
+            _ => "",
+        };
+        let source = lines.get(at + 1).is_some_and(|next| next.starts_with("  "));
+        let end = at + 1 + usize::from(source);
+        let mut known = found.iter_mut();
+        match known.find(|(p, m, _)| (*p, *m) == (path, message)) {
+            Some((_, _, more)) => {
+                *more += 1;
+                hidden[at..end].fill(true);
+            }
+            None => {
+                found.push((path, message, 0));
+                ends.push(end);
+            }
+        }
+    }
+    let mut out = String::new();
+    for (at, line) in lines.iter().enumerate() {
+        if !hidden[at] {
+            out.push_str(line);
+        }
+        let told = ends.iter().position(|end| *end == at + 1);
+        match told.and_then(|of| found.get(of)) {
+            Some((_, _, 1)) => out.push_str(&format!("{SAME} once more ...]\n")),
+            Some((_, _, more @ 2..)) => {
+                out.push_str(&format!("{SAME} {more} more times ...]\n"));
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+fn without_those_of_libraries(stderr: &str, pattern: &Regex) -> String {
     let lines: Vec<&str> = stderr.split_inclusive('\n').collect();
     // Where each begins, how many lines it has (the line of source below is part of it), and its category.
     let mut found: Vec<(usize, usize, &str)> = Vec::new();
@@ -31,8 +92,12 @@ pub fn folded(stderr: &str, code: &str) -> String {
             continue;
         };
         if path.as_str() != "snippet.py" {
-            let source = lines.get(at + 1).is_some_and(|next| next.starts_with("  "));
-            found.push((at, 1 + usize::from(source), category.as_str()));
+            let mut length = 1;
+            for below in ["  ", SAME] {
+                let next = lines.get(at + length);
+                length += usize::from(next.is_some_and(|next| next.starts_with(below)));
+            }
+            found.push((at, length, category.as_str()));
         }
     }
     let is_library = |at: usize| lines.get(at).is_some_and(|line| line.starts_with('/'));
@@ -88,7 +153,7 @@ mod tests {
         let mut printed = "start\n".to_owned();
         for n in 0..9 {
             printed.push_str(&format!(
-                "lib/a.py:{n}: DeprecationWarning: old\n  import imp\n"
+                "lib/a.py:{n}: DeprecationWarning: old {n}\n  import imp\n"
             ));
         }
         printed.push_str("snippet.py:1: UserWarning: own\n");
@@ -96,7 +161,7 @@ mod tests {
         assert_eq!(
             folded(&printed, "import lib"),
             "start\n[... 7 warnings left out: 7 DeprecationWarning; mention `warnings` in the snippet to \
-             see all ...]\nlib/a.py:7: DeprecationWarning: old\n  import imp\nlib/a.py:8: DeprecationWarning: old\n  import imp\n\
+             see all ...]\nlib/a.py:7: DeprecationWarning: old 7\n  import imp\nlib/a.py:8: DeprecationWarning: old 8\n  import imp\n\
              snippet.py:1: UserWarning: own\npkg/b.py:7: FutureWarning: told\nTraceback\n"
         );
         assert_eq!(folded(&printed, "import warnings"), printed);
@@ -107,5 +172,21 @@ mod tests {
         );
         let few: String = printed.lines().skip(13).map(|l| format!("{l}\n")).collect();
         assert_eq!(folded(&few, ""), few);
+    }
+
+    #[test]
+    fn a_message_is_shown_once_and_one_of_a_snippet_about_warnings_once_a_line() {
+        let printed = "a\npkg/a.py:1: DeprecationWarning: old\n  x()\nb\npkg/b.py:7: DeprecationWarning: old\n  y()\n\
+                       pkg/a.py:1: DeprecationWarning: old\n  x()\nsnippet.py:2: DeprecationWarning: old\nc\n";
+        assert_eq!(
+            folded(printed, "x()"),
+            "a\npkg/a.py:1: DeprecationWarning: old\n  x()\n[... the same warning 2 more times ...]\nb\n\
+             snippet.py:2: DeprecationWarning: old\nc\n"
+        );
+        assert_eq!(
+            folded(printed, "import warnings"),
+            "a\npkg/a.py:1: DeprecationWarning: old\n  x()\n[... the same warning once more ...]\nb\n\
+             pkg/b.py:7: DeprecationWarning: old\n  y()\nsnippet.py:2: DeprecationWarning: old\nc\n"
+        );
     }
 }

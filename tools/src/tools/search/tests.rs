@@ -143,3 +143,25 @@ fn bad_patterns_are_refused_with_a_hint() {
             .contains("outside")
     );
 }
+
+#[test]
+fn without_a_pattern_files_are_listed() {
+    let mut f = Fixture::new(&[
+        ("src/a.py", b"needle = 1\n"),
+        ("tests/test_a.py", b"needle\n"),
+        ("tests/data.txt", b"needle\n"),
+    ]);
+    assert_eq!(
+        f.text("search", json!({"glob": "test_*.py"})),
+        "1 file\ntests/test_a.py\n"
+    );
+    assert_eq!(
+        f.text("search", json!({"path": "tests"})),
+        "2 files\ntests/data.txt\ntests/test_a.py\n"
+    );
+    assert_eq!(
+        f.text("search", json!({"glob": "data"})),
+        "1 file\ntests/data.txt\n"
+    );
+    assert!(f.refusal("search", json!({})).contains("`pattern`"));
+}

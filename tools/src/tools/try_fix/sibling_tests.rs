@@ -20,6 +20,8 @@ const COMPARED: usize = 25;
 /// Siblings told at length, and named.
 const DETAILED: usize = 3;
 const NAMED: usize = 12;
+/// Files of siblings that are named.
+const FILES: usize = 3;
 
 /// The tests of one trial.
 pub struct Scope {
@@ -124,6 +126,9 @@ pub struct SiblingTests {
     /// Those that began and were not finished in time.
     unfinished: Vec<String>,
     failing: Vec<SiblingTest>,
+    /// That those which ran are in.
+    #[serde(skip)]
+    files: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -148,6 +153,11 @@ impl SiblingTests {
     fn new(tests: Vec<TestResult>, report: &Report) -> Self {
         let mut all = SiblingTests::default();
         for test in tests {
+            let file = file_of(&test.id);
+            let did_run = test.outcome != Outcome::Absent || test.failure.is_some();
+            if did_run && !all.files.iter().any(|known| known == file) {
+                all.files.push(file.to_owned());
+            }
             match test.outcome {
                 Outcome::Absent if is_unfinished(&test, report) => all.unfinished.push(test.id),
                 Outcome::Absent if test.failure.is_none() => all.not_run += 1,
@@ -244,8 +254,13 @@ impl SiblingTests {
             None => count(ran, "neighbour"),
             Some(_) => format!("{} that ran, of {all}", count(ran, "neighbour")),
         };
+        let neighbours = format!("{neighbours}{}", self.within());
         if ran == 1 && self.failing.is_empty() && self.stopped.is_none() {
-            out.push_str("\nThe fix does not break the one neighbour.");
+            let _ = write!(
+                out,
+                "\nThe fix does not break the one neighbour{}.",
+                self.within()
+            );
         } else if ran > 0 && self.failing.is_empty() {
             let _ = write!(out, "\nThe fix breaks none of {neighbours}.");
         } else if !self.failing.is_empty() {
@@ -307,6 +322,20 @@ impl SiblingTests {
         out
     }
 
+    /// ` in FILE, FILE`.
+    fn within(&self) -> String {
+        let named = self.files.get(..FILES).unwrap_or(&self.files);
+        match self.files.len() {
+            0 => String::new(),
+            1..=FILES => format!(" in {}", named.join(", ")),
+            more => format!(
+                " in {} and {}",
+                named.join(", "),
+                count(more - FILES, "more file")
+            ),
+        }
+    }
+
     /// The failures of siblings: those that the fix brought first, and at some length.
     pub fn details(&self) -> String {
         let mut out = String::new();
@@ -315,17 +344,35 @@ impl SiblingTests {
                 return;
             }
             let _ = write!(out, "\n\n{title}");
-            for sibling in siblings.iter().take(detailed) {
-                out.push_str(&text::one_failure(&sibling.with_fix));
+            let mut rest = siblings;
+            for _ in 0..detailed.min(rest.len()) {
+                let first = rest.remove(0);
+                out.push_str(&text::one_failure(&first.with_fix));
+                let (others, left): (Vec<_>, Vec<_>) =
+                    (rest.into_iter()).partition(|other| is_other_parameter_set(first, other));
+                if !others.is_empty() {
+                    let ids = others.iter().map(|other| other.with_fix.id.as_str());
+                    out.push_str(&text::more_parameter_sets(ids));
+                }
+                rest = left;
+                if rest.is_empty() {
+                    break;
+                }
             }
-            let rest = siblings.get(detailed..).unwrap_or_default();
-            for sibling in rest.iter().take(NAMED) {
-                let why = sibling.with_fix.failure.as_ref();
-                let why = why.map(|failure| format!(": {}", text::one_line(failure)));
-                let _ = write!(out, "\n{}{}", sibling.with_fix.id, why.unwrap_or_default());
+            let groups = alike(&rest);
+            for (why, ids) in groups.iter().take(NAMED) {
+                let [first, others @ ..] = ids.as_slice() else {
+                    continue;
+                };
+                let others = match others.len() {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                let _ = write!(out, "\n{first}{others}{why}");
             }
-            if rest.len() > NAMED {
-                let _ = write!(out, "\n... and {} more", rest.len() - NAMED);
+            let more: usize = groups.iter().skip(NAMED).map(|(_, ids)| ids.len()).sum();
+            if more > 0 {
+                let _ = write!(out, "\n... and {more} more");
             }
         };
         listed("The fix breaks:", self.broken(), DETAILED);
@@ -342,6 +389,36 @@ impl SiblingTests {
         );
         out
     }
+}
+
+/// The same test function with other parameters, which fails with the same words, numbers apart.
+fn is_other_parameter_set(a: &SiblingTest, b: &SiblingTest) -> bool {
+    let function = |sibling: &SiblingTest| {
+        let id = sibling.with_fix.id.split_once('[');
+        id.map(|(function, _)| function.to_owned())
+    };
+    function(a).is_some() && function(a) == function(b) && alike(&[a, b]).len() == 1
+}
+
+/// Ids by how their tests fail, numbers apart: `: EXCEPTION: MESSAGE` of the first of each group.
+fn alike<'a>(siblings: &[&'a SiblingTest]) -> Vec<(String, Vec<&'a str>)> {
+    let plain = |why: &str| why.replace(|c: char| c.is_ascii_digit(), "");
+    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    for sibling in siblings {
+        let failure = sibling.with_fix.failure.as_ref();
+        let why = failure.map_or_else(String::new, |failure| {
+            format!(": {}", text::one_line(failure))
+        });
+        let id = sibling.with_fix.id.as_str();
+        match groups
+            .iter_mut()
+            .find(|(known, _)| plain(known) == plain(&why))
+        {
+            Some((_, ids)) => ids.push(id),
+            None => groups.push((why, vec![id])),
+        }
+    }
+    groups
 }
 
 fn is_bad(outcome: Outcome) -> bool {

@@ -56,7 +56,7 @@ fn try_fix_tells_which_neighbours_the_fix_breaks() {
     let (text, data) = client.call("try_fix", &edits);
     insta::assert_snapshot!(text, @r"
     The test that you added or changed passes with this fix.
-    The fix breaks 1 of 3 neighbours: tests/test_a.py::test_one; 1 fails with and without it. (It may pin what the issue calls wrong.)
+    The fix breaks 1 of 3 neighbours in tests/test_a.py: tests/test_a.py::test_one; 1 fails with and without it. (It may pin what the issue calls wrong.)
 
     The fix breaks:
 
@@ -92,7 +92,7 @@ fn try_fix_runs_the_tests_that_count_before_a_neighbour_that_dies() {
     let text = fixed_beside(old);
     insta::assert_snapshot!(text, @r"
     The test that you added or changed passes with this fix.
-    The fix breaks none of 1 neighbour that ran, of 2; 1 fails with and without it.
+    The fix breaks none of 1 neighbour that ran, of 2 in tests/test_a.py; 1 fails with and without it.
     Not all of the neighbours ran before pytest ended; the nearest ran first.
 
     Failing with and without the fix:
@@ -107,7 +107,7 @@ fn tests_that_name_what_a_fix_edits_run_before_nearer_ones() {
     let text = fixed_beside(old);
     insta::assert_snapshot!(text, @r"
     The test that you added or changed passes with this fix.
-    The fix breaks none of 2 neighbours; 2 fail with and without it.
+    The fix breaks none of 2 neighbours in tests/test_a.py; 2 fail with and without it.
 
     Failing with and without the fix:
     tests/test_a.py::test_named: AssertionError: assert 2 == 3
@@ -126,7 +126,7 @@ def test_leaves(): LEFT.append(1)
     let text = fixed_beside(old);
     insta::assert_snapshot!(text, @r"
     The test that you added or changed passes with this fix.
-    The fix breaks none of 2 neighbours; 1 fails only among the others.
+    The fix breaks none of 2 neighbours in tests/test_a.py; 1 fails only among the others.
 
     Failing only among the others:
     tests/test_a.py::test_finds: AssertionError: assert not [1]
@@ -151,7 +151,7 @@ fn try_fix_counts_all_the_tests_that_were_named() {
     );
     assert!(
         text.starts_with(
-            "1 of the 3 tests that you named passes with this fix.\nThe fix does not break the one neighbour."
+            "1 of the 3 tests that you named passes with this fix.\nThe fix does not break the one neighbour in tests/test_a.py."
         ),
         "{text}"
     );
@@ -183,7 +183,7 @@ fn try_fix_says_why_a_test_did_not_run() {
     let (text, _) = client.call("try_fix", &edit);
     insta::assert_snapshot!(text, @r"
     None of the tests that you added or changed ran with this fix.
-    The fix does not break the one neighbour.
+    The fix does not break the one neighbour in tests/test_a.py.
 
     With the fix: 1 test: 1 skipped
 
@@ -204,11 +204,11 @@ fn several_fixes_are_tried_beside_each_other() {
     insta::assert_snapshot!(text, @r"
     Variant 1
     The test that you added or changed passes with this fix.
-    The fix does not break the one neighbour.
+    The fix does not break the one neighbour in tests/test_a.py.
 
     Variant 2
     The test that you added or changed passes with this fix.
-    The fix breaks 1 of 1 neighbour: tests/test_a.py::test_one. (It may pin what the issue calls wrong.)
+    The fix breaks 1 of 1 neighbour in tests/test_a.py: tests/test_a.py::test_one. (It may pin what the issue calls wrong.)
 
     The fix breaks:
 
@@ -223,13 +223,13 @@ fn several_fixes_are_tried_beside_each_other() {
     None of the tests that you added or changed passes with this fix: the fix is incomplete, or the test asks for something else.
     tests/test_a.py::test_zero fails exactly as without the fix at line 5: AssertionError: assert 1 == 0
 
-    (Neighbours ran with variants 1 and 2 only.)
+    (Neighbours ran with variants 1 and 2 only, with which the tests pass.)
     ");
     assert_eq!(data["variants"].as_array().unwrap().len(), 3);
     let wrong = json!({ "edits": [edit("n > 0 ", 1), edit("n > 0  ", 2)] });
     let (text, data) = client.call("try_fix", &wrong);
     assert!(
-        text.ends_with("\n\n(Neighbours ran with variant 1 only.)"),
+        text.ends_with("\n\n(Neighbours ran with variant 1 only, since the tests pass with none.)"),
         "{text}"
     );
     let good = |at: usize| data["variants"][at]["neighbours"]["good"].clone();

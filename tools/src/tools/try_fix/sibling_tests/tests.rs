@@ -86,7 +86,7 @@ fn siblings_are_told_by_what_they_did_without_the_others_and_without_the_fix() {
     all.failing[3].alone = Some(Outcome::Passed);
     all.failing[3].without_fix = Some(Outcome::Passed);
     insta::assert_snapshot!(format!("{}{}", all.summary().trim_start(), all.details()), @r"
-    The fix breaks 1 of 6 neighbours: b; 1 fails with and without it; 1 fails only among the others; 1 fails and was not tried without it. (It may pin what the issue calls wrong.)
+    The fix breaks 1 of 6 neighbours in a, b, c and 3 more files: b; 1 fails with and without it; 1 fails only among the others; 1 fails and was not tried without it. (It may pin what the issue calls wrong.)
 
     The fix breaks:
 
@@ -103,13 +103,48 @@ fn siblings_are_told_by_what_they_did_without_the_others_and_without_the_fix() {
     e
     ");
     assert_eq!(SiblingTests::default().summary(), "");
-    let good = vec![
-        TestResult::new("a", Outcome::Passed),
-        TestResult::new("b", Outcome::Skipped),
+    let good = [
+        "a.py::t",
+        "b.py::t",
+        "c.py::t",
+        "d.py::t",
+        "e.py::T::t",
+        "e.py::t",
     ];
+    let good = good.map(|id| TestResult::new(id, Outcome::Passed));
     assert_eq!(
-        SiblingTests::new(good, &report).summary(),
-        "\nThe fix breaks none of 2 neighbours."
+        SiblingTests::new(good[..2].to_vec(), &report).summary(),
+        "\nThe fix breaks none of 2 neighbours in a.py, b.py."
+    );
+    assert_eq!(
+        SiblingTests::new(good.to_vec(), &report).summary(),
+        "\nThe fix breaks none of 6 neighbours in a.py, b.py, c.py and 2 more files."
+    );
+}
+
+#[test]
+fn siblings_that_fail_alike_are_told_by_one_of_them() {
+    let test = |name: &str, message: &str| TestResult {
+        failure: Some(Failure {
+            message: message.to_owned(),
+            ..died()
+        }),
+        ..TestResult::new(&format!("t.py::{name}"), Outcome::Failed)
+    };
+    let tests = [
+        ("a", "no port 80"),
+        ("b", "other"),
+        ("c", "no port 81"),
+        ("d", "no port 82"),
+    ];
+    let tests = tests.map(|(name, message)| test(name, message));
+    let mut all = SiblingTests::new(tests.to_vec(), &Report::default());
+    for sibling in &mut all.failing {
+        (sibling.alone, sibling.without_fix) = (Some(Outcome::Failed), Some(Outcome::Failed));
+    }
+    assert_eq!(
+        all.details().trim_start(),
+        "Failing with and without the fix:\nt.py::a and 2 more: process: no port 80\nt.py::b: process: other"
     );
 }
 
@@ -134,7 +169,7 @@ fn what_was_not_finished_in_time_does_not_count_as_failing() {
         ..Report::default()
     };
     insta::assert_snapshot!(text(7, &limit).trim_start(), @r"
-    The fix breaks none of 7 neighbours that ran, of 9.
+    The fix breaks none of 7 neighbours that ran, of 9 in g.
     Not all of the neighbours ran within 30 s; the nearest ran first.
     long was not finished in time.
     ");

@@ -1,0 +1,207 @@
+//! What a reviewer is shown twice, shown once.
+
+use testwright_tools::outcomes::text::more_parameter_sets;
+use testwright_tools::python::Excerpt;
+
+use crate::gate::TestEvidence;
+
+/// Of the lines of an excerpt so many hundredths stand in a patch that shows what the excerpt does.
+const SHOWN: usize = 80;
+
+/// A patch without the lines above its hunks that name no file.
+pub(super) fn without_headers(patch: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    for section in sections(patch) {
+        // Elsewhere the first line alone says which file it is.
+        let names_file = section.iter().any(|line| line.starts_with("+++ "));
+        let head = section.iter().take_while(|line| !line.starts_with("@@"));
+        let head = head.filter(|line| {
+            !names_file || !(line.starts_with("diff --git ") || line.starts_with("index "))
+        });
+        kept.extend(head);
+        kept.extend(section.iter().skip_while(|line| !line.starts_with("@@")));
+    }
+    kept.join("\n")
+}
+
+/// A patch of which the reader has the code: what it takes out and adds, each with the line before and after it.
+pub(super) fn changes_alone(patch: &str) -> String {
+    let brief = without_headers(patch);
+    let lines: Vec<&str> = brief.lines().collect();
+    let is_change = |at: Option<usize>| {
+        let line = at.and_then(|at| lines.get(at));
+        line.is_some_and(|line| {
+            (line.starts_with('+') && !line.starts_with("+++ "))
+                || (line.starts_with('-') && !line.starts_with("--- "))
+        })
+    };
+    let kept = lines.iter().enumerate().filter(|(at, line)| {
+        let is_context = line.is_empty() || line.starts_with(' ');
+        !is_context
+            || (!line.trim().is_empty()
+                && (is_change(at.checked_sub(1)) || is_change(Some(at + 1))))
+    });
+    // The counts of a hunk are those of all its lines.
+    let kept = kept.map(|(_, line)| match line.strip_prefix("@@ ") {
+        Some(_) => hunk_head(line),
+        None => (*line).to_owned(),
+    });
+    kept.collect::<Vec<_>>().join("\n")
+}
+
+/// `@@ FUNCTION`.
+fn hunk_head(line: &str) -> String {
+    match line.rsplit_once("@@ ") {
+        Some((_, function)) if !function.starts_with('-') => format!("@@ {function}"),
+        _ => "@@".to_owned(),
+    }
+}
+
+fn sections(patch: &str) -> Vec<Vec<&str>> {
+    let mut sections: Vec<Vec<&str>> = Vec::new();
+    for line in patch.lines() {
+        match sections.last_mut() {
+            Some(section) if !line.starts_with("diff --git ") => section.push(line),
+            _ => sections.push(vec![line]),
+        }
+    }
+    sections
+}
+
+/// Without excerpts that a patch of the same file shows nearly whole.
+pub(super) fn not_in_patches(excerpts: Vec<Excerpt>, patches: &[&str]) -> Vec<Excerpt> {
+    let is_shown = |excerpt: &Excerpt, patch: &str| {
+        let name = format!("--- a/{}", excerpt.path);
+        let old: Vec<&str> = (sections(patch).into_iter())
+            .filter(|section| section.contains(&name.as_str()))
+            .flatten()
+            .filter_map(|line| line.strip_prefix([' ', '-']))
+            .collect();
+        let lines = excerpt
+            .source
+            .lines()
+            .filter(|line| !line.trim().is_empty());
+        let (mut all, mut shown) = (0, 0);
+        for line in lines {
+            all += 1;
+            shown += usize::from(old.contains(&line));
+        }
+        shown * 100 >= all * SHOWN
+    };
+    (excerpts.into_iter())
+        .filter(|excerpt| !patches.iter().any(|patch| is_shown(excerpt, patch)))
+        .collect()
+}
+
+/// Lines `ID: FAILURE`, those of one test's parameter sets that fail alike as one.
+pub(super) fn folded(lines: &[String]) -> Vec<String> {
+    // Function, what follows the parameters, and how many more.
+    let mut found: Vec<(&str, &str, &str, usize)> = Vec::new();
+    for line in lines {
+        let (function, rest) = line.split_once('[').unwrap_or((line, ""));
+        let failure = rest.split_once("]: ").map_or("", |(_, failure)| failure);
+        let mut known = found.iter_mut();
+        let alike = known
+            .find(|(_, f, other, _)| !failure.is_empty() && (*f, *other) == (function, failure));
+        match alike {
+            Some((.., more)) => *more += 1,
+            None => found.push((line, function, failure, 0)),
+        }
+    }
+    found
+        .into_iter()
+        .map(|(line, _, _, more)| match more {
+            0 => line.to_owned(),
+            1 => format!("{line}; 1 more parameter set alike"),
+            more => format!("{line}; {more} more parameter sets alike"),
+        })
+        .collect()
+}
+
+/// One of each test's parameter sets that fail at the same line with the same exception, and a line that names the others.
+pub(super) fn alike(failing: &[TestEvidence]) -> Vec<(&TestEvidence, String)> {
+    let mut groups: Vec<(&TestEvidence, Vec<&str>)> = Vec::new();
+    let function = |test: &TestEvidence| test.id.split_once('[').map(|(of, _)| of.to_owned());
+    let place = |test: &TestEvidence| test.frame.as_ref().map(|f| (f.file.clone(), f.line));
+    for test in failing {
+        let is_alike = |(first, _): &&mut (&TestEvidence, Vec<&str>)| {
+            function(first).is_some()
+                && function(first) == function(test)
+                && first.exception == test.exception
+                && place(first) == place(test)
+        };
+        match groups.iter_mut().find(is_alike) {
+            Some((_, others)) => others.push(&test.id),
+            None => groups.push((test, Vec::new())),
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(first, others)| match others.is_empty() {
+            true => (first, String::new()),
+            false => (first, more_parameter_sets(others.iter().copied())),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATCH: &str = "diff --git a/a.py b/a.py\nindex 1..2 100644\n--- a/a.py\n+++ b/a.py\n@@ -1,7 +1,7 @@ def f():\n one\n two\n \
+                         three\n-four\n+4\n five\n six\n seven\ndiff --git a/b.bin b/b.bin\nindex 1..2 100644\nBinary files differ\n";
+
+    #[test]
+    fn headers_of_files_that_are_named_otherwise_are_left_out() {
+        assert_eq!(
+            without_headers(PATCH),
+            "--- a/a.py\n+++ b/a.py\n@@ -1,7 +1,7 @@ def f():\n one\n two\n three\n-four\n+4\n five\n six\n seven\n\
+             diff --git a/b.bin b/b.bin\nindex 1..2 100644\nBinary files differ"
+        );
+    }
+
+    #[test]
+    fn of_a_patch_of_known_code_the_changes_are_kept() {
+        assert_eq!(
+            changes_alone(PATCH.split("diff --git a/b").next().unwrap_or_default()),
+            "--- a/a.py\n+++ b/a.py\n@@ def f():\n three\n-four\n+4\n five"
+        );
+        assert_eq!(changes_alone("@@ -1 +1 @@\n-a\n+b\n"), "@@\n-a\n+b");
+    }
+
+    #[test]
+    fn code_that_a_patch_shows_is_not_shown_again() {
+        let excerpt = |path: &str, source: &str| Excerpt {
+            path: path.to_owned(),
+            line: 1,
+            source: source.to_owned(),
+        };
+        let all = vec![
+            excerpt("a.py", "two\nthree\n\nfour"),
+            excerpt("b.py", "two\nthree"),
+            excerpt("a.py", "four\nother\nlines"),
+        ];
+        let kept = not_in_patches(all.clone(), &[PATCH]);
+        assert_eq!(kept, all[1..]);
+    }
+
+    #[test]
+    fn parameter_sets_that_fail_alike_are_one_line() {
+        let lines = [
+            "t::a[1]: E: x",
+            "t::a[2]: E: x",
+            "t::a[3]: E: y",
+            "t::b: E: x",
+            "t::b: E: x",
+        ];
+        assert_eq!(
+            folded(&lines.map(str::to_owned)),
+            [
+                "t::a[1]: E: x; 1 more parameter set alike",
+                "t::a[3]: E: y",
+                "t::b: E: x",
+                "t::b: E: x"
+            ]
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! Long tracebacks of an issue without the calls in their middle, for models that can ask for the whole.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// Calls at the beginning and at the end of a traceback that stay, and fewest that are worth a fold.
+const FIRST: usize = 2;
+const LAST: usize = 5;
+const FOLDED: usize = 4;
+
+/// The text with a line in the place of the calls in the middle of each long traceback.
+pub fn without_middles(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut out: Vec<String> = Vec::new();
+    let mut at = 0;
+    while at < lines.len() {
+        // Where each call begins, and the line behind the last one.
+        let mut calls: Vec<usize> = Vec::new();
+        let mut end = at;
+        while let Some(length) = lines.get(end..).and_then(call) {
+            calls.push(end);
+            end += length;
+        }
+        if calls.len() < FIRST + FOLDED + LAST {
+            let end = end.max(at + 1);
+            out.extend(lines[at..end].iter().map(|line| (*line).to_owned()));
+            at = end;
+            continue;
+        }
+        let (from, to) = (calls[FIRST], calls[calls.len() - LAST]);
+        out.extend(lines[at..from].iter().map(|line| (*line).to_owned()));
+        out.push(format!(
+            "[… {} calls of the traceback folded]",
+            calls.len() - FIRST - LAST
+        ));
+        out.extend(lines[to..end].iter().map(|line| (*line).to_owned()));
+        at = end;
+    }
+    out.join("\n")
+}
+
+/// How many lines the call has that begins here: `File "…", line 1, in f` or pytest's `path.py:1: in f`, and the code below it.
+fn call(lines: &[&str]) -> Option<usize> {
+    static CALL: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r#"^\s*(?:File "[^"]+", line \d+, in \S|\S+\.pyx?:\d+: in \S)"#).ok()
+    });
+    let (first, rest) = lines.split_first()?;
+    if !CALL.as_ref()?.is_match(first) {
+        return None;
+    }
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let of_call = |line: &&&str| {
+        (indent(line) > indent(first) && !line.trim().is_empty())
+            || (line.starts_with("[… ") && line.contains(" folded: the same as above"))
+    };
+    Some(1 + rest.iter().take_while(of_call).count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ends_of_long_tracebacks_stay() {
+        let calls = |count: usize| -> String {
+            (0..count)
+                .map(|n| format!("  File \"a.py\", line {n}, in f{n}\n    g({n})\n      ^\n"))
+                .collect()
+        };
+        let long = format!(
+            "It fails:\nTraceback (most recent call last):\n{}ValueError: no\n\nbye",
+            calls(20)
+        );
+        let shown = without_middles(&long);
+        assert!(
+            shown.contains("in f1\n    g(1)\n      ^\n[… 13 calls of the traceback folded]\n  File \"a.py\", line 15, in f15\n"),
+            "{shown}"
+        );
+        assert!(shown.starts_with("It fails:\nTraceback"), "{shown}");
+        assert!(
+            shown.ends_with("in f19\n    g(19)\n      ^\nValueError: no\n\nbye"),
+            "{shown}"
+        );
+        let short = format!(
+            "Traceback (most recent call last):\n{}ValueError: no",
+            calls(10)
+        );
+        assert_eq!(without_middles(&short), short);
+    }
+
+    #[test]
+    fn those_of_pytest_are_folded_too() {
+        let calls: String = (0..12)
+            .map(|n| format!("src/_pytest/a.py:{n}: in f\n    g({n})\n"))
+            .collect();
+        let shown = without_middles(&format!("{calls}E   ValueError\n"));
+        assert_eq!(shown.matches(": in f").count(), 7);
+        assert!(
+            shown.contains("[… 5 calls of the traceback folded]\nsrc/_pytest/a.py:7: in f"),
+            "{shown}"
+        );
+        let listing = "a.py:1: in f\n    x\n\nb.py:2: in g\n    y";
+        assert_eq!(without_middles(listing), listing);
+    }
+}

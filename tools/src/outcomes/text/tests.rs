@@ -1,0 +1,190 @@
+//! How reports read.
+
+use super::*;
+
+fn failed(message: &str) -> Failure {
+    Failure {
+        phase: super::super::report::Phase::Call,
+        class: super::super::report::FailureClass::Assertion,
+        exception: "Failed".to_owned(),
+        message: message.to_owned(),
+        frames: Vec::new(),
+        missing_name: None,
+    }
+}
+
+#[test]
+fn what_was_cut_out_of_the_message_is_not_said_to_stand_there() {
+    let lines: Vec<String> = (0..200)
+        .map(|n| format!("a line with number {n}"))
+        .collect();
+    let test = TestResult {
+        id: "a".to_owned(),
+        outcome: Outcome::Failed,
+        failure: Some(failed(&lines.join("\n"))),
+        captured: lines[98..102].join("\n"),
+        seconds: 0.0,
+        executed: Vec::new(),
+    };
+    let out = one_failure(&test);
+    assert!(
+        out.contains("characters left out") && out.contains("a line with number 100"),
+        "{out}"
+    );
+}
+
+#[test]
+fn an_exception_that_was_not_raised_is_told_in_plain_words() {
+    let mut out = String::new();
+    failure(&mut out, &failed("DID NOT RAISE <class 'ValueError'>"));
+    assert!(
+        out.starts_with(
+            "\n  an assertion of the test did not hold: no exception was raised\n  Failed: DID NOT RAISE"
+        ),
+        "{out}"
+    );
+}
+
+#[test]
+fn who_raised_an_exception_is_told() {
+    use super::super::report::{FailureClass, Frame};
+    let told = |exception: &str, frames: &[(Place, &str, &str)]| {
+        let frames = frames.iter().map(|(place, function, code)| Frame {
+            file: "a.py".to_owned(),
+            line: 3,
+            function: (*function).to_owned(),
+            code: (*code).to_owned(),
+            place: *place,
+        });
+        let raised = Failure {
+            class: FailureClass::Exception,
+            exception: exception.to_owned(),
+            frames: frames.collect(),
+            ..failed("no")
+        };
+        let mut out = String::new();
+        failure(&mut out, &raised);
+        out.lines().nth(1).unwrap_or_default().trim().to_owned()
+    };
+    let warned = "a warning, which the project's settings turn into an error";
+    let by_code = "raised by the code under test";
+    let test = (Place::Test, "test_a", "f(boom)");
+    let source = |code| (Place::Source, "f", code);
+    for (exception, frames, expected) in [
+        (
+            "DeprecationWarning",
+            vec![test, source("warnings.warn('no')")],
+            warned,
+        ),
+        (
+            "DeprecationWarning",
+            vec![test, source("raise DeprecationWarning('no')")],
+            by_code,
+        ),
+        (
+            "ValueError",
+            vec![test, source("raise ValueError('no')")],
+            by_code,
+        ),
+        (
+            "ValueError",
+            vec![
+                test,
+                source("g()"),
+                (Place::Test, "boom", "raise ValueError('no')"),
+            ],
+            "raised by the test's own `boom`, called by the code under test",
+        ),
+    ] {
+        assert_eq!(told(exception, &frames), expected, "{frames:?}");
+    }
+}
+
+#[test]
+fn failures_that_differ_in_values_alone_are_told_once() {
+    let frame = super::super::report::Frame {
+        file: "t.py".to_owned(),
+        line: 3,
+        function: "test_a".to_owned(),
+        code: "assert f(n) == 0".to_owned(),
+        place: Place::Test,
+    };
+    let test = |n: usize| TestResult {
+        failure: Some(Failure {
+            frames: vec![frame.clone()],
+            ..failed(&format!("assert {n} == 0"))
+        }),
+        ..TestResult::new(&format!("t.py::test_a[{n}]"), Outcome::Failed)
+    };
+    let report = Report {
+        tests: (1..4).map(test).collect(),
+        ..Report::default()
+    };
+    let text = text(&report);
+    assert!(
+        text.ends_with(
+            "[test] t.py:3 in test_a: assert f(n) == 0\n2 more parameter sets fail alike: 2, 3"
+        ),
+        "{text}"
+    );
+}
+
+#[test]
+fn parameter_sets_that_fail_otherwise_and_other_tests_are_told_by_themselves() {
+    let frame = super::super::report::Frame {
+        file: "t.py".to_owned(),
+        line: 3,
+        function: "test_a".to_owned(),
+        code: "f(n)".to_owned(),
+        place: Place::Test,
+    };
+    let test = |id: &str, message: &str| TestResult {
+        failure: Some(Failure {
+            frames: vec![frame.clone()],
+            ..failed(message)
+        }),
+        ..TestResult::new(id, Outcome::Failed)
+    };
+    let report = Report {
+        tests: vec![
+            test("t.py::test_a[one]", "no number given"),
+            test("t.py::test_a[two]", "another thing altogether happened"),
+            test("t.py::test_a[three-x]", "no number given"),
+            test("t.py::test_b", "no number given"),
+        ],
+        ..Report::default()
+    };
+    let text = text(&report);
+    assert!(
+        text.contains("t.py:3 in test_a: f(n)\n1 more parameter set fails alike: three-x\n"),
+        "{text}"
+    );
+    assert!(text.contains("FAILED t.py::test_a[two]\n"), "{text}");
+    assert!(text.ends_with("FAILED t.py::test_b: as above"), "{text}");
+}
+
+#[test]
+fn a_big_run_is_told_in_few_lines() {
+    let test = |n: usize, outcome: Outcome| TestResult {
+        id: format!("tests/test_a.py::test_{n}"),
+        outcome,
+        failure: None,
+        captured: String::new(),
+        seconds: 0.5,
+        executed: Vec::new(),
+    };
+    let mut report = Report {
+        tests: (0..500).map(|n| test(n, Outcome::Passed)).collect(),
+        ..Report::default()
+    };
+    report.tests.push(test(500, Outcome::Failed));
+    let text = text(&report);
+    assert!(
+        text.starts_with("501 tests: 1 failed, 500 passed\nFAILED tests/test_a.py::test_500\n"),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("... and 470 more that did not fail"),
+        "{text}"
+    );
+}
