@@ -71,24 +71,36 @@ fn cache() -> PathBuf {
 }
 
 pub async fn local() -> Place {
+    place(local_backend(), &[]).await
+}
+
+/// With other content in some of the files.
+pub async fn local_with(files: &[(&str, String)]) -> Place {
+    place(local_backend(), files).await
+}
+
+fn local_backend() -> Arc<dyn Backend> {
     let backend = Local::new(LocalSettings {
         cache: cache().join("local"),
         launcher: vec![PROGRAM.into(), JAIL.into()],
         no_isolation: false,
         force: None,
     });
-    place(Arc::new(backend.unwrap())).await
+    Arc::new(backend.unwrap())
 }
 
 pub async fn docker() -> Place {
     let docker = Docker::connect(DockerSettings::default()).await.unwrap();
-    place(Arc::new(docker)).await
+    place(Arc::new(docker), &[]).await
 }
 
-async fn place(backend: Arc<dyn Backend>) -> Place {
+async fn place(backend: Arc<dyn Backend>, files: &[(&str, String)]) -> Place {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("shop");
     write(&root);
+    for (path, content) in files {
+        std::fs::write(root.join(path), content).unwrap();
+    }
     let location = root.to_str().unwrap();
     let opened = open(location, None, &cache(), &OpenOptions::default());
     let source = opened.unwrap().source().unwrap();

@@ -107,6 +107,41 @@ def _import_pytest():
     spec = importlib.util.find_spec("pytest")
     if spec is not None and _is_outside(spec.origin):
         _import_all([["pytest", spec.origin]])
+        _PLUGINS.update(_plugins())
+
+
+# Top-level modules of plugins. pytest rewrites their assertions, and warns where they are imported before it does.
+_PLUGINS = set()
+
+
+def _plugins():
+    """Of what is installed with an entry point for pytest, as pytest finds it."""
+    try:
+        from importlib.metadata import distributions
+    except ImportError:  # Python 3.7
+        try:
+            from importlib_metadata import distributions
+        except ImportError:
+            return set()
+    names = set()
+    for found in distributions():
+        try:
+            if not any(entry.group == "pytest11" for entry in found.entry_points):
+                continue
+            files = [str(file) for file in found.files or ()]
+        except Exception:
+            continue  # what is installed in part
+        for file in files:
+            parts = file.split("/")
+            if len(parts) == 1 and file.endswith(".py"):
+                names.add(file[: -len(".py")])
+            elif len(parts) == 2 and parts[1] == "__init__.py":
+                names.add(parts[0])
+    return names
+
+
+def _package(module):
+    return module[0].partition(".")[0]
 
 
 def _import_found(name, origin):
@@ -123,14 +158,19 @@ def _import_found(name, origin):
 
 def _import_all(modules):
     """As far as a program can only tell by the time that it takes."""
-    wanted = [module for module in modules if module[0] not in sys.modules]
+    wanted = [module for module in modules if module[0] not in sys.modules and _package(module) not in _PLUGINS]
     for _ in range(_PROBES):
         if not wanted:
             return
         good = _probe(wanted)
         for name, origin in wanted[:good]:
             _import_found(name, origin)
-        wanted = wanted[good + 1 :]
+        if good < len(wanted):
+            # The others of its package import it as well.
+            refused = _package(wanted[good])
+            wanted = [module for module in wanted[good + 1 :] if _package(module) != refused]
+        else:
+            wanted = []
 
 
 def _probe(modules):
@@ -166,10 +206,11 @@ def _state():
     root = logging.getLogger()
     general = [entry for entry in warnings.filters if _is_general(entry)]
     inside = [name for name, module in list(sys.modules.items()) if not _is_allowed(module)]
+    plugins = sorted(_PLUGINS.intersection(sys.modules))
     return (
         [os.getcwd(), dict(os.environ), locale.setlocale(locale.LC_ALL), _thread._count(), handlers],
         [list(sys.path), list(sys.meta_path), list(sys.path_hooks), sys.getrecursionlimit(), sys.excepthook],
-        [general, warnings.showwarning, random.getstate(), sys.stdout, sys.stderr, gc.isenabled(), inside],
+        [general, warnings.showwarning, random.getstate(), sys.stdout, sys.stderr, gc.isenabled(), inside, plugins],
         [root.level, list(root.handlers), logging.root.manager.disable],
     )
 
