@@ -72,10 +72,6 @@ impl Mean {
 }
 
 fn bootstrap(values: &[f64]) -> Option<[f64; 2]> {
-    let first = values.first()?;
-    if values.iter().all(|value| value == first) {
-        return None;
-    }
     bootstrap_of(values.len(), |drawn| {
         let sum: f64 = drawn.iter().map(|at| values[*at]).sum();
         sum / values.len() as f64
@@ -83,6 +79,7 @@ fn bootstrap(values: &[f64]) -> Option<[f64; 2]> {
 }
 
 /// Percentile bootstrap, 95 %, of a statistic of so many cases: it is given which of them are drawn. Seeded.
+/// `None` where all draws give the same: that says nothing of other cases.
 pub fn bootstrap_of(cases: usize, statistic: impl Fn(&[usize]) -> f64) -> Option<[f64; 2]> {
     if cases == 0 {
         return None;
@@ -97,7 +94,7 @@ pub fn bootstrap_of(cases: usize, statistic: impl Fn(&[usize]) -> f64) -> Option
         .collect();
     values.sort_by(f64::total_cmp);
     let at = |share: f64| values[(share * (RESAMPLES - 1) as f64).round() as usize];
-    Some([at(0.025), at(0.975)])
+    (values.first() != values.last()).then(|| [at(0.025), at(0.975)])
 }
 
 /// Steele, Lea and Flood 2014: small, seeded, and the same on every machine.
@@ -152,5 +149,6 @@ mod tests {
         assert!(low < mean.mean.unwrap() && mean.mean.unwrap() < high);
         assert_eq!(mean, Mean::of(&values));
         assert_eq!(Mean::of(&[]).interval, None);
+        assert_eq!(Mean::of(&[0.3; 7]).interval, None);
     }
 }
