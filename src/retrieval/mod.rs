@@ -115,7 +115,10 @@ pub fn shown(text: &str, are_numbered: bool) -> String {
     }
     let lines = text.split_inclusive('\n').enumerate();
     lines
-        .map(|(at, line)| format!("{} {line}", at + 1))
+        .map(|(at, line)| match line.trim_end() {
+            "" => format!("{}{line}", at + 1),
+            _ => format!("{} {line}", at + 1),
+        })
         .collect()
 }
 
@@ -227,6 +230,6 @@ mod tests {
         let numbered = within(index.ranked(query), budget, true);
         assert!(tokens(&numbered) <= budget);
         assert!(numbered[0].text.starts_with("1 "), "{numbered:?}");
-        assert_eq!(shown("a\n\n  b", true), "1 a\n2 \n3   b");
+        assert_eq!(shown("a\n\n  b", true), "1 a\n2\n3   b");
     }
 }

@@ -170,10 +170,7 @@ fn two_drafts_that_agree_are_enough() {
     let code = format!("from slugs.slug import slugify\n\n\ndef test_other():\n    {RIGHT}\n");
     let fix = "slug[:max_length].rstrip(\"-\")";
     all[2] = calls(&[
-        (
-            "edit",
-            json!({"path": "tests/é/__init__.py", "new": ""}),
-        ),
+        ("edit", json!({"path": "tests/é/__init__.py", "new": ""})),
         (
             "edit",
             json!({"path": "tests/é/test_other.py", "new": code}),
