@@ -7,8 +7,8 @@ use crate::cases::context::{ContextClass, Tokenizer, fill};
 
 /// Tokens that the heading and the end of a shown file may take beside its name.
 const AROUND: usize = 4;
-/// Tokens that say that a file is cut.
-const CUT: usize = 8;
+/// What says at most that a file is cut.
+const CUT: &str = ", the first 100000 lines";
 
 /// How long prompts are.
 pub trait Prompts: Send + Sync {
@@ -30,7 +30,8 @@ pub fn context<'t>(
     let files = problem.context.iter();
     let order: Vec<(String, Option<ContextClass>)> =
         files.map(|file| (file.path.clone(), file.class)).collect();
-    let taken = problem.task.room() + prompts.instructions(problem) + AROUND * order.len() + CUT;
+    let around = AROUND * order.len() + prompts.tokenizer().count(CUT);
+    let taken = problem.task.room() + prompts.instructions(problem) + around;
     let room = room.saturating_sub(taken);
     let mut read = |path: &str| text(path).map(str::to_owned);
     let filled = fill(&order, room, prompts.tokenizer(), &mut read);
@@ -128,7 +129,7 @@ pub(super) mod tests {
         for budget in [Budget::Tokens(64), Budget::Tokens(128)] {
             let shown = context(&of, budget, &Characters, &text).unwrap_or_default();
             let room = budget.tokens().unwrap_or_default() - 4_000 - 100;
-            assert!((room - 30..=room).contains(&shown.len()), "{}", shown.len());
+            assert!((room - 40..=room).contains(&shown.len()), "{}", shown.len());
             assert!(shown.starts_with("### a.py\nx = 1\n"));
             let cut = shown.lines().filter(|line| *line == "y = 2").count();
             assert!(shown.contains(&format!("### b.py, the first {cut} lines\ny = 2\n")));

@@ -63,7 +63,7 @@ mod tests {
         let text = "import a\n\n\ndef test_a():\n    assert a\n\n\ndef helper():\n    return a\n";
         assert_eq!(
             stripped(text, &Layout::default()).as_deref(),
-            Some("import a\n\n\n\n\ndef helper():\n    return a\n")
+            Some("import a\n\n\ndef helper():\n    return a\n")
         );
         assert_eq!(
             stripped("def test_a():\n    x = = 1\n", &Layout::default()),
