@@ -295,7 +295,8 @@ async fn cases_that_import_a_plugin_of_pytest_are_forked_all_the_same() {
         .replace("testpaths =", "filterwarnings = [\"error\"]\ntestpaths =");
     let place = place::local_with(&[(path, settings)]).await;
     // What was there before the fork is frozen in it.
-    let source = "import gc\nimport anyio\n\ndef test_a(): assert anyio and gc.get_freeze_count()\n";
+    let source =
+        "import gc\nimport anyio\n\ndef test_a(): assert anyio and gc.get_freeze_count()\n";
     let cases: Vec<Case> = (0..3).map(|n| case(&n.to_string(), source)).collect();
     for ran in verify(&place, &cases, &options(1)).await.unwrap() {
         assert_eq!(ran.outcome, CaseOutcome::Passed, "{}", ran.id);

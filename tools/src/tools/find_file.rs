@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::line_numbers::count;
-use super::search::path_glob;
+use super::path_glob::path_glob;
 use crate::tool::{Answer, Context, Effect, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
 

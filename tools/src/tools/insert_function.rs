@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::editing;
-use super::read_function::unknown;
+use super::unknown_name::unknown;
 use crate::python::edit::{Code, InsertionPoint, Lines, insert};
 use crate::python::import_edit::{ImportedText, add_imports, read_imports};
 use crate::python::{Binding, Kind, Module, plain_name};

@@ -3,8 +3,10 @@
 pub mod contribution;
 mod editing;
 mod line_numbers;
+mod path_glob;
 mod replacement;
 pub mod submission;
+mod unknown_name;
 
 /// Declares the modules, and a list of the tools in them in the same order.
 macro_rules! tools {

@@ -58,7 +58,7 @@ impl Tool for Outline {
         if let Some(within) = &args.within {
             outline = module.find(within);
             if outline.is_empty() {
-                return Err(super::read_function::unknown(
+                return Err(super::unknown_name::unknown(
                     &module,
                     &shown,
                     &plain_name(within),
@@ -81,7 +81,7 @@ impl Tool for Outline {
                     lines.push(line(definition, &definition.qualified));
                 }
                 if lines.is_empty() && !outline.is_empty() {
-                    return Err(super::read_function::unknown(&module, &shown, &name));
+                    return Err(super::unknown_name::unknown(&module, &shown, &name));
                 }
             }
             None => {

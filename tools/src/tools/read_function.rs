@@ -12,6 +12,8 @@ use serde::Deserialize;
 
 use super::line_numbers::{count, numbered};
 use super::outline::{self, Outline};
+use super::path_glob::path_glob;
+use super::unknown_name::unknown;
 use crate::python::{
     Assignment, Definition, Kind, Module, OuterNames, flatten, joined_imports, outer_names,
     plain_name,
@@ -92,56 +94,6 @@ impl Tool for ReadFunction {
     }
 }
 
-/// The refusal for a name that a file does not define.
-pub fn unknown(module: &Module, shown: &str, name: &str) -> ToolError {
-    let outline = module.outline();
-    let all = flatten(&outline);
-    let near = nearest(all.iter().map(|d| d.qualified.as_str()), name);
-    if !near.is_empty() {
-        return ToolError::Refused(format!(
-            "{shown} defines no `{name}`. The nearest are: {}.",
-            near.join(", ")
-        ));
-    }
-    let outer = name.rsplit_once('.').map_or("", |(outer, _)| outer);
-    let mut others: Vec<&str> = all
-        .iter()
-        .map(|d| d.qualified.as_str())
-        .filter(|q| q.rsplit_once('.').map_or("", |(outer, _)| outer) == outer)
-        .collect();
-    others.truncate(5);
-    ToolError::Refused(match others.as_slice() {
-        [] => format!("{shown} defines no `{name}`."),
-        some => format!(
-            "{shown} defines no `{name}`; it defines {} …",
-            some.join(", ")
-        ),
-    })
-}
-
-fn nearest<'a>(names: impl Iterator<Item = &'a str>, wanted: &str) -> Vec<String> {
-    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_lowercase();
-    let wanted_last = last(wanted);
-    let mut scored: Vec<(f64, &str)> = names
-        .map(|name| {
-            let same = f64::from(u8::from(last(name) == wanted_last));
-            let score = strsim::jaro_winkler(&last(name), &wanted_last);
-            (
-                score + same + strsim::normalized_levenshtein(name, wanted) / 4.0,
-                name,
-            )
-        })
-        .filter(|(score, _)| *score > 0.85)
-        .collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-    scored.dedup_by_key(|(_, name)| *name);
-    scored
-        .into_iter()
-        .take(5)
-        .map(|(_, name)| name.to_owned())
-        .collect()
-}
-
 struct Candidate {
     path: String,
     module: Module,
@@ -158,7 +110,7 @@ fn anywhere(workspace: &Workspace, name: &str) -> Result<Answer, ToolError> {
         .build(&pattern)
         .map_err(|e| ToolError::Broken(e.to_string()))?;
     let root = workspace.root();
-    let glob = super::search::path_glob("*.py")?;
+    let glob = path_glob("*.py")?;
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut others: Vec<String> = Vec::new();
     for file in super::search::scan(root, root, &matcher, Some(&glob)) {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::editing;
 use super::insert_function::{report_imports, wanted_imports};
-use super::read_function::unknown;
+use super::unknown_name::unknown;
 use crate::python::edit::{Code, Lines, remove, replace};
 use crate::python::import_edit::add_imports;
 use crate::python::{Definition, Module, flatten, plain_name};

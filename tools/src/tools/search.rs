@@ -6,13 +6,13 @@ mod tests;
 
 use std::path::Path;
 
-use globset::{Glob, GlobMatcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::find_file;
 use super::line_numbers::{count, cut};
+use super::path_glob::path_glob;
 use crate::python::{Scope, scopes};
 use crate::tool::{Answer, Context, Effect, Tool, ToolError};
 use crate::workspace::{TEXT_LIMIT, Workspace, forward, read_text};
@@ -126,17 +126,6 @@ fn matcher(pattern: &str, args: &Args) -> Result<RegexMatcher, ToolError> {
                  Escape special characters with `\\` (e.g. `foo\\(`), or set `literal` to true."
             ))
         })
-}
-
-/// A glob for relative paths; without a slash it is about the name alone.
-pub fn path_glob(pattern: &str) -> Result<GlobMatcher, ToolError> {
-    let whole = match pattern.trim_start_matches("./") {
-        p if p.contains('/') => p.trim_start_matches('/').to_owned(),
-        p => format!("**/{p}"),
-    };
-    Glob::new(&whole)
-        .map(|g| g.compile_matcher())
-        .map_err(|e| ToolError::Refused(format!("`{pattern}` is not a glob: {}.", e.kind())))
 }
 
 fn answer(
