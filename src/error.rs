@@ -20,6 +20,8 @@ pub enum Kind {
     Nothing,
     /// Exit code 2: bad input or usage; the same command will fail again.
     Usage,
+    /// Exit code 2: a server takes no request with this token; nothing else that is asked of it will succeed either.
+    Unauthorized,
     /// Exit code 3: an engine, a network, a disk, a limit of the machine. Says nothing about model or approach.
     Infrastructure,
     /// Exit code 130: Ctrl-C.
@@ -30,7 +32,7 @@ impl Kind {
     pub fn exit_code(self) -> u8 {
         match self {
             Kind::Nothing => 1,
-            Kind::Usage => 2,
+            Kind::Usage | Kind::Unauthorized => 2,
             Kind::Infrastructure => 3,
             Kind::Interrupted => 130,
         }

@@ -1,6 +1,7 @@
 //! The reviewer: a model call that reads a submission against the issue, with what a reviewer of a pull request sees.
 
 mod brief;
+mod printed;
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use testwright_tools::tools::ReviewContext;
 use testwright_tools::tools::review_context::{Excerpts, SourceLine};
 use testwright_tools::tools::submission::{Change, Submission};
 
+use self::printed::printed_errors;
 use super::failures::{infrastructure, prompt};
 use super::fix_trials::places;
 use super::{Outcome, Run};
@@ -26,10 +28,9 @@ use crate::gate::{FixTrial, Review, ReviewVerdict, TestEvidence, Verdict};
 use crate::model::Message;
 use crate::trajectory::Purpose;
 
-/// Lines of a failure's message, frames, and lines that a test printed.
+/// Lines of a failure's message, and frames.
 const MESSAGE_LINES: usize = 40;
 const FRAMES: usize = 12;
-const PRINTED_LINES: usize = 30;
 /// Characters of the reviewer's words.
 const WORDS: usize = 1_500;
 /// Failing tests that are shown; the others are named.
@@ -281,7 +282,7 @@ fn failure(submission: &Submission, test: &TestEvidence) -> String {
             "\nIt was raised by {stand_in}, which is the test's own code and stands in for something real."
         );
     }
-    if let Some(printed) = found.and_then(traceback_printed) {
+    if let Some(printed) = found.and_then(printed_errors) {
         let _ = write!(
             out,
             "\nPrinted in the test, or by a program that it started:\n{printed}"
@@ -292,20 +293,6 @@ fn failure(submission: &Submission, test: &TestEvidence) -> String {
         let _ = write!(out, "\n{}.", capitalized(limits.trim_start_matches("; ")));
     }
     out
-}
-
-/// The end of what was printed, where that holds a traceback which the message does not.
-fn traceback_printed(test: &TestResult) -> Option<String> {
-    const HEAD: &str = "Traceback (most recent call last)";
-    let message = test
-        .failure
-        .as_ref()
-        .map(|failure| failure.message.as_str());
-    if !test.captured.contains(HEAD) || message.is_some_and(|text| text.contains(HEAD)) {
-        return None;
-    }
-    let lines: Vec<&str> = test.captured.lines().collect();
-    Some(lines[lines.len().saturating_sub(PRINTED_LINES)..].join("\n"))
 }
 
 fn capitalized(text: &str) -> String {

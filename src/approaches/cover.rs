@@ -66,10 +66,7 @@ fn failed(error: Error) -> Outcome {
 async fn begin(run: &mut Run, context: &ApproachContext) -> Result<(), Outcome> {
     let tree = run.tree()?;
     let ranges = lines::resolve(&tree, &context.given.lines).map_err(failed)?;
-    let mut blocks = Vec::new();
-    for range in &ranges {
-        blocks.push(lines::numbered(&tree, range).map_err(failed)?);
-    }
+    let blocks = lines::numbered(&tree, &ranges).map_err(failed)?;
     let test = context.given.test.clone().unwrap_or_default();
     let stub = match test.is_empty() {
         true => Stub::default(),

@@ -18,7 +18,7 @@ use super::eval::GradeArgs;
 use super::eval::verify::golden_tests;
 use super::output::{self, Live, single_line};
 use super::place::{SandboxArgs, load};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::issues::{self, IssueSource};
 use crate::settings::Settings;
 use crate::setup::open_options;
@@ -233,10 +233,11 @@ async fn text_of(
         return Ok(Ok(known));
     }
     let read = source.read(number, candidate.fixed_at).await;
-    let read = read.map_err(|error| match error.hint.as_deref() {
-        Some(hint) if hint.contains("GITHUB_TOKEN") => error,
+    let read = read.map_err(|error| match error.kind {
+        Kind::Unauthorized => error,
         _ => error.hint(
-            "the same command goes on with what is there; --issues FOLDER reads files instead",
+            "the same command goes on with what is there; a GITHUB_TOKEN is allowed more requests, and \
+             --issues FOLDER reads files instead",
         ),
     })?;
     let text = match read {

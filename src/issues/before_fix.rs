@@ -71,15 +71,13 @@ impl IssueSource {
                 Ok(Err("it is empty".to_owned()))
             }
             Ok(found) => Ok(Ok(found)),
-            Err(error) if is_of_this_issue(&error) => Ok(Err(error.cause.unwrap_or(error.message))),
+            // Other issues may be read all the same.
+            Err(error) if error.kind == Kind::Usage => {
+                Ok(Err(error.cause.unwrap_or(error.message)))
+            }
             Err(error) => Err(error),
         }
     }
-}
-
-/// Other issues may be read all the same.
-fn is_of_this_issue(error: &Error) -> bool {
-    error.kind == Kind::Usage && error.hint.as_deref() != Some(github::TOKEN_REFUSED)
 }
 
 fn address_of(repo: &str, number: u64, options: &Options) -> Result<Address> {

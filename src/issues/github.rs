@@ -18,14 +18,11 @@ use testwright_sandboxes::http_client;
 
 use super::address::Address;
 use super::{Comment, Issue, Options};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::settings::Redactor;
 
 pub(super) use edits::as_of;
 
-/// The hint where no issue can be read, whichever it is.
-pub(super) const TOKEN_REFUSED: &str =
-    "the token in GITHUB_TOKEN is not accepted: renew it, or unset it for public issues";
 /// Bytes of one answer. A page of comments may hold a hundred of the longest.
 const MOST_BYTES: usize = 32 << 20;
 const PER_PAGE: usize = 100;
@@ -318,7 +315,11 @@ impl<'a> Api<'a> {
         match status.as_u16() {
             429 => self.rate_limited(refusal),
             403 if limited => self.rate_limited(refusal),
-            401 => error(&message).hint(TOKEN_REFUSED),
+            401 => Error {
+                kind: Kind::Unauthorized,
+                ..error(&message)
+            }
+            .hint("the token in GITHUB_TOKEN is not accepted: renew it, or unset it for public issues"),
             404 if token => error("it is not there, or the token may not see it")
                 .hint("look at the number, and at what the token in GITHUB_TOKEN may read"),
             404 => error("it is not there, or it is private")

@@ -1,3 +1,5 @@
+use testwright_tools::outcomes::report::{Failure, Phase};
+
 use super::*;
 
 #[test]
@@ -126,5 +128,51 @@ fn a_candidate_fix_is_told_with_what_it_was_tried_on_and_what_it_breaks() {
         candidate_fix(5, &harmless, &failing, &[]).contains(
             "with it all of them pass.\nIt breaks none of 37 existing tests beside them.\n"
         )
+    );
+}
+
+#[test]
+fn errors_that_a_test_printed_are_told_where_its_message_does_not_say_them() {
+    let printed = |message: &str, captured: &str| {
+        let mut test = TestResult::new("t.py::test_a", TestOutcome::Failed);
+        test.captured = captured.to_owned();
+        test.failure = Some(Failure {
+            phase: Phase::Call,
+            class: FailureClass::Assertion,
+            exception: "AssertionError".to_owned(),
+            message: message.to_owned(),
+            frames: Vec::new(),
+            missing_name: None,
+        });
+        printed_errors(&test)
+    };
+    let child = "running: python run.py\nImportError while loading conftest 'a/conftest.py'.\nModuleNotFoundError: No module named 'a'\n";
+    assert_eq!(
+        printed("assert 4 == 0", child).as_deref(),
+        Some(
+            "ImportError while loading conftest 'a/conftest.py'.\nModuleNotFoundError: No module named 'a'"
+        )
+    );
+    let traceback = "Traceback (most recent call last):\n  File \"a.py\", line 1\nKeyError: 'a'";
+    assert_eq!(
+        printed("assert 1 == 0", traceback).as_deref(),
+        Some(traceback)
+    );
+    let inner = "1 failed\nE   pkg.OwnError: no such thing";
+    assert_eq!(
+        printed("assert 1 == 0", inner).as_deref(),
+        Some("E   pkg.OwnError: no such thing")
+    );
+    for (message, captured) in [
+        ("assert 1 == 0", "done\nno Error was seen\n"),
+        ("in the child:\nValueError: a", "ValueError: a\n"),
+        ("assert 1 == 0", ""),
+    ] {
+        assert_eq!(printed(message, captured), None, "{captured}");
+    }
+    let long = "ValueError: a\n".repeat(100);
+    assert_eq!(
+        printed("assert 1 == 0", &long).map(|text| text.lines().count()),
+        Some(30)
     );
 }

@@ -1,9 +1,10 @@
 //! Lines of the old code that tests are wanted for, named as `FILE::FUNCTION` or `FILE:FIRST-LAST`.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use testwright_sandboxes::repository::Tree;
-use testwright_tools::python::{Kind, Module, flatten};
+use testwright_tools::python::{Definition, Kind, Module, flatten};
 
 use crate::error::{Error, Result};
 
@@ -30,13 +31,23 @@ pub fn by_file(ranges: &[LineRange]) -> BTreeMap<String, BTreeSet<u32>> {
     lines
 }
 
-/// The lines with their numbers, as a model is shown them.
-pub fn numbered(tree: &Tree, range: &LineRange) -> Result<String> {
-    let text = read(tree, &range.path, &range.path)?;
-    let lines = text.lines().enumerate().skip(range.first - 1);
+/// The lines with their numbers, as a model is shown them; a text for each stretch, in the same order.
+pub fn numbered(tree: &Tree, ranges: &[LineRange]) -> Result<Vec<String>> {
+    let mut modules = BTreeMap::new();
+    for range in ranges {
+        if let Entry::Vacant(free) = modules.entry(range.path.as_str()) {
+            free.insert(module(tree, &range.path, &range.path)?);
+        }
+    }
+    let shown = ranges.iter();
+    let shown = shown.map(|range| number(&modules[range.path.as_str()], range));
+    Ok(shown.collect())
+}
+
+fn number(module: &Module, range: &LineRange) -> String {
+    let lines = module.text().lines().enumerate().skip(range.first - 1);
     let lines = lines.take(range.last + 1 - range.first);
     let mut out = format!("{}, lines {}-{}", range.path, range.first, range.last);
-    let module = Module::parse(text.as_str());
     // What begins with the lines is seen in them.
     let around = module.enclosing(range.first);
     if let Some(around) = around.filter(|around| around.first < range.first) {
@@ -46,7 +57,7 @@ pub fn numbered(tree: &Tree, range: &LineRange) -> Result<String> {
     for (at, line) in lines {
         out.push_str(&format!("\n{:>5}  {line}", at + 1));
     }
-    Ok(out)
+    out
 }
 
 /// The source of a test, `file::Class::function`, and what its file imports at its head.
@@ -54,13 +65,10 @@ pub fn stub(tree: &Tree, test: &str) -> Result<Stub> {
     let (path, name) = test
         .split_once("::")
         .ok_or_else(|| wrong(test, "it names no function"))?;
-    let module = Module::parse(read(tree, test, path)?);
-    let found = module.find(&name.replace("::", "."));
-    let [only] = found.as_slice() else {
-        return Err(wrong(test, format!("{path} has {} of them", found.len())));
-    };
-    let lines = module.text().lines().skip(only.first - 1);
-    let source: Vec<&str> = lines.take(only.last + 1 - only.first).collect();
+    let module = module(tree, test, path)?;
+    let found = definition(&module, test, path, name)?;
+    let lines = module.text().lines().skip(found.first - 1);
+    let source: Vec<&str> = lines.take(found.last + 1 - found.first).collect();
     let imports = module.imports().into_iter();
     Ok(Stub {
         imports: imports
@@ -81,7 +89,13 @@ pub struct Stub {
 
 fn range(tree: &Tree, target: &str) -> Result<LineRange> {
     if let Some((path, name)) = target.split_once("::") {
-        return function(tree, target, path, name);
+        let path = plain(path);
+        let found = definition(&module(tree, target, &path)?, target, &path, name)?;
+        return Ok(LineRange {
+            path,
+            first: found.line,
+            last: found.last,
+        });
     }
     let parts = target.rsplit_once(':').and_then(|(path, lines)| {
         let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
@@ -99,17 +113,12 @@ fn range(tree: &Tree, target: &str) -> Result<LineRange> {
     Ok(LineRange { path, first, last })
 }
 
-fn function(tree: &Tree, target: &str, path: &str, name: &str) -> Result<LineRange> {
-    let path = plain(path);
-    let module = Module::parse(read(tree, target, &path)?);
+/// The only one of this name, `Class::method` or `Class.method`.
+fn definition(module: &Module, target: &str, path: &str, name: &str) -> Result<Definition> {
     let name = name.replace("::", ".");
-    let found = module.find(&name);
+    let mut found = module.find(&name);
     match found.as_slice() {
-        [only] => Ok(LineRange {
-            path,
-            first: only.line,
-            last: only.last,
-        }),
+        [_] => Ok(found.remove(0)),
         [] => {
             let outline = module.outline();
             let functions = flatten(&outline).into_iter();
@@ -130,6 +139,10 @@ fn function(tree: &Tree, target: &str, path: &str, name: &str) -> Result<LineRan
             Err(wrong(target, cause))
         }
     }
+}
+
+fn module(tree: &Tree, target: &str, path: &str) -> Result<Module> {
+    Ok(Module::parse(read(tree, target, path)?))
 }
 
 fn plain(path: &str) -> String {
