@@ -144,7 +144,7 @@ fn trial(data: &TrialData) -> FixTrial {
                 None => sibling.with_fix.id.clone(),
             })
             .collect(),
-        existing_run: data.neighbours.good + data.neighbours.failing.len(),
+        existing_run: data.neighbours.good,
         patch: data.patch.clone(),
         origin: None,
     }

@@ -347,7 +347,10 @@ fn candidate_fix(
             (0, 0) => {}
             (0, 1) => out.push_str("\nThe one existing test beside them does not break."),
             (0, ran) => {
-                let _ = write!(out, "\nIt breaks none of {ran} existing tests beside them.");
+                let _ = write!(
+                    out,
+                    "\nIt breaks none of {ran} existing tests of the same files that do not fail anyway."
+                );
             }
             _ => out.push_str("\nIt breaks existing tests of the same files:"),
         }

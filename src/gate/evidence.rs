@@ -97,7 +97,7 @@ pub struct FixTrial {
     /// Existing tests that pass without it and fail with it: `ID: FAILURE`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub breaks: Vec<String>,
-    /// How many existing tests of the same files ran with it.
+    /// How many existing tests of the same files ran with it and did not fail.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub existing_run: usize,
     /// Which call of `try_fix` in the run the edit came from: those of one call are variants of each other.

@@ -122,7 +122,10 @@ fn text(facts: &Facts) -> String {
             .test_folders
             .iter()
             .take(TEST_FOLDERS)
-            .map(|(folder, count)| format!("{folder}/ ({count})"))
+            .map(|(folder, count)| match folder.as_str() {
+                "." => format!("the root ({count})"),
+                folder => format!("{folder}/ ({count})"),
+            })
             .collect();
         let rest = facts.test_folders.len().saturating_sub(TEST_FOLDERS);
         let rest = if rest > 0 {

@@ -22,8 +22,8 @@ pub struct Args {
     /// The file.
     #[schemars(example = "tests/test_module.py")]
     path: String,
-    /// Complete functions or classes, the imports that they need above them. Indentation is put right, but not inside strings
-    /// other than docstrings.
+    /// Complete functions or classes, the imports that they need above them. Indentation is put right, except inside
+    /// strings that are not docstrings: write those as they are to stand.
     #[schemars(example = "def test_empty():\n    assert parse('') == []\n")]
     code: String,
     /// Import statements that the code needs.
@@ -43,7 +43,7 @@ pub struct Args {
 impl Tool for InsertFunction {
     type Args = Args;
     const NAME: &'static str = "insert_function";
-    const DESCRIPTION: &'static str = "Add functions or classes to a Python file, new or not: at its end, `after` one that it has, or in a `class`.";
+    const DESCRIPTION: &'static str = "Add functions or classes to a Python file, new or not: at the end of the file or of a `class`, or right `after` another.";
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let workspace = &mut *context.workspace;

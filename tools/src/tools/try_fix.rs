@@ -48,20 +48,21 @@ pub struct Args {
 pub struct Edit {
     /// The file.
     path: String,
-    /// Text that occurs once; or give `function`.
+    /// Text that occurs once; not with `function`.
     #[serde(default)]
     old: Option<String>,
     /// The line at which `old` begins, where it occurs more than once.
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     line: Option<usize>,
-    /// Replaced whole; its decorators stay unless `new` has some.
+    /// `function` or `Class.method`, replaced whole; its decorators stay unless `new` has some.
     #[serde(default)]
     function: Option<String>,
     /// What comes instead.
     #[schemars(extend("plain" = true))]
     new: String,
-    /// Number of the fix, to compare several; neighbours run with those that make the tests pass.
+    /// Number of the fix, to compare several in one call. Neighbours (other tests of the same files) run with those that make
+    /// the tests pass.
     #[serde(default)]
     variant: Option<u32>,
 }

@@ -47,8 +47,21 @@ pub fn used_code(path: &str, text: &str, tests: &[&str], layout: &Layout) -> Vec
     let imports = module.imports();
     let kept = spans.iter().filter(outermost);
     kept.map(|(start, end)| excerpt(path, text, *start..*end))
+        .filter(|found| !does_nothing(&found.source))
         .map(|found| with_used_names(found, &imports, &names))
         .collect()
+}
+
+/// A function with nothing but `pass` in it, as `setUp` often is, and what runs the file as a script.
+fn does_nothing(source: &str) -> bool {
+    let mut lines = source.lines().map(str::trim);
+    let first = lines.next().unwrap_or_default();
+    let is_docstring =
+        |line: &str| line.len() >= 6 && line.starts_with("\"\"\"") && line.ends_with("\"\"\"");
+    let body: Vec<&str> = lines.filter(|line| !is_docstring(line)).collect();
+    let is_script = ["unittest.main(", "pytest.main(", "sys.exit(pytest.main("];
+    first.starts_with("def ") && body == ["pass"]
+        || is_script.iter().any(|call| first.starts_with(call))
 }
 
 /// Of an import of several lines, the names that are used.
@@ -122,6 +135,31 @@ class TestA:
         let used = used_code("t.py", file, &["test_a"], &Layout::default());
         assert_eq!(used[0].source, "from a import c as d, e");
         assert_eq!(used[0].line, 1);
+    }
+
+    #[test]
+    fn what_does_nothing_is_not_shown() {
+        let file = "\
+class TestA:
+    def setUp(self):
+        \"\"\"Nothing yet.\"\"\"
+        pass
+
+    def tearDown(self):
+        close()
+        pass
+
+    def test_a(self):
+        assert SIZE
+
+SIZE = 3
+
+if __name__ == '__main__':
+    unittest.main()
+";
+        let used = used_code("t.py", file, &["TestA::test_a"], &Layout::default());
+        let shown: Vec<usize> = used.iter().map(|excerpt| excerpt.line).collect();
+        assert_eq!(shown, [6, 13]);
     }
 
     #[test]
