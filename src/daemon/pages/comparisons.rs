@@ -118,13 +118,19 @@ pub fn to_page(id: &str) -> Redirect {
     Redirect::to(&format!("/comparisons/{id}"))
 }
 
-/// What leads from the report back to this server, which the report itself knows nothing of.
+/// What leads from the report back to this server, which the report itself knows nothing of: behind the link that skips what
+/// comes before the contents.
 fn with_way_back(page: &str, id: &RunId) -> String {
     let way = format!(
-        "<body>\n<nav aria-label=\"testwright\"><a href=\"/comparisons/{id}\">This comparison</a> · \
-         <a href=\"/comparisons\">All comparisons</a></nav>"
+        "<nav aria-label=\"testwright\"><a href=\"/comparisons/{id}\">This comparison</a> · \
+         <a href=\"/comparisons\">All comparisons</a></nav>\n"
     );
-    page.replacen("<body>", &way, 1)
+    let begin = page.find("<header>");
+    let begin = begin.or_else(|| page.find("<body>").map(|body| body + "<body>".len()));
+    match begin {
+        Some(begin) => format!("{}{way}{}", &page[..begin], &page[begin..]),
+        None => page.to_owned(),
+    }
 }
 
 pub async fn report(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Response> {
