@@ -107,6 +107,11 @@ impl Artifacts {
         }
     }
 
+    /// Where it is, without what it knows of its account.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
     /// Fails where the store does not answer, or may not be written to.
     pub async fn check(&self) -> Result<()> {
         let about = serde_json::json!({ "format": 1, "made by": "testwright" });

@@ -36,6 +36,11 @@ impl AllowList {
         self.recordings
     }
 
+    /// As they were given.
+    pub fn patterns(&self) -> &[String] {
+        &self.patterns
+    }
+
     pub fn check(&self, repository: &str) -> Result<()> {
         let refused = |cause: &str| {
             let hint = format!("the server allows: {}", self.patterns.join(", "));

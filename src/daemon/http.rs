@@ -15,10 +15,14 @@ use super::{authentication, origin, pages};
 /// Bytes of a request.
 const LONGEST_REQUEST: usize = 4 << 20;
 
-pub fn router(parts: Arc<McpParts>, github: Option<GitHub>) -> Router {
+pub fn router(
+    parts: Arc<McpParts>,
+    github: Option<GitHub>,
+    options: pages::ServeOptions,
+) -> Router {
     let state = parts.api.clone();
     api::router()
-        .merge(pages::router())
+        .merge(pages::router(options))
         .merge(github::router(github))
         .merge(mcp::router(parts))
         .route("/metrics", get(metrics::show))
@@ -30,6 +34,10 @@ pub fn router(parts: Arc<McpParts>, github: Option<GitHub>) -> Router {
             authentication::check,
         ))
         .layer(middleware::from_fn_with_state(state.clone(), origin::check))
+        .layer(middleware::from_fn_with_state(
+            state.clone(),
+            pages::answer_browsers,
+        ))
         .layer(middleware::from_fn_with_state(
             state.telemetry.clone(),
             observe_request,

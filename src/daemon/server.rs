@@ -16,6 +16,7 @@ use super::github::{self, Connection};
 use super::harnesses::Harnesses;
 use super::http;
 use super::mcp::{McpParts, OpenSessions, SessionLimits};
+use super::pages::ServeOptions;
 use super::probe_http;
 use super::probes::Probes;
 use super::queue::Queue;
@@ -249,11 +250,39 @@ impl Server {
         self.metrics.as_ref().map(local_address).transpose()
     }
 
+    /// For whoever looks at the settings.
+    fn options(&self) -> Result<ServeOptions> {
+        let settings = &self.settings;
+        let mut hosts: Vec<String> = Vec::new();
+        for host in settings.access.hosts() {
+            // The address it listens on may be one of loopback.
+            if !hosts.iter().any(|known| known == host) {
+                hosts.push(host.to_owned());
+            }
+        }
+        Ok(ServeOptions {
+            listen: self.address()?,
+            hosts,
+            tokens_required: settings.access.tokens_required,
+            workers: settings.workers,
+            database: settings.database.clone(),
+            runs: settings.runs.clone(),
+            artifacts: settings.artifacts.address().to_owned(),
+            metrics: self.metrics_address()?,
+            keep_runs: settings.keep_runs,
+            allowed_repositories: settings.allowed.patterns().to_vec(),
+            allows_recordings: settings.allowed.allows_recordings(),
+            sandboxes: settings.sessions.sandboxes,
+            idle_seconds: settings.sessions.idle.as_secs(),
+        })
+    }
+
     /// Serves until `stop` ends. Runs that are worked on are given back: whoever takes them next goes on with them.
     pub async fn serve(self, stop: impl Future<Output = ()> + Send + 'static) -> Result<()> {
         let signal = stop_signal(stop);
         let (changes, _) = broadcast::channel(CHANGES);
         let telemetry = Telemetry::start()?;
+        let options = self.options()?;
         let registry = WorkerRegistry::new(self.store.clone(), &name(), self.settings.workers);
         let worker = Worker {
             registry,
@@ -295,7 +324,7 @@ impl Server {
             api: state,
             sessions: sessions.clone(),
         };
-        let router = http::router(Arc::new(parts), github.clone());
+        let router = http::router(Arc::new(parts), github.clone(), options);
         let recovery = Recovery::new(worker.store.clone(), self.queue.clone());
         let kept = Kept {
             days: self.settings.keep_runs,

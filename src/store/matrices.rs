@@ -1,5 +1,6 @@
 //! Tests × patches: what was asked for, where each matrix is, and its cells.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -134,6 +135,29 @@ impl Store {
             .await
             .map_err(|e| failure("list the matrices", &e))?;
         rows.iter().map(read).collect()
+    }
+
+    /// How many cells of these matrices are known: of all from the oldest to the newest.
+    pub async fn cell_counts(
+        &self,
+        oldest: &MatrixId,
+        newest: &MatrixId,
+    ) -> Result<BTreeMap<String, i64>> {
+        let failed = |e: &sqlx::Error| failure("count the cells of the matrices", e);
+        let rows = sqlx::query(
+            "SELECT matrix, COUNT(*) AS cells FROM matrix_cells WHERE matrix >= $1 AND matrix <= $2 GROUP BY matrix",
+        )
+        .bind(oldest.as_str())
+        .bind(newest.as_str())
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|e| failed(&e))?;
+        let read = |row: &AnyRow| -> std::result::Result<(String, i64), sqlx::Error> {
+            Ok((row.try_get("matrix")?, row.try_get("cells")?))
+        };
+        let counts: std::result::Result<BTreeMap<String, i64>, sqlx::Error> =
+            rows.iter().map(read).collect();
+        counts.map_err(|e| failed(&e))
     }
 
     /// Forgets a matrix that has ended; `false` where it has not.

@@ -248,6 +248,30 @@ impl Store {
         rows.iter().map(read).collect()
     }
 
+    /// Those of a comparison, the newest first: of one status or of all, that were made before one or all.
+    pub async fn batch_runs(
+        &self,
+        batch: &RunId,
+        status: Option<RunStatus>,
+        before: Option<&RunId>,
+        limit: u32,
+    ) -> Result<Vec<StoredRun>> {
+        // After every id.
+        let before = before.map_or("~", RunId::as_str);
+        let statement = format!(
+            "SELECT {COLUMNS} FROM runs WHERE batch = $1 AND id < $2 AND ($3 = '' OR status = $3) ORDER BY id DESC LIMIT $4"
+        );
+        let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(batch.as_str())
+            .bind(before)
+            .bind(status.map_or("", RunStatus::as_str))
+            .bind(i64::from(limit))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|e| failure("list the runs of the comparison", &e))?;
+        rows.iter().map(read).collect()
+    }
+
     /// Asks for a run that came to no result otherwise than before.
     pub async fn set_request(&self, id: &RunId, request: &str) -> Result<()> {
         sqlx::query(

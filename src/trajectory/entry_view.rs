@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Entry, EntryKind};
+use super::{CALL, Change, Entry, EntryKind};
 
 /// The style that its kinds have.
 pub const STYLE: &str = include_str!("entries.css");
@@ -17,8 +17,16 @@ pub struct EntryView {
     pub kind: &'static str,
     pub title: String,
     pub text: String,
+    /// The same line by line, where calls with edits are in it.
+    pub lines: Vec<EntryLine>,
     /// Shown without being asked for.
     pub is_open: bool,
+}
+
+#[derive(Debug, Serialize)]
+pub struct EntryLine {
+    pub kind: &'static str,
+    pub text: String,
 }
 
 impl EntryView {
@@ -31,10 +39,36 @@ impl EntryView {
         };
         EntryView {
             kind,
+            lines: match entry.kind {
+                EntryKind::Reply => lines(&entry.text),
+                _ => Vec::new(),
+            },
             title: entry.title,
             text: entry.text,
             is_open,
         }
+    }
+}
+
+/// What a call removes and adds is told apart; empty where none does.
+fn lines(text: &str) -> Vec<EntryLine> {
+    let mut in_call = false;
+    let line = |line: &str| {
+        in_call |= line.starts_with(CALL);
+        let kind = match Change::of(line) {
+            Change::Removed if in_call => "removed",
+            Change::Added if in_call => "added",
+            _ => "same",
+        };
+        EntryLine {
+            kind,
+            text: line.to_owned(),
+        }
+    };
+    let lines: Vec<EntryLine> = cut(text).lines().map(line).collect();
+    match lines.iter().any(|line| line.kind != "same") {
+        true => lines,
+        false => Vec::new(),
     }
 }
 

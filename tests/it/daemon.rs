@@ -2,6 +2,7 @@
 
 mod artifacts;
 mod client;
+mod comparison_page;
 mod comparisons;
 pub mod databases;
 mod github;
@@ -11,6 +12,7 @@ mod matrices;
 mod mcp;
 mod mcp_client;
 mod operations;
+mod page_problems;
 mod pages;
 mod queue;
 mod quota;

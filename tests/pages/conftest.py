@@ -22,6 +22,8 @@ SHOTS = os.environ.get("TESTWRIGHT_SHOTS")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 WIDTHS = {"wide": (1280, 900), "narrow": (375, 800)}
 SERIOUS = ("serious", "critical")
+# Less than serious, and held all the same.
+RULES = ("landmark-unique",)
 # Longer than any wait for the work of a run.
 RUN_MS = 60_000
 
@@ -137,7 +139,7 @@ def inspect(browser: Browser, trouble: Trouble):
     def look(where: str) -> list[str]:
         faults = []
         for found in axe.run(other).response["violations"]:
-            if found["impact"] in SERIOUS:
+            if found["impact"] in SERIOUS or found["id"] in RULES:
                 faults.append(f"{where}: {found['id']}: {[node['html'][:200] for node in found['nodes']]}")
         overflow = other.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         if overflow > 0:

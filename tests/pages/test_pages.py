@@ -2,7 +2,9 @@
 
 import json
 import re
+import sqlite3
 import time
+from contextlib import closing
 
 import pytest
 from conftest import EXAMPLES, RUN_MS, SLUGS, Daemon, Trouble
@@ -10,6 +12,7 @@ from playwright.sync_api import Page, expect
 
 ISSUE = (EXAMPLES / "issue.md").read_text()
 TITLE = ISSUE.splitlines()[0].removeprefix("# ")
+REPORT = "<!doctype html><html lang=en><title>Report</title><body>\n<main><h1>Comparison of approaches</h1></main></body></html>"
 HOSTILE = "<script>alert('title')</script><img src=x onerror=alert(2)> is cut"
 
 
@@ -207,7 +210,9 @@ def test_a_matrix_says_which_patch_is_kept(page: Page, daemon: Daemon, accepted:
     }
     made = ask_by_program(page, daemon, request, "matrices")
     page.reload()
-    page.get_by_role("link", name=made).click()
+    link = page.get_by_role("link", name=TITLE, exact=True)
+    assert link.get_attribute("href") == f"/matrices/{made}"
+    link.click()
     expect(status(page)).to_have_text("done", timeout=RUN_MS)
     row = page.get_by_role("region", name="Patches").get_by_role("row")
     expect(row.filter(has_text="lower")).to_contain_text("dropped")
@@ -230,7 +235,7 @@ def test_pages_without_anything_to_show(page: Page, daemon: Daemon, inspect):
 def test_a_token_is_asked_for(page: Page, start, trouble, inspect):
     daemon = start("--workers", "0", "--require-tokens")
     page.goto(f"{daemon.url}/workers")
-    expect(page).to_have_url(f"{daemon.url}/login")
+    expect(page).to_have_url(f"{daemon.url}/login?next=/workers")
     inspect("login", page)
     token = page.get_by_label("Token")
     expect(token).to_be_focused()
@@ -240,6 +245,8 @@ def test_a_token_is_asked_for(page: Page, start, trouble, inspect):
     trouble.expect_answer(401)
     token.fill(daemon.new_token("alice"))
     token.press("Enter")
+    expect(page).to_have_url(f"{daemon.url}/workers")
+    page.get_by_role("link", name="Runs", exact=True).click()
     expect(page.get_by_text("There are no runs.")).to_be_visible()
     ask(page, daemon.url, ISSUE)
     expect(status(page)).to_have_text("queued")
@@ -276,10 +283,93 @@ def test_a_person_asks_for_a_comparison_with_a_dataset(page: Page, start, troubl
     instance = {"repo": "examples/slugs", "base_commit": "abcdef01", "problem_statement": ISSUE}
     lines = [json.dumps({"instance_id": f"slugs-{n}"} | instance) for n in (1, 2)]
     choose("\n".join(lines))
-    expect(page).to_have_url(f"{daemon.url}/comparisons")
+    expect(page).to_have_url(re.compile(r"/comparisons/[0-9a-z]{19}$"))
+    expect(page.get_by_role("heading", level=1)).to_have_text("two.jsonl")
+    page.get_by_role("link", name="Comparisons").click()
     row = page.get_by_role("row", name="two.jsonl")
     expect(row).to_contain_text("snippet")
     inspect("comparisons-asked", page)
+    # On a phone each of its facts is in sight.
+    page.set_viewport_size({"width": 375, "height": 800})
+    for cell in row.get_by_role("cell").all():
+        box = cell.bounding_box()
+        assert box and box["x"] >= 0 and box["x"] + box["width"] <= 375, box
+
+
+def test_a_form_says_what_is_missing_by_its_fields(page: Page, daemon: Daemon, trouble):
+    page.goto(f"{daemon.url}/comparisons/new")
+    page.get_by_role("button", name="Compare").click()
+    expect(page.get_by_role("alert")).to_contain_text("Instances: there are none")
+    trouble.expect_answer(422)
+    page.goto(f"{daemon.url}/new")
+    page.get_by_label("Issue:").fill(ISSUE)
+    page.get_by_label("Model calls").fill("a few")
+    page.get_by_role("button", name="Ask for a test").click()
+    expect(page.get_by_role("alert")).to_contain_text("Model calls: “a few” is not a whole number above zero")
+    trouble.expect_answer(422)
+
+
+def test_a_comparison_is_followed_ended_and_read(page: Page, start, inspect):
+    daemon = start("--workers", "0")
+    instance = {"repo": "examples/slugs", "base_commit": "abcdef01", "problem_statement": ISSUE}
+    request = {
+        "name": "two.jsonl",
+        "instances": [{"instance_id": f"slugs-{n}"} | instance for n in (1, 2)],
+        "approaches": ["snippet"],
+        "repositories": f"{EXAMPLES}/{{name}}",
+    }
+    made = ask_by_program(page, daemon, request, "comparisons")
+    page.goto(f"{daemon.url}/comparisons")
+    page.get_by_role("link", name="two.jsonl").click()
+    runs = page.get_by_role("region", name="Table of runs")
+    expect(runs.get_by_role("link", name=f"slugs-1: {TITLE}")).to_be_visible(timeout=RUN_MS)
+    expect(page.get_by_role("link", name="queued: 2")).to_be_visible()
+    inspect("comparison", page)
+    runs.get_by_role("link", name=f"slugs-1: {TITLE}").click()
+    expect(page.get_by_role("region", name="Issue")).to_contain_text("I expected")
+    page.get_by_role("link", name="a comparison").click()
+    page.get_by_role("button", name="Cancel the comparison").click()
+    expect(status(page)).to_have_text("cancelled")
+    expect(page.get_by_role("link", name="cancelled: 2")).to_be_visible()
+    inspect("comparison-cancelled", page)
+    page.get_by_role("button", name="Go on with the comparison").click()
+    expect(status(page)).to_have_text(re.compile("queued|running"))
+
+
+
+def test_a_report_leads_back_to_who_is_logged_in(page: Page, start):
+    daemon = start("--workers", "0", "--require-tokens")
+    token = daemon.new_token("alice")
+    instance = {"instance_id": "slugs-1", "repo": "examples/slugs", "base_commit": "abcdef01", "problem_statement": ISSUE}
+    request = {
+        "name": "one.jsonl",
+        "instances": [instance],
+        "approaches": ["snippet"],
+        "repositories": f"{EXAMPLES}/{{name}}",
+    }
+    headers = {"Authorization": f"Bearer {token}"}
+    made = page.request.post(f"{daemon.url}/v1/comparisons", data=request, headers=headers).json()["id"]
+    with closing(sqlite3.connect(daemon.data / "testwright.db")) as database, database:
+        database.execute("UPDATE comparisons SET report = '{}', page = ? WHERE id = ?", (REPORT, made))
+    page.goto(f"{daemon.url}/comparisons/{made}")
+    page.get_by_label("Token").fill(token)
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("link", name="Report", exact=True).click()
+    expect(page.get_by_role("heading", name="Comparison of approaches")).to_be_visible()
+    page.get_by_role("link", name="This comparison").click()
+    expect(page.get_by_role("heading", name="one.jsonl")).to_be_visible()
+    expect(page).to_have_url(f"{daemon.url}/comparisons/{made}")
+
+
+def test_a_wrong_address_is_answered_in_words(page: Page, daemon: Daemon, trouble, inspect):
+    page.goto(f"{daemon.url}/runs/nothing")
+    expect(page.get_by_role("heading", name="Not Found")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_text("There is no run of this id.")
+    trouble.expect_answer(404)
+    inspect("not-found", page)
+    trouble.found.clear()
+    page.get_by_role("link", name="All runs").click()
+    expect(page.get_by_role("heading", name="Runs", level=1)).to_be_visible()
 
 
 def test_what_a_stranger_wrote_stays_text(page: Page, start, inspect):

@@ -61,6 +61,8 @@ fn rates(report: &Report) -> Plot {
     }
 }
 
+/// Where the scale of costs begins.
+const EDGE: f64 = 40.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 230.0;
 
@@ -99,18 +101,28 @@ fn frontier(report: &Report, unit: &str, cost: fn(&SystemSummary) -> f64) -> Opt
         least.log10().floor(),
         most.log10().ceil().max(least.log10().floor() + 1.0),
     );
-    // What costs nothing stands at the edge.
-    let x = |cost: f64| {
-        let at = if cost > 0.0 { cost.log10() } else { low };
-        40.0 + (at - low) / (high - low) * (WIDTH - 60.0)
+    // What costs nothing has a place of its own at the edge: a logarithmic scale has none.
+    let is_free = |cost: f64| cost <= 0.0;
+    let any_free = points.iter().any(|(_, cost, _)| is_free(*cost));
+    let begin = if any_free { EDGE + 34.0 } else { EDGE };
+    let x = |cost: f64| match is_free(cost) {
+        true => EDGE,
+        false => begin + (cost.log10() - low) / (high - low) * (WIDTH - 20.0 - begin),
     };
     let y = |share: f64| BOTTOM - share.clamp(0.0, 1.0) * (BOTTOM - TOP);
     let mut svg = Svg::new(WIDTH);
     for quarter in 0..=4 {
         let share = f64::from(quarter) / 4.0;
-        svg.line("grid", (40.0, y(share)), (WIDTH - 10.0, y(share)));
+        svg.line("grid", (EDGE, y(share)), (WIDTH - 10.0, y(share)));
         let label = format!("{:.0} %", 100.0 * share);
         svg.text("axis", Anchor::End, (36.0, y(share) + 4.0), &label);
+    }
+    if any_free {
+        svg.line("grid", (EDGE, TOP), (EDGE, BOTTOM));
+        svg.text("axis", Anchor::Middle, (EDGE, BOTTOM + 15.0), "0");
+        // The scale is broken here.
+        let broken = ((EDGE + begin) / 2.0, BOTTOM + 4.0);
+        svg.text("axis", Anchor::Middle, broken, "//");
     }
     let mut power = low;
     while power <= high {
@@ -146,7 +158,8 @@ fn frontier(report: &Report, unit: &str, cost: fn(&SystemSummary) -> f64) -> Opt
     let mut labels: Vec<(f64, f64)> = Vec::new();
     for (at, cost, share) in &points {
         let name = &report.systems[*at].name;
-        let about = format!("{name}: {} at {cost:.4} {unit}", percent(Some(*share)));
+        let (value, figure) = (percent(Some(*share)), plain_figure(*cost));
+        let about = format!("{name}: {value} at {figure} {unit}");
         svg.dot(&class(*at), (x(*cost), y(*share)), &about);
         let mut beside = (x(*cost) + 7.0, y(*share) - 5.0);
         // Below those that are there.
@@ -159,10 +172,31 @@ fn frontier(report: &Report, unit: &str, cost: fn(&SystemSummary) -> f64) -> Opt
         svg.text("letter", Anchor::Start, beside, &letter(*at));
         description.push_str(&format!(" {about};"));
     }
+    let scale = match any_free {
+        true => "logarithmic, with 0 apart from it",
+        false => "logarithmic",
+    };
     Some(Plot {
-        caption: format!("Strict F→P against cost ({unit}, logarithmic)"),
+        caption: format!("Strict F→P against cost ({unit}, {scale})"),
         svg: svg.finish(BOTTOM + 36.0, &description),
     })
+}
+
+/// As people write it: three digits say enough of a mean, and a larger number is whole.
+fn plain_figure(number: f64) -> String {
+    if number >= 100.0 {
+        return format!("{number:.0}");
+    }
+    let magnitude = match number > 0.0 {
+        true => number.log10().floor() as i32,
+        false => 0,
+    };
+    let decimals = (2 - magnitude).clamp(0, 8);
+    let text = format!("{number:.*}", decimals as usize);
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
 }
 
 /// Precision against recall: a line a system that is more confident of one test than of another, a dot for the others.
@@ -302,5 +336,30 @@ fn classes(report: &Report) -> Plot {
     Plot {
         caption: "Submitted tests by how they end on the old code".to_owned(),
         svg: svg.finish(height + 4.0, &description),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain_figure;
+
+    #[test]
+    fn figures_are_plain() {
+        for (number, wanted) in [
+            (0.0, "0"),
+            (1620.0, "1620"),
+            (1620.4, "1620"),
+            (100.0, "100"),
+            (99.94, "99.9"),
+            (12.0, "12"),
+            (12.34, "12.3"),
+            (2.5, "2.5"),
+            (1.0, "1"),
+            (0.25, "0.25"),
+            (0.012345, "0.0123"),
+            (0.0001, "0.0001"),
+        ] {
+            assert_eq!(plain_figure(number), wanted);
+        }
     }
 }

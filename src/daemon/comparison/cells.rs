@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use testwright_evals::Instance;
 
 use crate::agent::Outcome;
 use crate::approaches::{ModelKind, Variant};
@@ -13,6 +14,7 @@ use crate::compare::{Cell, Plan, PlanLimits, RemoteRuns, System};
 use crate::daemon::batch::Batch;
 use crate::daemon::trajectory_lines::trajectory_lines;
 use crate::error::{Error, Result};
+use crate::issues;
 use crate::job::{Record, write_outcome, write_results};
 use crate::settings::Settings;
 use crate::store::{ComparisonReport, NewComparison, NewRun, RunStatus, StoredRun, WorkKind};
@@ -145,10 +147,7 @@ impl StoreRuns {
         let System {
             approach, model, ..
         } = &cell.system;
-        let (title, repository) = (
-            task.instance.instance_id.clone(),
-            task.instance.repo.clone(),
-        );
+        let (title, repository) = (title(&task.instance), task.instance.repo.clone());
         let request = CellRequest {
             task,
             shared: self.shared.clone(),
@@ -199,6 +198,16 @@ impl StoreRuns {
     }
 }
 
+/// What its run is called in lists: the instance's id, and the title of its issue.
+fn title(instance: &Instance) -> String {
+    let id = &instance.instance_id;
+    match issues::of_text(&instance.problem_statement, id) {
+        Ok(issue) => format!("{id}: {}", issue.title),
+        // The run will say what is wrong with it.
+        Err(_) => id.clone(),
+    }
+}
+
 #[async_trait]
 impl RemoteRuns for StoreRuns {
     async fn run(&self, cell: &Cell, task: CellTask, out: &Path) -> Result<Outcome> {
@@ -240,5 +249,24 @@ impl RemoteRuns for StoreRuns {
         let batch = self.batch.id.as_str();
         let mut dollars = self.batch.store.batch_dollars(batch, batch).await?;
         Ok(dollars.remove(batch))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_run_is_called_by_its_instance_and_its_issue() {
+        let called = |statement: &str| {
+            let instance = serde_json::json!({
+                "instance_id": "o__n-1", "repo": "o/n", "base_commit": "a", "problem_statement": statement,
+            });
+            title(&serde_json::from_value(instance).unwrap())
+        };
+        assert_eq!(called("# It fails\n\nAlways."), "o__n-1: It fails");
+        assert_eq!(called("It fails\nAlways."), "o__n-1: It fails");
+        assert_eq!(called(""), "o__n-1");
     }
 }

@@ -14,14 +14,14 @@ use crate::settings::{Effort, Settings};
 /// Instances of a comparison, and names of each kind.
 const MOST_INSTANCES: usize = 1_000;
 const MOST_NAMES: usize = 20;
-const MOST_SAMPLES: u32 = 100;
+pub const MOST_SAMPLES: u32 = 100;
 /// Of all systems, instances and samples.
 const MOST_RUNS: usize = 20_000;
 /// Characters of a name.
 const LONGEST_NAME: usize = 100;
 /// Seconds of a run of tests, unless told otherwise and at most.
 const TEST_SECONDS: u64 = 900;
-const MOST_TEST_SECONDS: u64 = 7_200;
+pub const MOST_TEST_SECONDS: u64 = 7_200;
 
 /// Approaches and models are to be compared on instances of a dataset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]

@@ -1,13 +1,17 @@
 //! Comparisons: the list, each with where its runs are, and the report of the bench.
 
-use axum::extract::{Path, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use serde::Serialize;
 
-use super::render;
+use super::run_view::RunRow;
+use super::{ListQuery, PAGE, render};
+use crate::compare::Plan;
 use crate::daemon::api::comparisons::{self, Comparison};
-use crate::daemon::api::{ApiResult, ApiState, Problem};
+use crate::daemon::api::{ApiResult, ApiState, Problem, paging};
+use crate::store::{RunId, RunStatus, StoredComparison};
 
 /// The report is a page of its own kind: it keeps its own policy, and gets no rights of this server's pages.
 const REPORT_POLICY: &str = "sandbox allow-scripts allow-popups allow-top-navigation-by-user-activation; frame-ancestors 'none'";
@@ -32,11 +36,109 @@ pub async fn list(State(state): State<ApiState>) -> ApiResult<Response> {
     ))
 }
 
+#[derive(Serialize)]
+struct ComparisonPage {
+    comparison: Comparison,
+    /// Of all its runs together.
+    max_dollars: Option<f64>,
+    /// Runs that there are to be, and those that there are; `None`: the plan is of another version.
+    planned: Option<usize>,
+    made: i64,
+    may_cancel: bool,
+    may_retry: bool,
+    /// Whose runs are shown; empty: all.
+    chosen: &'static str,
+    runs: Vec<RunRow>,
+    next: Option<String>,
+}
+
+pub async fn show(
+    State(state): State<ApiState>,
+    Path(id): Path<String>,
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> ApiResult<Response> {
+    let Query(query) = query?;
+    let stored = comparisons::find(&state, &id).await?;
+    let status = RunStatus::parse(&query.status);
+    let before = query.before.as_deref().and_then(RunId::parse);
+    let runs = state
+        .store
+        .batch_runs(&stored.id, status, before.as_ref(), PAGE + 1);
+    let mut runs = runs.await?;
+    let comparison = Comparison::of(&state, &stored).await?;
+    let title = comparison.name.clone();
+    // Runs of one that is cancelled may take a while to end.
+    let is_open = !stored.status.has_ended()
+        || [RunStatus::Queued, RunStatus::Running]
+            .iter()
+            .any(|status| comparison.runs.contains_key(status.as_str()));
+    let page = ComparisonPage {
+        max_dollars: stored.max_dollars,
+        planned: planned(&stored),
+        made: comparison.runs.values().sum(),
+        may_cancel: !stored.status.has_ended(),
+        // Whoever compares with a command goes on with it.
+        may_retry: stored.request.is_some() && stored.status.may_be_retried(),
+        chosen: status.map_or("", RunStatus::as_str),
+        next: paging::cut(&mut runs, PAGE).map(|run| run.id.to_string()),
+        runs: runs.iter().map(RunRow::of).collect(),
+        comparison,
+    };
+    let live = (before.is_none() && is_open).then(|| "poll".to_owned());
+    Ok(render(
+        &state,
+        StatusCode::OK,
+        include_str!("comparison.html"),
+        "comparison",
+        &title,
+        live,
+        page,
+    ))
+}
+
+/// How many runs it has when all are made.
+fn planned(stored: &StoredComparison) -> Option<usize> {
+    let plan: Plan = serde_json::from_str(&stored.plan).ok()?;
+    let samples = plan.systems.iter().map(|s| s.samples(plan.samples));
+    Some(plan.instances.len() * samples.sum::<u32>() as usize)
+}
+
+pub async fn cancel(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Redirect> {
+    let asked = comparisons::cancel(State(state), Path(id.clone()));
+    asked.await.map(|_| to_page(&id))
+}
+
+pub async fn retry(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Redirect> {
+    let asked = comparisons::retry(State(state), Path(id.clone()));
+    asked.await.map(|_| to_page(&id))
+}
+
+/// `id`: of a comparison that there is.
+pub fn to_page(id: &str) -> Redirect {
+    Redirect::to(&format!("/comparisons/{id}"))
+}
+
+/// What leads from the report back to this server, which the report itself knows nothing of: behind the link that skips what
+/// comes before the contents.
+fn with_way_back(page: &str, id: &RunId) -> String {
+    let way = format!(
+        "<nav aria-label=\"testwright\"><a href=\"/comparisons/{id}\">This comparison</a> · \
+         <a href=\"/comparisons\">All comparisons</a></nav>\n"
+    );
+    let begin = page.find("<header>");
+    let begin = begin.or_else(|| page.find("<body>").map(|body| body + "<body>".len()));
+    match begin {
+        Some(begin) => format!("{}{way}{}", &page[..begin], &page[begin..]),
+        None => page.to_owned(),
+    }
+}
+
 pub async fn report(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Response> {
     let stored = comparisons::find(&state, &id).await?;
     let report = state.store.comparison_report(&stored.id).await?;
     let report = report.ok_or_else(comparisons::not_graded)?;
-    let mut response = Html(report.page).into_response();
+    let page = with_way_back(&report.page, &stored.id);
+    let mut response = Html(page).into_response();
     response.headers_mut().insert(
         header::CONTENT_SECURITY_POLICY,
         HeaderValue::from_static(REPORT_POLICY),

@@ -1,15 +1,22 @@
 //! The pages of matrices: the list, and each.
 
+use std::collections::BTreeMap;
+
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{Redirect, Response};
 use axum::routing::{get, post};
+use serde::{Deserialize, Serialize};
 
+use super::matrix_origin::MatrixOrigin;
 use super::matrix_view::MatrixView;
 use super::render;
-use crate::daemon::api::{ApiResult, ApiState, matrices};
-use crate::daemon::matrix::view::Matrix;
+use crate::daemon::api::{ApiResult, ApiState, matrices, paging};
+use crate::daemon::matrix::view::{self, Matrix};
+use crate::error::Result;
+use crate::store::{MatrixId, Store, StoredMatrix, timestamp};
 
 /// Matrices of the list.
 const PAGE: u32 = 50;
@@ -22,28 +29,94 @@ pub fn router() -> Router<ApiState> {
         .route("/matrices/{id}/retry", post(retry))
 }
 
-async fn list(State(state): State<ApiState>) -> ApiResult<Response> {
+#[derive(Debug, Default, Deserialize)]
+struct MatricesQuery {
+    before: Option<String>,
+}
+
+#[derive(Serialize)]
+struct MatricesPage {
+    matrices: Vec<MatrixRow>,
+    next: Option<String>,
+}
+
+/// A matrix in a line.
+#[derive(Serialize)]
+struct MatrixRow {
+    id: String,
+    title: String,
+    /// Id of the run whose tests it tries.
+    run: Option<String>,
+    status: &'static str,
+    repository: String,
+    created_at: String,
+    tests: usize,
+    patches: usize,
+    known_cells: i64,
+    all_cells: usize,
+}
+
+impl MatrixRow {
+    async fn of(store: &Store, stored: &StoredMatrix, known_cells: i64) -> Result<Self> {
+        let input = view::input(stored)?;
+        let origin = MatrixOrigin::of(store, &input).await?;
+        Ok(MatrixRow {
+            id: stored.id.to_string(),
+            title: origin.title,
+            run: origin.run,
+            status: stored.status.as_str(),
+            repository: stored.repository.clone(),
+            created_at: timestamp(stored.created_at).to_string(),
+            tests: input.tests.len(),
+            patches: input.patches.len(),
+            known_cells,
+            all_cells: input.tests.len() * input.patches.len(),
+        })
+    }
+}
+
+async fn list(
+    State(state): State<ApiState>,
+    query: std::result::Result<Query<MatricesQuery>, QueryRejection>,
+) -> ApiResult<Response> {
+    let Query(query) = query?;
+    let before = query.before.as_deref().and_then(MatrixId::parse);
+    let store = &state.store;
+    let mut found = store.matrices(before.as_ref(), PAGE + 1).await?;
+    let next = paging::cut(&mut found, PAGE).map(|matrix| matrix.id.to_string());
+    let counts = match (found.last(), found.first()) {
+        (Some(oldest), Some(newest)) => store.cell_counts(&oldest.id, &newest.id).await?,
+        _ => BTreeMap::new(),
+    };
+    let mut matrices = Vec::new();
+    for stored in &found {
+        let known = counts.get(stored.id.as_str()).copied().unwrap_or_default();
+        matrices.push(MatrixRow::of(store, stored, known).await?);
+    }
+    let live = before.is_none().then(|| "poll".to_owned());
     Ok(render(
         &state,
         StatusCode::OK,
         include_str!("matrices.html"),
         "matrices",
         "Matrices",
-        Some("poll".to_owned()),
-        matrices::page(&state, None, PAGE).await?,
+        live,
+        MatricesPage { matrices, next },
     ))
 }
 
 async fn show(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResult<Response> {
     let stored = matrices::find(&state, &id).await?;
-    let view = MatrixView::of(Matrix::of(&state.store, &stored).await?);
+    let origin = MatrixOrigin::of(&state.store, &view::input(&stored)?).await?;
+    let title = origin.title.clone();
+    let view = MatrixView::of(Matrix::of(&state.store, &stored).await?, origin);
     let live = (!stored.status.has_ended()).then(|| "poll".to_owned());
     Ok(render(
         &state,
         StatusCode::OK,
         include_str!("matrix.html"),
         "matrix",
-        "Tests and patches",
+        &title,
         live,
         view,
     ))

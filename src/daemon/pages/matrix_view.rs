@@ -2,12 +2,17 @@
 
 use serde::Serialize;
 
+use super::matrix_origin::MatrixOrigin;
 use crate::daemon::matrix::view::{Cell, Matrix, PatchResult, PatchVerdict};
 
 #[derive(Debug, Serialize)]
 pub struct MatrixView {
     pub id: String,
     pub status: &'static str,
+    /// Of the issue or of the tests.
+    title: String,
+    /// Id of the run whose tests it tries.
+    run: Option<String>,
     repository: String,
     commit: Option<String>,
     created_at: String,
@@ -47,7 +52,7 @@ struct CellView {
 }
 
 impl MatrixView {
-    pub fn of(matrix: Matrix) -> Self {
+    pub fn of(matrix: Matrix, origin: MatrixOrigin) -> Self {
         let row = |patch: &PatchResult| row(&matrix, patch);
         MatrixView {
             may_cancel: !matrix.status.has_ended() && !matrix.cancelling,
@@ -56,6 +61,8 @@ impl MatrixView {
             patches: matrix.patches.iter().map(row).collect(),
             cells: matrix.cells.iter().map(cell_view).collect(),
             id: matrix.id,
+            title: origin.title,
+            run: origin.run,
             status: matrix.status.as_str(),
             repository: matrix.repository,
             commit: matrix.commit,

@@ -5,11 +5,17 @@ mod comparisons;
 mod form;
 mod login;
 mod matrices;
+mod matrix_origin;
 mod matrix_view;
 mod new_comparison;
+mod problem_page;
+mod run_ending;
 mod run_view;
+mod serve_options;
 mod usage_chart;
 mod workers;
+
+use std::sync::Arc;
 
 use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::extract::{Form, Path, Query, State};
@@ -26,8 +32,11 @@ use super::authentication::Caller;
 use crate::approaches;
 use crate::store::{Filter, RunId, RunStatus};
 use crate::trajectory::entry_view;
-use form::NewRunForm;
+use form::{NewRunForm, NumberField};
+pub use problem_page::answer_browsers;
 use run_view::{RunRow, RunView};
+use serve_options::OptionRow;
+pub use serve_options::ServeOptions;
 
 const OWN_STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("live.js");
@@ -35,7 +44,7 @@ const LAYOUT: &str = include_str!("layout.html");
 /// Runs of a page.
 const PAGE: u32 = 50;
 
-pub fn router() -> Router<ApiState> {
+pub fn router(options: ServeOptions) -> Router<ApiState> {
     Router::new()
         .route("/", get(list))
         .route("/new", get(new).post(create))
@@ -44,10 +53,16 @@ pub fn router() -> Router<ApiState> {
             "/comparisons/new",
             get(new_comparison::show).post(new_comparison::create),
         )
+        .route("/comparisons/{id}", get(comparisons::show))
+        .route("/comparisons/{id}/cancel", post(comparisons::cancel))
+        .route("/comparisons/{id}/retry", post(comparisons::retry))
         .route("/comparisons/{id}/report", get(comparisons::report))
         .route("/comparisons/{id}/runs/{*path}", get(comparisons::run))
         .route("/login", get(login::show).post(login::log_in))
-        .route("/settings", get(settings))
+        .route(
+            "/settings",
+            get(settings).layer(Extension(Arc::new(options))),
+        )
         .route("/workers", get(workers::show))
         .route("/gradings/{batch}/cancel", post(workers::cancel_gradings))
         .route("/runs/{id}", get(show))
@@ -197,6 +212,7 @@ async fn retry(State(state): State<ApiState>, Path(id): Path<String>) -> ApiResu
 #[derive(Serialize)]
 struct NewPage {
     problem: Option<String>,
+    limits: [NumberField; 4],
     given: NewRunForm,
     approaches: Vec<ApproachRow>,
 }
@@ -223,6 +239,7 @@ fn new_page(
 ) -> Response {
     let page = NewPage {
         problem,
+        limits: given.limits(&state.settings),
         given,
         approaches: approach_rows(),
     };
@@ -248,7 +265,11 @@ async fn create(
 ) -> ApiResult<Response> {
     let Form(form) =
         form.map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
-    match runs::add(&state, &caller, &form.request(), None).await {
+    let made = match form.request() {
+        Ok(request) => runs::add(&state, &caller, &request, None).await,
+        Err(problem) => Err(problem),
+    };
+    match made {
         Ok((run, _)) => Ok(Redirect::to(&format!("/runs/{}", run.id)).into_response()),
         Err(problem) => {
             let status = problem.status();
@@ -259,6 +280,7 @@ async fn create(
 
 #[derive(Serialize)]
 struct SettingsPage {
+    options: Vec<OptionRow>,
     rows: Vec<SettingRow>,
 }
 
@@ -269,7 +291,10 @@ struct SettingRow {
     origin: String,
 }
 
-async fn settings(State(state): State<ApiState>) -> Response {
+async fn settings(
+    State(state): State<ApiState>,
+    Extension(options): Extension<Arc<ServeOptions>>,
+) -> Response {
     let rows = state.settings.describe().into_iter();
     let rows = rows.map(|(key, value, origin)| SettingRow {
         key,
@@ -277,6 +302,7 @@ async fn settings(State(state): State<ApiState>) -> Response {
         origin: origin.to_string(),
     });
     let page = SettingsPage {
+        options: options.rows(),
         rows: rows.collect(),
     };
     render(

@@ -1,26 +1,38 @@
 //! The page that asks for a comparison. Its form has files and choices of several, which is why it is sent as multipart.
 
-use std::str::FromStr;
-
 use axum::Extension;
 use axum::extract::multipart::{Field, MultipartError, MultipartRejection};
 use axum::extract::{Multipart, State};
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use testwright_evals::Dataset;
 
+use super::comparisons::to_page;
+use super::form::{Number, NumberField, filled, refused};
 use super::{ApproachRow, approach_rows, render};
 use crate::daemon::api::{ApiResult, ApiState, Problem, comparisons};
 use crate::daemon::authentication::Caller;
-use crate::daemon::comparison::request::{ComparisonLimits, ComparisonRequest};
-use crate::error::{Error, Result};
+use crate::daemon::comparison::request::{
+    ComparisonLimits, ComparisonRequest, MOST_SAMPLES, MOST_TEST_SECONDS,
+};
+use crate::error::Result;
 use crate::grading::records;
 use crate::settings::{Effort, Settings};
 use crate::store::StoredComparison;
 
 const EFFORTS: [Effort; 3] = [Effort::Low, Effort::Medium, Effort::High];
+
+const SAMPLES: Number = Number::whole("samples", "Samples");
+const DOLLARS: Number = Number::decimal("dollars", "US dollars of all runs together");
+const STEPS: Number = Number::whole("steps", "Model calls of a run");
+const TOKENS: Number = Number::whole("tokens", "Tokens of a run");
+const MINUTES: Number = Number::decimal("minutes", "Minutes of a run");
+const TEST_SECONDS: Number = Number::whole(
+    "test_seconds",
+    "Seconds of one run of tests that takes part in grading",
+);
 
 #[derive(Serialize)]
 struct NewComparisonPage {
@@ -29,6 +41,8 @@ struct NewComparisonPage {
     approaches: Vec<ApproachRow>,
     models: Vec<ModelRow>,
     efforts: [Effort; 3],
+    samples: NumberField,
+    limits: [NumberField; 5],
 }
 
 /// A model that the server's settings know.
@@ -141,13 +155,20 @@ impl ComparisonForm {
     }
 
     /// What is asked for. A file that was chosen is in the field of instances from then on: a browser does not send it again.
-    fn request(&mut self) -> Result<ComparisonRequest> {
+    fn request(&mut self) -> ApiResult<ComparisonRequest> {
+        self.check_what_is_missing()?;
         let instances = self.take_instances()?;
         let effort = match self.effort.trim() {
             "" => None,
             text => {
                 let effort = serde_json::from_value(Value::String(text.to_owned()));
-                Some(effort.map_err(|e| Error::usage("read the effort").cause(e))?)
+                Some(effort.map_err(|_| {
+                    refused(
+                        "Effort",
+                        &format!("“{text}” is no level"),
+                        "choose one of the list",
+                    )
+                })?)
             }
         };
         Ok(ComparisonRequest {
@@ -155,17 +176,47 @@ impl ComparisonForm {
             instances,
             approaches: chosen(&self.approaches, &self.variants),
             models: chosen(&self.models, &self.other_models),
-            samples: number("the number of samples", &self.samples)?,
+            samples: SAMPLES.read_whole(&self.samples, u64::from(MOST_SAMPLES))?,
             limits: ComparisonLimits {
-                dollars: number("the limit in dollars", &self.dollars)?,
-                steps: number("the limit of model calls", &self.steps)?,
-                tokens: number("the limit of tokens", &self.tokens)?,
-                minutes: number("the limit in minutes", &self.minutes)?,
+                dollars: DOLLARS.read_decimal(&self.dollars)?,
+                steps: STEPS.read_whole(&self.steps, u64::MAX)?,
+                tokens: TOKENS.read_whole(&self.tokens, u64::MAX)?,
+                minutes: MINUTES.read_decimal(&self.minutes)?,
             },
             effort,
             repositories: filled(&self.repositories).map(str::to_owned),
-            test_seconds: number("the seconds of a run of tests", &self.test_seconds)?,
+            test_seconds: TEST_SECONDS.read_whole(&self.test_seconds, MOST_TEST_SECONDS)?,
         })
+    }
+
+    /// In the order of the page.
+    fn check_what_is_missing(&self) -> ApiResult<()> {
+        let has_file = self.file.is_some();
+        if !has_file && filled(&self.instances).is_none() {
+            let hint = "choose a file with them, or write them into the field";
+            return Err(refused("Instances", "there are none", hint));
+        }
+        if !has_file && filled(&self.name).is_none() {
+            let hint = "write one, since there is no file that has one";
+            return Err(refused("Name in lists", "there is none", hint));
+        }
+        if chosen(&self.approaches, &self.variants).is_empty() {
+            let hint = "tick one at least, or write one with its options";
+            return Err(refused("Approaches", "there is none", hint));
+        }
+        Ok(())
+    }
+
+    /// The fields of the limits.
+    fn limits(&self) -> [NumberField; 5] {
+        let priced = "every model needs a price in the server's settings";
+        [
+            DOLLARS.field(priced, &self.dollars),
+            STEPS.field("", &self.steps),
+            TOKENS.field("", &self.tokens),
+            MINUTES.field("", &self.minutes),
+            TEST_SECONDS.field("empty: 900", &self.test_seconds),
+        ]
     }
 
     fn take_instances(&mut self) -> Result<Vec<Map<String, Value>>> {
@@ -190,28 +241,10 @@ impl ComparisonForm {
     }
 }
 
-fn filled(field: &str) -> Option<&str> {
-    Some(field.trim()).filter(|text| !text.is_empty())
-}
-
 /// What was ticked, and what was written besides.
 fn chosen(ticked: &[String], written: &str) -> Vec<String> {
     let written = written.split_whitespace().map(str::to_owned);
     ticked.iter().cloned().chain(written).collect()
-}
-
-fn number<T: FromStr>(what: &str, field: &str) -> Result<Option<T>>
-where
-    T::Err: std::fmt::Display,
-{
-    let read = |text: &str| {
-        text.parse().map_err(|error| {
-            Error::usage(format!("read {what}"))
-                .cause(error)
-                .hint("write a number, such as 10, or nothing")
-        })
-    };
-    filled(field).map(read).transpose()
 }
 
 pub async fn show(State(state): State<ApiState>) -> Response {
@@ -231,7 +264,7 @@ pub async fn create(
         fields.map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
     let mut form = ComparisonForm::read(fields).await?;
     match ask(&state, &caller, &mut form).await {
-        Ok(_) => Ok(Redirect::to("/comparisons").into_response()),
+        Ok(made) => Ok(to_page(made.id.as_str()).into_response()),
         Err(problem) => {
             let status = problem.status();
             Ok(page(&state, status, form, Some(problem.text())))
@@ -255,8 +288,11 @@ fn page(
     given: ComparisonForm,
     problem: Option<String>,
 ) -> Response {
+    let note = "runs of each approach with each model on each instance (empty: 1)";
     let page = NewComparisonPage {
         problem,
+        samples: SAMPLES.field(note, &given.samples),
+        limits: given.limits(),
         given,
         approaches: approach_rows(),
         models: ModelRow::all(&state.settings),

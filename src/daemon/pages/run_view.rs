@@ -5,13 +5,15 @@ use serde_json::Value;
 
 use crate::agent::Outcome;
 use crate::daemon::api::ApiState;
+use crate::daemon::comparison::CellRequest;
 use crate::daemon::request::RunRequest;
 use crate::error::Result;
 use crate::gate;
-use crate::store::{StoredRun, timestamp};
+use crate::store::{RunId, StoredRun, timestamp};
 use crate::trajectory::entry_view::EntryView;
 use crate::trajectory::{Event, entries, usage_timeline};
 
+use super::run_ending::explanation;
 use super::usage_chart::UsageChart;
 
 /// Events of a page; the trajectory has them all.
@@ -83,6 +85,8 @@ fn title(run: &StoredRun) -> String {
 #[derive(Debug, Serialize)]
 pub struct RunView {
     pub run: RunRow,
+    /// Id of the comparison to which it belongs.
+    comparison: Option<String>,
     /// Why it ended as it did.
     said: Vec<String>,
     may_cancel: bool,
@@ -114,13 +118,15 @@ impl RunView {
             .collect();
         let record = run.record_value();
         let outcome: Option<Outcome> = serde_json::from_value(record.clone()).ok();
-        let said = ["reason", "message", "hint"]
-            .iter()
-            .filter_map(|name| record[*name].as_str().map(str::to_owned));
         let files = state.store.artifacts(&run.id).await?;
+        let comparison = match RunId::parse(&run.batch) {
+            Some(batch) => state.store.comparison(&batch).await?,
+            None => None,
+        };
         let (tests, fixes) = matrix(&record["evidence"]);
         Ok(RunView {
-            said: said.collect(),
+            comparison: comparison.map(|comparison| comparison.id.to_string()),
+            said: explanation(&record, outcome.as_ref()),
             may_cancel: !run.status.has_ended() && !run.cancel,
             may_retry: run.status.may_be_retried(),
             patch: run.patch.as_deref().map(diff).unwrap_or_default(),
@@ -150,10 +156,13 @@ fn evidence(outcome: &Outcome) -> Vec<(&'static str, String)> {
 fn issue(events: &[Event], run: &StoredRun) -> String {
     match events.first() {
         Some(Event::Started(started)) => started.issue.text(),
-        _ => {
-            let request: Option<RunRequest> = serde_json::from_str(&run.request).ok();
-            request.map_or(String::new(), |request| request.issue)
-        }
+        _ => match serde_json::from_str(&run.request) {
+            Ok(RunRequest { issue, .. }) => issue,
+            Err(_) => {
+                let request: Option<CellRequest> = serde_json::from_str(&run.request).ok();
+                request.map_or(String::new(), |of| of.task.instance.problem_statement)
+            }
+        },
     }
 }
 

@@ -1,6 +1,7 @@
 //! The pages as a browser asks for them.
 
-use serde_json::json;
+use serde_json::{Value, json};
+use testwright::store::{Filter, Store};
 
 use super::client::Client;
 use super::{Daemon, databases};
@@ -100,6 +101,114 @@ fn what_strangers_wrote_is_text_on_every_page() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_asked_for_with_limits() {
+    let place = Place::new();
+    let daemon = Daemon::start_with(
+        &place,
+        &databases::embedded(),
+        None,
+        "data",
+        &["--workers", "0"],
+    );
+    let client = &daemon.client;
+    let page = client.get("/new").body;
+    for part in [
+        "Model calls (the server allows 60)",
+        "name=\"tokens\"",
+        "name=\"dollars\"",
+        "Minutes (the server allows 30)",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let own = format!("http://{}", client.address);
+    let post = |limits: &str| {
+        let repository = example("slugs").replace('/', "%2F");
+        let form = format!("issue=It+fails&repository={repository}&approach=snippet{limits}");
+        post_form(client, "/new", Some(&own), &form)
+    };
+    for (limits, reason) in [
+        (
+            "&steps=many",
+            "Model calls: “many” is not a whole number above zero",
+        ),
+        ("&tokens=0", "Tokens: “0” is not a whole number above zero"),
+        (
+            "&dollars=inf",
+            "US dollars: “inf” is not a number above zero",
+        ),
+        ("&minutes=-1", "Minutes: “-1” is not a number above zero"),
+    ] {
+        let wrong = post(limits);
+        assert_eq!(wrong.status, 422, "{wrong:?}");
+        assert!(wrong.body.contains(reason), "{reason}: {}", wrong.body);
+    }
+    let made = post("&steps=5&tokens=1000&dollars=0.5&minutes=2.5");
+    assert_eq!(made.status, 303, "{made:?}");
+    let store = Store::open(&Store::url_in(&place.path("data"))).await;
+    let filter = Filter {
+        limit: 2,
+        ..Filter::default()
+    };
+    let runs = store.unwrap().runs(&filter).await.unwrap();
+    let request: Value = serde_json::from_str(&runs[0].request).unwrap();
+    assert_eq!(
+        request["limits"],
+        json!({"steps": 5, "tokens": 1000, "dollars": 0.5, "minutes": 2.5})
+    );
+    assert_eq!(runs.len(), 1, "what was wrong is not stored");
+}
+
+#[test]
+fn the_settings_tell_how_the_server_was_started() {
+    let place = Place::new();
+    let words = [
+        "--workers",
+        "0",
+        "--keep-runs",
+        "14",
+        "--mcp-sandboxes",
+        "3",
+    ];
+    let daemon = Daemon::start_with(&place, &databases::all()[0], None, "data", &words);
+    let page = daemon.client.get("/settings").body.replace("&#x2f;", "/");
+    for part in [
+        daemon.client.address.as_str(),
+        "<code>--keep-runs</code>",
+        "14 days after their end",
+        "<td class=\"long\">3</td>",
+        &example("*"),
+        "/artifacts",
+        "run.max-steps",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(page.contains(">SQLite<") || page.contains(">Postgres<"));
+    assert!(
+        !page.contains("sqlite:") && !page.contains("postgres:"),
+        "{page}"
+    );
+}
+
+#[test]
+fn a_matrix_is_listed_with_its_issue_and_how_far_it_is() {
+    let place = Place::new();
+    let daemon = Daemon::start_idle(&place);
+    let named = |name: &str| json!({"name": name, "patch": "--- a/t.py\n+++ b/t.py\n@@ -1 +1 @@\n-x\n+y\n"});
+    let mut request = json!({"repository": example("slugs"), "issue": "# Add <b> fails\n\nAlways.",
+        "tests": [named("good")], "patches": [named("one"), named("two")]});
+    let made = daemon.client.post("/v1/matrices", &request);
+    assert_eq!(made.status, 201, "{made:?}");
+    let page = daemon.client.get("/matrices").body;
+    for part in ["Add &lt;b&gt; fails", "0 of 2", "queued"] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    request["issue"] = Value::Null;
+    let made = daemon.client.post("/v1/matrices", &request);
+    assert_eq!(made.status, 201, "{made:?}");
+    assert!(daemon.client.get("/matrices").body.contains(">good</a>"));
+}
+
 const BOUNDARY: &str = "----------a-boundary";
 
 /// As a browser sends it; of a file, the name as well.
@@ -185,12 +294,10 @@ fn a_comparison_is_asked_for_with_a_form() {
     assert_eq!(listed(), json!([]));
     let own = [("origin", own.as_str())];
     let made = post_comparison(client, &own, &fields);
-    assert_eq!(
-        (made.status, made.header("location")),
-        (303, Some("/comparisons")),
-        "{made:?}"
-    );
+    assert_eq!(made.status, 303, "{made:?}");
     let comparison = &listed()[0];
+    let page = format!("/comparisons/{}", comparison["id"].as_str().unwrap());
+    assert_eq!(made.header("location"), Some(page.as_str()));
     assert_eq!(comparison["name"], "two.jsonl");
     assert_eq!(
         (&comparison["instances"], &comparison["samples"]),
@@ -211,8 +318,31 @@ fn a_comparison_is_asked_for_with_a_form() {
             "/etc/{name}",
             "it is not allowed here",
         ),
-        ("samples", None, "many", "read the number of samples"),
-        ("effort", None, "huge", "read the effort"),
+        (
+            "samples",
+            None,
+            "many",
+            "Samples: “many” is not a whole number from 1 to 100: write one such as 10",
+        ),
+        (
+            "dollars",
+            None,
+            "1,5",
+            "US dollars of all runs together: “1,5” is not a number above zero",
+        ),
+        (
+            "steps",
+            None,
+            "0",
+            "Model calls of a run: “0” is not a whole number",
+        ),
+        (
+            "test_seconds",
+            None,
+            "9000",
+            "is not a whole number from 1 to 7200",
+        ),
+        ("effort", None, "huge", "Effort: “huge” is no level"),
         ("other_models", None, "free", "`free` has no price"),
         ("instances", Some("x.jsonl"), hostile, "it is not JSON"),
         (
@@ -245,6 +375,30 @@ fn a_comparison_is_asked_for_with_a_form() {
             }
         }
     }
+    // What is missing is named as the page names it, from above.
+    for (left, reason) in [
+        (
+            &["file", "name", "approach", "variants"][..],
+            "Instances: there are none",
+        ),
+        (&["file", "name"], "Instances: there are none"),
+        (&["approach", "variants"], "Approaches: there is none"),
+    ] {
+        let mut changed = fields.to_vec();
+        for field in changed.iter_mut().filter(|f| left.contains(&f.0)) {
+            *field = (field.0, field.1.map(|_| ""), "");
+        }
+        changed.retain(|field| field.0 != "approach" || !left.contains(&"approach"));
+        let wrong = post_comparison(client, &own, &changed);
+        assert_eq!(wrong.status, 422, "{wrong:?}");
+        assert!(wrong.body.contains(reason), "{reason}: {}", wrong.body);
+    }
+    let mut unnamed = fields.to_vec();
+    unnamed[0] = ("file", Some(""), "");
+    unnamed[1].2 = &one;
+    let wrong = post_comparison(client, &own, &unnamed);
+    let reason = "Name in lists: there is none: write one";
+    assert!(wrong.body.contains(reason), "{}", wrong.body);
     // What came back is sent again in place of the file.
     let mut again = fields.to_vec();
     again[0] = ("file", Some(""), "");

@@ -5,7 +5,7 @@ use super::{Daemon, databases, issue};
 use crate::program::{Place, example};
 
 /// Makes one in the database of a daemon.
-fn create(place: &Place, database: &databases::Database, words: &[&str]) -> String {
+pub fn create(place: &Place, database: &databases::Database, words: &[&str]) -> String {
     let made = tokens(place, database, &[&["create"], words].concat());
     assert!(made.status.success(), "{made:?}");
     String::from_utf8(made.stdout).unwrap().trim().to_owned()
