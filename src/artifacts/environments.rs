@@ -1,7 +1,7 @@
 //! Environments that machines share: what one has built, another fetches.
 
 use std::path::Path as FilePath;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use futures::TryStreamExt;
@@ -40,9 +40,25 @@ impl Entry {
     }
 }
 
-fn age(found: &object_store::ObjectMeta) -> Duration {
-    let age = std::time::SystemTime::now().duration_since(found.last_modified.into());
-    age.unwrap_or_default()
+/// An environment that machines share.
+#[derive(Debug)]
+pub struct SharedEnvironment {
+    entry: Path,
+    /// `None` where the entry is of another version.
+    archive: Option<Digest>,
+    pub bytes: u64,
+    /// When it was put there, or last fetched, to within a day.
+    pub used: SystemTime,
+}
+
+impl SharedEnvironment {
+    fn unused(&self) -> Duration {
+        age(self.used)
+    }
+}
+
+fn age(time: SystemTime) -> Duration {
+    SystemTime::now().duration_since(time).unwrap_or_default()
 }
 
 impl Artifacts {
@@ -74,7 +90,7 @@ impl Artifacts {
             return Ok(None);
         }
         let found = self.store.head(&path).await;
-        if found.is_ok_and(|found| age(&found) > TOUCHED_AFTER) {
+        if found.is_ok_and(|found| age(found.last_modified.into()) > TOUCHED_AFTER) {
             self.write_entry(&path, &entry).await?;
         }
         Ok(Some(entry.record))
@@ -96,23 +112,44 @@ impl Artifacts {
         }
     }
 
-    /// Removes environments that no machine has fetched for this long: how many.
-    pub async fn remove_unused_environments(&self, unused: Duration) -> Result<u64> {
+    /// All that are there.
+    pub async fn environments(&self) -> Result<Vec<SharedEnvironment>> {
         let folder = self.prefix.clone().join(FOLDER);
         let found = self.store.list(Some(&folder)).try_collect::<Vec<_>>().await;
         let found = found.map_err(|e| self.failed("list what is in", &e))?;
+        let entries = found
+            .into_iter()
+            .filter(|object| object.location.extension() == Some("json"));
+        let mut environments = Vec::new();
+        for object in entries {
+            let entry = self.entry(&object.location).await?;
+            environments.push(SharedEnvironment {
+                archive: entry.as_ref().map(Entry::digest).transpose()?,
+                bytes: entry.map_or(0, |entry| entry.bytes),
+                used: object.last_modified.into(),
+                entry: object.location,
+            });
+        }
+        Ok(environments)
+    }
+
+    /// Who is fetching it builds it instead.
+    pub async fn remove_environment(&self, environment: &SharedEnvironment) -> Result<()> {
+        self.remove_object(&environment.entry).await?;
+        match &environment.archive {
+            Some(archive) => self.remove(archive).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Removes environments that no machine has fetched for this long: how many.
+    pub async fn remove_unused_environments(&self, unused: Duration) -> Result<u64> {
         let mut removed = 0;
-        for object in found {
-            let path = object.location.clone();
-            if path.extension() != Some("json") || age(&object) < unused {
-                continue;
+        for environment in self.environments().await? {
+            if environment.unused() >= unused {
+                self.remove_environment(&environment).await?;
+                removed += 1;
             }
-            let entry = self.entry(&path).await?;
-            self.remove_object(&path).await?;
-            if let Some(entry) = entry {
-                self.remove(&entry.digest()?).await?;
-            }
-            removed += 1;
         }
         Ok(removed)
     }

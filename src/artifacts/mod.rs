@@ -30,7 +30,7 @@ use crate::hex::hex;
 use crate::settings::Settings;
 use claims::Claims;
 
-pub use environments::UNUSED_STAYS;
+pub use environments::{SharedEnvironment, UNUSED_STAYS};
 
 /// Bytes of a part that is read from a file.
 const PART: usize = 1 << 20;

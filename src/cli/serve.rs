@@ -11,6 +11,7 @@ use crate::daemon::allow_list::{self, AllowList};
 use crate::daemon::mcp::SessionLimits;
 use crate::daemon::server::{Server, ServerSettings};
 use crate::error::Result;
+use crate::settings::Size;
 use crate::setup::interrupted;
 
 #[derive(Debug, clap::Args)]
@@ -36,9 +37,14 @@ pub struct Args {
     allow_recordings: bool,
     #[command(flatten)]
     sessions: SessionArgs,
-    /// Remove runs that ended more than so many days ago, with all that came of them [default: keep them]
+    /// Remove runs, comparisons, matrices and gradings that ended more than so many days ago, with all that came of them
+    /// [default: keep them]
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..))]
     keep_runs: Option<u32>,
+    /// What the artifact store may take, e.g. `200 GiB`: files of what ended first, and environments that no machine has fetched for
+    /// the longest time, make room [default: no bound]
+    #[arg(long, value_name = "SIZE")]
+    artifacts_size: Option<Size>,
 }
 
 /// What clients of MCP may have open.
@@ -77,6 +83,7 @@ pub async fn run(args: &Args) -> Result<()> {
         access: Access::new(args.listen, &args.host, args.require_tokens),
         metrics: args.runner.metrics,
         keep_runs: args.keep_runs,
+        artifact_bytes: args.artifacts_size.map(Size::bytes),
         allowed: AllowList::new(&args.allow_repository, args.allow_recordings)?,
         sessions: args.sessions.limits(),
         settings,

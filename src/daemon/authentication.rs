@@ -114,13 +114,18 @@ fn needed(method: &Method) -> Scope {
     }
 }
 
+/// The token of the header. A browser adds none by itself, and a page of another origin may not have it add one.
+pub fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::AUTHORIZATION)?;
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    let is_bearer = scheme.eq_ignore_ascii_case("bearer");
+    is_bearer.then(|| token.trim())
+}
+
 /// That of the header, or else of the cookie.
 fn token(headers: &HeaderMap) -> Option<SecretString> {
-    if let Some(value) = headers.get(header::AUTHORIZATION) {
-        let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-        return scheme
-            .eq_ignore_ascii_case("bearer")
-            .then(|| token.trim().into());
+    if headers.contains_key(header::AUTHORIZATION) {
+        return bearer(headers).map(SecretString::from);
     }
     let cookies = headers.get_all(header::COOKIE).iter();
     cookies

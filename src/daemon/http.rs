@@ -6,14 +6,11 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::get;
 use axum::{Router, middleware};
 
-use super::api::{self, metrics, problem};
+use super::api::{self, LONGEST_REQUEST, metrics, problem};
 use super::github::{self, GitHub};
 use super::mcp::{self, McpParts};
 use super::telemetry::observe_request;
-use super::{authentication, origin, pages};
-
-/// Bytes of a request.
-const LONGEST_REQUEST: usize = 4 << 20;
+use super::{answers, authentication, origin, pages};
 
 pub fn router(
     parts: Arc<McpParts>,
@@ -34,6 +31,7 @@ pub fn router(
             authentication::check,
         ))
         .layer(middleware::from_fn_with_state(state.clone(), origin::check))
+        .layer(middleware::from_fn(answers::complete))
         .layer(middleware::from_fn_with_state(
             state.clone(),
             pages::answer_browsers,

@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod allow_list;
+mod answers;
 pub mod api;
 mod attempt;
 pub mod authentication;

@@ -1,7 +1,7 @@
 //! Keeps web pages of others away: a browser sends their requests to loopback as well, and a name of theirs may lead there.
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -17,6 +17,11 @@ const FORWARDED: [&str; 4] = [
     "x-real-ip",
 ];
 
+/// Says from where a browser sends a request, as the page cannot.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+/// Of a page of this server, and of none: somebody typed the address.
+const OWN_SITE: [&str; 2] = ["same-origin", "none"];
+
 pub async fn check(State(state): State<ApiState>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     // Probes come to an address instead of a name; what knows its callers by their signatures, under the name that this
@@ -25,16 +30,13 @@ pub async fn check(State(state): State<ApiState>, request: Request, next: Next) 
     if is_signed || authentication::is_probe(path) {
         return next.run(request).await;
     }
-    // The API and MCP read JSON alone, which no form is.
-    let reads_json = path.starts_with("/v1/") || path == "/mcp";
-    let has_form = request.method() == Method::POST && !reads_json;
-    match refusal(&state.access, request.headers(), has_form) {
+    match refusal(&state.access, request.method(), path, request.headers()) {
         Some(problem) => problem.into_response(),
         None => next.run(request).await,
     }
 }
 
-fn refusal(access: &Access, headers: &HeaderMap, has_form: bool) -> Option<Problem> {
+fn refusal(access: &Access, method: &Method, path: &str, headers: &HeaderMap) -> Option<Problem> {
     let text = |name| {
         headers
             .get(name)
@@ -56,18 +58,28 @@ fn refusal(access: &Access, headers: &HeaderMap, has_form: bool) -> Option<Probl
                 .hint("`testwright serve --require-tokens`, or `--host NAME` with the name that the proxy has"),
         );
     }
+    let forbidden = |detail: &str| Some(Problem::new(StatusCode::FORBIDDEN, detail));
     let Some(origin) = text(header::ORIGIN) else {
-        // Browsers send forms of other pages without asking, but never without their origin.
-        let detail = "a form comes without the origin of its page";
-        return has_form.then(|| Problem::new(StatusCode::FORBIDDEN, detail));
+        // The API and MCP read JSON alone, which no form is.
+        let reads_json = path.starts_with("/v1/") || path == "/mcp";
+        if *method == Method::POST && !reads_json {
+            // Browsers send forms of other pages without asking, but never without their origin.
+            return forbidden("a form comes without the origin of its page");
+        }
+        let is_foreign = text(SEC_FETCH_SITE).is_some_and(|site| !OWN_SITE.contains(&site));
+        // A cookie, or the right of whoever is on this machine, goes along without the page's doing; a token does not.
+        if is_foreign && !method.is_safe() && authentication::bearer(headers).is_none() {
+            return forbidden("the request comes from a page of another site");
+        }
+        return None;
     };
     let is_own = origin
         .split_once("://")
         .is_some_and(|(_, of_origin)| of_origin.eq_ignore_ascii_case(host));
-    (!is_own).then(|| {
-        let detail = "the request comes from a page of another origin";
-        Problem::new(StatusCode::FORBIDDEN, detail)
-    })
+    match is_own {
+        true => None,
+        false => forbidden("the request comes from a page of another origin"),
+    }
 }
 
 fn without_port(host: &str) -> &str {
@@ -88,7 +100,7 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(header::ORIGIN, origin.parse().unwrap());
         }
-        refusal(&Access::default(), &headers, false).is_some()
+        refusal(&Access::default(), &Method::GET, "/v1/runs", &headers).is_some()
     }
 
     #[test]
@@ -97,9 +109,11 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert(header::HOST, "localhost".parse().unwrap());
             headers.insert(name, "192.0.2.1".parse().unwrap());
-            assert!(refusal(&Access::default(), &headers, false).is_some());
+            let is_refused =
+                |access: &Access| refusal(access, &Method::GET, "/v1/runs", &headers).is_some();
+            assert!(is_refused(&Access::default()));
             let access = Access::new("127.0.0.1:1".parse().unwrap(), &[], true);
-            assert!(refusal(&access, &headers, false).is_none());
+            assert!(!is_refused(&access));
         }
     }
 
@@ -119,6 +133,32 @@ mod tests {
         }
         for origin in ["http://example.org", "null", "http://localhost:9999", ""] {
             assert!(is_refused("localhost:8000", Some(origin)), "{origin}");
+        }
+    }
+
+    #[test]
+    fn what_changes_something_and_comes_from_another_site_is_refused_without_an_origin_as_well() {
+        let is_refused = |method: Method, site: &str, authorization: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::HOST, "localhost".parse().unwrap());
+            headers.insert(SEC_FETCH_SITE, site.parse().unwrap());
+            if let Some(value) = authorization {
+                headers.insert(header::AUTHORIZATION, value.parse().unwrap());
+            }
+            refusal(&Access::default(), &method, "/v1/runs", &headers).is_some()
+        };
+        for site in ["cross-site", "same-site", "another"] {
+            for method in [Method::POST, Method::DELETE] {
+                assert!(is_refused(method.clone(), site, None), "{site}");
+                // A browser sends this by itself.
+                assert!(is_refused(method.clone(), site, Some("Basic abc")));
+                assert!(!is_refused(method, site, Some("Bearer abc")));
+            }
+            // A link to a page.
+            assert!(!is_refused(Method::GET, site, None));
+        }
+        for site in OWN_SITE {
+            assert!(!is_refused(Method::POST, site, None), "{site}");
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 
-use axum::Router;
 use axum::routing::get;
+use axum::{Router, middleware};
 use tokio::net::TcpListener;
 
+use super::answers;
 use super::api::{health, metrics, problem};
 use super::probes::Probes;
 use crate::error::{Error, Result};
@@ -21,6 +22,7 @@ pub async fn serve(listener: Option<TcpListener>, probes: Probes, end: StopSigna
         .route("/v1/health", get(health::health))
         .route("/v1/ready", get(health::ready))
         .fallback(problem::not_found)
+        .layer(middleware::from_fn(answers::complete))
         .with_state(probes);
     axum::serve(listener, router)
         .with_graceful_shutdown(stopped(end))

@@ -1,5 +1,6 @@
-//! Keeps what a daemon stores within bounds: runs of the database by age, messages of the queue and folders of runs that have ended, files in the artifact store that are nobody's any more. What environments
-//! and sources take is bounded where they are made (`build.cache-size`); here it is only measured.
+//! Keeps what a daemon stores within bounds: what has ended by age, messages of the queue and folders of runs that have ended,
+//! the artifact store by its size, and files in it that are nobody's any more. What environments and sources take on this
+//! machine is bounded where they are made (`build.cache-size`); here it is only measured.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,15 +11,17 @@ use tokio::sync::oneshot;
 use super::queue::QUEUE;
 use super::registry::WorkerRegistry;
 use super::telemetry::Telemetry;
-use crate::artifacts::{Artifacts, Digest, UNUSED_STAYS};
+use crate::artifacts::{Artifacts, Digest, SharedEnvironment, UNUSED_STAYS};
 use crate::disk_usage;
 use crate::error::{Error, Result};
 use crate::stop_signal::{StopSignal, stopped};
-use crate::store::{RunId, Store, now};
+use crate::store::{KeptFiles, Removed, RunId, Store, now};
 
 const INTERVAL: Duration = Duration::from_secs(3600);
 /// Files of the artifact store that are looked at in one go.
 const ARTIFACTS: i64 = 100;
+/// Runs and comparisons whose files are looked at in one go, where they are to make room.
+const OLDEST: i64 = 1000;
 const DAY: i64 = 24 * 3_600_000;
 /// For which the queue's messages stay after their end, for whoever looks for the cause of a failure.
 const MESSAGES_STAY: Duration = Duration::from_secs(24 * 3600);
@@ -42,10 +45,12 @@ pub struct Retention {
 /// What a server sees to for all processes.
 #[derive(Default)]
 pub struct Kept {
-    /// Days for which runs are kept after their end; `None`: for ever.
+    /// Days for which runs, comparisons, matrices and gradings are kept after their end; `None`: for ever.
     pub days: Option<u32>,
     /// Where what runs no longer have is removed.
     pub artifacts: Option<Artifacts>,
+    /// Bytes that are kept there; `None`: all.
+    pub artifact_bytes: Option<u64>,
 }
 
 impl Retention {
@@ -70,8 +75,14 @@ impl Retention {
                 "folders of runs were not removed"
             );
         }
-        if let Err(error) = self.remove_runs().await {
+        if let Err(error) = self.remove_ended().await {
             tracing::warn!(error = error.with_cause(), "old runs were not removed");
+        }
+        if let Err(error) = self.make_room().await {
+            tracing::warn!(
+                error = error.with_cause(),
+                "the artifact store takes more than it may"
+            );
         }
         if let Err(error) = self.remove_artifacts().await {
             tracing::warn!(
@@ -94,16 +105,70 @@ impl Retention {
         measured.await.ok()
     }
 
-    async fn remove_runs(&self) -> Result<()> {
+    async fn remove_ended(&self) -> Result<()> {
         let Some(days) = self.kept.days else {
             return Ok(());
         };
         let before = now() - i64::from(days) * DAY;
-        self.store.remove_gradings_ended_before(before).await?;
-        let removed = self.store.remove_runs_ended_before(before).await?;
-        if removed > 0 {
-            tracing::info!(removed, days, "old runs were removed");
-            self.telemetry.metrics.retention_runs.inc_by(removed);
+        let removed = self.store.remove_ended_before(before).await?;
+        if removed != Removed::default() {
+            let Removed {
+                runs,
+                comparisons,
+                matrices,
+                gradings,
+            } = removed;
+            tracing::info!(
+                runs,
+                comparisons,
+                matrices,
+                gradings,
+                days,
+                "what ended long ago was removed"
+            );
+            self.telemetry.metrics.retention_runs.inc_by(runs);
+        }
+        Ok(())
+    }
+
+    /// What is oldest goes first: files of runs and comparisons that have ended by their end, shared environments by when a
+    /// machine last fetched them.
+    async fn make_room(&self) -> Result<()> {
+        let (Some(artifacts), Some(most)) = (&self.kept.artifacts, self.kept.artifact_bytes) else {
+            return Ok(());
+        };
+        let (mut files, mut environments) = (0_u64, 0_u64);
+        loop {
+            let shared = artifacts.environments().await?;
+            let of_shared: u64 = shared.iter().map(|environment| environment.bytes).sum();
+            // Content that others have as well makes no room: what is left is counted anew.
+            let mut taken = self.store.artifact_bytes().await? + of_shared;
+            if taken <= most {
+                break;
+            }
+            let removable = oldest(self.store.oldest_files(OLDEST).await?, shared);
+            if removable.is_empty() {
+                break;
+            }
+            for one in removable {
+                if taken <= most {
+                    break;
+                }
+                taken = taken.saturating_sub(one.bytes());
+                match &one {
+                    Removable::Files(kept) => {
+                        self.store.remove_files(&kept.of).await?;
+                        files += 1;
+                    }
+                    Removable::Environment(environment) => {
+                        artifacts.remove_environment(environment).await?;
+                        environments += 1;
+                    }
+                }
+            }
+        }
+        if files + environments > 0 {
+            tracing::info!(files, environments, "the artifact store made room");
         }
         Ok(())
     }
@@ -172,6 +237,45 @@ impl Retention {
     }
 }
 
+/// What the artifact store can do without.
+enum Removable {
+    Files(KeptFiles),
+    Environment(SharedEnvironment),
+}
+
+impl Removable {
+    fn bytes(&self) -> u64 {
+        match self {
+            Removable::Files(files) => files.bytes,
+            Removable::Environment(environment) => environment.bytes,
+        }
+    }
+
+    /// Milliseconds since 1970.
+    fn since(&self) -> i64 {
+        match self {
+            Removable::Files(files) => files.ended_at,
+            Removable::Environment(environment) => {
+                let since = environment.used.duration_since(SystemTime::UNIX_EPOCH);
+                i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
+            }
+        }
+    }
+}
+
+/// The oldest first. Where there are more files than these, what is younger waits for its turn.
+fn oldest(files: Vec<KeptFiles>, environments: Vec<SharedEnvironment>) -> Vec<Removable> {
+    let last = files.last().map(|files| files.ended_at);
+    let all_files = files.len() < OLDEST as usize;
+    let environments = environments.into_iter().map(Removable::Environment);
+    let environments =
+        environments.filter(|one| all_files || last.is_some_and(|last| one.since() <= last));
+    let files = files.into_iter().map(Removable::Files);
+    let mut oldest: Vec<Removable> = files.chain(environments).collect();
+    oldest.sort_by_key(Removable::since);
+    oldest
+}
+
 /// How long ago something was written to the folder, or to a file in it.
 fn last_written(folder: &Path) -> Option<Duration> {
     let files = std::fs::read_dir(folder).ok()?.flatten();
@@ -215,5 +319,43 @@ async fn remove(folder: PathBuf) -> Result<()> {
             Err(Error::io(format!("remove {}", folder.display()), &error))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use testwright_sandboxes::environment::SharedEnvironments;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn files_and_environments_make_room_by_their_age() {
+        let folder = tempfile::tempdir().unwrap();
+        let artifacts = Artifacts::in_folder(&folder.path().join("store")).unwrap();
+        let archive = folder.path().join("archive");
+        std::fs::write(&archive, "an archive").unwrap();
+        SharedEnvironments::put(&artifacts, "env-1", "{}", &archive)
+            .await
+            .unwrap();
+        let files = |ended_at| KeptFiles {
+            of: RunId::new(0),
+            ended_at,
+            bytes: 1,
+        };
+        let bytes =
+            |oldest: Vec<Removable>| -> Vec<u64> { oldest.iter().map(Removable::bytes).collect() };
+        let shared = artifacts.environments().await.unwrap();
+        let (before, after) = (files(0), files(now() + DAY));
+        let sorted = oldest(vec![before.clone(), after], shared);
+        assert_eq!(bytes(sorted), [1, 10, 1]);
+        // There may be more files that are older than the environment.
+        let shared = artifacts.environments().await.unwrap();
+        let sorted = oldest(vec![before; OLDEST as usize], shared);
+        assert!(bytes(sorted).iter().all(|bytes| *bytes == 1));
+
+        let shared = artifacts.environments().await.unwrap();
+        artifacts.remove_environment(&shared[0]).await.unwrap();
+        assert!(artifacts.environments().await.unwrap().is_empty());
     }
 }

@@ -49,8 +49,10 @@ pub struct ServerSettings {
     pub artifacts: Artifacts,
     /// Where probes and Prometheus are answered besides.
     pub metrics: Option<SocketAddr>,
-    /// Days for which runs are kept after their end; `None`: for ever.
+    /// Days for which runs, comparisons, matrices and gradings are kept after their end; `None`: for ever.
     pub keep_runs: Option<u32>,
+    /// Bytes that the artifact store may take; `None`: any number.
+    pub artifact_bytes: Option<u64>,
     pub allowed: AllowList,
     /// Of what clients of MCP have open.
     pub sessions: SessionLimits,
@@ -329,6 +331,7 @@ impl Server {
         let kept = Kept {
             days: self.settings.keep_runs,
             artifacts: Some(self.settings.artifacts),
+            artifact_bytes: self.settings.artifact_bytes,
         };
         let working = WorkerPool {
             recovery: Some(recovery),

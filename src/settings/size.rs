@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -52,6 +53,14 @@ impl fmt::Display for Size {
             }
         }
         write!(f, "{} B", self.0)
+    }
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Size, String> {
+        Size::parse(text).ok_or_else(|| "it is not a size such as \"4 GiB\"".to_owned())
     }
 }
 

@@ -77,8 +77,20 @@ pub struct ComparisonReport {
     pub page: String,
 }
 
-/// One that a command makes goes on until it is graded or cancelled.
-const STATUS: &str = "COALESCE(status, CASE WHEN cancelled = 1 THEN 'cancelled' WHEN report IS NOT NULL THEN 'done' ELSE 'running' END) AS status";
+/// Which comparisons are listed.
+#[derive(Debug, Clone, Default)]
+pub struct ComparisonFilter {
+    pub status: Option<WorkStatus>,
+    pub owner: Option<String>,
+    /// Of the dataset.
+    pub name: Option<String>,
+    /// Those that were made before this one.
+    pub before: Option<RunId>,
+    pub limit: u32,
+}
+
+/// One that a command makes goes on until it is graded or cancelled. There is an index over just this.
+const STATUS: &str = "COALESCE(status, CASE WHEN cancelled = 1 THEN 'cancelled' WHEN report IS NOT NULL THEN 'done' ELSE 'running' END)";
 const COLUMNS: &str = "id, created_at, owner, name, plan, max_dollars, cancelled, request, ended_at, message, CASE WHEN report IS NULL THEN 0 ELSE 1 END AS has_report";
 
 impl Store {
@@ -86,7 +98,7 @@ impl Store {
     pub async fn put_comparison(&self, new: &NewComparison<'_>) -> Result<()> {
         sqlx::query(
             "INSERT INTO comparisons (id, created_at, owner, name, plan, max_dollars, cancelled) VALUES ($1, $2, $3, $4, $5, $6, 0) \
-             ON CONFLICT (id) DO UPDATE SET plan = excluded.plan, max_dollars = excluded.max_dollars, cancelled = 0",
+             ON CONFLICT (id) DO UPDATE SET plan = excluded.plan, max_dollars = excluded.max_dollars, cancelled = 0, ended_at = NULL",
         )
         .bind(new.id.as_str())
         .bind(now())
@@ -101,23 +113,32 @@ impl Store {
     }
 
     pub async fn put_comparison_report(&self, id: &RunId, report: &ComparisonReport) -> Result<()> {
-        sqlx::query("UPDATE comparisons SET report = $2, page = $3 WHERE id = $1")
-            .bind(id.as_str())
-            .bind(&report.report)
-            .bind(&report.page)
-            .execute(&self.pool)
-            .await
-            .map(drop)
-            .map_err(|e| failure("store the report", &e))
+        // Whoever compares by a command is done then; a server says so itself.
+        sqlx::query(
+            "UPDATE comparisons SET report = $2, page = $3, ended_at = CASE WHEN status IS NULL THEN $4 ELSE ended_at END \
+             WHERE id = $1",
+        )
+        .bind(id.as_str())
+        .bind(&report.report)
+        .bind(&report.page)
+        .bind(now())
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(|e| failure("store the report", &e))
     }
 
     /// The newest first.
-    pub async fn comparisons(&self, most: u32) -> Result<Vec<StoredComparison>> {
-        let statement =
-            format!("SELECT {COLUMNS}, {STATUS} FROM comparisons ORDER BY id DESC LIMIT $1");
-        let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(i64::from(most))
-            .fetch_all(&self.pool)
+    pub async fn comparisons(&self, filter: &ComparisonFilter) -> Result<Vec<StoredComparison>> {
+        let conditions = [
+            (STATUS, '=', filter.status.map(WorkStatus::as_str)),
+            ("owner", '=', filter.owner.as_deref()),
+            ("name", '=', filter.name.as_deref()),
+            ("id", '<', filter.before.as_ref().map(RunId::as_str)),
+        ];
+        let statement = format!("SELECT {COLUMNS}, {STATUS} AS status FROM comparisons");
+        let rows = self.newest(&statement, &conditions, "id", filter.limit);
+        let rows = rows
             .await
             .map_err(|e| failure("list the comparisons", &e))?;
         rows.iter().map(read).collect()
@@ -132,7 +153,8 @@ impl Store {
         column: &'static str,
         value: &str,
     ) -> Result<Option<StoredComparison>> {
-        let statement = format!("SELECT {COLUMNS}, {STATUS} FROM comparisons WHERE {column} = $1");
+        let statement =
+            format!("SELECT {COLUMNS}, {STATUS} AS status FROM comparisons WHERE {column} = $1");
         let row = sqlx::query(sqlx::AssertSqlSafe(statement))
             .bind(value)
             .fetch_optional(&self.pool)
@@ -274,21 +296,15 @@ impl Store {
             .map_err(|e: sqlx::Error| failed(&e))
     }
 
-    /// How many of the runs of these comparisons are where: all from the oldest to the newest.
+    /// How many of the runs of these comparisons are where.
     pub async fn batch_statuses(
         &self,
-        oldest: &RunId,
-        newest: &RunId,
+        batches: &[&str],
     ) -> Result<BTreeMap<String, BTreeMap<String, i64>>> {
         let failed = |e: &sqlx::Error| failure("count the runs", e);
-        let rows = sqlx::query(
-            "SELECT batch, status, COUNT(*) AS runs FROM runs WHERE batch >= $1 AND batch <= $2 GROUP BY batch, status",
-        )
-        .bind(oldest.as_str())
-        .bind(newest.as_str())
-        .fetch_all(&self.pool)
-        .await
-        .map_err(|e| failed(&e))?;
+        let counts = "SELECT batch, status, COUNT(*) AS runs FROM runs WHERE batch IN";
+        let rows = self.of_all(counts, batches, "GROUP BY batch, status");
+        let rows = rows.await.map_err(|e| failed(&e))?;
         let mut counted: BTreeMap<String, BTreeMap<String, i64>> = BTreeMap::new();
         for row in &rows {
             let read = || -> std::result::Result<(String, String, i64), sqlx::Error> {
@@ -309,7 +325,7 @@ impl Store {
         let open = "status IN ('queued', 'running')";
         let statement = format!(
             "UPDATE comparisons SET cancelled = 1, \
-             ended_at = CASE WHEN {open} THEN $2 ELSE ended_at END, \
+             ended_at = CASE WHEN {open} OR (status IS NULL AND ended_at IS NULL) THEN $2 ELSE ended_at END, \
              status = CASE WHEN {open} THEN 'cancelled' ELSE status END WHERE id = $1"
         );
         sqlx::query(sqlx::AssertSqlSafe(statement))

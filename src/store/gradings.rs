@@ -40,6 +40,18 @@ pub struct GradingBatch {
     pub by_status: BTreeMap<String, i64>,
 }
 
+/// Which of them are listed.
+#[derive(Debug, Clone, Default)]
+pub struct GradingFilter {
+    /// Batches of which some have it.
+    pub status: Option<WorkStatus>,
+    pub owner: Option<String>,
+    pub batch: Option<String>,
+    /// Those before this one.
+    pub before: Option<String>,
+    pub limit: u32,
+}
+
 const COLUMNS: &str = "id, status, batch, message";
 
 impl Store {
@@ -79,15 +91,28 @@ impl Store {
     }
 
     /// Of each batch that has some, the newest first.
-    pub async fn grading_batches(&self) -> Result<Vec<GradingBatch>> {
+    pub async fn grading_batches(&self, filter: &GradingFilter) -> Result<Vec<GradingBatch>> {
+        let conditions = [
+            ("status", '=', filter.status.map(WorkStatus::as_str)),
+            ("owner", '=', filter.owner.as_deref()),
+            ("batch", '=', filter.batch.as_deref()),
+            ("batch", '<', filter.before.as_deref()),
+        ];
         let failed = |e: &sqlx::Error| failure("list the gradings", e);
-        let rows = sqlx::query(
-            "SELECT batch, owner, status, COUNT(*) AS gradings, MIN(created_at) AS created_at FROM gradings \
-             GROUP BY batch, owner, status ORDER BY batch DESC, owner",
-        )
-        .fetch_all(&self.pool)
-        .await
-        .map_err(|e| failed(&e))?;
+        let found = "SELECT DISTINCT batch FROM gradings";
+        let found = self.newest(found, &conditions, "batch", filter.limit);
+        let found = found.await.map_err(|e| failed(&e))?;
+        let batches = found.iter().map(|row| row.try_get("batch"));
+        let batches: std::result::Result<Vec<&str>, sqlx::Error> = batches.collect();
+        let batches = batches.map_err(|e| failed(&e))?;
+        let counts = "SELECT batch, status, MIN(owner) AS owner, COUNT(*) AS gradings, MIN(created_at) AS created_at FROM gradings \
+                      WHERE batch IN";
+        let rows = self.of_all(
+            counts,
+            &batches,
+            "GROUP BY batch, status ORDER BY batch DESC",
+        );
+        let rows = rows.await.map_err(|e| failed(&e))?;
         let mut batches: Vec<GradingBatch> = Vec::new();
         for row in &rows {
             let read = || -> std::result::Result<GradingBatch, sqlx::Error> {
@@ -100,7 +125,7 @@ impl Store {
             };
             let read = read().map_err(|e| failed(&e))?;
             match batches.last_mut() {
-                Some(last) if last.batch == read.batch && last.owner == read.owner => {
+                Some(last) if last.batch == read.batch => {
                     last.created_at = last.created_at.min(read.created_at);
                     last.by_status.extend(read.by_status);
                 }

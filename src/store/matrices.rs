@@ -66,13 +66,24 @@ pub struct StoredMatrix {
     pub status: WorkStatus,
     pub request: String,
     pub repository: String,
+    pub owner: String,
     pub attempt: i64,
     pub cancel: bool,
     pub message: Option<String>,
 }
 
-const COLUMNS: &str =
-    "id, created_at, started_at, ended_at, status, request, repository, attempt, cancel, message";
+/// Which matrices are listed.
+#[derive(Debug, Clone, Default)]
+pub struct MatrixFilter {
+    pub status: Option<WorkStatus>,
+    pub owner: Option<String>,
+    pub repository: Option<String>,
+    /// Those that were made before this one.
+    pub before: Option<MatrixId>,
+    pub limit: u32,
+}
+
+const COLUMNS: &str = "id, created_at, started_at, ended_at, status, request, repository, owner, attempt, cancel, message";
 
 impl Store {
     /// Adds a matrix; where there is one of this idempotency key, that one, and `false`.
@@ -118,22 +129,17 @@ impl Store {
         row.as_ref().map(read).transpose()
     }
 
-    /// The newest first: those that were made before one, or all.
-    pub async fn matrices(
-        &self,
-        before: Option<&MatrixId>,
-        limit: u32,
-    ) -> Result<Vec<StoredMatrix>> {
-        // After every id.
-        let before = before.map_or("~", MatrixId::as_str);
-        let statement =
-            format!("SELECT {COLUMNS} FROM matrices WHERE id < $1 ORDER BY id DESC LIMIT $2");
-        let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(before)
-            .bind(i64::from(limit))
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|e| failure("list the matrices", &e))?;
+    /// The newest first.
+    pub async fn matrices(&self, filter: &MatrixFilter) -> Result<Vec<StoredMatrix>> {
+        let conditions = [
+            ("status", '=', filter.status.map(WorkStatus::as_str)),
+            ("owner", '=', filter.owner.as_deref()),
+            ("repository", '=', filter.repository.as_deref()),
+            ("id", '<', filter.before.as_ref().map(MatrixId::as_str)),
+        ];
+        let statement = format!("SELECT {COLUMNS} FROM matrices");
+        let rows = self.newest(&statement, &conditions, "id", filter.limit);
+        let rows = rows.await.map_err(|e| failure("list the matrices", &e))?;
         rows.iter().map(read).collect()
     }
 
@@ -234,6 +240,7 @@ fn read(row: &AnyRow) -> Result<StoredMatrix> {
             status: WorkStatus::of(row)?,
             request: row.try_get("request")?,
             repository: row.try_get("repository")?,
+            owner: row.try_get("owner")?,
             attempt: row.try_get("attempt")?,
             cancel: row.try_get::<i64, _>("cancel")? != 0,
             message: row.try_get("message")?,

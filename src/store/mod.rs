@@ -8,6 +8,7 @@ mod comparisons;
 mod events;
 mod github;
 mod gradings;
+mod lists;
 mod matrices;
 mod migration_lock;
 mod model_usage;
@@ -30,14 +31,16 @@ use crate::error::{Error, Result};
 
 pub use artifacts::StoredArtifact;
 pub use comparisons::{
-    AskedComparison, ComparisonClaim, ComparisonReport, NewComparison, StoredComparison,
+    AskedComparison, ComparisonClaim, ComparisonFilter, ComparisonReport, NewComparison,
+    StoredComparison,
 };
 pub use events::StoredEvent;
 pub use github::{GitHubTask, GitHubTaskKind, NewGitHubTask};
-pub use gradings::{GradingBatch, NewGrading, StoredGrading};
-pub use matrices::{MatrixId, NewMatrix, StoredMatrix};
+pub use gradings::{GradingBatch, GradingFilter, NewGrading, StoredGrading};
+pub use matrices::{MatrixFilter, MatrixId, NewMatrix, StoredMatrix};
 pub use model_usage::{BatchBudget, StoreQuota};
 pub use queue_state::QueueState;
+pub use retention::{KeptFiles, Removed};
 pub use runs::{Filter, NewRun, RunId, RunStatus, StoredRun, now, timestamp};
 pub use tokens::{Scope, Token};
 pub use work::{Attempt, WorkKind, WorkStatus};

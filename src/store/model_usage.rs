@@ -18,6 +18,8 @@ use crate::settings::ModelLimits;
 
 /// Begins the scope of a batch.
 const BATCH: &str = "batch ";
+/// Forgets what a batch has cost.
+pub(super) const FORGET_BATCH: &str = "DELETE FROM model_usage WHERE scope = 'batch ' || $1";
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 24 * 60 * MINUTE;
 
@@ -226,17 +228,14 @@ impl Store {
         .map_err(|e| failure("count the calls of a model", &e))
     }
 
-    /// Dollars that batches of runs have cost, reservations included: all from one to another.
-    pub async fn batch_dollars(&self, first: &str, last: &str) -> Result<BTreeMap<String, f64>> {
+    /// Dollars that batches of runs have cost, reservations included.
+    pub async fn batch_dollars(&self, batches: &[&str]) -> Result<BTreeMap<String, f64>> {
         let failed = |e: &sqlx::Error| failure("read what was spent", e);
-        let rows = sqlx::query(
-            "SELECT scope, microdollars FROM model_usage WHERE scope >= $1 AND scope <= $2",
-        )
-        .bind(format!("{BATCH}{first}"))
-        .bind(format!("{BATCH}{last}"))
-        .fetch_all(&self.pool)
-        .await
-        .map_err(|e| failed(&e))?;
+        let scopes: Vec<String> = batches.iter().map(|b| format!("{BATCH}{b}")).collect();
+        let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
+        let spent = "SELECT scope, microdollars FROM model_usage WHERE scope IN";
+        let rows = self.of_all(spent, &scopes, "").await;
+        let rows = rows.map_err(|e| failed(&e))?;
         let read = |row: &AnyRow| {
             let scope: String = row.try_get("scope")?;
             let spent: i64 = row.try_get("microdollars")?;

@@ -156,6 +156,7 @@ impl StoredRun {
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     pub status: Option<RunStatus>,
+    pub owner: Option<String>,
     pub repository: Option<String>,
     pub approach: Option<String>,
     pub model: Option<String>,
@@ -218,33 +219,17 @@ impl Store {
 
     /// The newest first.
     pub async fn runs(&self, filter: &Filter) -> Result<Vec<StoredRun>> {
-        let status = filter.status.map(RunStatus::as_str);
-        let before = filter.before.as_ref().map(RunId::as_str);
         let conditions = [
-            ("status =", status),
-            ("repository =", filter.repository.as_deref()),
-            ("approach =", filter.approach.as_deref()),
-            ("model =", filter.model.as_deref()),
-            ("id <", before),
+            ("status", '=', filter.status.map(RunStatus::as_str)),
+            ("owner", '=', filter.owner.as_deref()),
+            ("repository", '=', filter.repository.as_deref()),
+            ("approach", '=', filter.approach.as_deref()),
+            ("model", '=', filter.model.as_deref()),
+            ("id", '<', filter.before.as_ref().map(RunId::as_str)),
         ];
-        let conditions: Vec<(&str, &str)> = conditions
-            .into_iter()
-            .filter_map(|(column, value)| value.map(|value| (column, value)))
-            .collect();
-        let mut statement = format!("SELECT {COLUMNS} FROM runs");
-        for (n, (column, _)) in conditions.iter().enumerate() {
-            let word = if n == 0 { "WHERE" } else { "AND" };
-            statement.push_str(&format!(" {word} {column} ${}", n + 1));
-        }
-        statement.push_str(&format!(" ORDER BY id DESC LIMIT {}", filter.limit));
-        let mut query = sqlx::query(sqlx::AssertSqlSafe(statement));
-        for (_, value) in conditions {
-            query = query.bind(value.to_owned());
-        }
-        let rows = query
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|e| failure("list the runs", &e))?;
+        let statement = format!("SELECT {COLUMNS} FROM runs");
+        let rows = self.newest(&statement, &conditions, "id", filter.limit);
+        let rows = rows.await.map_err(|e| failure("list the runs", &e))?;
         rows.iter().map(read).collect()
     }
 

@@ -1,5 +1,6 @@
 //! The daemon as a client meets it: over HTTP, on both databases, through crashes.
 
+mod answers;
 mod artifacts;
 mod client;
 mod comparison_page;
@@ -8,6 +9,7 @@ pub mod databases;
 mod github;
 mod gradings;
 mod http_runs;
+mod lists;
 mod matrices;
 mod mcp;
 mod mcp_client;
@@ -16,6 +18,7 @@ mod page_problems;
 mod pages;
 mod queue;
 mod quota;
+mod retention;
 mod runs_command;
 mod secrets;
 mod shares;
@@ -166,6 +169,14 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "{what}");
+        std::thread::sleep(Duration::from_millis(100));
     }
 }
 

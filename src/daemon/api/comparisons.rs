@@ -2,23 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, State};
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Api, ApiResult, ApiState, Problem, idempotency};
+use super::idempotency::{self, KeyHeader};
+use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
 use crate::daemon::authentication::Caller;
 use crate::daemon::comparison::request::ComparisonRequest;
 use crate::error::Error;
 use crate::store::{
-    AskedComparison, NewComparison, RunId, StoredComparison, WorkStatus, now, timestamp,
+    AskedComparison, ComparisonFilter, NewComparison, RunId, StoredComparison, WorkStatus, now,
+    timestamp,
 };
 
-/// Comparisons of a list: the newest.
+/// Comparisons of the list that people see: the newest.
 const LISTED: u32 = 200;
 
 /// Approaches and models on a dataset, their runs made by the workers of the server's database.
@@ -54,15 +56,9 @@ impl Comparison {
 
     /// As they are stored: the newest first.
     async fn all(state: &ApiState, stored: &[StoredComparison]) -> ApiResult<Vec<Self>> {
-        let (Some(newest), Some(oldest)) = (stored.first(), stored.last()) else {
-            return Ok(Vec::new());
-        };
-        let (first, last) = (&oldest.id, &newest.id);
-        let mut runs = state.store.batch_statuses(first, last).await?;
-        let dollars = state
-            .store
-            .batch_dollars(first.as_str(), last.as_str())
-            .await?;
+        let ids: Vec<&str> = stored.iter().map(|stored| stored.id.as_str()).collect();
+        let mut runs = state.store.batch_statuses(&ids).await?;
+        let dollars = state.store.batch_dollars(&ids).await?;
         let with_progress = stored.iter().map(|stored| {
             let runs = runs.remove(stored.id.as_str()).unwrap_or_default();
             Comparison::with_progress(stored, runs, dollars.get(stored.id.as_str()).copied())
@@ -102,10 +98,31 @@ impl Comparison {
     }
 }
 
-/// Comparisons, the newest first.
+/// A page of comparisons, the newest first.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Comparisons {
-    comparisons: Vec<Comparison>,
+    pub comparisons: Vec<Comparison>,
+    /// For the parameter `before` of the next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// Which comparisons are listed.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ComparisonSelection {
+    status: Option<WorkStatus>,
+    /// Only comparisons of this owner.
+    owner: Option<String>,
+    /// Only comparisons on the dataset of this name.
+    name: Option<String>,
+    /// Only comparisons that were made before this one.
+    #[param(pattern = "^[0-9a-z]{19}$")]
+    before: Option<String>,
+    /// Most comparisons of the page; 50 by default.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<u32>,
 }
 
 fn no_comparison() -> Problem {
@@ -118,19 +135,34 @@ pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredComparison> {
     state.store.comparison(&id).await?.ok_or_else(no_comparison)
 }
 
-/// The newest.
+/// The newest of all.
 pub async fn all(state: &ApiState) -> ApiResult<Vec<Comparison>> {
-    let stored = state.store.comparisons(LISTED).await?;
-    Comparison::all(state, &stored).await
+    let all = ComparisonFilter {
+        limit: LISTED,
+        ..ComparisonFilter::default()
+    };
+    Ok(page(state, all).await?.comparisons)
+}
+
+pub async fn page(state: &ApiState, filter: ComparisonFilter) -> ApiResult<Comparisons> {
+    let limit = filter.limit;
+    let filter = ComparisonFilter {
+        limit: limit + 1,
+        ..filter
+    };
+    let mut found = state.store.comparisons(&filter).await?;
+    let next = paging::cut(&mut found, limit).map(|comparison| comparison.id.to_string());
+    Ok(Comparisons {
+        comparisons: Comparison::all(state, &found).await?,
+        next,
+    })
 }
 
 /// Compare approaches and models
 ///
 /// The workers make the runs and grade them. With an Idempotency-Key that was sent before, the comparison of that request is
 /// the answer.
-#[utoipa::path(post, path = "/v1/comparisons", tag = "comparisons", request_body = ComparisonRequest, params(
-    ("Idempotency-Key" = Option<String>, Header, description = "of the client's choice: the same request is not made twice"),
-), responses(
+#[utoipa::path(post, path = "/v1/comparisons", tag = "comparisons", request_body = ComparisonRequest, params(KeyHeader), responses(
     (status = 201, description = "the comparison is queued", body = Comparison, headers(("Location" = String, description = "its address"))),
     (status = 200, description = "it was asked for before", body = Comparison),
     (status = 400, description = "the body is no JSON, or the key is none", body = Problem, content_type = "application/problem+json"),
@@ -187,10 +219,23 @@ pub async fn add(
 }
 
 /// List comparisons, the newest first
-#[utoipa::path(get, path = "/v1/comparisons", tag = "comparisons", responses((status = 200, body = Comparisons)))]
-pub async fn list(State(state): Api) -> ApiResult<Json<Comparisons>> {
-    let comparisons = all(&state).await?;
-    Ok(Json(Comparisons { comparisons }))
+#[utoipa::path(get, path = "/v1/comparisons", tag = "comparisons", params(ComparisonSelection), responses(
+    (status = 200, body = Comparisons),
+    (status = 400, description = "a parameter is not what it should be", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn list(
+    State(state): Api,
+    query: Result<Query<ComparisonSelection>, QueryRejection>,
+) -> ApiResult<Json<Comparisons>> {
+    let Query(selection) = query?;
+    let filter = ComparisonFilter {
+        status: selection.status,
+        owner: selection.owner,
+        name: selection.name,
+        before: paging::before(selection.before.as_deref(), RunId::parse, "comparison")?,
+        limit: paging::limit(selection.limit)?,
+    };
+    Ok(Json(page(&state, filter).await?))
 }
 
 /// Show a comparison
@@ -199,8 +244,7 @@ pub async fn list(State(state): Api) -> ApiResult<Json<Comparisons>> {
     (status = 404, description = "there is no such comparison", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<Comparison>> {
-    let stored = find(&state, &id).await?;
-    Ok(Json(Comparison::of(&state, &stored).await?))
+    Ok(Json(as_it_is(&state, &id).await?))
 }
 
 /// The report, as `report.json`
@@ -226,13 +270,10 @@ pub fn not_graded() -> Problem {
     (status = 202, description = "they end", body = Comparison),
     (status = 404, description = "there is no such comparison", body = Problem, content_type = "application/problem+json"),
 ))]
-pub async fn cancel(
-    State(state): Api,
-    Path(id): Path<String>,
-) -> ApiResult<(StatusCode, Json<Comparison>)> {
+pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Comparison> {
     let stored = find(&state, &id).await?;
     state.store.cancel_comparison(&stored.id).await?;
-    shown(&state, &id).await
+    accepted(as_it_is(&state, &id).await?)
 }
 
 /// Go on with a comparison that was cancelled, or of which something failed for a reason of the machine or of a model service
@@ -241,10 +282,7 @@ pub async fn cancel(
     (status = 404, description = "there is no such comparison", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "it waits, is worked on, has a result, or is made by a command", body = Problem, content_type = "application/problem+json"),
 ))]
-pub async fn retry(
-    State(state): Api,
-    Path(id): Path<String>,
-) -> ApiResult<(StatusCode, Json<Comparison>)> {
+pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Comparison> {
     let stored = find(&state, &id).await?;
     if !state.store.requeue_comparison(&stored.id).await? {
         let detail = format!("the comparison is {}", stored.status.as_str());
@@ -253,11 +291,9 @@ pub async fn retry(
              `testwright compare` goes on with its own",
         ));
     }
-    shown(&state, &id).await
+    accepted(as_it_is(&state, &id).await?)
 }
 
-async fn shown(state: &ApiState, id: &str) -> ApiResult<(StatusCode, Json<Comparison>)> {
-    let stored = find(state, id).await?;
-    let comparison = Comparison::of(state, &stored).await?;
-    Ok((StatusCode::ACCEPTED, Json(comparison)))
+async fn as_it_is(state: &ApiState, id: &str) -> ApiResult<Comparison> {
+    Comparison::of(state, &find(state, id).await?).await
 }

@@ -23,6 +23,12 @@ const POLL: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(300);
 /// Events that are read at one time.
 const PAGE: u32 = 100;
+/// What is sent, for the description.
+const DESCRIPTION: &str = "Server-sent events (text/event-stream of the HTML standard). Each has a line `event:` and a line `data:`, which holds \
+    one JSON object; lines that begin with a colon keep the connection open. `event: event` is a line of the trajectory, its number in \
+    `id:`. `event: end` has no id: it is the run, as `GET /v1/runs/{id}` answers, and the last one.";
+const EXAMPLE: &str = "event: event\nid: 7\ndata: {\"event\":\"resumed\",\"at\":\"2026-03-01T12:00:00Z\"}\n\nevent: end\ndata: \
+    {\"id\":\"0199a3b1c2dk7m2p9qz\",\"status\":\"accepted\"}\n\n";
 
 /// Follow a run: its events from the first, or after Last-Event-ID, and the run itself when it has ended
 ///
@@ -30,10 +36,10 @@ const PAGE: u32 = 100;
 /// A stream without one was cut (none lasts much longer than five minutes): ask again with Last-Event-ID.
 #[utoipa::path(get, path = "/v1/runs/{id}/events", tag = "runs", params(
     ("id" = String, Path, description = "of the run"),
-    ("Last-Event-ID" = Option<i64>, Header, description = "number of the last event that was received"),
+    ("Last-Event-ID" = Option<i64>, Header, description = "number of the last event that was received", nullable = false, minimum = 0),
 ), responses(
-    (status = 200, description = "a stream of events", content_type = "text/event-stream", body = String),
-    (status = 400, description = "Last-Event-ID is no number", body = Problem, content_type = "application/problem+json"),
+    (status = 200, description = DESCRIPTION, content_type = "text/event-stream", body = String, example = json!(EXAMPLE)),
+    (status = 400, description = "Last-Event-ID is no number from 0", body = Problem, content_type = "application/problem+json"),
     (status = 404, description = "there is no such run", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn follow(

@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::{Api, ApiResult, ApiState, Problem};
-use crate::store::{GradingBatch, timestamp};
+use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
+use crate::store::{GradingBatch, GradingFilter, RunId, WorkStatus, timestamp};
+
+/// Evaluations and comparisons of the list that people see: the newest.
+const LISTED: u32 = 200;
 
 /// The gradings of an evaluation or a comparison.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -40,10 +44,30 @@ impl Gradings {
     }
 }
 
-/// Gradings by evaluation or comparison, the newest first.
+/// A page of gradings by evaluation or comparison, the newest first.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct GradingList {
-    batches: Vec<Gradings>,
+    pub batches: Vec<Gradings>,
+    /// For the parameter `before` of the next page; absent on the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// Of which evaluations and comparisons gradings are listed.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct GradingSelection {
+    /// Only those that have gradings of this status.
+    status: Option<WorkStatus>,
+    /// Only those of this owner.
+    owner: Option<String>,
+    /// Only those that were asked for before this one.
+    #[param(pattern = "^[0-9a-z]{19}$")]
+    before: Option<String>,
+    /// Most evaluations and comparisons of the page; 50 by default.
+    #[param(minimum = 1, maximum = 500)]
+    limit: Option<u32>,
 }
 
 fn no_gradings() -> Problem {
@@ -54,27 +78,63 @@ fn no_gradings() -> Problem {
     .hint("GET /v1/gradings lists those that there are; they go once their results were fetched")
 }
 
+/// The newest of all.
 pub async fn all(state: &ApiState) -> ApiResult<Vec<Gradings>> {
-    let stored = state.store.grading_batches().await?;
-    Ok(stored.into_iter().map(Gradings::of).collect())
+    let all = GradingFilter {
+        limit: LISTED,
+        ..GradingFilter::default()
+    };
+    Ok(page(state, all).await?.batches)
+}
+
+pub async fn page(state: &ApiState, filter: GradingFilter) -> ApiResult<GradingList> {
+    let limit = filter.limit;
+    let filter = GradingFilter {
+        limit: limit + 1,
+        ..filter
+    };
+    let mut found = state.store.grading_batches(&filter).await?;
+    let next = paging::cut(&mut found, limit).map(|last| last.batch.clone());
+    Ok(GradingList {
+        batches: found.into_iter().map(Gradings::of).collect(),
+        next,
+    })
 }
 
 /// Asks for the end of those of a batch.
 pub async fn end(state: &ApiState, batch: &str) -> ApiResult<Gradings> {
     state.store.cancel_gradings(batch).await?;
-    let mut all = all(state).await?.into_iter();
-    all.find(|gradings| gradings.batch == batch)
-        .ok_or_else(no_gradings)
+    let of_batch = GradingFilter {
+        batch: Some(batch.to_owned()),
+        limit: 1,
+        ..GradingFilter::default()
+    };
+    let found = state.store.grading_batches(&of_batch).await?;
+    let found = found.into_iter().next().map(Gradings::of);
+    found.ok_or_else(no_gradings)
 }
 
 /// List predictions that workers grade
 ///
 /// By evaluation or comparison. What was fetched by whoever asked is not here any more.
-#[utoipa::path(get, path = "/v1/gradings", tag = "comparisons", responses((status = 200, body = GradingList)))]
-pub async fn list(State(state): Api) -> ApiResult<Json<GradingList>> {
-    Ok(Json(GradingList {
-        batches: all(&state).await?,
-    }))
+#[utoipa::path(get, path = "/v1/gradings", tag = "comparisons", params(GradingSelection), responses(
+    (status = 200, body = GradingList),
+    (status = 400, description = "a parameter is not what it should be", body = Problem, content_type = "application/problem+json"),
+))]
+pub async fn list(
+    State(state): Api,
+    query: Result<Query<GradingSelection>, QueryRejection>,
+) -> ApiResult<Json<GradingList>> {
+    let Query(selection) = query?;
+    let before = paging::before(selection.before.as_deref(), RunId::parse, "batch")?;
+    let filter = GradingFilter {
+        status: selection.status,
+        owner: selection.owner,
+        batch: None,
+        before: before.map(|id| id.to_string()),
+        limit: paging::limit(selection.limit)?,
+    };
+    Ok(Json(page(&state, filter).await?))
 }
 
 /// End the gradings of an evaluation or a comparison
@@ -82,9 +142,6 @@ pub async fn list(State(state): Api) -> ApiResult<Json<GradingList>> {
     (status = 202, description = "they end", body = Gradings),
     (status = 404, description = "it has no gradings", body = Problem, content_type = "application/problem+json"),
 ))]
-pub async fn cancel(
-    State(state): Api,
-    Path(batch): Path<String>,
-) -> ApiResult<(StatusCode, Json<Gradings>)> {
-    Ok((StatusCode::ACCEPTED, Json(end(&state, &batch).await?)))
+pub async fn cancel(State(state): Api, Path(batch): Path<String>) -> Accepted<Gradings> {
+    accepted(end(&state, &batch).await?)
 }

@@ -4,12 +4,38 @@ use axum::Json;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::{ObjectBuilder, Required, Type};
 
 use super::{ApiResult, Problem};
 use crate::daemon::authentication::Caller;
 
 /// Characters of a key.
 const LONGEST: usize = 255;
+/// What a header can hold and what comes through as it was sent: no other characters, and no space around them.
+const PATTERN: &str = "^[!-~]([ -~]*[!-~])?$";
+
+/// The header, for the description.
+pub struct KeyHeader;
+
+impl utoipa::IntoParams for KeyHeader {
+    fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let key = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .min_length(Some(1))
+            .max_length(Some(LONGEST))
+            .pattern(Some(PATTERN));
+        let header = ParameterBuilder::new()
+            .name("Idempotency-Key")
+            .parameter_in(ParameterIn::Header)
+            .required(Required::False)
+            .description(Some(
+                "of the client's choice: the same request is not made twice",
+            ))
+            .schema(Some(key));
+        vec![header.build()]
+    }
+}
 
 /// The key of a request.
 pub fn key(headers: &HeaderMap) -> ApiResult<Option<String>> {
@@ -21,7 +47,7 @@ pub fn key(headers: &HeaderMap) -> ApiResult<Option<String>> {
         true => Ok(Some(key.to_owned())),
         false => Err(Problem::new(
             StatusCode::BAD_REQUEST,
-            "Idempotency-Key is not a text of 1 to 255 characters",
+            format!("Idempotency-Key is not a text of 1 to {LONGEST} characters of ASCII"),
         )),
     }
 }

@@ -7,12 +7,15 @@ use axum::response::Response;
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 
-use super::{Api, ApiResult, ApiState, Problem, idempotency, paging};
+use super::idempotency::{self, KeyHeader};
+use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
 use crate::daemon::authentication::Caller;
 use crate::daemon::matrix::request::MatrixRequest;
 use crate::daemon::matrix::view::{self, Matrix};
 use crate::error::Error;
-use crate::store::{MatrixId, NewMatrix, StoredMatrix, WorkKind, WorkStatus, timestamp};
+use crate::store::{
+    MatrixFilter, MatrixId, NewMatrix, StoredMatrix, WorkKind, WorkStatus, timestamp,
+};
 
 /// A matrix in a line.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -20,6 +23,8 @@ pub struct MatrixRow {
     pub id: String,
     pub status: WorkStatus,
     pub repository: String,
+    /// Who asked for it.
+    pub owner: String,
     /// RFC 3339, UTC.
     pub created_at: String,
     /// Number of sets of tests.
@@ -42,6 +47,10 @@ pub struct Matrices {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct MatrixSelection {
+    status: Option<WorkStatus>,
+    /// Only matrices of this owner.
+    owner: Option<String>,
+    repository: Option<String>,
     /// Only matrices that were made before this one.
     #[param(pattern = "^[0-9a-z]{19}$")]
     before: Option<String>,
@@ -59,9 +68,7 @@ pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
 /// Try patches with tests
 ///
 /// With an Idempotency-Key that was sent before, the matrix of that request is the answer.
-#[utoipa::path(post, path = "/v1/matrices", tag = "matrices", request_body = MatrixRequest, params(
-    ("Idempotency-Key" = Option<String>, Header, description = "of the client's choice: the same request is not made twice"),
-), responses(
+#[utoipa::path(post, path = "/v1/matrices", tag = "matrices", request_body = MatrixRequest, params(KeyHeader), responses(
     (status = 201, description = "the matrix is queued", body = Matrix, headers(("Location" = String, description = "its address"))),
     (status = 200, description = "it was asked for before", body = Matrix),
     (status = 400, description = "the body is no JSON, or the key is none", body = Problem, content_type = "application/problem+json"),
@@ -125,11 +132,33 @@ pub async fn list(
     let Query(selection) = query?;
     let limit = paging::limit(selection.limit)?;
     let before = paging::before(selection.before.as_deref(), MatrixId::parse, "matrix")?;
-    Ok(Json(page(&state, before.as_ref(), limit).await?))
+    let selected = MatrixFilter {
+        status: selection.status,
+        owner: selection.owner,
+        repository: selection.repository,
+        before,
+        limit,
+    };
+    Ok(Json(selected_page(&state, selected).await?))
 }
 
+/// Of all.
 pub async fn page(state: &ApiState, before: Option<&MatrixId>, limit: u32) -> ApiResult<Matrices> {
-    let mut found = state.store.matrices(before, limit + 1).await?;
+    let all = MatrixFilter {
+        before: before.cloned(),
+        limit,
+        ..MatrixFilter::default()
+    };
+    selected_page(state, all).await
+}
+
+async fn selected_page(state: &ApiState, filter: MatrixFilter) -> ApiResult<Matrices> {
+    let limit = filter.limit;
+    let filter = MatrixFilter {
+        limit: limit + 1,
+        ..filter
+    };
+    let mut found = state.store.matrices(&filter).await?;
     let next = paging::cut(&mut found, limit).map(|matrix| matrix.id.to_string());
     let rows: Result<Vec<MatrixRow>, Error> = found.iter().map(row).collect();
     Ok(Matrices {
@@ -144,6 +173,7 @@ fn row(stored: &StoredMatrix) -> Result<MatrixRow, Error> {
         id: stored.id.to_string(),
         status: stored.status,
         repository: stored.repository.clone(),
+        owner: stored.owner.clone(),
         created_at: timestamp(stored.created_at).to_string(),
         tests: input.tests.len(),
         patches: input.patches.len(),
@@ -166,13 +196,9 @@ pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<M
     (status = 404, description = "there is no such matrix", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "it has ended", body = Problem, content_type = "application/problem+json"),
 ))]
-pub async fn cancel(
-    State(state): Api,
-    Path(id): Path<String>,
-) -> ApiResult<(StatusCode, Json<Matrix>)> {
+pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Matrix> {
     let stored = end(&state, &id).await?;
-    let matrix = Matrix::of(&state.store, &stored).await?;
-    Ok((StatusCode::ACCEPTED, Json(matrix)))
+    accepted(Matrix::of(&state.store, &stored).await?)
 }
 
 /// The matrix, which is to end from now on.
@@ -194,13 +220,9 @@ pub async fn end(state: &ApiState, id: &str) -> ApiResult<StoredMatrix> {
     (status = 404, description = "there is no such matrix", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "it is worked on, or has a result", body = Problem, content_type = "application/problem+json"),
 ))]
-pub async fn retry(
-    State(state): Api,
-    Path(id): Path<String>,
-) -> ApiResult<(StatusCode, Json<Matrix>)> {
+pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Matrix> {
     let stored = take_up(&state, &id).await?;
-    let matrix = Matrix::of(&state.store, &stored).await?;
-    Ok((StatusCode::ACCEPTED, Json(matrix)))
+    accepted(Matrix::of(&state.store, &stored).await?)
 }
 
 /// The matrix, which waits again.

@@ -1,6 +1,7 @@
 //! The HTTP API under /v1. Its description, `/v1/openapi.json`, comes from the handlers and their types.
 
 pub mod comparisons;
+mod description;
 pub mod events;
 pub mod gradings;
 pub mod health;
@@ -16,6 +17,7 @@ pub mod workers;
 use std::sync::Arc;
 
 use axum::extract::{FromRef, State};
+use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
 use tokio::sync::broadcast;
@@ -34,6 +36,9 @@ use crate::stop_signal::StopSignal;
 use crate::store::{RunId, Store};
 
 pub use problem::Problem;
+
+/// Bytes of a request.
+pub const LONGEST_REQUEST: usize = 4 << 20;
 
 /// What handlers work with.
 #[derive(Clone)]
@@ -102,8 +107,8 @@ fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(runs::patch))
         .routes(routes!(runs::evidence))
         .routes(routes!(runs::trajectory))
-        .routes(routes!(run_files::list))
-        .routes(routes!(run_files::download))
+        .routes(routes!(run_files::list_of_run))
+        .routes(routes!(run_files::download_of_run))
         .routes(routes!(events::follow))
         .routes(routes!(comparisons::create, comparisons::list))
         .routes(routes!(comparisons::show))
@@ -123,19 +128,31 @@ fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(workers::list))
 }
 
+fn parts() -> (Router<ApiState>, utoipa::openapi::OpenApi) {
+    let (router, mut description) = routes().split_for_parts();
+    description::complete(&mut description);
+    (router, description)
+}
+
 /// The description, for the server and for whoever writes a client.
 pub fn description() -> utoipa::openapi::OpenApi {
-    routes().split_for_parts().1
+    parts().1
 }
 
 pub fn router() -> Router<ApiState> {
-    let (router, description) = routes().split_for_parts();
+    let (router, description) = parts();
     let description = get(move || async move { Json(description) });
     router.route("/v1/openapi.json", description)
 }
 
 pub type ApiResult<T> = Result<T, Problem>;
 type Api = State<ApiState>;
+/// Of what was asked for and takes its time.
+type Accepted<T> = ApiResult<(StatusCode, Json<T>)>;
+
+fn accepted<T>(now: T) -> Accepted<T> {
+    Ok((StatusCode::ACCEPTED, Json(now)))
+}
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

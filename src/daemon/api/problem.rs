@@ -1,10 +1,11 @@
 //! Errors as clients get them: problem+json (RFC 9457), with a hint.
 
-use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
+use super::LONGEST_REQUEST;
 use crate::error::{Error, Kind};
 
 /// What is wrong, and what to do about it.
@@ -29,6 +30,17 @@ impl Problem {
             status: status.as_u16(),
             detail: detail.into(),
             hint: None,
+        }
+    }
+
+    /// Of a request that a library refused.
+    pub fn unread(status: StatusCode, detail: impl Into<String>) -> Self {
+        let problem = Problem::new(status, detail);
+        match status {
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                problem.hint(format!("a request has at most {LONGEST_REQUEST} bytes"))
+            }
+            _ => problem,
         }
     }
 
@@ -90,8 +102,11 @@ impl From<Error> for Problem {
 
 impl From<JsonRejection> for Problem {
     fn from(rejection: JsonRejection) -> Self {
-        let problem = Problem::new(rejection.status(), rejection.body_text());
-        problem.hint("/v1/openapi.json describes what is read")
+        let problem = Problem::unread(rejection.status(), rejection.body_text());
+        match problem.hint {
+            Some(_) => problem,
+            None => problem.hint("/v1/openapi.json describes what is read"),
+        }
     }
 }
 
@@ -99,6 +114,12 @@ impl From<QueryRejection> for Problem {
     fn from(rejection: QueryRejection) -> Self {
         let problem = Problem::new(rejection.status(), rejection.body_text());
         problem.hint("/v1/openapi.json describes what is read")
+    }
+}
+
+impl From<BytesRejection> for Problem {
+    fn from(rejection: BytesRejection) -> Self {
+        Problem::unread(rejection.status(), rejection.body_text())
     }
 }
 

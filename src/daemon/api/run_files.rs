@@ -1,15 +1,35 @@
 //! Files that came of runs and of comparisons, out of the artifact store.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use utoipa::IntoResponses;
+use utoipa::openapi::{
+    ContentBuilder, Header, ObjectBuilder, RefOr, Response as ResponseDescription, ResponseBuilder,
+    Type,
+};
 
 use super::{Api, ApiResult, ApiState, Problem, comparisons, runs};
 use crate::artifacts::Digest;
 use crate::store::{RunId, StoredArtifact};
+
+/// What files are, by the endings of their names; any other is bytes.
+const MEDIA_TYPES: [(&str, &str); 7] = [
+    ("json", "application/json"),
+    ("jsonl", JSON_LINES),
+    ("patch", "text/x-diff; charset=utf-8"),
+    ("log", "text/plain; charset=utf-8"),
+    ("csv", "text/csv; charset=utf-8"),
+    ("md", "text/markdown; charset=utf-8"),
+    ("gz", "application/gzip"),
+];
+const JSON_LINES: &str = "application/x-ndjson";
+const BYTES: &str = "application/octet-stream";
 
 /// A file that came of a run or of a comparison.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -23,54 +43,121 @@ pub struct Artifact {
 /// Files that came of a run or of a comparison.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct ArtifactList {
-    /// By name; empty until it has ended.
+    /// By name; empty until it has ended, and again once they had to make room.
     artifacts: Vec<Artifact>,
 }
 
-impl ArtifactList {
-    async fn of(state: &ApiState, id: &RunId) -> ApiResult<Json<Self>> {
+/// What files came of. Their ids are of one kind.
+#[derive(Clone, Copy)]
+enum Owner {
+    Run,
+    Comparison,
+}
+
+impl Owner {
+    async fn find(self, state: &ApiState, id: &str) -> ApiResult<RunId> {
+        Ok(match self {
+            Owner::Run => runs::find(state, id).await?.id,
+            Owner::Comparison => comparisons::find(state, id).await?.id,
+        })
+    }
+
+    async fn list(self, state: &ApiState, id: &str) -> ApiResult<Json<ArtifactList>> {
+        let id = self.find(state, id).await?;
         let shown = |artifact: StoredArtifact| Artifact {
             name: artifact.name,
             sha256: artifact.digest,
             bytes: artifact.bytes,
         };
-        let artifacts = state.store.artifacts(id).await?;
+        let artifacts = state.store.artifacts(&id).await?;
         Ok(Json(ArtifactList {
             artifacts: artifacts.into_iter().map(shown).collect(),
         }))
     }
+
+    async fn download(self, state: &ApiState, id: &str, name: &str) -> ApiResult<Response> {
+        let id = self.find(state, id).await?;
+        let artifacts = state.store.artifacts(&id).await?;
+        let found = artifacts.into_iter().find(|one| one.name == name);
+        let missing = || Problem::new(StatusCode::NOT_FOUND, "there is no file of this name");
+        let found = found.ok_or_else(missing)?;
+        let digest = Digest::parse(&found.digest).ok_or_else(missing)?;
+        let content = match &state.artifacts {
+            Some(artifacts) => artifacts.read(&digest).await?,
+            None => None,
+        };
+        let content = content.ok_or_else(|| {
+            missing().hint("its content is in the artifact store of the machine that made it: give all servers and workers the same --artifacts")
+        })?;
+        let headers = [
+            (header::CONTENT_TYPE, media_type(name).to_owned()),
+            (header::CONTENT_LENGTH, found.bytes.to_string()),
+            (header::ETAG, format!("\"{}\"", digest.as_str())),
+        ];
+        Ok((headers, Body::from_stream(content)).into_response())
+    }
+}
+
+fn media_type(name: &str) -> &'static str {
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    let known = MEDIA_TYPES.iter().find(|(known, _)| *known == ending);
+    known.map_or(BYTES, |(_, media_type)| media_type)
+}
+
+/// The answer with a file, for the description.
+struct Download;
+
+impl IntoResponses for Download {
+    fn responses() -> BTreeMap<String, RefOr<ResponseDescription>> {
+        let mut response = ResponseBuilder::new()
+            .description("its content; the ending of its name says of which type")
+            .header("ETag", Header::default());
+        for media_type in MEDIA_TYPES
+            .map(|(_, known)| known)
+            .into_iter()
+            .chain([BYTES])
+        {
+            let (media_type, _) = media_type.split_once(';').unwrap_or((media_type, ""));
+            let is_text = media_type.starts_with("text/") || media_type == JSON_LINES;
+            let text = ObjectBuilder::new().schema_type(Type::String);
+            let content = ContentBuilder::new().schema(is_text.then_some(text));
+            response = response.content(media_type, content.build());
+        }
+        BTreeMap::from([("200".to_owned(), response.build().into())])
+    }
 }
 
 /// List the files that came of a run
-#[utoipa::path(get, path = "/v1/runs/{id}/artifacts", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
+#[utoipa::path(get, path = "/v1/runs/{id}/artifacts", operation_id = "list_artifacts", tag = "runs", params(("id" = String, Path, description = "of the run")), responses(
     (status = 200, body = ArtifactList),
     (status = 404, description = "there is no such run", body = Problem, content_type = "application/problem+json"),
 ))]
-pub async fn list(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<ArtifactList>> {
-    let run = runs::find(&state, &id).await?;
-    ArtifactList::of(&state, &run.id).await
+pub async fn list_of_run(
+    State(state): Api,
+    Path(id): Path<String>,
+) -> ApiResult<Json<ArtifactList>> {
+    Owner::Run.list(&state, &id).await
 }
 
 /// A file that came of a run
-#[utoipa::path(get, path = "/v1/runs/{id}/artifacts/{name}", tag = "runs", params(
+#[utoipa::path(get, path = "/v1/runs/{id}/artifacts/{name}", operation_id = "download_artifact", tag = "runs", params(
     ("id" = String, Path, description = "of the run"),
     ("name" = String, Path, description = "of the file"),
 ), responses(
-    (status = 200, content_type = "application/octet-stream", body = String),
+    Download,
     (status = 404, description = "there is no such run, or it has no such file", body = Problem, content_type = "application/problem+json"),
 ))]
-pub async fn download(
+pub async fn download_of_run(
     State(state): Api,
     Path((id, name)): Path<(String, String)>,
 ) -> ApiResult<Response> {
-    let run = runs::find(&state, &id).await?;
-    content(&state, &run.id, &name).await
+    Owner::Run.download(&state, &id, &name).await
 }
 
 /// List the files that came of a comparison
 ///
 /// Of one that a server was asked for: tables, predictions, what became of each run, results of grading with their logs.
-#[utoipa::path(get, path = "/v1/comparisons/{id}/artifacts", tag = "comparisons", params(("id" = String, Path, description = "of the comparison")), responses(
+#[utoipa::path(get, path = "/v1/comparisons/{id}/artifacts", operation_id = "list_artifacts", tag = "comparisons", params(("id" = String, Path, description = "of the comparison")), responses(
     (status = 200, body = ArtifactList),
     (status = 404, description = "there is no such comparison", body = Problem, content_type = "application/problem+json"),
 ))]
@@ -78,56 +165,20 @@ pub async fn list_of_comparison(
     State(state): Api,
     Path(id): Path<String>,
 ) -> ApiResult<Json<ArtifactList>> {
-    let comparison = comparisons::find(&state, &id).await?;
-    ArtifactList::of(&state, &comparison.id).await
+    Owner::Comparison.list(&state, &id).await
 }
 
 /// A file that came of a comparison
-#[utoipa::path(get, path = "/v1/comparisons/{id}/artifacts/{name}", tag = "comparisons", params(
+#[utoipa::path(get, path = "/v1/comparisons/{id}/artifacts/{name}", operation_id = "download_artifact", tag = "comparisons", params(
     ("id" = String, Path, description = "of the comparison"),
     ("name" = String, Path, description = "of the file"),
 ), responses(
-    (status = 200, content_type = "application/octet-stream", body = String),
+    Download,
     (status = 404, description = "there is no such comparison, or it has no such file", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn download_of_comparison(
     State(state): Api,
     Path((id, name)): Path<(String, String)>,
 ) -> ApiResult<Response> {
-    let comparison = comparisons::find(&state, &id).await?;
-    content(&state, &comparison.id, &name).await
-}
-
-async fn content(state: &ApiState, id: &RunId, name: &str) -> ApiResult<Response> {
-    let artifacts = state.store.artifacts(id).await?;
-    let found = artifacts.into_iter().find(|one| one.name == name);
-    let missing = || Problem::new(StatusCode::NOT_FOUND, "there is no file of this name");
-    let found = found.ok_or_else(missing)?;
-    let digest = Digest::parse(&found.digest).ok_or_else(missing)?;
-    let content = match &state.artifacts {
-        Some(artifacts) => artifacts.read(&digest).await?,
-        None => None,
-    };
-    let content = content.ok_or_else(|| {
-        missing().hint("its content is in the artifact store of the machine that made it: give all servers and workers the same --artifacts")
-    })?;
-    let headers = [
-        (header::CONTENT_TYPE, media_type(name).to_owned()),
-        (header::CONTENT_LENGTH, found.bytes.to_string()),
-        (header::ETAG, format!("\"{}\"", digest.as_str())),
-    ];
-    Ok((headers, Body::from_stream(content)).into_response())
-}
-
-fn media_type(name: &str) -> &'static str {
-    match name.rsplit_once('.').map(|(_, ending)| ending) {
-        Some("json") => "application/json",
-        Some("jsonl") => "application/x-ndjson",
-        Some("patch") => "text/x-diff; charset=utf-8",
-        Some("log") => "text/plain; charset=utf-8",
-        Some("csv") => "text/csv; charset=utf-8",
-        Some("md") => "text/markdown; charset=utf-8",
-        Some("gz") => "application/gzip",
-        _ => "application/octet-stream",
-    }
+    Owner::Comparison.download(&state, &id, &name).await
 }

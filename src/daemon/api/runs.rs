@@ -9,7 +9,8 @@ use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Api, ApiResult, ApiState, Problem, idempotency, paging};
+use super::idempotency::{self, KeyHeader};
+use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
 use crate::daemon::authentication::Caller;
 use crate::daemon::request::RunRequest;
 use crate::store::{Filter, NewRun, RunId, RunStatus, StoredRun, WorkKind, timestamp};
@@ -95,6 +96,8 @@ pub struct Runs {
 #[into_params(parameter_in = Query)]
 pub struct Selection {
     status: Option<RunStatus>,
+    /// Only runs of this owner.
+    owner: Option<String>,
     repository: Option<String>,
     approach: Option<String>,
     model: Option<String>,
@@ -114,9 +117,7 @@ pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
 /// Ask for a test
 ///
 /// With an Idempotency-Key that was sent before, the run of that request is the answer.
-#[utoipa::path(post, path = "/v1/runs", tag = "runs", request_body = RunRequest, params(
-    ("Idempotency-Key" = Option<String>, Header, description = "of the client's choice: the same request is not made twice"),
-), responses(
+#[utoipa::path(post, path = "/v1/runs", tag = "runs", request_body = RunRequest, params(KeyHeader), responses(
     (status = 201, description = "the run is queued", body = Run, headers(("Location" = String, description = "its address"))),
     (status = 200, description = "it was asked for before", body = Run),
     (status = 400, description = "the body is no JSON, or the key is none", body = Problem, content_type = "application/problem+json"),
@@ -178,6 +179,7 @@ pub async fn list(
         .store
         .runs(&Filter {
             status: selection.status,
+            owner: selection.owner,
             repository: selection.repository,
             approach: selection.approach,
             model: selection.model,
@@ -207,12 +209,8 @@ pub async fn show(State(state): Api, Path(id): Path<String>) -> ApiResult<Json<R
     (status = 404, description = "there is no such run", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "it has ended", body = Problem, content_type = "application/problem+json"),
 ))]
-pub async fn cancel(
-    State(state): Api,
-    Path(id): Path<String>,
-) -> ApiResult<(StatusCode, Json<Run>)> {
-    let run = end(&state, &id).await?;
-    Ok((StatusCode::ACCEPTED, Json(Run::of(&run))))
+pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Run> {
+    accepted(Run::of(&end(&state, &id).await?))
 }
 
 /// The run, which is to end from now on.
@@ -231,12 +229,8 @@ pub async fn end(state: &ApiState, id: &str) -> ApiResult<StoredRun> {
     (status = 404, description = "there is no such run", body = Problem, content_type = "application/problem+json"),
     (status = 409, description = "it waits, is worked on, or has a result", body = Problem, content_type = "application/problem+json"),
 ))]
-pub async fn retry(
-    State(state): Api,
-    Path(id): Path<String>,
-) -> ApiResult<(StatusCode, Json<Run>)> {
-    let run = take_up(&state, &id).await?;
-    Ok((StatusCode::ACCEPTED, Json(Run::of(&run))))
+pub async fn retry(State(state): Api, Path(id): Path<String>) -> Accepted<Run> {
+    accepted(Run::of(&take_up(&state, &id).await?))
 }
 
 /// The run, which waits again.

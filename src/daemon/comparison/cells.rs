@@ -247,7 +247,7 @@ impl RemoteRuns for StoreRuns {
 
     async fn dollars(&self) -> Result<Option<f64>> {
         let batch = self.batch.id.as_str();
-        let mut dollars = self.batch.store.batch_dollars(batch, batch).await?;
+        let mut dollars = self.batch.store.batch_dollars(&[batch]).await?;
         Ok(dollars.remove(batch))
     }
 }

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
+use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
@@ -11,12 +12,14 @@ use sha2::{Digest, Sha256};
 use super::deliveries::{self, Request};
 use super::{GitHub, signature};
 use crate::daemon::api::{ApiResult, Problem};
-use crate::error::Result;
+use crate::error;
 use crate::hex::hex;
 use crate::store::NewGitHubTask;
 
 /// It is open to other hosts and other origins, for it knows its callers by their signatures.
 pub const PATH: &str = "/v1/github/webhook";
+/// How a delivery begins whose webhook sends forms.
+const FORM: &[u8] = b"payload=";
 /// Characters of a delivery's id, and of an event's name.
 const LONGEST: usize = 128;
 
@@ -28,8 +31,9 @@ pub async fn not_set_up() -> Problem {
 pub async fn receive(
     State(github): State<GitHub>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Result<Bytes, BytesRejection>,
 ) -> ApiResult<Response> {
+    let body = body?;
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let signed = text("x-hub-signature-256");
     if !signature::is_valid(&github.settings.secrets, &body, signed) {
@@ -44,8 +48,11 @@ pub async fn receive(
     let (event, delivery) = (named("x-github-event")?, named("x-github-delivery")?);
     let request = deliveries::read(event, delivery, &body, &github.settings);
     let request = request.map_err(|error| {
-        Problem::new(StatusCode::BAD_REQUEST, error.with_cause())
-            .hint("set the content type of the webhook to application/json")
+        let problem = Problem::new(StatusCode::BAD_REQUEST, error.with_cause());
+        problem.hint(match body.starts_with(FORM) {
+            true => "set the content type of the webhook to application/json",
+            false => "GitHub's description of webhook events says what is in their payloads",
+        })
     })?;
     let (tasks, ignored) = tasks(&github, request).await?;
     let digest = digest(&body);
@@ -65,7 +72,7 @@ pub async fn receive(
 async fn tasks(
     github: &GitHub,
     request: Request,
-) -> Result<(Vec<NewGitHubTask>, Option<&'static str>)> {
+) -> error::Result<(Vec<NewGitHubTask>, Option<&'static str>)> {
     let all = match request {
         Request::Nothing(why) => return Ok((Vec::new(), Some(why))),
         Request::Answer(task) => return Ok((vec![task], None)),

@@ -27,7 +27,7 @@ use axum::response::Response;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 
-use super::api::ApiState;
+use super::api::{ApiState, LONGEST_REQUEST};
 use crate::stop_signal::stopped;
 
 pub use client::McpClient;
@@ -46,7 +46,9 @@ pub struct McpParts {
 /// Streamable HTTP at `/mcp`.
 pub fn router(parts: Arc<McpParts>) -> Router<ApiState> {
     let hosts: Vec<String> = parts.api.access.hosts().map(str::to_owned).collect();
-    let config = StreamableHttpServerConfig::default().with_allowed_hosts(hosts);
+    let config = StreamableHttpServerConfig::default()
+        .with_allowed_hosts(hosts)
+        .with_max_request_body_bytes(LONGEST_REQUEST);
     let (token, stop) = (config.cancellation_token.clone(), parts.api.stop.clone());
     tokio::spawn(async move {
         stopped(stop).await;

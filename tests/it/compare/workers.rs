@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use testwright::store::Store;
+use testwright::store::{ComparisonFilter, Store};
 
 use super::{APPROACHES, Bench, answered, service, without_seconds};
 use crate::daemon::databases;
@@ -63,7 +63,11 @@ async fn workers_make_a_comparison_and_one_of_them_may_die() {
         assert_exit_code(&bench.compare("out", &words).output().unwrap(), 0);
         assert_eq!(without_seconds(&bench), without_seconds(&local));
         let store = Store::open(url).await.unwrap();
-        let stored = store.comparisons(9).await.unwrap();
+        let all = ComparisonFilter {
+            limit: 9,
+            ..ComparisonFilter::default()
+        };
+        let stored = store.comparisons(&all).await.unwrap();
         assert_eq!(stored.len(), 1);
         let report = store
             .comparison_report(&stored[0].id)

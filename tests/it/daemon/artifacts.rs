@@ -95,15 +95,21 @@ fn sha256(text: &str) -> String {
 }
 
 /// The files of a run by name, each as its digest says.
-fn files(client: &Client, run: &str) -> BTreeMap<String, String> {
+pub fn files(client: &Client, run: &str) -> BTreeMap<String, String> {
     let address = format!("/v1/runs/{run}/artifacts");
     let listed = client.get(&address);
     assert_eq!(listed.status, 200, "{listed:?}");
+    let described = client.get("/v1/openapi.json").json();
+    let described = &described["paths"]["/v1/runs/{id}/artifacts/{name}"]["get"]["responses"];
+    let described = described["200"]["content"].as_object().unwrap();
     let mut files = BTreeMap::new();
     for artifact in listed.json()["artifacts"].as_array().unwrap() {
         let name = artifact["name"].as_str().unwrap();
         let file = client.get(&format!("{address}/{name}"));
         assert_eq!(file.status, 200, "{name}: {file:?}");
+        let media_type = file.header("content-type").unwrap();
+        let media_type = media_type.split(';').next().unwrap();
+        assert!(described.contains_key(media_type), "{media_type}");
         let digest = artifact["sha256"].as_str().unwrap();
         assert_eq!(sha256(&file.body), digest, "{name}");
         assert_eq!(file.header("etag"), Some(format!("\"{digest}\"").as_str()));

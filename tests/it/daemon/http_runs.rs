@@ -100,6 +100,24 @@ fn the_same_request_is_made_once_and_pages_hold_every_run() {
 }
 
 #[test]
+fn a_link_out_of_an_allowed_folder_is_not_taken() {
+    let place = Place::new();
+    for folder in ["allowed/own", "secret"] {
+        std::fs::create_dir_all(place.path(folder)).unwrap();
+    }
+    std::os::unix::fs::symlink("../secret", place.path("allowed/link")).unwrap();
+    let glob = place.path("allowed/*").display().to_string();
+    let words = ["--workers", "0", "--allow-repository", &glob];
+    let daemon = Daemon::start_with(&place, &databases::embedded(), None, "data", &words);
+    let status = |name: &str| {
+        let repository = place.path("allowed").join(name);
+        let request = json!({"issue": "it fails", "repository": repository});
+        daemon.client.post("/v1/runs", &request).status
+    };
+    assert_eq!((status("own"), status("link")), (201, 422));
+}
+
+#[test]
 fn what_cannot_be_worked_on_is_a_problem_with_a_hint() {
     let place = Place::new();
     let database = &databases::all()[0];

@@ -423,4 +423,13 @@ async fn other_pages_and_other_names_do_not_reach_mcp() {
         .client
         .send("POST", "/mcp", &form, &hello.to_string());
     assert_eq!(refused.status, 415);
+    let long = format!("{hello}{}", " ".repeat(4 << 20));
+    let json = [("content-type", "application/json"), form[1]];
+    let refused = daemon.client.send("POST", "/mcp", &json, &long);
+    assert_eq!(refused.status, 413);
+    assert_eq!(
+        refused.header("content-type"),
+        Some("application/problem+json")
+    );
+    assert_eq!(refused.json()["status"], 413);
 }

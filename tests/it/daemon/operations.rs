@@ -1,10 +1,9 @@
 //! The daemon as those who run it see it: numbers, probes, workers.
 
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use super::client::{Client, Reply};
-use super::{Daemon, databases, is_slow_step, issue, model, slow_issue};
+use super::{Daemon, databases, is_slow_step, issue, model, slow_issue, wait_until};
 use crate::program::Place;
 use crate::server::Server;
 
@@ -203,14 +202,6 @@ fn worker(place: &Place, url: &str, model: &Server) -> Child {
     command.arg(place.path("worker"));
     command.env("TESTWRIGHT_MODEL_BASE_URL", format!("{}/v1", model.url));
     command.stderr(Stdio::piped()).spawn().unwrap()
-}
-
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(120), "{what}");
-        std::thread::sleep(Duration::from_millis(100));
-    }
 }
 
 /// Where it answers probes: what it says of that on stderr.

@@ -71,7 +71,7 @@ async fn dollars_of_a_day_and_of_a_batch_are_never_passed_by_workers_together() 
         assert!(with.reserve("other", cost(0.3, 10)).await.is_err());
         with.settle(&first, cost(0.1, 10)).await.unwrap();
         assert!(with.reserve("other", cost(0.3, 10)).await.is_ok());
-        let spent = with.store.batch_dollars("b", "b").await.unwrap()["b"];
+        let spent = with.store.batch_dollars(&["b"]).await.unwrap()["b"];
         assert!((spent - 1.0).abs() < 1e-9, "{spent}");
     }
 }

@@ -193,10 +193,11 @@ fn refuse(tool: &str, schema: &Value, what: &str) -> ToolError {
     ))
 }
 
-/// A call with the required fields, from the examples in the schema.
+/// A call with the required fields, from the examples in the schema; where none is, with those that have one.
 fn example(schema: &Value) -> Value {
     let mut fields = Map::new();
     let properties = schema.get("properties").and_then(Value::as_object);
+    let shown = |property: &Value| property.get("examples")?.get(0).cloned();
     for name in schema
         .get("required")
         .and_then(Value::as_array)
@@ -205,19 +206,19 @@ fn example(schema: &Value) -> Value {
     {
         let name = name.as_str().unwrap_or_default();
         let property = properties.and_then(|p| p.get(name));
-        let shown = property
-            .and_then(|p| p.get("examples"))
-            .and_then(|e| e.get(0))
-            .cloned()
-            .unwrap_or_else(|| {
-                match property.and_then(|p| p.get("type")).and_then(Value::as_str) {
-                    Some("integer" | "number") => 1.into(),
-                    Some("boolean") => true.into(),
-                    Some("array") => Value::Array(vec!["…".into()]),
-                    _ => "…".into(),
-                }
-            });
+        let shown = property.and_then(shown).unwrap_or_else(|| {
+            match property.and_then(|p| p.get("type")).and_then(Value::as_str) {
+                Some("integer" | "number") => 1.into(),
+                Some("boolean") => true.into(),
+                Some("array") => Value::Array(vec!["…".into()]),
+                _ => "…".into(),
+            }
+        });
         fields.insert(name.to_owned(), shown);
+    }
+    if fields.is_empty() {
+        let all = properties.into_iter().flatten();
+        fields.extend(all.filter_map(|(name, property)| Some((name.clone(), shown(property)?))));
     }
     Value::Object(fields)
 }
@@ -312,6 +313,24 @@ mod tests {
         assert!(refusal(json!([1])).contains("no object"));
         refusal(json!({"path": "a", "lines": -1}));
         refusal(json!({"path": "a", "lines": 1_u64 << 40}));
+    }
+
+    #[test]
+    fn the_example_of_each_tool_is_a_call_that_it_takes() {
+        let example = |tool: &dyn AnyTool| {
+            let Err(ToolError::Refused(text)) = tool.check(json!({"no such field": 1})) else {
+                panic!("{}", tool.name());
+            };
+            let (_, example) = text.split_once("Example: ").unwrap();
+            serde_json::from_str::<Value>(example).unwrap()
+        };
+        for tool in crate::registry::all() {
+            let example = example(tool);
+            assert!(tool.check(example.clone()).is_ok(), "{example}");
+            // `search` takes no field that it needs, and nothing to look for either.
+            let is_empty = example == json!({});
+            assert!(!is_empty || tool.name() != "search", "{example}");
+        }
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub struct Cover;
 pub struct Args {
     /// Node ids or files. Default: what you added or changed.
     #[serde(default)]
+    #[schemars(example = ["tests/test_module.py::test_empty"])]
     tests: Vec<String>,
 }
 

@@ -20,6 +20,7 @@ pub struct RunPytest;
 pub struct Args {
     /// Node ids or files. Default: what you added or changed.
     #[serde(default)]
+    #[schemars(example = ["tests/test_module.py::test_empty"])]
     tests: Vec<String>,
     /// pytest's -k.
     #[serde(default)]

@@ -57,10 +57,25 @@ fn what_is_not_signed_or_not_allowed_does_nothing() {
     }
     // What is not signed is not read.
     assert_eq!(hub.send("issues", "d-1", "{", "").status, 401);
-    assert_eq!(hub.send("issues", "d-1", "{", &sign("{")).status, 400);
+    let hint = |body: &str| {
+        let refused = hub.send("issues", "d-1", body, &sign(body));
+        assert_eq!(refused.status, 400, "{refused:?}");
+        refused.json()["hint"].as_str().unwrap().to_owned()
+    };
+    assert!(!hint("{").contains("content type"));
+    assert!(hint("payload=%7B%7D").contains("content type"));
     assert_eq!(hub.send("issues", "", &body, &sign(&body)).status, 400);
     let long = " ".repeat((4 << 20) + 1);
-    assert_eq!(hub.send("issues", "d-1", &long, &sign(&long)).status, 413);
+    let refused = hub.send("issues", "d-1", &long, &sign(&long));
+    assert_eq!(refused.status, 413, "{refused:?}");
+    assert_eq!(
+        refused.header("content-type"),
+        Some("application/problem+json")
+    );
+    assert_eq!(
+        refused.json()["hint"],
+        "a request has at most 4194304 bytes"
+    );
     // Other addresses stay closed to other names of the host.
     let kind = ("content-type", "application/json");
     for path in [
