@@ -160,6 +160,8 @@ pub struct Filter {
     pub repository: Option<String>,
     pub approach: Option<String>,
     pub model: Option<String>,
+    /// Those of a comparison.
+    pub batch: Option<RunId>,
     /// Those that were made before this one.
     pub before: Option<RunId>,
     pub limit: u32,
@@ -225,35 +227,12 @@ impl Store {
             ("repository", '=', filter.repository.as_deref()),
             ("approach", '=', filter.approach.as_deref()),
             ("model", '=', filter.model.as_deref()),
+            ("batch", '=', filter.batch.as_ref().map(RunId::as_str)),
             ("id", '<', filter.before.as_ref().map(RunId::as_str)),
         ];
         let statement = format!("SELECT {COLUMNS} FROM runs");
         let rows = self.newest(&statement, &conditions, "id", filter.limit);
         let rows = rows.await.map_err(|e| failure("list the runs", &e))?;
-        rows.iter().map(read).collect()
-    }
-
-    /// Those of a comparison, the newest first: of one status or of all, that were made before one or all.
-    pub async fn batch_runs(
-        &self,
-        batch: &RunId,
-        status: Option<RunStatus>,
-        before: Option<&RunId>,
-        limit: u32,
-    ) -> Result<Vec<StoredRun>> {
-        // After every id.
-        let before = before.map_or("~", RunId::as_str);
-        let statement = format!(
-            "SELECT {COLUMNS} FROM runs WHERE batch = $1 AND id < $2 AND ($3 = '' OR status = $3) ORDER BY id DESC LIMIT $4"
-        );
-        let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(batch.as_str())
-            .bind(before)
-            .bind(status.map_or("", RunStatus::as_str))
-            .bind(i64::from(limit))
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|e| failure("list the runs of the comparison", &e))?;
         rows.iter().map(read).collect()
     }
 

@@ -85,7 +85,7 @@ impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         let detail = error.with_cause();
         let status = match error.kind {
-            Kind::Usage => StatusCode::UNPROCESSABLE_ENTITY,
+            Kind::Usage | Kind::Unauthorized => StatusCode::UNPROCESSABLE_ENTITY,
             Kind::Nothing | Kind::Infrastructure | Kind::Interrupted => {
                 // What failed inside is the operator's to know.
                 tracing::error!(detail, "a request failed");

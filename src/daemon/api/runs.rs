@@ -183,6 +183,7 @@ pub async fn list(
             repository: selection.repository,
             approach: selection.approach,
             model: selection.model,
+            batch: None,
             before,
             limit: limit + 1,
         })

@@ -42,7 +42,7 @@ impl From<RequestError> for TaskError {
 impl From<Error> for TaskError {
     fn from(error: Error) -> Self {
         match error.kind {
-            Kind::Usage => TaskError::Permanent(error.with_cause()),
+            Kind::Usage | Kind::Unauthorized => TaskError::Permanent(error.with_cause()),
             Kind::Nothing | Kind::Infrastructure | Kind::Interrupted => {
                 TaskError::Temporary(error.with_cause())
             }

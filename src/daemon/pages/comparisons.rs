@@ -11,7 +11,7 @@ use super::{ListQuery, PAGE, render};
 use crate::compare::Plan;
 use crate::daemon::api::comparisons::{self, Comparison};
 use crate::daemon::api::{ApiResult, ApiState, Problem, paging};
-use crate::store::{RunId, RunStatus, StoredComparison};
+use crate::store::{Filter, RunId, RunStatus, StoredComparison};
 
 /// The report is a page of its own kind: it keeps its own policy, and gets no rights of this server's pages.
 const REPORT_POLICY: &str = "sandbox allow-scripts allow-popups allow-top-navigation-by-user-activation; frame-ancestors 'none'";
@@ -59,12 +59,14 @@ pub async fn show(
 ) -> ApiResult<Response> {
     let Query(query) = query?;
     let stored = comparisons::find(&state, &id).await?;
-    let status = RunStatus::parse(&query.status);
-    let before = query.before.as_deref().and_then(RunId::parse);
-    let runs = state
-        .store
-        .batch_runs(&stored.id, status, before.as_ref(), PAGE + 1);
-    let mut runs = runs.await?;
+    let filter = Filter {
+        batch: Some(stored.id.clone()),
+        status: RunStatus::parse(&query.status),
+        before: query.before.as_deref().and_then(RunId::parse),
+        limit: PAGE + 1,
+        ..Filter::default()
+    };
+    let mut runs = state.store.runs(&filter).await?;
     let comparison = Comparison::of(&state, &stored).await?;
     let title = comparison.name.clone();
     // Runs of one that is cancelled may take a while to end.
@@ -79,12 +81,12 @@ pub async fn show(
         may_cancel: !stored.status.has_ended(),
         // Whoever compares with a command goes on with it.
         may_retry: stored.request.is_some() && stored.status.may_be_retried(),
-        chosen: status.map_or("", RunStatus::as_str),
+        chosen: filter.status.map_or("", RunStatus::as_str),
         next: paging::cut(&mut runs, PAGE).map(|run| run.id.to_string()),
         runs: runs.iter().map(RunRow::of).collect(),
         comparison,
     };
-    let live = (before.is_none() && is_open).then(|| "poll".to_owned());
+    let live = (filter.before.is_none() && is_open).then(|| "poll".to_owned());
     Ok(render(
         &state,
         StatusCode::OK,

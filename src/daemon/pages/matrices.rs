@@ -16,7 +16,7 @@ use super::render;
 use crate::daemon::api::{ApiResult, ApiState, matrices, paging};
 use crate::daemon::matrix::view::{self, Matrix};
 use crate::error::Result;
-use crate::store::{MatrixId, Store, StoredMatrix, timestamp};
+use crate::store::{MatrixFilter, MatrixId, Store, StoredMatrix, timestamp};
 
 /// Matrices of the list.
 const PAGE: u32 = 50;
@@ -82,7 +82,12 @@ async fn list(
     let Query(query) = query?;
     let before = query.before.as_deref().and_then(MatrixId::parse);
     let store = &state.store;
-    let mut found = store.matrices(before.as_ref(), PAGE + 1).await?;
+    let filter = MatrixFilter {
+        before,
+        limit: PAGE + 1,
+        ..MatrixFilter::default()
+    };
+    let mut found = store.matrices(&filter).await?;
     let next = paging::cut(&mut found, PAGE).map(|matrix| matrix.id.to_string());
     let counts = match (found.last(), found.first()) {
         (Some(oldest), Some(newest)) => store.cell_counts(&oldest.id, &newest.id).await?,
@@ -93,7 +98,7 @@ async fn list(
         let known = counts.get(stored.id.as_str()).copied().unwrap_or_default();
         matrices.push(MatrixRow::of(store, stored, known).await?);
     }
-    let live = before.is_none().then(|| "poll".to_owned());
+    let live = filter.before.is_none().then(|| "poll".to_owned());
     Ok(render(
         &state,
         StatusCode::OK,
