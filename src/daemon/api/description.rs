@@ -9,14 +9,23 @@ use utoipa::openapi::{
 use crate::daemon::authentication;
 
 const BEARER: &str = "bearer";
-/// What a request is answered with that no handler gets to see.
-const REFUSALS: [(&str, &str); 3] = [
-    ("401", "a token is needed, and none that is good was sent"),
+/// What a request is answered with that no handler gets to see: the status, a name, and why.
+const REFUSALS: [(&str, &str, &str); 3] = [
+    (
+        "401",
+        "NoToken",
+        "a token is needed, and none that is good was sent",
+    ),
     (
         "403",
+        "Forbidden",
         "the token's scopes do not allow it, or the request comes from a page of another origin or through an unknown proxy",
     ),
-    ("421", "the request is for a host that is not this server"),
+    (
+        "421",
+        "OtherHost",
+        "the request is for a host that is not this server",
+    ),
 ];
 
 pub fn complete(description: &mut OpenApi) {
@@ -37,6 +46,10 @@ pub fn complete(description: &mut OpenApi) {
         .build();
     let components = description.components.get_or_insert_default();
     components.add_security_scheme(BEARER, SecurityScheme::Http(scheme));
+    for (status, name, why) in REFUSALS {
+        let refusals = &mut components.responses;
+        refusals.insert(name.to_owned(), refusal(status, why).into());
+    }
     description.security = Some(vec![
         SecurityRequirement::new(BEARER, [""; 0]),
         SecurityRequirement::default(),
@@ -62,9 +75,9 @@ fn name(path: &str, operation: &mut Operation) {
 
 fn add_refusals(operation: &mut Operation) {
     let responses = &mut operation.responses.responses;
-    for (status, why) in REFUSALS {
+    for (status, name, _) in REFUSALS {
         let known = responses.entry(status.to_owned());
-        known.or_insert_with(|| refusal(status, why).into());
+        known.or_insert_with(|| Ref::from_response_name(name).into());
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::json;
 use testwright::store::{
     AskedComparison, Attempt, ComparisonReport, NewComparison, NewGrading, NewMatrix, NewRun,
     Removed, RunId, RunStatus, Store, StoredArtifact, WorkStatus, now,
@@ -274,8 +275,9 @@ fn an_artifact_store_that_is_full_loses_the_files_of_the_oldest_run() {
     let most = (bytes - 1).to_string();
     let words = ["--workers", "0", "--artifacts-size", &most];
     let second = Daemon::start_with(&place, &database, None, "data", &words);
+    let listed = format!("/v1/runs/{}/artifacts", runs[0]);
     super::wait_until("the oldest files are gone", || {
-        files(&second.client, &runs[0]).is_empty()
+        second.client.get(&listed).json() == json!({"artifacts": []})
     });
     assert_eq!(files(&second.client, &runs[1]), of_new);
     let patch = second.client.get(&format!("/v1/runs/{}/patch", runs[0]));
