@@ -22,8 +22,8 @@ pub struct Args {
     /// The file.
     #[schemars(example = "tests/test_module.py")]
     path: String,
-    /// Complete functions or classes, the imports that they need above them. Indentation is put right, except inside
-    /// strings that are not docstrings: write those as they are to stand.
+    /// Complete functions or classes, the imports that they need above them. Indentation is put right, except in
+    /// strings that are not docstrings.
     #[schemars(example = "def test_empty():\n    assert parse('') == []\n")]
     code: String,
     /// Import statements that the code needs.

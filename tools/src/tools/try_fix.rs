@@ -61,8 +61,7 @@ pub struct Edit {
     /// What comes instead.
     #[schemars(extend("plain" = true))]
     new: String,
-    /// Number of the fix, to compare several in one call. Neighbours (other tests of the same files) run with those that make
-    /// the tests pass.
+    /// Number of the fix, to compare several in one call. Neighbours (tests of the same files) run with those that work.
     #[serde(default)]
     variant: Option<u32>,
 }
