@@ -124,7 +124,7 @@ async fn pages_hold_all_that_the_filters_leave_on_every_database() {
             assert_eq!(ended.status, 202, "{path} {ended:?}");
             assert_eq!(
                 all("&status=cancelled"),
-                std::slice::from_ref(&first),
+                std::slice::from_ref(first),
                 "{path}"
             );
             let status = open[usize::from(path == "/v1/comparisons")];
