@@ -32,12 +32,27 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use testwright::store::NewRun;
 
 use crate::program::{Place, example};
 use crate::server::Server;
 use client::{Client, StreamEvent};
 use databases::Database;
 use slow_model::{is_slow_step, model, slow_issue};
+
+/// A run to put into the store, which nobody can work on.
+fn stored_run(owner: &str, batch: &str) -> NewRun {
+    NewRun {
+        request: "{}".to_owned(),
+        repository: "o/n".to_owned(),
+        approach: "snippet".to_owned(),
+        model: "snippet".to_owned(),
+        idempotency_key: None,
+        owner: owner.to_owned(),
+        batch: batch.to_owned(),
+        traceparent: None,
+    }
+}
 
 /// A daemon that runs; it is killed with the test.
 struct Daemon {

@@ -1,10 +1,10 @@
 //! Lists of what is stored: pages that hold all of it, and filters.
 
 use serde_json::{Value, json};
-use testwright::store::{NewComparison, NewGrading, NewMatrix, NewRun, RunId, Store, now};
+use testwright::store::{NewComparison, NewGrading, NewMatrix, RunId, Store, now};
 
 use super::client::Client;
-use super::{Daemon, databases};
+use super::{Daemon, databases, stored_run};
 use crate::program::Place;
 
 /// What is called `name` of all items of a list, in pages of two.
@@ -34,16 +34,7 @@ async fn fill(store: &Store) -> [Vec<String>; 4] {
         // Ids of one millisecond have no order.
         let id = RunId::new(now() + 10 * n);
         let owner = ["a", "b"][n as usize % 2];
-        let run = NewRun {
-            request: "{}".to_owned(),
-            repository: "o/n".to_owned(),
-            approach: "snippet".to_owned(),
-            model: "snippet".to_owned(),
-            idempotency_key: None,
-            owner: owner.to_owned(),
-            batch: id.to_string(),
-            traceparent: None,
-        };
+        let run = stored_run(owner, id.as_str());
         runs.push(store.add_run(&run).await.unwrap().0.id.to_string());
         let compared = NewComparison {
             id: &id,

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 use testwright::store::{
-    AskedComparison, Attempt, ComparisonReport, NewComparison, NewGrading, NewMatrix, NewRun,
-    Removed, RunId, RunStatus, Store, StoredArtifact, WorkStatus, now,
+    AskedComparison, Attempt, ComparisonReport, NewComparison, NewGrading, NewMatrix, Removed,
+    RunId, RunStatus, Store, StoredArtifact, WorkStatus, now,
 };
 
 use super::artifacts::files;
 use super::databases::{self, Database};
-use super::{Daemon, issue};
+use super::{Daemon, issue, stored_run};
 use crate::program::Place;
 
 const DAY: i64 = 24 * 3_600_000;
@@ -45,16 +45,7 @@ impl Stored {
     }
 
     async fn add_run(&self, batch: &str) -> RunId {
-        let run = NewRun {
-            request: "{}".to_owned(),
-            repository: "o/n".to_owned(),
-            approach: "snippet".to_owned(),
-            model: "snippet".to_owned(),
-            idempotency_key: None,
-            owner: "a".to_owned(),
-            batch: batch.to_owned(),
-            traceparent: None,
-        };
+        let run = stored_run("a", batch);
         self.store.add_run(&run).await.unwrap().0.id
     }
 

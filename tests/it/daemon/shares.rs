@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use testwright::store::{NewRun, RunId, RunStatus, Store, WorkKind};
 
-use super::{Daemon, databases, issue};
+use super::{Daemon, databases, issue, stored_run};
 use crate::program::{Place, example};
 
 async fn add(store: &Store, owner: &str, batch: &str) -> RunId {
@@ -108,12 +108,7 @@ async fn a_run_that_the_queue_lost_is_found_and_made() {
         let new = NewRun {
             request: issue().to_string(),
             repository: example("slugs"),
-            approach: "snippet".to_owned(),
-            model: "snippet".to_owned(),
-            idempotency_key: None,
-            owner: "a".to_owned(),
-            batch: String::new(),
-            traceparent: None,
+            ..stored_run("a", "")
         };
         // Its process ended before the queue was told; that of the other, after it took the run.
         let (waits, _) = store.add_run(&new).await.unwrap();
