@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
-use testwright::store::{NewRun, RunId, RunStatus, Store};
+use testwright::store::{AttemptResults, NewRun, RunId, RunStatus, Store, StoredEvent};
 use testwright_sandboxes::http_client;
 
 const RUNS: usize = 10_000;
@@ -84,7 +84,11 @@ async fn seed(store: &Store) -> Result<Vec<RunId>, Failure> {
             .map_err(fail)?
             .ok_or("the run is not there")?;
         if n > 0 {
-            let ended = store.end_attempt(&taken, RunStatus::Nothing, None, Some(&record));
+            let left = AttemptResults {
+                record: Some(record.clone()),
+                ..AttemptResults::default()
+            };
+            let ended = store.end_attempt(&taken, RunStatus::Nothing, left);
             ended.await.map_err(fail)?;
         }
         ids.push(run.id);
@@ -154,7 +158,7 @@ async fn listen(url: &str, store: &Store, run: &RunId) -> Result<usize, Failure>
             r#"{{"event":"stage","stage":"write","result":"{}"}}"#,
             "x".repeat(500)
         );
-        let added = store.add_event(run, 1, number, &line);
+        let added = store.add_event(run, 1, StoredEvent { number, line });
         added.await.map_err(|e| e.message)?;
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use processor_time::processor_seconds;
 use testwright::daemon::queue::{Consumer, Queue, Ticket};
 use testwright::error::Error;
-use testwright::store::{Filter, NewRun, RunId, RunStatus, Store, StoredRun, now};
+use testwright::store::{AttemptResults, Filter, NewRun, RunId, RunStatus, Store, StoredRun, now};
 
 const RUNS: usize = 50;
 const WORKERS: usize = 4;
@@ -76,9 +76,9 @@ struct Ender {
 impl Consumer for Ender {
     async fn consume(&self, ticket: &Ticket) -> Result<(), Error> {
         if let Some(taken) = self.store.take(&ticket.id).await? {
-            let ended = self
-                .store
-                .end_attempt(&taken, RunStatus::Nothing, None, None);
+            let ended =
+                self.store
+                    .end_attempt(&taken, RunStatus::Nothing, AttemptResults::default());
             ended.await?;
             self.ended.fetch_add(1, Ordering::SeqCst);
         }

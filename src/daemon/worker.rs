@@ -1,7 +1,7 @@
 //! Works on what is queued; on runs each from the beginning, or from where its trajectory in the store ends.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -32,7 +32,8 @@ use crate::settings::Settings;
 use crate::setup::RepositoryLocation;
 use crate::stop_signal::{StopSignal, stopped};
 use crate::store::{
-    Attempt, BatchBudget, RunId, RunStatus, Store, StoreQuota, StoredRun, WorkKind,
+    Attempt, AttemptResults, BatchBudget, RunId, RunStatus, Store, StoreQuota, StoredEvent,
+    StoredRun, WorkKind,
 };
 use crate::trajectory::{Event, EventSink, RunFolder};
 
@@ -58,8 +59,7 @@ pub struct Worker {
 /// How an attempt ended.
 struct Ending {
     status: RunStatus,
-    patch: Option<String>,
-    record: Option<String>,
+    results: AttemptResults,
     /// Of the build of its environment.
     log: Option<PathBuf>,
 }
@@ -69,8 +69,7 @@ impl Ending {
     fn given_back() -> Self {
         Ending {
             status: RunStatus::Queued,
-            patch: None,
-            record: None,
+            results: AttemptResults::default(),
             log: None,
         }
     }
@@ -127,10 +126,9 @@ impl Worker {
         if ending.status.has_ended() {
             self.keep_files(taken, ending.log.as_deref()).await;
         }
-        let (patch, record) = (ending.patch.as_deref(), ending.record.as_deref());
         let ended = self
             .store
-            .end_attempt(taken, ending.status, patch, record)
+            .end_attempt(taken, ending.status, ending.results)
             .await?;
         if let Some(status) = ended {
             observer.ended(status);
@@ -173,21 +171,28 @@ impl Worker {
         // Both end with this.
         let mut watcher = JoinSet::new();
         watcher.spawn(watching);
-        let worked = self.work(run, taken, signal, observer).await;
+        let last_event = LastEvent::default();
+        let sink = self.sink(taken, observer, last_event.clone());
+        let worked = self.work(run, taken, signal, sink).await;
         drop(watcher);
         match worked {
             Ok((Outcome::Interrupted, _)) => Ending::given_back(),
             Ok((outcome, record)) => Ending {
                 status: status(&outcome),
-                patch: outcome.written_patch().map(str::to_owned),
                 log: build_log(&record),
-                record: Some(record),
+                results: AttemptResults {
+                    patch: outcome.written_patch().map(str::to_owned),
+                    record: Some(record),
+                    last_event: last_event.lock().ok().and_then(|mut last| last.take()),
+                },
             },
             Err(error) if error.kind == crate::error::Kind::Interrupted => Ending::given_back(),
             Err(error) => Ending {
                 status: RunStatus::Infrastructure,
-                patch: None,
-                record: Some(failure(&error)),
+                results: AttemptResults {
+                    record: Some(failure(&error)),
+                    ..AttemptResults::default()
+                },
                 log: error.log,
             },
         }
@@ -199,15 +204,14 @@ impl Worker {
         run: &StoredRun,
         taken: &Attempt,
         stop: StopSignal,
-        observer: Arc<RunObserver>,
+        sink: StoreSink,
     ) -> Result<(Outcome, String)> {
         let out = self.folder_of(taken);
         let events = self.restore(&run.id, &out).await?;
         if let Some(Event::Ended { outcome }) = events.last() {
-            // Its worker ended before it could tell.
+            // By a worker of an older version, which ended before it could tell.
             return Ok((outcome.clone(), encode(outcome)?));
         }
-        let sink = self.sink(taken, observer);
         let record = match serde_json::from_str::<CellRequest>(&run.request) {
             Ok(cell) => self.work_on_cell(run, &cell, out, sink, stop).await?,
             Err(_) => {
@@ -255,7 +259,12 @@ impl Worker {
         joined(prepared.work(quota)).await
     }
 
-    fn sink(&self, taken: &Attempt, observer: Arc<RunObserver>) -> StoreSink {
+    fn sink(
+        &self,
+        taken: &Attempt,
+        observer: Arc<RunObserver>,
+        last_event: LastEvent,
+    ) -> StoreSink {
         StoreSink {
             store: self.store.clone(),
             run: taken.id.clone(),
@@ -263,6 +272,7 @@ impl Worker {
             changes: self.changes.clone(),
             runtime: Handle::current(),
             observer,
+            last_event,
         }
     }
 
@@ -397,15 +407,28 @@ struct StoreSink {
     changes: broadcast::Sender<RunId>,
     runtime: Handle,
     observer: Arc<RunObserver>,
+    last_event: LastEvent,
 }
+
+/// The event that ends a run. It waits for the run's record, and both are stored as one: a worker that dies in between has
+/// not ended the run, and the next one ends it with its record.
+type LastEvent = Arc<Mutex<Option<StoredEvent>>>;
 
 impl EventSink for StoreSink {
     fn add(&self, number: u64, line: &str) -> std::result::Result<(), String> {
-        let number = i64::try_from(number).map_err(|e| e.to_string())?;
-        let added = self.store.add_event(&self.run, self.attempt, number, line);
+        let stored = StoredEvent {
+            number: i64::try_from(number).map_err(|e| e.to_string())?,
+            line: line.to_owned(),
+        };
+        let event = serde_json::from_str(line);
+        if matches!(event, Ok(Event::Ended { .. })) {
+            *self.last_event.lock().map_err(|e| e.to_string())? = Some(stored);
+            return Ok(());
+        }
+        let added = self.store.add_event(&self.run, self.attempt, stored);
         let added = tokio::task::block_in_place(|| self.runtime.block_on(added));
         let _ = self.changes.send(self.run.clone());
-        if let (Ok(()), Ok(event)) = (&added, serde_json::from_str(line)) {
+        if let (Ok(()), Ok(event)) = (&added, event) {
             self.observer.stored(&event);
         }
         added.map_err(|error| match error.cause {

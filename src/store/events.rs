@@ -16,28 +16,12 @@ pub struct StoredEvent {
 impl Store {
     /// Adds the next event of the attempt that a worker makes. It is refused where another worker has taken the run since,
     /// or where there is an event of that number: no step is on record twice.
-    pub async fn add_event(
-        &self,
-        run: &RunId,
-        attempt: i64,
-        number: i64,
-        line: &str,
-    ) -> Result<()> {
+    pub async fn add_event(&self, run: &RunId, attempt: i64, event: StoredEvent) -> Result<()> {
         let what = "store an event";
-        let added = sqlx::query(
-            "INSERT INTO events (run, number, line) SELECT id, $3, $4 FROM runs WHERE id = $1 AND attempt = $2 \
-             AND status = 'running'",
-        )
-        .bind(run.as_str())
-        .bind(attempt)
-        .bind(number)
-        .bind(line)
-        .execute(&self.pool)
-        .await
-        .map_err(|e| failure(what, &e))?;
-        match added.rows_affected() {
-            0 => Err(Error::infrastructure(what).cause("another worker has taken the run")),
-            _ => Ok(()),
+        match insert(&self.pool, run, attempt, &event).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::infrastructure(what).cause("another worker has taken the run")),
+            Err(error) => Err(failure(what, &error)),
         }
     }
 
@@ -61,4 +45,24 @@ impl Store {
         let events: std::result::Result<Vec<_>, sqlx::Error> = rows.iter().map(read).collect();
         events.map_err(|e| failure("read the events", &e))
     }
+}
+
+/// Whether it was added: it is not where another worker has taken the run.
+pub(super) async fn insert(
+    executor: impl sqlx::Executor<'_, Database = sqlx::Any>,
+    run: &RunId,
+    attempt: i64,
+    event: &StoredEvent,
+) -> std::result::Result<bool, sqlx::Error> {
+    let added = sqlx::query(
+        "INSERT INTO events (run, number, line) SELECT id, $3, $4 FROM runs WHERE id = $1 AND attempt = $2 \
+         AND status = 'running'",
+    )
+    .bind(run.as_str().to_owned())
+    .bind(attempt)
+    .bind(event.number)
+    .bind(event.line.clone())
+    .execute(executor)
+    .await?;
+    Ok(added.rows_affected() > 0)
 }

@@ -43,7 +43,7 @@ pub use queue_state::QueueState;
 pub use retention::{KeptFiles, Removed};
 pub use runs::{Filter, NewRun, RunId, RunStatus, StoredRun, now, timestamp};
 pub use tokens::{Scope, Token};
-pub use work::{Attempt, WorkKind, WorkStatus};
+pub use work::{Attempt, AttemptResults, WorkKind, WorkStatus};
 pub use workers::StoredWorker;
 
 /// Connections that a process holds at most.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::events::{self, StoredEvent};
 use super::runs::{RunId, RunStatus, now};
 use super::{Store, failure};
 use crate::error::Result;
@@ -42,6 +43,16 @@ impl WorkKind {
             WorkKind::Grading => "grading",
         }
     }
+}
+
+/// What an attempt at a run leaves.
+#[derive(Debug, Default)]
+pub struct AttemptResults {
+    pub patch: Option<String>,
+    /// JSON.
+    pub record: Option<String>,
+    /// The event that says how the run ended. It is stored with its end: no worker goes on with a run that has one.
+    pub last_event: Option<StoredEvent>,
 }
 
 /// Where work is that is not a run.
@@ -217,12 +228,30 @@ impl Store {
         &self,
         taken: &Attempt,
         status: RunStatus,
-        patch: Option<&str>,
-        record: Option<&str>,
+        left: AttemptResults,
     ) -> Result<Option<RunStatus>> {
+        let failed = |e: sqlx::Error| failure("store the end of the run", &e);
+        let mut transaction = self.pool.begin().await.map_err(failed)?;
+        if let Some(event) = &left.last_event {
+            let added = events::insert(&mut *transaction, &taken.id, taken.number, event);
+            added.await.map_err(failed)?;
+        }
+        let (patch, record) = (left.patch.as_deref(), left.record.as_deref());
         let results = [("patch", patch), ("record", record)];
-        let ended = self.end(taken, status.as_str(), status.has_ended(), &results);
-        Ok(ended.await?.as_deref().and_then(RunStatus::parse))
+        let has_ended = status.has_ended();
+        let ended = end(
+            &mut *transaction,
+            taken,
+            status.as_str(),
+            has_ended,
+            &results,
+        );
+        let Some(ended) = ended.await? else {
+            // The event goes as well.
+            return Ok(None);
+        };
+        transaction.commit().await.map_err(failed)?;
+        Ok(RunStatus::parse(&ended))
     }
 
     /// The same of other work: is there anybody who is to go on with it?
@@ -233,42 +262,9 @@ impl Store {
         message: Option<&str>,
     ) -> Result<bool> {
         let results = [("message", message)];
-        let ended = self.end(taken, status.as_str(), status.has_ended(), &results);
+        let has_ended = status.has_ended();
+        let ended = end(&self.pool, taken, status.as_str(), has_ended, &results);
         Ok(ended.await?.as_deref() == Some(WorkStatus::Queued.as_str()))
-    }
-
-    async fn end(
-        &self,
-        taken: &Attempt,
-        status: &str,
-        has_ended: bool,
-        results: &[(&'static str, Option<&str>)],
-    ) -> Result<Option<String>> {
-        let failed = |e: &sqlx::Error| failure("store the end of the work", e);
-        let columns = results.iter().enumerate();
-        let columns: String = columns
-            .map(|(n, (column, _))| format!(", {column} = ${}", n + 6))
-            .collect();
-        let statement = format!(
-            "UPDATE {} SET status = CASE WHEN cancel = 1 AND $3 = 'queued' THEN 'cancelled' ELSE $3 END, \
-             ended_at = CASE WHEN cancel = 1 AND $3 = 'queued' THEN $4 ELSE $5 END{columns} \
-             WHERE id = $1 AND attempt = $2 AND status = 'running' RETURNING status",
-            taken.kind.table()
-        );
-        let mut query = sqlx::query(sqlx::AssertSqlSafe(statement))
-            .bind(taken.id.as_str())
-            .bind(taken.number)
-            .bind(status.to_owned())
-            .bind(now())
-            .bind(has_ended.then(now));
-        for (_, value) in results {
-            query = query.bind(value.map(str::to_owned));
-        }
-        let row = query.fetch_optional(&self.pool).await;
-        let row = row.map_err(|e| failed(&e))?;
-        row.map(|row| row.try_get("status"))
-            .transpose()
-            .map_err(|e| failed(&e))
     }
 
     /// What workers have.
@@ -369,6 +365,41 @@ impl Store {
             .await?;
         Ok(asked.rows_affected())
     }
+}
+
+/// Ends an attempt, unless another worker has the work; the status that the work then has.
+async fn end(
+    executor: impl sqlx::Executor<'_, Database = sqlx::Any>,
+    taken: &Attempt,
+    status: &str,
+    has_ended: bool,
+    results: &[(&'static str, Option<&str>)],
+) -> Result<Option<String>> {
+    let failed = |e: &sqlx::Error| failure("store the end of the work", e);
+    let columns = results.iter().enumerate();
+    let columns: String = columns
+        .map(|(n, (column, _))| format!(", {column} = ${}", n + 6))
+        .collect();
+    let statement = format!(
+        "UPDATE {} SET status = CASE WHEN cancel = 1 AND $3 = 'queued' THEN 'cancelled' ELSE $3 END, \
+         ended_at = CASE WHEN cancel = 1 AND $3 = 'queued' THEN $4 ELSE $5 END{columns} \
+         WHERE id = $1 AND attempt = $2 AND status = 'running' RETURNING status",
+        taken.kind.table()
+    );
+    let mut query = sqlx::query(sqlx::AssertSqlSafe(statement))
+        .bind(taken.id.as_str())
+        .bind(taken.number)
+        .bind(status.to_owned())
+        .bind(now())
+        .bind(has_ended.then(now));
+    for (_, value) in results {
+        query = query.bind(value.map(str::to_owned));
+    }
+    let row = query.fetch_optional(executor).await;
+    let row = row.map_err(|e| failed(&e))?;
+    row.map(|row| row.try_get("status"))
+        .transpose()
+        .map_err(|e| failed(&e))
 }
 
 /// By the name of its table.

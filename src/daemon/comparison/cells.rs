@@ -239,7 +239,7 @@ impl RemoteRuns for StoreRuns {
         let (folder, _) = RunFolder::reopen(out)?;
         match serde_json::from_str::<Record>(record) {
             Ok(record) => write_results(&folder, &record)?,
-            // Its worker ended before it could tell more.
+            // A failure on the way to its end.
             Err(_) => write_outcome(&folder, &outcome)?,
         }
         Ok(outcome)

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 use testwright::store::{
-    AskedComparison, Attempt, ComparisonReport, NewComparison, NewGrading, NewMatrix, Removed,
-    RunId, RunStatus, Store, StoredArtifact, WorkStatus, now,
+    AskedComparison, Attempt, AttemptResults, ComparisonReport, NewComparison, NewGrading,
+    NewMatrix, Removed, RunId, RunStatus, Store, StoredArtifact, WorkStatus, now,
 };
 
 use super::artifacts::files;
@@ -69,7 +69,7 @@ impl Stored {
         }
         let ended = self
             .store
-            .end_attempt(&taken, RunStatus::Accepted, None, None);
+            .end_attempt(&taken, RunStatus::Accepted, AttemptResults::default());
         ended.await.unwrap();
         id
     }

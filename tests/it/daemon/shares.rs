@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use testwright::store::{NewRun, RunId, RunStatus, Store, WorkKind};
+use testwright::store::{AttemptResults, NewRun, RunId, RunStatus, Store, StoredEvent, WorkKind};
 
 use super::{Daemon, databases, issue, stored_run};
 use crate::program::{Place, example};
@@ -50,7 +50,7 @@ async fn owners_share_the_workers_however_many_runs_each_has() {
             let taken = store.take(&ticket(n)).await.unwrap().unwrap();
             let name = names.iter().find(|(id, _)| *id == taken.id).unwrap();
             order.push(name.1.as_str());
-            let ended = store.end_attempt(&taken, RunStatus::Nothing, None, None);
+            let ended = store.end_attempt(&taken, RunStatus::Nothing, AttemptResults::default());
             assert_eq!(ended.await.unwrap(), Some(RunStatus::Nothing));
         }
         assert_eq!(order[..3], ["many/x0", "few", "many/y"]);
@@ -85,8 +85,21 @@ async fn no_two_workers_have_one_run_and_a_lost_one_comes_back_by_its_ticket() {
         assert_eq!((&first.id, &second.id), (&run, &run));
         assert_eq!((first.number, second.number), (1, 2));
         // The first may write nothing more.
-        assert!(store.add_event(&run, first.number, 1, "{}").await.is_err());
-        assert!(store.add_event(&run, second.number, 1, "{}").await.is_ok());
+        let event = |number| StoredEvent {
+            number,
+            line: "{}".to_owned(),
+        };
+        let added = store.add_event(&run, first.number, event(1));
+        assert!(added.await.is_err());
+        let ends = AttemptResults {
+            last_event: Some(event(1)),
+            ..AttemptResults::default()
+        };
+        let ended = store.end_attempt(&first, RunStatus::Nothing, ends).await;
+        assert_eq!(ended.unwrap(), None);
+        assert_eq!(store.events(&run, 0, 9).await.unwrap(), []);
+        let added = store.add_event(&run, second.number, event(1));
+        assert!(added.await.is_ok());
         // One that is to end ends, and the ticket is good for the next.
         assert!(store.cancel(WorkKind::Run, &run).await.unwrap());
         let third = store.take(&lost).await.unwrap().unwrap();

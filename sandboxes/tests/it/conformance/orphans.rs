@@ -84,6 +84,18 @@ pub async fn processes_end_with_a_killed_host(command: Command) {
 }
 
 async fn killed_host(ground: Fixture<'_>) -> Verdict {
+    let mut verdict = Ok(());
+    // A program that begins meanwhile cleans as well, and may have been first.
+    for _ in 0..3 {
+        verdict = killed_host_is_cleaned(ground).await;
+        if verdict.is_ok() {
+            break;
+        }
+    }
+    verdict
+}
+
+async fn killed_host_is_cleaned(ground: Fixture<'_>) -> Verdict {
     let Some(command) = ground.killed_host else {
         return Err("no program was given".to_owned());
     };
