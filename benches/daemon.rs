@@ -67,6 +67,7 @@ async fn seed(store: &Store) -> Result<Vec<RunId>, Failure> {
             request:
                 serde_json::json!({"issue": format!("Issue {n}\n\n{}", "It fails. ".repeat(100))})
                     .to_string(),
+            title: String::new(),
             repository: format!("https://github.com/example/project-{}", n % 50),
             approach: "testwright".to_owned(),
             model: "m".to_owned(),

@@ -124,6 +124,7 @@ fn new_run(owner: usize) -> NewRun {
     let repository = examples().join("slugs").display().to_string();
     NewRun {
         request: serde_json::json!({"issue": issue, "repository": repository}).to_string(),
+        title: String::new(),
         repository,
         approach: "snippet".to_owned(),
         model: "snippet".to_owned(),

@@ -131,6 +131,7 @@ impl RunRequest {
         Ok(NewRun {
             request: serde_json::to_string(self)
                 .map_err(|error| Error::infrastructure("store the request").cause(error))?,
+            title: issues::title(&self.issue).unwrap_or_default(),
             repository,
             approach: selection.approach,
             model: selection.model,

@@ -177,6 +177,11 @@ pub fn of_text(text: &str, origin: &str) -> Result<Issue> {
     text::read(text.as_bytes(), origin)
 }
 
+/// What an issue of this text is called; its address, where the text is one.
+pub fn title(text: &str) -> Option<String> {
+    text::title(text)
+}
+
 /// Reads bytes as an issue, and a text as the address of one, for the fuzz targets.
 #[cfg(fuzzing)]
 pub fn read_bytes(bytes: &[u8]) -> (Result<Issue>, Result<bool>) {

@@ -82,7 +82,7 @@ pub(super) fn read(reader: impl Read, origin: &str) -> Result<Issue> {
     }
     let (title, body) = split(&text);
     Ok(Issue {
-        title,
+        title: title.unwrap_or_else(|| "(no title)".to_owned()),
         body,
         comments: Vec::new(),
         origin: origin.to_owned(),
@@ -130,17 +130,22 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
     (rest.is_empty() && !text.contains('\0')).then_some(text)
 }
 
+/// Its first heading or line, where that can be a title.
+pub(super) fn title(text: &str) -> Option<String> {
+    split(text).0
+}
+
 /// Title and body: the first heading or line, and the rest.
-fn split(text: &str) -> (String, String) {
+fn split(text: &str) -> (Option<String>, String) {
     let text = text.trim();
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     let title = first.trim().trim_start_matches('#').trim();
     if title.is_empty() || title.starts_with("```") || title.starts_with(">>>") {
-        return ("(no title)".to_owned(), text.to_owned());
+        return (None, text.to_owned());
     }
     if title.chars().count() > LONGEST_TITLE {
         let cut: String = title.chars().take(LONGEST_TITLE).collect();
-        return (format!("{cut}…"), text.to_owned());
+        return (Some(format!("{cut}…")), text.to_owned());
     }
     // A heading that is underlined.
     let (second, after) = rest.split_once('\n').unwrap_or((rest, ""));
@@ -151,7 +156,8 @@ fn split(text: &str) -> (String, String) {
     // Only blank lines go: the first line of the body may be indented code.
     let blank = body.len() - body.trim_start().len();
     let start = body[..blank].rfind('\n').map_or(0, |i| i + 1);
-    (title.to_owned(), body[start..].trim_end().to_owned())
+    let title = Some(title.to_owned());
+    (title, body[start..].trim_end().to_owned())
 }
 
 /// What the user may have meant by a file that is not there.

@@ -109,6 +109,8 @@ impl RunStatus {
 pub struct NewRun {
     /// As JSON.
     pub request: String,
+    /// What the issue is called, as far as that is known; a worker that has read the issue knows better.
+    pub title: String,
     pub repository: String,
     pub approach: String,
     pub model: String,
@@ -177,12 +179,13 @@ impl Store {
         let id = RunId::new(now);
         let added = sqlx::query(
             "INSERT INTO runs (id, created_at, status, request, title, repository, approach, model, attempt, cancel, \
-             idempotency_key, owner, batch, traceparent) VALUES ($1, $2, $3, $4, '', $5, $6, $7, 0, 0, $8, $9, $10, $11) ON CONFLICT (idempotency_key) DO NOTHING",
+             idempotency_key, owner, batch, traceparent) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, $9, $10, $11, $12) ON CONFLICT (idempotency_key) DO NOTHING",
         )
         .bind(id.as_str())
         .bind(now)
         .bind(RunStatus::Queued.as_str())
         .bind(&new.request)
+        .bind(&new.title)
         .bind(&new.repository)
         .bind(&new.approach)
         .bind(&new.model)
@@ -249,7 +252,7 @@ impl Store {
         .map_err(|e| failure("store the request", &e))
     }
 
-    /// What the issue is called; known once it was read.
+    /// What the issue is called, once it was read.
     pub async fn set_title(&self, id: &RunId, title: &str) -> Result<()> {
         sqlx::query("UPDATE runs SET title = $2 WHERE id = $1")
             .bind(id.as_str())

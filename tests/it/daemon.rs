@@ -44,6 +44,7 @@ use slow_model::{is_slow_step, model, slow_issue};
 fn stored_run(owner: &str, batch: &str) -> NewRun {
     NewRun {
         request: "{}".to_owned(),
+        title: String::new(),
         repository: "o/n".to_owned(),
         approach: "snippet".to_owned(),
         model: "snippet".to_owned(),

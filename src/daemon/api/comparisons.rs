@@ -20,9 +20,6 @@ use crate::store::{
     timestamp,
 };
 
-/// Comparisons of the list that people see: the newest.
-const LISTED: u32 = 200;
-
 /// Approaches and models on a dataset, their runs made by the workers of the server's database.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Comparison {
@@ -133,15 +130,6 @@ fn no_comparison() -> Problem {
 pub async fn find(state: &ApiState, id: &str) -> ApiResult<StoredComparison> {
     let id = RunId::parse(id).ok_or_else(no_comparison)?;
     state.store.comparison(&id).await?.ok_or_else(no_comparison)
-}
-
-/// The newest of all.
-pub async fn all(state: &ApiState) -> ApiResult<Vec<Comparison>> {
-    let all = ComparisonFilter {
-        limit: LISTED,
-        ..ComparisonFilter::default()
-    };
-    Ok(page(state, all).await?.comparisons)
 }
 
 pub async fn page(state: &ApiState, filter: ComparisonFilter) -> ApiResult<Comparisons> {

@@ -11,9 +11,6 @@ use serde::{Deserialize, Serialize};
 use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
 use crate::store::{GradingBatch, GradingFilter, RunId, WorkStatus, timestamp};
 
-/// Evaluations and comparisons of the list that people see: the newest.
-const LISTED: u32 = 200;
-
 /// The gradings of an evaluation or a comparison.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct Gradings {
@@ -76,15 +73,6 @@ fn no_gradings() -> Problem {
         "there are no gradings of this evaluation or comparison",
     )
     .hint("GET /v1/gradings lists those that there are; they go once their results were fetched")
-}
-
-/// The newest of all.
-pub async fn all(state: &ApiState) -> ApiResult<Vec<Gradings>> {
-    let all = GradingFilter {
-        limit: LISTED,
-        ..GradingFilter::default()
-    };
-    Ok(page(state, all).await?.batches)
 }
 
 pub async fn page(state: &ApiState, filter: GradingFilter) -> ApiResult<GradingList> {

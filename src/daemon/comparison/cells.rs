@@ -156,6 +156,7 @@ impl StoreRuns {
             .map_err(|error| Error::infrastructure("store a run of the comparison").cause(error))?;
         let new = NewRun {
             request,
+            title,
             repository,
             approach: approach.clone(),
             model: model.clone(),
@@ -165,10 +166,7 @@ impl StoreRuns {
             traceparent: self.batch.traceparent.clone(),
         };
         let Batch { store, queue, .. } = &self.batch;
-        let (run, is_new) = store.add_run(&new).await?;
-        if is_new {
-            store.set_title(&run.id, &title).await?;
-        }
+        let (run, _) = store.add_run(&new).await?;
         let may_be_retried = run.status.may_be_retried();
         if may_be_retried && run.request != new.request {
             // What was wrong may have been what was asked for.

@@ -7,31 +7,34 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use serde::Serialize;
 
 use super::run_view::RunRow;
-use super::{ListQuery, PAGE, render};
+use super::{ListQuery, PAGE, PageQuery, render};
 use crate::compare::Plan;
-use crate::daemon::api::comparisons::{self, Comparison};
+use crate::daemon::api::comparisons::{self, Comparison, Comparisons};
 use crate::daemon::api::{ApiResult, ApiState, Problem, paging};
-use crate::store::{Filter, RunId, RunStatus, StoredComparison};
+use crate::store::{ComparisonFilter, Filter, RunId, RunStatus, StoredComparison};
 
 /// The report is a page of its own kind: it keeps its own policy, and gets no rights of this server's pages.
 const REPORT_POLICY: &str = "sandbox allow-scripts allow-popups allow-top-navigation-by-user-activation; frame-ancestors 'none'";
 
-#[derive(Serialize)]
-struct ComparisonsPage {
-    comparisons: Vec<Comparison>,
-}
-
-pub async fn list(State(state): State<ApiState>) -> ApiResult<Response> {
-    let page = ComparisonsPage {
-        comparisons: comparisons::all(&state).await?,
+pub async fn list(
+    State(state): State<ApiState>,
+    query: Result<Query<PageQuery>, QueryRejection>,
+) -> ApiResult<Response> {
+    let Query(query) = query?;
+    let filter = ComparisonFilter {
+        before: query.before.as_deref().and_then(RunId::parse),
+        limit: PAGE,
+        ..ComparisonFilter::default()
     };
+    let live = filter.before.is_none().then(|| "poll".to_owned());
+    let page: Comparisons = comparisons::page(&state, filter).await?;
     Ok(render(
         &state,
         StatusCode::OK,
         include_str!("comparisons.html"),
         "comparisons",
         "Comparisons",
-        Some("poll".to_owned()),
+        live,
         page,
     ))
 }

@@ -8,18 +8,15 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{Redirect, Response};
 use axum::routing::{get, post};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::matrix_origin::MatrixOrigin;
 use super::matrix_view::MatrixView;
-use super::render;
+use super::{PAGE, PageQuery, render};
 use crate::daemon::api::{ApiResult, ApiState, matrices, paging};
 use crate::daemon::matrix::view::{self, Matrix};
 use crate::error::Result;
 use crate::store::{MatrixFilter, MatrixId, Store, StoredMatrix, timestamp};
-
-/// Matrices of the list.
-const PAGE: u32 = 50;
 
 pub fn router() -> Router<ApiState> {
     Router::new()
@@ -27,11 +24,6 @@ pub fn router() -> Router<ApiState> {
         .route("/matrices/{id}", get(show))
         .route("/matrices/{id}/cancel", post(cancel))
         .route("/matrices/{id}/retry", post(retry))
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct MatricesQuery {
-    before: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -77,7 +69,7 @@ impl MatrixRow {
 
 async fn list(
     State(state): State<ApiState>,
-    query: std::result::Result<Query<MatricesQuery>, QueryRejection>,
+    query: std::result::Result<Query<PageQuery>, QueryRejection>,
 ) -> ApiResult<Response> {
     let Query(query) = query?;
     let before = query.before.as_deref().and_then(MatrixId::parse);

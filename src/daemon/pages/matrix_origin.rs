@@ -2,6 +2,7 @@
 
 use crate::daemon::matrix::request::{MatrixInput, NamedPatch};
 use crate::error::Result;
+use crate::issues;
 use crate::store::{RunId, Store};
 
 /// Characters of a title.
@@ -32,11 +33,7 @@ impl MatrixOrigin {
 }
 
 fn title(issue: Option<&str>, of_run: Option<&str>, tests: &[NamedPatch]) -> String {
-    let first_line = |issue: &str| {
-        let line = issue.trim().lines().next().unwrap_or_default();
-        line.trim_start_matches('#').trim().to_owned()
-    };
-    let named = issue.map(first_line).filter(|line| !line.is_empty());
+    let named = issue.and_then(issues::title);
     let of_run = of_run.filter(|title| !title.is_empty()).map(str::to_owned);
     let names = || {
         let names = tests.iter().map(|tests| tests.name.as_str());

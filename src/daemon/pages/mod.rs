@@ -139,6 +139,13 @@ struct ListQuery {
     before: Option<String>,
 }
 
+/// Of a list without filters.
+#[derive(Debug, Default, Deserialize)]
+struct PageQuery {
+    /// The last of the page before.
+    before: Option<String>,
+}
+
 #[derive(Serialize)]
 struct RunsPage {
     statuses: Vec<&'static str>,

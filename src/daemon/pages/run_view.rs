@@ -64,22 +64,12 @@ impl RunRow {
     }
 }
 
-/// The issue's; until it was read, what it was asked for by.
+/// The issue's, where it has one.
 fn title(run: &StoredRun) -> String {
-    if !run.title.is_empty() {
-        return run.title.clone();
+    if run.title.is_empty() {
+        return run.id.to_string();
     }
-    let request: Option<RunRequest> = serde_json::from_str(&run.request).ok();
-    let first = request.and_then(|request| {
-        let line = request.issue.trim().lines().next()?;
-        Some(line.trim_start_matches('#').trim().to_owned())
-    });
-    first
-        .filter(|first| !first.is_empty())
-        .unwrap_or_else(|| run.id.to_string())
-        .chars()
-        .take(200)
-        .collect()
+    run.title.clone()
 }
 
 #[derive(Debug, Serialize)]

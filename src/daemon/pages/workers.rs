@@ -1,13 +1,15 @@
 //! The page of the workers and the queue.
 
-use axum::extract::{Path, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{Redirect, Response};
 use serde::Serialize;
 
-use super::render;
-use crate::daemon::api::gradings::{self, Gradings};
+use super::{PAGE, PageQuery, render};
+use crate::daemon::api::gradings::{self, GradingList};
 use crate::daemon::api::{ApiResult, ApiState, workers};
+use crate::store::GradingFilter;
 
 #[derive(Serialize)]
 struct WorkersPage {
@@ -17,10 +19,21 @@ struct WorkersPage {
     slots: i64,
     /// How long the oldest run waits.
     oldest: Option<String>,
-    gradings: Vec<Gradings>,
+    gradings: GradingList,
 }
 
-pub async fn show(State(state): State<ApiState>) -> ApiResult<Response> {
+/// The gradings of the list are those before the one that the query names.
+pub async fn show(
+    State(state): State<ApiState>,
+    query: Result<Query<PageQuery>, QueryRejection>,
+) -> ApiResult<Response> {
+    let Query(query) = query?;
+    let filter = GradingFilter {
+        before: query.before,
+        limit: PAGE,
+        ..GradingFilter::default()
+    };
+    let live = filter.before.is_none().then(|| "poll".to_owned());
     let found = workers::read(&state).await?;
     let alive = found.workers.iter().filter(|worker| worker.alive);
     let page = WorkersPage {
@@ -28,7 +41,7 @@ pub async fn show(State(state): State<ApiState>) -> ApiResult<Response> {
         oldest: found.queue.oldest_seconds.map(age),
         workers: found.workers,
         queue: found.queue,
-        gradings: gradings::all(&state).await?,
+        gradings: gradings::page(&state, filter).await?,
     };
     Ok(render(
         &state,
@@ -36,7 +49,7 @@ pub async fn show(State(state): State<ApiState>) -> ApiResult<Response> {
         include_str!("workers.html"),
         "workers",
         "Workers and queue",
-        Some("poll".to_owned()),
+        live,
         page,
     ))
 }

@@ -28,6 +28,7 @@ fn run(comparison: &RunId, at: usize) -> NewRun {
     });
     NewRun {
         request: request.to_string(),
+        title: String::new(),
         repository: "o/n".to_owned(),
         approach: "otter".to_owned(),
         model: "m".to_owned(),

@@ -46,6 +46,7 @@ async fn a_comparison_is_listed_reported_and_ended() {
         store.put_comparison(&compared).await.unwrap();
         let new = NewRun {
             request: "{}".to_owned(),
+            title: String::new(),
             repository: "o/n".to_owned(),
             approach: "otter:planner=off".to_owned(),
             model: "m".to_owned(),

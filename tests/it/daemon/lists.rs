@@ -25,12 +25,12 @@ fn all(client: &Client, path: &str, list: &str, name: &str, filter: &str) -> Vec
     }
 }
 
-/// Five of each: of `a` and of `b` in turn, the first one cancelled.
-async fn fill(store: &Store) -> [Vec<String>; 4] {
+/// So many of each, of `a` and of `b` in turn; ids from the newest to the oldest.
+async fn fill(store: &Store, number: i64) -> [Vec<String>; 4] {
     let [mut runs, mut comparisons, mut matrices, mut batches] = [const { Vec::new() }; 4];
     let input =
         json!({"repository": "r", "commit": null, "issue": null, "tests": [], "patches": []});
-    for n in 0..5_i64 {
+    for n in 0..number {
         // Ids of one millisecond have no order.
         let id = RunId::new(now() + 10 * n);
         let owner = ["a", "b"][n as usize % 2];
@@ -79,7 +79,7 @@ async fn pages_hold_all_that_the_filters_leave_on_every_database() {
         let store = Store::open(&database.url_in(&place.path("data")))
             .await
             .unwrap();
-        let [runs, comparisons, matrices, batches] = fill(&store).await;
+        let [runs, comparisons, matrices, batches] = fill(&store, 5).await;
         let lists = [
             ("/v1/runs", "runs", "id", &runs, "repository=o/n", 5),
             (
@@ -130,5 +130,39 @@ async fn pages_hold_all_that_the_filters_leave_on_every_database() {
         // How many runs are where is told of each on the page, and of it alone.
         let page = client.get("/v1/comparisons?limit=1&owner=b").json();
         assert_eq!(page["comparisons"][0]["runs"], json!({"queued": 1}));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_a_list_links_to_what_is_older() {
+    let place = Place::new();
+    let database = databases::embedded();
+    let daemon = Daemon::start_with(&place, &database, None, "data", &["--workers", "0"]);
+    let store = Store::open(&database.url_in(&place.path("data")))
+        .await
+        .unwrap();
+    let [runs, comparisons, matrices, batches] = fill(&store, 51).await;
+    let lists = [
+        ("/", &runs),
+        ("/comparisons", &comparisons),
+        ("/matrices", &matrices),
+        ("/workers", &batches),
+    ];
+    for (path, ids) in lists {
+        let (oldest, newer) = ids.split_last().unwrap();
+        let first = daemon.client.get(path);
+        assert_eq!(first.status, 200, "{path} {first:?}");
+        let (table, foot) = first.body.split_once("Older ").unwrap();
+        assert!(newer.iter().all(|id| table.contains(id)), "{path}: {table}");
+        assert!(!table.contains(oldest), "{path}: {table}");
+        assert!(foot.contains("</a>"), "{path}: {foot}");
+        let (_, link) = table.rsplit_once("href=\"").unwrap();
+        let link = link.split('"').next().unwrap().replace("&amp;", "&");
+        let second = daemon.client.get(link.split('#').next().unwrap());
+        assert_eq!(second.status, 200, "{link} {second:?}");
+        let second = second.body;
+        assert!(second.contains(oldest), "{link}: {second}");
+        assert!(!second.contains(&newer[0]), "{link}: {second}");
+        assert!(!second.contains("Older "), "{link}: {second}");
     }
 }

@@ -10,6 +10,7 @@ use crate::program::{Place, example};
 async fn add(store: &Store, owner: &str, batch: &str) -> RunId {
     let new = NewRun {
         request: "{}".to_owned(),
+        title: String::new(),
         repository: "https://example.org/o/n".to_owned(),
         approach: "a".to_owned(),
         model: "m".to_owned(),
