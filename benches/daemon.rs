@@ -2,8 +2,12 @@
 //! 500 listeners on one run (wanted: no event lost or out of order, memory that does not grow with them for good), and the
 //! memory of a server that has nothing to do (wanted: under 80 MB).
 //!
-//! `cargo bench --bench daemon`, on a machine that has nothing else to do; `TESTWRIGHT_DATABASE` names an empty Postgres instead of
-//! SQLite.
+//! `cargo bench --bench daemon`, on a machine that has nothing else to do: on SQLite, and on Postgres where Debian's postgresql is
+//! installed.
+
+#[path = "../tests/it/daemon/databases.rs"]
+#[allow(dead_code, clippy::unwrap_used)]
+mod databases;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -24,11 +28,23 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
-    let folder = tempfile::tempdir()?;
-    let url = std::env::var("TESTWRIGHT_DATABASE").unwrap_or_else(|_| Store::url_in(folder.path()));
-    let store = Store::open(&url).await.map_err(|e| e.render())?;
+    let mut is_good = true;
+    for database in databases::all() {
+        let folder = tempfile::tempdir()?;
+        let (name, url) = match &database.url {
+            Some(url) => ("Postgres", url.clone()),
+            None => ("SQLite", Store::url_in(folder.path())),
+        };
+        is_good &= measure(name, &url, folder.path()).await?;
+    }
+    std::process::exit(i32::from(!is_good));
+}
+
+/// Whether it is what is wanted.
+async fn measure(name: &str, url: &str, folder: &Path) -> Result<bool, Failure> {
+    let store = Store::open(url).await.map_err(|e| e.render())?;
     let ids = seed(&store).await?;
-    let server = Server::start(folder.path(), &url)?;
+    let server = Server::start(folder, url)?;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let idle = server.resident()?;
     let mut latencies = read(&server.url, &ids).await?;
@@ -42,19 +58,17 @@ async fn main() -> Result<(), Failure> {
     tokio::time::sleep(Duration::from_secs(3)).await;
     let after = server.resident()?;
     println!(
-        "{RUNS} runs, {} requests at {REQUESTS_A_SECOND} a second: median {:.1} ms, 99 of 100 within {:.1} ms (wanted: 50), longest {:.1} ms",
+        "{name}: {RUNS} runs, {} requests at {REQUESTS_A_SECOND} a second: median {:.1} ms, 99 of 100 within {:.1} ms (wanted: 50), longest {:.1} ms",
         latencies.len(),
         at(0.5),
         at(0.99),
         at(1.0)
     );
     println!(
-        "{LISTENERS} listeners: {received} got all {EVENTS} events in order (wanted: all); {before:.0} MB before, {after:.0} MB after them"
+        "{name}: {LISTENERS} listeners: {received} got all {EVENTS} events in order (wanted: all); {before:.0} MB before, {after:.0} MB after them"
     );
-    println!("idle: {idle:.0} MB (wanted: under 80)");
-    let is_good = at(0.99) < 50.0 && received == LISTENERS && idle < 80.0;
-    drop(server);
-    std::process::exit(i32::from(!is_good));
+    println!("{name}: idle {idle:.0} MB (wanted: under 80)");
+    Ok(at(0.99) < 50.0 && received == LISTENERS && idle < 80.0)
 }
 
 async fn seed(store: &Store) -> Result<Vec<RunId>, Failure> {
