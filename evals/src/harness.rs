@@ -34,7 +34,7 @@ use std::time::{Duration, SystemTime};
 
 use testwright_sandboxes::environment::BuildSettings;
 use testwright_sandboxes::error::ErrorKind;
-use testwright_sandboxes::recipe::Overrides;
+use testwright_sandboxes::recipe::{Overrides, Recipe};
 use testwright_sandboxes::repository::OpenOptions;
 use testwright_sandboxes::{Backend, Limits, SandboxError};
 
@@ -63,6 +63,8 @@ pub struct Harness {
     /// Where git comes from: `{owner}` and `{name}` are put in.
     pub repositories: String,
     pub python: Option<String>,
+    /// What holds for the environment of every instance.
+    pub environment: Option<Recipe>,
     /// A ready image instead of a built environment; `{instance_id}` is put in.
     pub image: Option<String>,
     /// Python versions that the backend has.
@@ -111,7 +113,10 @@ impl Harness {
             return Err(SandboxError::new(ErrorKind::Input, message));
         }
         Ok(Overrides {
-            keys: None,
+            keys: self
+                .environment
+                .as_ref()
+                .map(|recipe| (recipe.keys(), "settings".to_owned())),
             python: self.python.clone(),
             image,
             no_built_in: false,

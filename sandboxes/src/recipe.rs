@@ -74,6 +74,18 @@ pub struct Recipe {
     pub untested: bool,
 }
 
+impl Recipe {
+    /// Those that say something.
+    pub fn keys(&self) -> toml::Table {
+        let table = |recipe: &Recipe| toml::Table::try_from(recipe).unwrap_or_default();
+        let defaults = table(&Recipe::default());
+        table(self)
+            .into_iter()
+            .filter(|(key, value)| defaults.get(key) != Some(value))
+            .collect()
+    }
+}
+
 /// A program that tests expect to be there, e.g. a web server; see [`crate::environment::Environment::start_services`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]

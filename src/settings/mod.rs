@@ -211,6 +211,12 @@ impl Settings {
         self.environment.as_ref().filter(|_| !found_elsewhere)
     }
 
+    /// `[environment]` for whatever repository: one that no folder holds for its own code.
+    pub fn named_environment(&self) -> Option<&Recipe> {
+        let of_folder = self.environment_folder.is_some();
+        self.environment.as_ref().filter(|_| !of_folder)
+    }
+
     /// For the record of a run: the settings without secrets, and where each that is not a default came from.
     pub fn record(&self) -> serde_json::Value {
         let mut record = serde_json::to_value(self).unwrap_or_default();

@@ -38,6 +38,10 @@ pub async fn harness(settings: &Settings, args: HarnessArgs) -> Result<(Harness,
         // Old remains are a nuisance, and no reason not to work.
         Err(error) => notes.push(format!("failed to clean up after killed runs: {error}")),
     }
+    let environment = settings.named_environment().cloned();
+    if environment.is_none() && settings.environment.is_some() {
+        notes.push("[environment] of the testwright.toml in the current folder is left out: it is for the code in that folder, not for the instances; --config names one for all of them".to_owned());
+    }
     let pythons = recipe::available_pythons(backend.as_ref()).await;
     let harness = Harness {
         backend,
@@ -48,6 +52,7 @@ pub async fn harness(settings: &Settings, args: HarnessArgs) -> Result<(Harness,
         open: open_options(settings),
         repositories: args.repositories,
         python: settings.run.python.clone(),
+        environment,
         image: settings.run.image.clone(),
         pythons,
         toolbox: toolbox()?.to_owned(),

@@ -258,7 +258,7 @@ impl<'a> Setup<'a> {
             self.progress.note("[environment] of the testwright.toml in the current folder is left out: it is for the code in that folder, not for this repository");
         }
         let overrides = Overrides {
-            keys: keys.map(|recipe| (explicit_keys(recipe), "testwright.toml".to_owned())),
+            keys: keys.map(|recipe| (recipe.keys(), "testwright.toml".to_owned())),
             python: run.python.clone(),
             image: run.image.clone(),
             no_built_in: self.no_built_in,
@@ -392,16 +392,6 @@ pub fn open_options(settings: &Settings) -> OpenOptions {
         token: token.map(|token| Token::new(&host, token.reveal())),
         offline: settings.build.offline,
     }
-}
-
-/// The keys of a recipe that say something.
-fn explicit_keys(recipe: &Recipe) -> toml::Table {
-    let table = |recipe: &Recipe| toml::Table::try_from(recipe).unwrap_or_default();
-    let defaults = table(&Recipe::default());
-    table(recipe)
-        .into_iter()
-        .filter(|(key, value)| defaults.get(key) != Some(value))
-        .collect()
 }
 
 fn describe(recipe: &Recipe, origin: &str) -> String {

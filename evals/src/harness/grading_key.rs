@@ -39,6 +39,9 @@ pub fn key(harness: &Harness, instance: &Instance, prediction: &Prediction) -> S
     ] {
         add(text);
     }
+    if let Some(recipe) = &harness.environment {
+        add(&recipe.keys().to_string());
+    }
     hex(&hash.finalize()[..16])
 }
 

@@ -7,6 +7,7 @@ use testwright_evals::Instance;
 use testwright_evals::harness::{Harness, grading_key};
 use testwright_evals::predictions::Prediction;
 use testwright_sandboxes::Limits;
+use testwright_sandboxes::recipe::Recipe;
 
 use crate::daemon::harnesses::Harnesses;
 use crate::error::{Error, Result};
@@ -30,6 +31,8 @@ pub struct GradingSettings {
     /// Longest time of one run of tests.
     test_seconds: u64,
     python: Option<String>,
+    #[serde(default)]
+    environment: Option<Recipe>,
     image: Option<String>,
     limits: Limits,
 }
@@ -41,6 +44,7 @@ impl GradingSettings {
             repositories: grading.options.repositories.clone(),
             test_seconds: grading.options.test_seconds,
             python: settings.run.python.clone(),
+            environment: settings.named_environment().cloned(),
             image: settings.run.image.clone(),
             limits: settings.limits.sandbox(),
         }
@@ -56,6 +60,7 @@ impl GradingRequest {
             .await?;
         let harness = Harness {
             python: settings.python.clone(),
+            environment: settings.environment.clone(),
             image: settings.image.clone(),
             limits: settings.limits.clone(),
             out,

@@ -192,3 +192,35 @@ fn a_report_on_what_was_cut_short_says_how_much_is_to_come() {
     assert_eq!(last["run"]["started"], started);
     assert!(last["run"]["seconds"].as_f64().unwrap() > seconds);
 }
+
+#[test]
+fn an_environment_of_the_settings_holds_for_every_instance_and_one_of_a_folder_does_not() {
+    let bench = bench(&["first"]);
+    let environment = "[environment]\nafter-install = [\"exit 7\"]\n";
+    std::fs::write(bench.place.path("named.toml"), environment).unwrap();
+    let folder = bench.place.path("folder");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("testwright.toml"), environment).unwrap();
+    let golden = |out: &str| bench.results(out)[&("golden".to_owned(), "first".to_owned())].clone();
+
+    let plain = bench.command(&["verify"], "plain").output().unwrap();
+    assert_exit_code(&plain, 0);
+    assert_eq!(golden("plain")["strict"]["fail_to_pass"], true);
+
+    let mut named = bench.command(&["verify"], "named");
+    named.arg("--config").arg(bench.place.path("named.toml"));
+    named.output().unwrap();
+    let result = golden("named");
+    assert!(result["infrastructure"].is_object(), "{result}");
+    assert_ne!(result["key"], golden("plain")["key"]);
+
+    let mut found = bench.command(&["verify"], "found");
+    let found = found.current_dir(&folder).output().unwrap();
+    assert_exit_code(&found, 0);
+    let said = String::from_utf8_lossy(&found.stderr);
+    assert!(
+        said.contains("[environment] of the testwright.toml"),
+        "{said}"
+    );
+    assert_eq!(golden("found")["key"], golden("plain")["key"]);
+}
