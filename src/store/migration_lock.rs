@@ -1,10 +1,10 @@
-//! One process at a time brings an embedded database up to date: SQLite's migrations are not one transaction, and two
-//! processes that open a new file at once would both make its tables. Postgres has a lock of its own for that.
+//! One process at a time opens an embedded database and brings it up to date: a new file becomes one with a write-ahead log only
+//! where nobody else has it open, SQLite's migrations are not one transaction, and two processes that open a new file at once would
+//! both make its tables. Postgres has a lock of its own for that.
 
 use std::fs::File;
-use std::io;
-
-use sqlx::SqlitePool;
+use std::io::{self, ErrorKind};
+use std::path::Path;
 
 use super::{Database, Store};
 use crate::error::{Error, Result};
@@ -13,16 +13,15 @@ impl Store {
     /// Held until it is dropped, by one process at a time; `None` where the database sees to it itself.
     pub async fn migration_lock(&self) -> Result<Option<File>> {
         match self.database() {
-            Database::Sqlite(pool) => lock(pool).await.map(Some),
+            Database::Sqlite(pool) => lock(pool.connect_options().get_filename()).await,
             Database::Postgres(_) => Ok(None),
         }
     }
 }
 
-/// The file `NAME.lock` beside the database.
-async fn lock(pool: &SqlitePool) -> Result<File> {
-    let database = pool.connect_options().get_filename().to_owned();
-    let mut path = database.clone().into_os_string();
+/// The file `NAME.lock` beside the database; `None` where there is no such folder.
+pub(super) async fn lock(database: &Path) -> Result<Option<File>> {
+    let mut path = database.as_os_str().to_owned();
     path.push(".lock");
     let locked = tokio::task::spawn_blocking(move || -> io::Result<File> {
         let file = File::options()
@@ -33,10 +32,15 @@ async fn lock(pool: &SqlitePool) -> Result<File> {
         file.lock()?;
         Ok(file)
     });
-    let locked = locked.await.map_err(io::Error::other).flatten();
-    locked.map_err(|error| {
-        Error::infrastructure(format!("lock the database {}", database.display())).cause(error)
-    })
+    match locked.await.map_err(io::Error::other).flatten() {
+        Ok(file) => Ok(Some(file)),
+        // Whoever opens the database tells it better.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            let message = format!("lock the database {}", database.display());
+            Err(Error::infrastructure(message).cause(error))
+        }
+    }
 }
 
 #[cfg(test)]

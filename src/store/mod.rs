@@ -68,7 +68,7 @@ impl Store {
         let failed =
             |error: sqlx::Error| failure(&format!("open the database {}", redacted(url)), &error);
         sqlx::any::install_default_drivers();
-        let database = match url.split_once(':').map(|(scheme, _)| scheme) {
+        let (database, _lock) = match url.split_once(':').map(|(scheme, _)| scheme) {
             Some("sqlite") => {
                 let options = SqliteConnectOptions::from_str(url)
                     .map_err(failed)?
@@ -76,12 +76,13 @@ impl Store {
                     .journal_mode(SqliteJournalMode::Wal)
                     .synchronous(SqliteSynchronous::Full)
                     .busy_timeout(std::time::Duration::from_secs(30));
+                let lock = migration_lock::lock(options.get_filename()).await?;
                 let pool = sqlx::sqlite::SqlitePoolOptions::new()
                     .max_connections(CONNECTIONS)
                     .connect_with(options)
                     .await
                     .map_err(failed)?;
-                Database::Sqlite(pool)
+                (Database::Sqlite(pool), lock)
             }
             Some("postgres" | "postgresql") => {
                 let pool = sqlx::postgres::PgPoolOptions::new()
@@ -89,7 +90,7 @@ impl Store {
                     .connect(url)
                     .await
                     .map_err(failed)?;
-                Database::Postgres(pool)
+                (Database::Postgres(pool), None)
             }
             _ => {
                 return Err(Error::usage(format!("open the database {}", redacted(url)))
@@ -113,7 +114,6 @@ impl Store {
             .await
             .map_err(failed)?;
         let store = Store { pool, database };
-        let _lock = store.migration_lock().await?;
         let migrated = migrations().run(&store.pool).await;
         migrated.map_err(|error| failure("bring the database up to date", &error))?;
         Ok(store)

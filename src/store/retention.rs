@@ -20,6 +20,8 @@ const REMOVE_FILES: &str = "DELETE FROM artifacts WHERE run = $1";
 struct Ending {
     table: &'static str,
     has_ended: &'static str,
+    /// When it ended, if it has.
+    ended_at: &'static str,
     /// What removes all that came of one; `$1` is its id.
     rest: &'static [&'static str],
 }
@@ -29,6 +31,7 @@ const RUNS: Ending = Ending {
     // A comparison that goes on would make them anew.
     has_ended: "status NOT IN ('queued', 'running') AND NOT EXISTS \
                 (SELECT 1 FROM comparisons WHERE comparisons.id = runs.batch AND comparisons.status IN ('queued', 'running'))",
+    ended_at: "ended_at",
     rest: &[
         "DELETE FROM events WHERE run = $1",
         MARK_REMOVED,
@@ -39,6 +42,10 @@ const COMPARISONS: Ending = Ending {
     table: "comparisons",
     // One that a command makes has none.
     has_ended: "COALESCE(status, 'done') NOT IN ('queued', 'running')",
+    // A command that was killed told no end: that of the last of its runs, where none goes on.
+    ended_at: "COALESCE(ended_at, CASE WHEN status IS NULL AND NOT EXISTS \
+               (SELECT 1 FROM runs WHERE runs.batch = comparisons.id AND runs.status IN ('queued', 'running')) \
+               THEN (SELECT COALESCE(MAX(runs.ended_at), comparisons.created_at) FROM runs WHERE runs.batch = comparisons.id) END)",
     rest: &[
         MARK_REMOVED,
         REMOVE_FILES,
@@ -49,11 +56,13 @@ const COMPARISONS: Ending = Ending {
 const MATRICES: Ending = Ending {
     table: "matrices",
     has_ended: "status NOT IN ('queued', 'running')",
+    ended_at: "ended_at",
     rest: &["DELETE FROM matrix_cells WHERE matrix = $1"],
 };
 const GRADINGS: Ending = Ending {
     table: "gradings",
     has_ended: "status NOT IN ('queued', 'running')",
+    ended_at: "ended_at",
     rest: &["DELETE FROM graded_predictions WHERE grading = $1"],
 };
 
@@ -101,12 +110,13 @@ impl Store {
         let Ending {
             table,
             has_ended,
+            ended_at,
             rest,
         } = ending;
         let failed = |error: sqlx::Error| failure(&format!("remove old {table}"), &error);
         let mut transaction = self.pool.begin().await.map_err(failed)?;
         let found = format!(
-            "SELECT id FROM {table} WHERE ended_at < $1 AND {has_ended} ORDER BY ended_at LIMIT $2"
+            "SELECT id FROM {table} WHERE {ended_at} < $1 AND {has_ended} ORDER BY {ended_at} LIMIT $2"
         );
         let rows = sqlx::query(sqlx::AssertSqlSafe(found))
             .bind(time)
@@ -118,7 +128,7 @@ impl Store {
         for row in &rows {
             let id: String = row.try_get("id").map_err(failed)?;
             let one =
-                format!("DELETE FROM {table} WHERE id = $1 AND ended_at < $2 AND {has_ended}");
+                format!("DELETE FROM {table} WHERE id = $1 AND {ended_at} < $2 AND {has_ended}");
             let gone = sqlx::query(sqlx::AssertSqlSafe(one))
                 .bind(&id)
                 .bind(time)
@@ -155,9 +165,14 @@ impl Store {
     pub async fn oldest_files(&self, most: i64) -> Result<Vec<KeptFiles>> {
         let failed = |error: sqlx::Error| failure("list the oldest files of runs", &error);
         let of = |Ending {
-                      table, has_ended, ..
+                      table,
+                      has_ended,
+                      ended_at,
+                      ..
                   }: &Ending| {
-            format!("SELECT id, ended_at FROM {table} WHERE ended_at IS NOT NULL AND {has_ended}")
+            format!(
+                "SELECT id, {ended_at} AS ended_at FROM {table} WHERE {ended_at} IS NOT NULL AND {has_ended}"
+            )
         };
         let statement = format!(
             "SELECT ended.id AS id, MIN(ended.ended_at) AS since, CAST(SUM(artifacts.bytes) AS BIGINT) AS bytes \

@@ -117,7 +117,11 @@ async fn place(backend: Arc<dyn Backend>, files: &[(&str, String)]) -> Place {
         source,
         environment,
         build,
-        limits: Limits::default(),
+        // A fork bomb is one with few processes, too, and leaves the processors to other tests.
+        limits: Limits {
+            processes: 64,
+            ..Limits::default()
+        },
         toolbox: PROGRAM.into(),
         purpose: "cases".to_owned(),
     }

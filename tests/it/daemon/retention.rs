@@ -39,8 +39,12 @@ impl Stored {
     }
 
     fn ended_before(&self, table: &str, id: &str, days: i64) {
+        self.was_before(table, "ended_at", id, days);
+    }
+
+    fn was_before(&self, table: &str, column: &str, id: &str, days: i64) {
         let ago = days * DAY;
-        let sql = format!("UPDATE {table} SET ended_at = ended_at - {ago} WHERE id = '{id}'");
+        let sql = format!("UPDATE {table} SET {column} = {column} - {ago} WHERE id = '{id}'");
         self.database.execute(&self.place.path("."), &sql);
     }
 
@@ -274,4 +278,41 @@ fn an_artifact_store_that_is_full_loses_the_files_of_the_oldest_run() {
     let patch = second.client.get(&format!("/v1/runs/{}/patch", runs[0]));
     assert_eq!(patch.body, of_old["test.patch"]);
     assert_eq!(second.terminate(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_comparison_whose_command_was_killed_goes_after_the_last_of_its_runs() {
+    for database in databases::all() {
+        let stored = Stored::on(database).await;
+        let store = &stored.store;
+        let month = || store.remove_ended_before(now() - 30 * DAY);
+
+        let [left, without_runs, new, goes_on] = [1, 2, 3, 4].map(RunId::new);
+        for id in [&left, &without_runs, &new, &goes_on] {
+            stored.put_comparison(id).await;
+            stored.was_before("comparisons", "created_at", id.as_str(), 32);
+        }
+        for _ in 0..2 {
+            let run = stored.ended_run(left.as_str(), &[]).await;
+            stored.ended_before("runs", run.as_str(), 31);
+        }
+        let run = stored.ended_run(new.as_str(), &[]).await;
+        stored.ended_before("runs", run.as_str(), 29);
+        let run = stored.ended_run(goes_on.as_str(), &[]).await;
+        stored.ended_before("runs", run.as_str(), 31);
+        stored.add_run(goes_on.as_str()).await;
+
+        let wanted = Removed {
+            runs: 3,
+            comparisons: 2,
+            ..Removed::default()
+        };
+        assert_eq!(month().await.unwrap(), wanted);
+        for id in [&left, &without_runs] {
+            assert!(store.comparison(id).await.unwrap().is_none(), "{id}");
+        }
+        for id in [&new, &goes_on] {
+            assert!(store.comparison(id).await.unwrap().is_some(), "{id}");
+        }
+    }
 }
