@@ -1,16 +1,38 @@
 //! Globs of paths, as models write them.
 
-use globset::{Glob, GlobMatcher};
+use globset::{GlobBuilder, GlobMatcher};
 
 use crate::tool::ToolError;
 
-/// A glob for relative paths; without a slash it is about the name alone.
+/// A glob for relative paths: `*` stays within a folder, `**` does not; without a slash it is about the name alone.
 pub fn path_glob(pattern: &str) -> Result<GlobMatcher, ToolError> {
     let whole = match pattern.trim_start_matches("./") {
         p if p.contains('/') => p.trim_start_matches('/').to_owned(),
         p => format!("**/{p}"),
     };
-    Glob::new(&whole)
+    GlobBuilder::new(&whole)
+        .literal_separator(true)
+        .build()
         .map(|g| g.compile_matcher())
         .map_err(|e| ToolError::Refused(format!("`{pattern}` is not a glob: {}.", e.kind())))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_star_stays_within_a_folder() {
+        let matches = |pattern: &str, path: &str| path_glob(pattern).unwrap().is_match(path);
+        assert!(matches("tests/*.py", "tests/test_a.py"));
+        assert!(!matches("tests/*.py", "tests/unit/test_a.py"));
+        assert!(matches("./tests/**/*.py", "tests/test_a.py"));
+        assert!(matches("tests/**/*.py", "tests/unit/deep/test_a.py"));
+        assert!(matches("test_*.py", "tests/unit/test_a.py"));
+        assert!(!matches("test_*.py", "test_a/helper.py"));
+        assert!(matches("/setup.py", "setup.py"));
+        assert!(path_glob("[").is_err());
+    }
 }
