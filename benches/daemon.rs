@@ -23,6 +23,8 @@ const REQUESTS_A_SECOND: u32 = 200;
 const SECONDS: u32 = 15;
 const LISTENERS: usize = 500;
 const EVENTS: i64 = 200;
+/// Megabytes that all listeners together may take while they listen: 100 kB each.
+const LISTENERS_MEMORY: f64 = 50.0;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -51,10 +53,8 @@ async fn measure(name: &str, url: &str, folder: &Path) -> Result<bool, Failure> 
     latencies.sort();
     let at =
         |share: f64| latencies[((latencies.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
-    let (before, received) = (
-        server.resident()?,
-        listen(&server.url, &store, &ids[0]).await?,
-    );
+    let before = server.resident()?;
+    let (received, peak) = listen(&server, &store, &ids[0]).await?;
     tokio::time::sleep(Duration::from_secs(3)).await;
     let after = server.resident()?;
     println!(
@@ -65,10 +65,12 @@ async fn measure(name: &str, url: &str, folder: &Path) -> Result<bool, Failure> 
         at(1.0)
     );
     println!(
-        "{name}: {LISTENERS} listeners: {received} got all {EVENTS} events in order (wanted: all); {before:.0} MB before, {after:.0} MB after them"
+        "{name}: {LISTENERS} listeners: {received} got all {EVENTS} events in order (wanted: all); {before:.0} MB before, {peak:.0} MB with them \
+         (wanted: at most {LISTENERS_MEMORY:.0} more), {after:.0} MB after them"
     );
     println!("{name}: idle {idle:.0} MB (wanted: under 80)");
-    Ok(at(0.99) < 50.0 && received == LISTENERS && idle < 80.0)
+    let is_flat = peak - before <= LISTENERS_MEMORY;
+    Ok(at(0.99) < 50.0 && received == LISTENERS && is_flat && idle < 80.0)
 }
 
 async fn seed(store: &Store) -> Result<Vec<RunId>, Failure> {
@@ -140,7 +142,9 @@ async fn read(url: &str, ids: &[RunId]) -> Result<Vec<Duration>, Failure> {
 }
 
 /// How many listeners got every event, in order.
-async fn listen(url: &str, store: &Store, run: &RunId) -> Result<usize, Failure> {
+/// How many got all events, and the most memory of the server meanwhile.
+async fn listen(server: &Server, store: &Store, run: &RunId) -> Result<(usize, f64), Failure> {
+    let url = &server.url;
     let client = http_client::builder().no_proxy().build()?;
     let listeners: Vec<_> = (0..LISTENERS)
         .map(|_| {
@@ -168,6 +172,7 @@ async fn listen(url: &str, store: &Store, run: &RunId) -> Result<usize, Failure>
         })
         .collect();
     tokio::time::sleep(Duration::from_secs(2)).await;
+    let mut peak = server.resident()?;
     for number in 1..=EVENTS {
         let line = format!(
             r#"{{"event":"stage","stage":"write","result":"{}"}}"#,
@@ -176,13 +181,14 @@ async fn listen(url: &str, store: &Store, run: &RunId) -> Result<usize, Failure>
         let added = store.add_event(run, 1, StoredEvent { number, line });
         added.await.map_err(|e| e.message)?;
         tokio::time::sleep(Duration::from_millis(20)).await;
+        peak = peak.max(server.resident()?);
     }
     let mut received = 0;
     for listener in listeners {
         let got = tokio::time::timeout(Duration::from_secs(60), listener).await;
         received += usize::from(matches!(got, Ok(Ok(Ok(true)))));
     }
-    Ok(received)
+    Ok((received, peak))
 }
 
 struct Server {

@@ -14,6 +14,13 @@ pub struct ModelSelection {
     pub note: Option<String>,
 }
 
+/// The one that is asked where none is named for a run: what the settings name, or one of the provider whose key is there.
+pub fn default_model(settings: &Settings) -> Option<String> {
+    let of_provider = settings.model_key().is_some() && settings.model.base_url.is_none();
+    let default = of_provider.then(|| DEFAULT_MODEL.to_owned());
+    settings.run.model.clone().or(default)
+}
+
 /// A recording is played without any service; Azure has variables of its own.
 fn needs_no_key(model: &str) -> bool {
     ["replay:", "replay-by-order:", "azure/"]
@@ -188,5 +195,17 @@ mod tests {
           cause: the model `snippet` follows fixed rules and knows only the approach `snippet`
           hint: choose another --model, or leave --approach out
         ");
+    }
+
+    #[test]
+    fn a_comparison_asks_the_model_that_a_run_would_ask() {
+        let default = |given: TestSources| default_model(&Settings::load(&given.0).unwrap());
+        let with_key = || TestSources::default().variable("OPENAI_API_KEY", "k");
+        assert_eq!(default(TestSources::default()), None);
+        assert_eq!(default(with_key()).as_deref(), Some(DEFAULT_MODEL));
+        let named = with_key().flag("run.model", "other");
+        assert_eq!(default(named).as_deref(), Some("other"));
+        let elsewhere = with_key().flag("model.base-url", "http://127.0.0.1:1/v1");
+        assert_eq!(default(elsewhere), None);
     }
 }

@@ -5,7 +5,7 @@ use testwright_evals::predictions::Predictions;
 
 use super::given::{Inputs, inputs};
 use super::{Plan, System};
-use crate::approaches::{ModelKind, Variant};
+use crate::approaches::{ModelKind, Variant, model_selection};
 use crate::error::Result;
 use crate::model::price::Prices;
 use crate::settings::{Effort, Settings};
@@ -40,7 +40,7 @@ impl PlanRequest {
         let models = self.models.iter().map(|name| name.trim().to_owned());
         let mut models: Vec<String> = models.collect();
         if models.is_empty() {
-            models.extend(settings.run.model.clone());
+            models.extend(model_selection::default_model(settings));
         }
         if self.max_dollars.is_some() {
             check_prices(&variants, &models, settings)?;

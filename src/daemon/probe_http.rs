@@ -24,7 +24,7 @@ pub async fn serve(listener: Option<TcpListener>, probes: Probes, end: StopSigna
         .fallback(problem::not_found)
         .layer(middleware::from_fn(answers::complete))
         .with_state(probes);
-    axum::serve(listener, router)
+    axum::serve(listener, router.into_make_service())
         .with_graceful_shutdown(stopped(end))
         .await
         .map_err(|error| Error::io("serve", &error))

@@ -339,7 +339,9 @@ impl Server {
         };
         // Served until the runs are given back: who looks sees it, and probes hear that this process takes no more.
         let drained = stopped(working.drained());
-        let serving = axum::serve(self.listener, router).with_graceful_shutdown(drained);
+        // As a service by itself: axum copies all routes of a router for each connection, a megabyte.
+        let serving =
+            axum::serve(self.listener, router.into_make_service()).with_graceful_shutdown(drained);
         let probing = probe_http::serve(self.metrics, probes, working.drained());
         let answering = github::tasks::work(github, signal.clone());
         // Its files and reports take time that nobody else is to wait for.

@@ -172,8 +172,10 @@ impl MatrixTests {
                 let name = self.name.clone().unwrap_or_else(|| id.clone());
                 Ok((NamedPatch { name, patch }, Some(run)))
             }
-            _ => Err(refused("a set of tests is neither a patch nor a run")
-                .hint("give each of `tests` either `patch` or `run`")),
+            _ => Err(refused(
+                "a set of tests is a patch or a run, and one of them is neither or both",
+            )
+            .hint("give each of `tests` either `patch` or `run`")),
         }
     }
 }

@@ -363,10 +363,7 @@ fn what_cannot_be_tried_is_a_problem() {
             json!({"patches": [named("p", &"+".repeat((1 << 20) + 1))]}),
             "at most 1048576 bytes",
         ),
-        (
-            json!({"tests": [{"name": "t"}]}),
-            "neither a patch nor a run",
-        ),
+        (json!({"tests": [{"name": "t"}]}), "is neither or both"),
         (
             json!({"tests": [{"patch": "+"}]}),
             "a set of tests has no name",
