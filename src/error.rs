@@ -24,6 +24,8 @@ pub enum Kind {
     Unauthorized,
     /// Exit code 3: an engine, a network, a disk, a limit of the machine. Says nothing about model or approach.
     Infrastructure,
+    /// Exit code 3: a service does not answer now, and may later.
+    Unavailable,
     /// Exit code 130: Ctrl-C.
     Interrupted,
 }
@@ -33,9 +35,14 @@ impl Kind {
         match self {
             Kind::Nothing => 1,
             Kind::Usage | Kind::Unauthorized => 2,
-            Kind::Infrastructure => 3,
+            Kind::Infrastructure | Kind::Unavailable => 3,
             Kind::Interrupted => 130,
         }
+    }
+
+    /// Says nothing about model or approach.
+    pub fn is_infrastructure(self) -> bool {
+        matches!(self, Kind::Infrastructure | Kind::Unavailable)
     }
 }
 
@@ -71,6 +78,10 @@ impl Error {
 
     pub fn infrastructure(message: impl Into<String>) -> Self {
         Error::new(Kind::Infrastructure, message)
+    }
+
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Error::new(Kind::Unavailable, message)
     }
 
     pub fn interrupted(message: impl Into<String>) -> Self {

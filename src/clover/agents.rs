@@ -25,7 +25,7 @@ use crate::agent::{Outcome, ProcessorShare, Progress};
 use crate::approaches::Variant;
 use crate::approaches::given::Given;
 use crate::compare::{cell_run, costs, encoded};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::issues::Issue;
 use crate::job::Job;
 use crate::model::{Model, Usage};
@@ -122,7 +122,7 @@ impl<'a> Agents<'a> {
         match cell_run::work(job, self.harness, code, model, processor, progress).await {
             Ok(record) => Ok(record.outcome),
             // Others go on.
-            Err(error) if error.kind == Kind::Infrastructure => Ok(Outcome::Infrastructure {
+            Err(error) if error.kind.is_infrastructure() => Ok(Outcome::Infrastructure {
                 message: error.with_cause(),
                 hint: error.hint,
             }),

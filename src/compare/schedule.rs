@@ -348,7 +348,7 @@ impl Schedule<'_> {
 /// What failed for a reason of the machine is a run that ended so: others go on.
 fn failed_run(cell: &Cell, run: Result<(RunRecord, Outcome)>) -> Result<(RunRecord, Outcome)> {
     match run {
-        Err(error) if error.kind == Kind::Infrastructure => {
+        Err(error) if error.kind.is_infrastructure() => {
             let outcome = Outcome::Infrastructure {
                 message: error.cause.unwrap_or(error.message),
                 hint: error.hint,

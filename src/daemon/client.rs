@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use reqwest::{Method, Response, Url};
+use reqwest::{Method, Response, StatusCode, Url};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use testwright_sandboxes::http_client;
@@ -172,9 +172,13 @@ impl ApiClient {
             false => Error::infrastructure("do that on the server"),
         };
         let error = error.cause(detail);
-        Err(match problem["hint"].as_str() {
-            Some(hint) => error.hint(hint),
-            None => error,
+        Err(match (status, problem["hint"].as_str()) {
+            // The server speaks of the header, which is not the caller's to send.
+            (StatusCode::UNAUTHORIZED, _) => {
+                error.hint("set TESTWRIGHT_TOKEN; `testwright tokens create` makes one")
+            }
+            (_, Some(hint)) => error.hint(hint),
+            (_, None) => error,
         })
     }
 

@@ -9,6 +9,7 @@ pub mod authentication;
 pub mod batch;
 pub mod client;
 pub mod comparison;
+mod connections;
 pub mod embedded;
 mod github;
 pub mod grading;

@@ -8,14 +8,15 @@ use tokio::net::TcpListener;
 
 use super::answers;
 use super::api::{health, metrics, problem};
+use super::connections;
 use super::probes::Probes;
 use crate::error::{Error, Result};
 use crate::stop_signal::{StopSignal, stopped};
 
 /// Until `end`; where there is no such address, nothing is done. Nothing of it is secret, and nothing can be asked for.
-pub async fn serve(listener: Option<TcpListener>, probes: Probes, end: StopSignal) -> Result<()> {
+pub async fn serve(listener: Option<TcpListener>, probes: Probes, end: StopSignal) {
     let Some(listener) = listener else {
-        return Ok(());
+        return;
     };
     let router = Router::new()
         .route("/metrics", get(metrics::show))
@@ -24,10 +25,7 @@ pub async fn serve(listener: Option<TcpListener>, probes: Probes, end: StopSigna
         .fallback(problem::not_found)
         .layer(middleware::from_fn(answers::complete))
         .with_state(probes);
-    axum::serve(listener, router.into_make_service())
-        .with_graceful_shutdown(stopped(end))
-        .await
-        .map_err(|error| Error::io("serve", &error))
+    connections::serve(listener, router, connections::HEAD, stopped(end)).await;
 }
 
 /// `flag`: what names the address.

@@ -44,7 +44,7 @@ async fn in_time<T>(asked: impl Future<Output = Result<T>>) -> Result<T> {
         Err(_) => {
             let seconds = PATIENCE.as_secs();
             let cause = format!("it did not answer within {seconds} seconds");
-            Err(Error::infrastructure("reach the database").cause(cause))
+            Err(Error::unavailable("reach the database").cause(cause))
         }
     }
 }

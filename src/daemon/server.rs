@@ -12,6 +12,7 @@ use super::access::Access;
 use super::allow_list::AllowList;
 use super::api::{ApiParts, ApiState};
 use super::comparison::server_task::ComparisonServer;
+use super::connections;
 use super::github::{self, Connection};
 use super::harnesses::Harnesses;
 use super::http;
@@ -114,9 +115,9 @@ pub async fn work(
     );
     ready(listener.as_ref().map(local_address).transpose()?);
     let probing = probe_http::serve(listener, probes, working.drained());
-    let (worked, probed) = tokio::join!(working.until_stopped(), probing);
+    let (worked, ()) = tokio::join!(working.until_stopped(), probing);
     telemetry.stop().await;
-    worked.and(probed)
+    worked
 }
 
 /// The workers of a process.
@@ -272,6 +273,7 @@ impl Server {
             artifacts: settings.artifacts.address().to_owned(),
             metrics: self.metrics_address()?,
             keep_runs: settings.keep_runs,
+            artifact_bytes: settings.artifact_bytes,
             allowed_repositories: settings.allowed.patterns().to_vec(),
             allows_recordings: settings.allowed.allows_recordings(),
             sandboxes: settings.sessions.sandboxes,
@@ -339,9 +341,7 @@ impl Server {
         };
         // Served until the runs are given back: who looks sees it, and probes hear that this process takes no more.
         let drained = stopped(working.drained());
-        // As a service by itself: axum copies all routes of a router for each connection, a megabyte.
-        let serving =
-            axum::serve(self.listener, router.into_make_service()).with_graceful_shutdown(drained);
+        let serving = connections::serve(self.listener, router, connections::HEAD, drained);
         let probing = probe_http::serve(self.metrics, probes, working.drained());
         let answering = github::tasks::work(github, signal.clone());
         // Its files and reports take time that nobody else is to wait for.
@@ -350,17 +350,11 @@ impl Server {
             runtime.block_on(comparisons.serve(signal));
         });
         let working = working.until_stopped();
-        let (served, probed, worked, (), compared) = tokio::join!(
-            serving.into_future(),
-            probing,
-            working,
-            answering,
-            comparing
-        );
+        let ((), (), worked, (), compared) =
+            tokio::join!(serving, probing, working, answering, comparing);
         sessions.close_all().await;
         telemetry.stop().await;
-        served.map_err(|error| Error::io("serve", &error))?;
         compared.map_err(|error| Error::infrastructure("see to comparisons").cause(error))?;
-        worked.and(probed)
+        worked
     }
 }

@@ -8,7 +8,7 @@ use sqlx::any::AnyRow;
 use super::runs::{RunId, StoredRun, now};
 use super::work::{WorkKind, WorkStatus};
 use super::{Store, failure};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredComparison {
@@ -190,7 +190,7 @@ impl Store {
             (0, Some(key)) => self.comparison_where("idempotency_key", key).await?,
             _ => self.comparison(new.id).await?,
         };
-        let stored = found.ok_or_else(|| failure(what, &"it is not there"))?;
+        let stored = found.ok_or_else(|| Error::infrastructure(what).cause("it is not there"))?;
         Ok((stored, added.rows_affected() > 0))
     }
 

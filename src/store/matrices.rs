@@ -107,7 +107,7 @@ impl Store {
             (0, Some(key)) => self.matrix_where("idempotency_key", key).await?,
             _ => self.matrix(&id).await?,
         };
-        let stored = found.ok_or_else(|| failure(what, &"it is not there"))?;
+        let stored = found.ok_or_else(|| Error::infrastructure(what).cause("it is not there"))?;
         Ok((stored, added.rows_affected() > 0))
     }
 

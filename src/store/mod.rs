@@ -168,6 +168,34 @@ fn redacted(url: &str) -> String {
     }
 }
 
-fn failure(what: &str, error: &dyn std::fmt::Display) -> Error {
-    Error::infrastructure(what).cause(error)
+/// `what`: follows "failed to …".
+fn failure(what: &str, error: &(dyn std::error::Error + 'static)) -> Error {
+    match error.downcast_ref::<sqlx::Error>() {
+        // The pool asks again for as long as its patience lasts where nobody listens.
+        Some(sqlx::Error::PoolTimedOut) => Error::unavailable(what)
+            .cause("the database does not answer, or all connections are in use")
+            .hint("look whether the database runs, and at its log"),
+        Some(sqlx::Error::Io(_) | sqlx::Error::PoolClosed) => Error::unavailable(what)
+            .cause(error)
+            .hint("look whether the database runs, and at its log"),
+        _ => Error::infrastructure(what).cause(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+
+    #[test]
+    fn a_database_that_does_not_answer_may_do_so_later() {
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        for error in [sqlx::Error::PoolTimedOut, sqlx::Error::Io(refused)] {
+            let failed = failure("list the runs", &error);
+            assert_eq!(failed.kind, Kind::Unavailable);
+            assert!(failed.hint.is_some());
+        }
+        let failed = failure("list the runs", &sqlx::Error::RowNotFound);
+        assert_eq!(failed.kind, Kind::Infrastructure);
+    }
 }

@@ -8,7 +8,7 @@ use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::{Store, failure};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Sorts by the time at which the run was made.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -200,7 +200,8 @@ impl Store {
             (0, Some(key)) => self.run_where("idempotency_key", key).await?,
             _ => self.run(&id).await?,
         };
-        let run = found.ok_or_else(|| failure("store the run", &"it is not there"))?;
+        let run =
+            found.ok_or_else(|| Error::infrastructure("store the run").cause("it is not there"))?;
         Ok((run, added.rows_affected() > 0))
     }
 

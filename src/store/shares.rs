@@ -9,7 +9,7 @@ use sqlx::any::AnyRow;
 use super::runs::RunId;
 use super::work::{Attempt, WorkKind, kind_of};
 use super::{Store, failure};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Others may take the same at the same time; so often something else is looked for.
 const TRIES: usize = 100;
@@ -47,7 +47,7 @@ impl Store {
                 return Ok(attempt);
             }
         }
-        Err(failure("take what waits", &"other workers take it all"))
+        Err(Error::infrastructure("take what waits").cause("other workers take it all"))
     }
 
     async fn waiting_shares(&self) -> Result<Vec<Share>> {

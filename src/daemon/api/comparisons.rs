@@ -257,9 +257,16 @@ pub fn not_graded() -> Problem {
 #[utoipa::path(post, path = "/v1/comparisons/{id}/cancel", tag = "comparisons", params(("id" = String, Path, description = "of the comparison")), responses(
     (status = 202, description = "they end", body = Comparison),
     (status = 404, description = "there is no such comparison", body = Problem, content_type = "application/problem+json"),
+    (status = 409, description = "it has ended", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Comparison> {
     let stored = find(&state, &id).await?;
+    if stored.status.has_ended() {
+        return Err(Problem::new(
+            StatusCode::CONFLICT,
+            "the comparison has ended",
+        ));
+    }
     state.store.cancel_comparison(&stored.id).await?;
     accepted(as_it_is(&state, &id).await?)
 }

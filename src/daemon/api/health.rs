@@ -28,7 +28,7 @@ impl Health {
 /// Whether the server and its database answer
 #[utoipa::path(get, path = "/v1/health", tag = "server", responses(
     (status = 200, body = Health),
-    (status = 500, description = "the database does not answer", body = Problem, content_type = "application/problem+json"),
+    (status = 503, description = "the database does not answer", body = Problem, content_type = "application/problem+json"),
 ))]
 pub async fn health(State(probes): State<Probes>) -> ApiResult<Json<Health>> {
     probes.database_answers().await?;

@@ -86,6 +86,11 @@ impl From<Error> for Problem {
         let detail = error.with_cause();
         let status = match error.kind {
             Kind::Usage | Kind::Unauthorized => StatusCode::UNPROCESSABLE_ENTITY,
+            Kind::Unavailable => {
+                tracing::error!(detail, "a request failed");
+                return Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
+                    .hint("try again in a while; the server's log says why");
+            }
             Kind::Nothing | Kind::Infrastructure | Kind::Interrupted => {
                 // What failed inside is the operator's to know.
                 tracing::error!(detail, "a request failed");

@@ -28,6 +28,8 @@ pub struct Run {
     /// Who asked for it.
     owner: String,
     repository: String,
+    /// The old code on which the test was written; known once the run has ended.
+    commit: Option<String>,
     approach: String,
     model: String,
     /// RFC 3339, UTC, here and below.
@@ -67,6 +69,7 @@ impl Run {
             title: run.title.clone(),
             owner: run.owner.clone(),
             repository: run.repository.clone(),
+            commit: record["commit"].as_str().map(str::to_owned),
             approach: run.approach.clone(),
             model: run.model.clone(),
             created_at: time(run.created_at),

@@ -52,6 +52,8 @@ struct ComparisonPage {
     /// Whose runs are shown; empty: all.
     chosen: &'static str,
     runs: Vec<RunRow>,
+    /// Names of those that came of it.
+    files: Vec<String>,
     next: Option<String>,
 }
 
@@ -70,6 +72,7 @@ pub async fn show(
         ..Filter::default()
     };
     let mut runs = state.store.runs(&filter).await?;
+    let files = state.store.artifacts(&stored.id).await?;
     let comparison = Comparison::of(&state, &stored).await?;
     let title = comparison.name.clone();
     // Runs of one that is cancelled may take a while to end.
@@ -87,6 +90,7 @@ pub async fn show(
         chosen: filter.status.map_or("", RunStatus::as_str),
         next: paging::cut(&mut runs, PAGE).map(|run| run.id.to_string()),
         runs: runs.iter().map(RunRow::of).collect(),
+        files: files.into_iter().map(|file| file.name).collect(),
         comparison,
     };
     let live = (filter.before.is_none() && is_open).then(|| "poll".to_owned());

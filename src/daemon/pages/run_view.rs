@@ -26,6 +26,8 @@ pub struct RunRow {
     pub title: String,
     status: &'static str,
     repository: String,
+    /// Of the old code.
+    commit: Option<String>,
     approach: String,
     model: String,
     created_at: String,
@@ -51,6 +53,7 @@ impl RunRow {
             title: title(run),
             status: run.status.as_str(),
             repository: run.repository.clone(),
+            commit: record["commit"].as_str().map(str::to_owned),
             approach: run.approach.clone(),
             model: run.model.clone(),
             created_at: created.to_string(),

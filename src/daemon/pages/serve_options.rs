@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use crate::settings::Size;
+
 /// Options of `testwright serve`, as they are in force.
 pub struct ServeOptions {
     pub listen: SocketAddr,
@@ -22,6 +24,8 @@ pub struct ServeOptions {
     pub metrics: Option<SocketAddr>,
     /// Days; `None`: for ever.
     pub keep_runs: Option<u32>,
+    /// Bytes; `None`: any number.
+    pub artifact_bytes: Option<u64>,
     pub allowed_repositories: Vec<String>,
     pub allows_recordings: bool,
     /// Of clients of MCP.
@@ -50,6 +54,10 @@ impl ServeOptions {
             Some(1) => "a day after their end".to_owned(),
             Some(days) => format!("{days} days after their end"),
         };
+        let most = self.artifact_bytes.map_or_else(
+            || "any size".to_owned(),
+            |bytes| Size::new(bytes).to_string(),
+        );
         let idle = format!("{} s", self.idle_seconds);
         vec![
             row("Listens on", "--listen", self.listen.to_string()),
@@ -71,6 +79,7 @@ impl ServeOptions {
                 self.runs.display().to_string(),
             ),
             row("Artifact store", "--artifacts", self.artifacts.clone()),
+            row("Artifact store has at most", "--artifacts-size", most),
             row("Metrics and probes", "--metrics", metrics),
             row("Keeps runs", "--keep-runs", kept),
             row(

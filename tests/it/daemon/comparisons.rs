@@ -301,6 +301,15 @@ fn a_comparison_that_is_asked_for_is_cancelled_and_gone_on_with() {
     let done = wait_for(&daemon, &id, "done");
     assert_eq!(done["message"], Value::Null, "{done}");
     assert_eq!(done["has_report"], true);
+    let late = daemon
+        .client
+        .send("POST", &format!("{place}/cancel"), &[], "");
+    assert_eq!(late.status, 409, "{late:?}");
+    let page = daemon.client.get(&format!("/comparisons/{id}")).body;
+    let files = daemon.client.get(&format!("{place}/artifacts")).json();
+    let name = files["artifacts"][0]["name"].as_str().unwrap();
+    let link = format!("<a href=\"{place}/artifacts/{name}\">{name}</a>");
+    assert!(page.contains(&link), "{link}: {page}");
 }
 
 #[test]

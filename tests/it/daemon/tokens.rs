@@ -44,6 +44,14 @@ fn a_token_is_good_for_its_scopes_until_it_is_revoked() {
         let nobody = client.get("/v1/runs");
         assert_eq!(nobody.status, 401, "{nobody:?}");
         assert_eq!(nobody.header("www-authenticate"), Some("Bearer"));
+        let server = format!("http://{}", client.address);
+        let listed = place
+            .testwright()
+            .args(["runs", "list", "--server", &server])
+            .output()
+            .unwrap();
+        let told = String::from_utf8_lossy(&listed.stderr);
+        assert!(told.contains("hint: set TESTWRIGHT_TOKEN"), "{told}");
         for wrong in [
             "",
             "testwright_",
