@@ -9,7 +9,8 @@ use testwright_agent_prompts::{
 use testwright_tools::registry;
 use testwright_tools::tool::{AnyTool, Tool};
 use testwright_tools::tools::{
-    CreateFile, FindFile, OpenFile, Outline, ReadFunction, RunPython, Search, ShowPatch,
+    CreateFile, FindFile, OpenFile, Outline, ReadFunction, Revert, RewriteFunction, RunPython,
+    Search, ShowPatch,
 };
 
 use super::{Approach, ApproachContext, ApproachOption, Workflow, begin_with};
@@ -24,10 +25,12 @@ use crate::settings::Effort;
 static FIRST: &[&dyn AnyTool] = &[&Search, &OpenFile, &ReadFunction, &RunPython];
 
 /// Left out, since others do the same: schemas are sent with every call.
-pub(super) const COVERED: [&str; 4] = [
+pub(super) const COVERED: [&str; 6] = [
     FindFile::NAME,
     Outline::NAME,
     CreateFile::NAME,
+    RewriteFunction::NAME,
+    Revert::NAME,
     ShowPatch::NAME,
 ];
 

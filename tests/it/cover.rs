@@ -34,10 +34,10 @@ fn a_test_is_accepted_when_it_passes_asserts_and_runs_all_the_lines() {
             json!({"path": "tests/test_slug.py", "code": code}),
         )
     };
-    let rewrite = json!({"path": "tests/test_slug.py", "name": "test_cut", "code": CUT});
+    let rewrite = json!({"path": "tests/test_slug.py", "function": "test_cut", "new": CUT});
     let model = place.recording(&[
         calls(&[insert(IDLE), ("submit", json!({}))]),
-        calls(&[("rewrite_function", rewrite), ("cover", json!({}))]),
+        calls(&[("edit", rewrite), ("cover", json!({}))]),
         calls(&[insert(REFUSED), ("cover", json!({})), ("submit", json!({}))]),
     ]);
     let raise = raise();

@@ -55,11 +55,11 @@ fn the_reviewer_sees_the_change_the_code_and_the_last_form_of_each_fix() {
         // The second form of the same fix, on a test that is not yet what is submitted.
         calls(&[fix("max_length")]),
         calls(&[(
-            "rewrite_function",
+            "edit",
             json!({
                 "path": "tests/test_slug.py",
-                "name": "cut",
-                "code": "def cut(text):\n    return slugify(text, max_length=6 + 1)\n",
+                "function": "cut",
+                "new": "def cut(text):\n    return slugify(text, max_length=6 + 1)\n",
             }),
         )]),
         submit("The issue says \"How to bake bread\" and I use a helper for brevity.\u{1b}[1m"),
@@ -144,8 +144,8 @@ fn a_changed_test_is_shown_with_what_is_removed_and_how_it_did_before() {
     let model = place.recording(&[
         calls(&[
             (
-                "rewrite_function",
-                json!({"path": "tests/test_slug.py", "name": format!("test_{name}"), "code": code}),
+                "edit",
+                json!({"path": "tests/test_slug.py", "function": format!("test_{name}"), "new": code}),
             ),
             fix("max_length"),
         ]),

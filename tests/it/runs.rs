@@ -99,7 +99,7 @@ fn a_model_is_told_what_is_wrong_until_its_test_is_accepted() {
             json!({"path": "tests/test_slug.py", "code": passing}),
         )]),
         calls(&[("submit", json!({}))]),
-        calls(&[("revert", json!({}))]),
+        calls(&[("edit", json!({"path": "tests/test_slug.py"}))]),
         insert(),
         calls(&[("submit", json!({"reason": "I expected 'how-to'."}))]),
         fix(),

@@ -50,8 +50,9 @@ mod tests {
         assert_eq!(all, ["cover"]);
     }
 
-    const SELF_EXPLAINING: [&str; 7] =
-        ["path", "first", "code", "new", "content", "after", "class"];
+    const SELF_EXPLAINING: [&str; 10] = [
+        "path", "first", "code", "new", "content", "after", "class", "pattern", "glob", "name",
+    ];
 
     #[test]
     fn names_are_unique_and_every_field_is_described() {

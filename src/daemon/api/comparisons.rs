@@ -16,8 +16,8 @@ use crate::daemon::authentication::Caller;
 use crate::daemon::comparison::request::ComparisonRequest;
 use crate::error::Error;
 use crate::store::{
-    AskedComparison, ComparisonFilter, NewComparison, RunId, StoredComparison, WorkStatus, now,
-    timestamp,
+    AskedComparison, ComparisonFilter, NewComparison, RunId, RunStatus, StoredComparison,
+    WorkStatus, now, timestamp,
 };
 
 /// Approaches and models on a dataset, their runs made by the workers of the server's database.
@@ -49,6 +49,14 @@ impl Comparison {
     pub async fn of(state: &ApiState, stored: &StoredComparison) -> ApiResult<Self> {
         let all = Comparison::all(state, std::slice::from_ref(stored)).await?;
         all.into_iter().next().ok_or_else(no_comparison)
+    }
+
+    /// Does it go on, or a run of it? Runs of one that is cancelled may take a while to end.
+    pub fn is_open(&self) -> bool {
+        !self.status.has_ended()
+            || [RunStatus::Queued, RunStatus::Running]
+                .iter()
+                .any(|status| self.runs.contains_key(status.as_str()))
     }
 
     /// As they are stored: the newest first.
@@ -261,7 +269,7 @@ pub fn not_graded() -> Problem {
 ))]
 pub async fn cancel(State(state): Api, Path(id): Path<String>) -> Accepted<Comparison> {
     let stored = find(&state, &id).await?;
-    if stored.status.has_ended() {
+    if !Comparison::of(&state, &stored).await?.is_open() {
         return Err(Problem::new(
             StatusCode::CONFLICT,
             "the comparison has ended",

@@ -75,11 +75,7 @@ pub async fn show(
     let files = state.store.artifacts(&stored.id).await?;
     let comparison = Comparison::of(&state, &stored).await?;
     let title = comparison.name.clone();
-    // Runs of one that is cancelled may take a while to end.
-    let is_open = !stored.status.has_ended()
-        || [RunStatus::Queued, RunStatus::Running]
-            .iter()
-            .any(|status| comparison.runs.contains_key(status.as_str()));
+    let is_open = comparison.is_open();
     let page = ComparisonPage {
         max_dollars: stored.max_dollars,
         planned: planned(&stored),

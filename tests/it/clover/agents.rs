@@ -88,8 +88,8 @@ impl Wanted {
 
     fn write(&self, statement: &str) -> (&'static str, Value) {
         let code = format!("{}\n    {statement}\n", self.header);
-        let arguments = json!({"path": self.path, "name": self.name, "code": code});
-        ("rewrite_function", arguments)
+        let arguments = json!({"path": self.path, "function": self.name, "new": code});
+        ("edit", arguments)
     }
 
     fn that_misses(&self) -> (&'static str, Value) {

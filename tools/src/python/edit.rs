@@ -91,6 +91,13 @@ impl Code {
         })
     }
 
+    /// Does it bring decorators of its own?
+    pub fn is_decorated(&self) -> bool {
+        let mut lines = self.text.lines().map(str::trim_start);
+        let code = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
+        code.is_some_and(|line| line.starts_with('@'))
+    }
+
     /// How many lines inside of strings stay where they are when the code is indented by `prefix`.
     fn kept_in_strings(&self, prefix: &str) -> usize {
         if prefix == self.indent {
@@ -259,8 +266,11 @@ pub fn insert(module: &Module, code: &Code, point: InsertionPoint<'_>) -> Edited
 /// Replaces a definition, decorators included.
 pub fn replace(module: &Module, definition: &Definition, code: &Code) -> EditedText {
     let lines: Vec<&str> = module.text().split_inclusive('\n').collect();
-    let mut out: String = lines[..definition.first - 1].concat();
-    let first = definition.first;
+    let first = match code.is_decorated() {
+        true => definition.first,
+        false => definition.line,
+    };
+    let mut out: String = lines[..first - 1].concat();
     let indent = prefix(module, definition);
     out.push_str(&code.indented(&indent));
     let last = out.matches('\n').count();

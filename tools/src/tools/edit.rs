@@ -1,4 +1,5 @@
-//! `edit`: a piece of a file's text replaced by another.
+//! `edit`: a piece of a file's text, or a function of it, replaced; a file made, or put back. What an agent needs besides
+//! `insert_function`, for schemas are sent with every call.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,6 +7,8 @@ use serde::Deserialize;
 use super::create_file::{self, CreateFile};
 use super::editing;
 use super::replacement::replace_text;
+use super::revert::{self, Revert};
+use super::rewrite_function::{self, RewriteFunction};
 use crate::python::Module;
 use crate::python::edit::Lines;
 use crate::tool::{Answer, Context, Tool, ToolError};
@@ -22,12 +25,16 @@ pub struct Args {
     #[schemars(example = "tests/test_module.py")]
     /// The file.
     path: String,
-    /// Text that occurs once; empty for a new file.
+    /// Text that occurs once; without it a new file is made.
     #[serde(default)]
-    old: String,
+    old: Option<String>,
+    /// `function` or `Class.method`, replaced whole; its decorators stay unless `new` has some. Deleted if `new` is empty.
+    #[serde(default)]
+    function: Option<String>,
     /// What comes instead.
+    #[serde(default)]
     #[schemars(extend("plain" = true))]
-    new: String,
+    new: Option<String>,
     /// Where `old` begins, if it occurs more than once.
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
@@ -37,25 +44,45 @@ pub struct Args {
 impl Tool for Edit {
     type Args = Args;
     const NAME: &'static str = "edit";
-    const DESCRIPTION: &'static str = "Change any text file, or make one.";
+    const DESCRIPTION: &'static str =
+        "Change or make any text file. `path` alone: put it back as it was.";
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
-        let new = context.workspace.resolve(&args.path)?;
-        if args.old.is_empty() && !context.workspace.root().join(&new).exists() {
-            let made = create_file::Args::new(args.path, args.new);
+        let old = args.old.filter(|old| !old.is_empty());
+        let Some(new) = args.new else {
+            if old.is_some() || args.function.is_some() {
+                return Err(ToolError::refused("Say by `new` what comes instead."));
+            }
+            return Tool::call(&Revert, context, revert::Args::of(args.path));
+        };
+        let old = match (old, args.function) {
+            (Some(_), Some(_)) => {
+                return Err(ToolError::refused(
+                    "Give either `old` or `function`, not both.",
+                ));
+            }
+            (None, Some(name)) => {
+                let rewritten = rewrite_function::Args::new(args.path, name, new);
+                return Tool::call(&RewriteFunction, context, rewritten);
+            }
+            (old, None) => old.unwrap_or_default(),
+        };
+        let resolved = context.workspace.resolve(&args.path)?;
+        if old.is_empty() && !context.workspace.root().join(&resolved).exists() {
+            let made = create_file::Args::new(args.path, new);
             return Tool::call(&CreateFile, context, made);
         }
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve_file(&args.path)?;
         let shown = forward(&relative);
-        if args.old.is_empty() {
+        if old.is_empty() {
             return Err(ToolError::refused(
                 "`old` is empty, and the file exists already: give the text to replace.",
             ));
         }
         let (before, ends) = Lines::split(&workspace.read_text(&relative)?);
-        let (old, _) = Lines::split(&args.old);
-        let (new, _) = Lines::split(&args.new);
+        let (old, _) = Lines::split(&old);
+        let (new, _) = Lines::split(&new);
         let after = replace_text(&shown, &before, &old, &new, args.line)?;
         if after == before {
             return Ok(Answer::text(format!(
@@ -124,6 +151,37 @@ mod tests {
         let refused = f.refusal("edit", json!({"path": "a.txt", "new": "b"}));
         assert!(refused.contains("exists already"), "{refused}");
         assert_eq!(f.read("a.txt"), "a\n");
+    }
+
+    #[test]
+    fn a_function_is_replaced_with_its_decorators_kept_and_a_file_put_back() {
+        let file = "import a\n\n\n@a.mark\ndef test_a():\n    assert a.f() == 0\n";
+        let mut f = Fixture::new(&[("tests/test_a.py", file.as_bytes())]);
+        let edit = |what: serde_json::Value| {
+            let mut edit = json!({"path": "tests/test_a.py"});
+            let fields = what.as_object().unwrap().clone();
+            edit.as_object_mut().unwrap().extend(fields);
+            edit
+        };
+        let code = "import b\n\ndef test_a():\n    assert b.f()\n";
+        let text = f.text("edit", edit(json!({"function": "test_a", "new": code})));
+        assert_eq!(
+            text,
+            "Rewritten in tests/test_a.py, lines 6-7.\nImports added: import b\nIts decorators stay: @a.mark\n"
+        );
+        assert_eq!(
+            f.read("tests/test_a.py"),
+            "import a\nimport b\n\n\n@a.mark\ndef test_a():\n    assert b.f()\n"
+        );
+        let both = edit(json!({"function": "test_a", "old": "b.f()", "new": "x"}));
+        assert!(f.refusal("edit", both).contains("not both"));
+        let nothing = edit(json!({"function": "test_a"}));
+        assert!(f.refusal("edit", nothing).contains("`new`"));
+        let text = f.text("edit", edit(json!({})));
+        assert!(text.contains("tests/test_a.py"), "{text}");
+        assert_eq!(f.read("tests/test_a.py"), file);
+        let gone = f.text("edit", edit(json!({"function": "test_a", "new": ""})));
+        assert_eq!(gone, "Deleted `test_a` from tests/test_a.py.\n");
     }
 
     #[test]

@@ -22,8 +22,7 @@ pub struct Args {
     /// The file.
     #[schemars(example = "tests/test_module.py")]
     path: String,
-    /// Complete functions or classes, the imports that they need above them. Indentation is put right, except in
-    /// strings that are not docstrings.
+    /// With the imports it needs above. Indentation is put right, except in strings that are not docstrings.
     #[schemars(example = "def test_empty():\n    assert parse('') == []\n")]
     code: String,
     /// Import statements that the code needs.
@@ -43,7 +42,7 @@ pub struct Args {
 impl Tool for InsertFunction {
     type Args = Args;
     const NAME: &'static str = "insert_function";
-    const DESCRIPTION: &'static str = "Add functions or classes to a Python file, new or not: at the end of the file or of a `class`, or right `after` another.";
+    const DESCRIPTION: &'static str = "Add functions or classes to a Python file, new or not: at its end, at that of a `class`, or right `after` another.";
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let workspace = &mut *context.workspace;
@@ -85,7 +84,7 @@ impl Tool for InsertFunction {
                 .filter(|_| !args.code.contains(".setter") && !args.code.contains("overload"))
             {
                 return Err(ToolError::Refused(format!(
-                    "Not written: {shown} defines `{prefix}{name}` already (line {}). Use `rewrite_function`, or another name.",
+                    "Not written: {shown} defines `{prefix}{name}` already (line {}). Replace that one, or use another name.",
                     taken.line
                 )));
             }
@@ -95,7 +94,7 @@ impl Tool for InsertFunction {
             let start = head.rsplit('\n').next().unwrap_or_default();
             if !start.trim().is_empty() {
                 return Err(ToolError::Refused(format!(
-                    "Not written: the body of `{}` stands on the line of `class`; replace the class by `rewrite_function`.",
+                    "Not written: the body of `{}` stands on the line of `class`; replace the whole class.",
                     class.qualified
                 )));
             }

@@ -41,6 +41,7 @@ pub struct ReadFunction;
 pub struct Args {
     /// `function`, `Class.method` or `Class`.
     #[serde(default)]
+    #[schemars(extend("plain" = true))]
     #[schemars(example = "PreparedRequest.prepare_url")]
     name: Option<String>,
     /// Default: wherever it is.
@@ -52,8 +53,8 @@ pub struct Args {
 impl Tool for ReadFunction {
     type Args = Args;
     const NAME: &'static str = "read_function";
-    const DESCRIPTION: &'static str = "Show a function or class and what of its file it uses. Without `name`: the outline of a \
-         file, for tests with their fixtures.";
+    const DESCRIPTION: &'static str = "Show a function, `Class` or `Class.method`, and what of its file it uses. Without `name`: the \
+         outline of a file, for tests with fixtures.";
     const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {

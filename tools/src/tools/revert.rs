@@ -20,6 +20,12 @@ pub struct Args {
     path: Option<String>,
 }
 
+impl Args {
+    pub fn of(path: String) -> Self {
+        Args { path: Some(path) }
+    }
+}
+
 impl Tool for Revert {
     type Args = Args;
     const NAME: &'static str = "revert";

@@ -23,13 +23,24 @@ pub struct Args {
     /// `function` or `Class.method`.
     #[schemars(example = "TestParse.test_empty")]
     name: String,
-    /// As in `insert_function`, with decorators; empty: delete.
+    /// As in `insert_function`; its decorators stay unless there are some here. Empty: delete.
     #[schemars(example = "def test_empty(self):\n    assert parse('') == []\n")]
     code: String,
     /// Import statements that the code needs.
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     imports: Vec<String>,
+}
+
+impl Args {
+    pub fn new(path: String, name: String, code: String) -> Self {
+        Args {
+            path,
+            name,
+            code,
+            imports: Vec::new(),
+        }
+    }
 }
 
 impl Tool for RewriteFunction {
@@ -94,6 +105,12 @@ impl Tool for RewriteFunction {
                 code.names.join("`, `")
             ));
         }
+        if !code.is_decorated() && !definition.decorators.is_empty() {
+            out.push_str(&format!(
+                "Its decorators stay: {}\n",
+                definition.decorators.join(", ")
+            ));
+        }
         let dropped = dropped_decorators(definition, &after, (edited.first, edited.last));
         if !dropped.is_empty() {
             out.push_str(&format!(
@@ -148,11 +165,11 @@ mod tests {
         );
         assert_eq!(
             text,
-            "Rewritten in t.py, lines 5-6.\nImports added: import b\nDecorators that are gone: @a.mark\n"
+            "Rewritten in t.py, lines 6-7.\nImports added: import b\nIts decorators stay: @a.mark\n"
         );
         assert_eq!(
             f.read("t.py"),
-            "import a\r\nimport b\r\n\r\nclass T:\r\n    def f(self):\r\n        b.x()\r\n\r\n    x = 1\r\n"
+            "import a\r\nimport b\r\n\r\nclass T:\r\n    @a.mark\r\n    def f(self):\r\n        b.x()\r\n\r\n    x = 1\r\n"
         );
     }
 

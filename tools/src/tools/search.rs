@@ -35,6 +35,7 @@ pub struct Search;
 pub struct Args {
     /// Regular expression.
     #[serde(default)]
+    #[schemars(extend("plain" = true))]
     #[schemars(example = r"def prepare_\w+\(")]
     pattern: Option<String>,
     /// A folder or file.
@@ -43,6 +44,7 @@ pub struct Args {
     path: Option<String>,
     /// Like `test_*.py`, `src/**/*.py`.
     #[serde(default)]
+    #[schemars(extend("plain" = true))]
     glob: Option<String>,
     /// Take upper and lower case for the same.
     #[serde(default)]
@@ -72,7 +74,7 @@ struct HitView<'a> {
 impl Tool for Search {
     type Args = Args;
     const NAME: &'static str = "search";
-    const DESCRIPTION: &'static str = "Search files by line. Without `pattern`: list files.";
+    const DESCRIPTION: &'static str = "Search lines of files for a regular expression. Without `pattern`: list files.";
     const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {

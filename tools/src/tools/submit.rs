@@ -35,11 +35,11 @@ pub struct Submit;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Quote the issue's sentence that the test checks; say why if its input differs from the example.
+    /// Which sentence of the issue the test checks, and why its input differs from the example, if it does.
     #[serde(default)]
     #[expect(dead_code, reason = "read by the host from the call")]
     reason: Option<String>,
-    /// `false`: the issue cannot fail here, for this `reason`.
+    /// `false`: it cannot fail here.
     #[serde(default)]
     #[expect(dead_code, reason = "read by the host from the call")]
     reproducible: Option<bool>,

@@ -29,7 +29,7 @@ pub struct TryFix;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Default: the last fix.
+    /// As in `edit`. Default: the last fix.
     #[serde(default)]
     edits: Vec<Edit>,
     /// Add `edits` to the last fix.
@@ -50,6 +50,7 @@ pub struct Edit {
     path: String,
     /// Text that occurs once; not with `function`.
     #[serde(default)]
+    #[schemars(extend("plain" = true))]
     old: Option<String>,
     /// The line at which `old` begins, where it occurs more than once.
     #[serde(default)]
@@ -57,11 +58,12 @@ pub struct Edit {
     line: Option<usize>,
     /// `function` or `Class.method`, replaced whole; its decorators stay unless `new` has some.
     #[serde(default)]
+    #[schemars(extend("plain" = true))]
     function: Option<String>,
     /// What comes instead.
     #[schemars(extend("plain" = true))]
     new: String,
-    /// Number of the fix, to compare several in one call. Neighbours (tests of the same files) run with those that work.
+    /// Number of the fix, to compare several.
     #[serde(default)]
     variant: Option<u32>,
 }
@@ -89,7 +91,7 @@ impl Tool for TryFix {
     type Args = Args;
     const NAME: &'static str = "try_fix";
     const DESCRIPTION: &'static str =
-        "Run the tests and their neighbours on a copy of the repository with a fix.";
+        "Run the tests and their neighbours with a fix, on a copy of the repository.";
     const EFFECT: Effect = Effect::Reads;
     const ROUTE: Route = Route::Fork;
     const SECONDS: u64 = 300;
