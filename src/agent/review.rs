@@ -104,10 +104,20 @@ impl Run {
     }
 
     fn review_prompt(&self, reviewed: &Reviewed<'_>, context: &Excerpts) -> ReviewPrompt {
+        // The line of its outcome, just above, names it.
+        let is_single = reviewed.submission.contributed.len() == 1
+            && reviewed.verdict.failing.len() == 1
+            && reviewed.verdict.failing[0].id == reviewed.submission.contributed[0].id;
         let failures: Vec<String> = brief::alike(&reviewed.verdict.failing)
             .into_iter()
             .take(SHOWN)
-            .map(|(test, others)| failure(reviewed.submission, test) + &others)
+            .map(|(test, others)| {
+                let text = failure(reviewed.submission, test) + &others;
+                match is_single {
+                    true => text,
+                    false => format!("{}\n{text}", test.id),
+                }
+            })
             .collect();
         let patches: Vec<&str> = (reviewed.fixes.iter())
             .map(|fix| fix.patch.as_str())
@@ -121,7 +131,7 @@ impl Run {
         ReviewPrompt {
             issue: visible(&self.issue.brief_text()),
             python: self.python(),
-            change: visible(&brief::without_headers(&reviewed.submission.patch)),
+            change: visible(&brief::of_tests(&reviewed.submission.patch)),
             used_code: visible(&excerpts(&context.used)),
             outcomes: visible(&outcomes(reviewed.submission, reviewed.verdict)),
             failure: visible(&failures.join("\n\n")),
@@ -241,7 +251,7 @@ fn word_before(outcome: TestOutcome) -> &'static str {
 
 /// A failure at length: the test's own line first.
 fn failure(submission: &Submission, test: &TestEvidence) -> String {
-    let mut out = format!("{}\n{} {}", test.id, test.origin(), test.exception);
+    let mut out = format!("{} {}", test.origin(), test.exception);
     if !test.message.is_empty() {
         let _ = write!(out, ": {}", fitted_in(&test.message, MESSAGE_LINES));
     }

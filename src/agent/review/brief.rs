@@ -24,6 +24,49 @@ pub(super) fn without_headers(patch: &str) -> String {
     kept.join("\n")
 }
 
+/// A patch of tests: of whole functions, classes and imports that it adds, the lines around them are left out.
+pub(super) fn of_tests(patch: &str) -> String {
+    let mut kept = Vec::new();
+    for section in sections(patch) {
+        let head = section.iter().take_while(|line| !line.starts_with("@@"));
+        let hunks = &section[head.count()..];
+        kept.extend_from_slice(&section[..section.len() - hunks.len()]);
+        for hunk in hunks.chunk_by(|_, next| !next.starts_with("@@")) {
+            let Some((_, lines)) = hunk.split_first() else {
+                continue;
+            };
+            if !adds_whole_definitions(lines) {
+                kept.extend_from_slice(hunk);
+                continue;
+            }
+            // It would name the function above.
+            kept.push("@@");
+            let added: Vec<&str> = (lines.iter().copied())
+                .filter(|line| line.starts_with('+'))
+                .collect();
+            let is_blank = |line: &&str| line[1..].trim().is_empty();
+            let first = added.iter().take_while(|line| is_blank(line)).count();
+            let last = added.iter().rev().take_while(|line| is_blank(line)).count();
+            kept.extend_from_slice(&added[first..added.len() - last]);
+        }
+    }
+    without_headers(&kept.join("\n"))
+}
+
+fn adds_whole_definitions(lines: &[&str]) -> bool {
+    let mut runs = lines.chunk_by(|a, b| a.starts_with('+') == b.starts_with('+'));
+    let begins = |line: &str| {
+        let code = line[1..].trim_start();
+        let words = ["def ", "async def ", "class ", "@", "import ", "from "];
+        words.iter().any(|word| code.starts_with(word))
+    };
+    !lines.iter().any(|line| line.starts_with('-'))
+        && runs.all(|run| {
+            let mut code = run.iter().filter(|line| !line[1..].trim().is_empty());
+            !run[0].starts_with('+') || code.next().is_some_and(|line| begins(line))
+        })
+}
+
 /// A patch of which the reader has the code: what it takes out and adds, each with the line before and after it.
 pub(super) fn changes_alone(patch: &str) -> String {
     let brief = without_headers(patch);
@@ -157,6 +200,21 @@ mod tests {
             without_headers(PATCH),
             "--- a/a.py\n+++ b/a.py\n@@ -1,7 +1,7 @@ def f():\n one\n two\n three\n-four\n+4\n five\n six\n seven\n\
              diff --git a/b.bin b/b.bin\nindex 1..2 100644\nBinary files differ"
+        );
+    }
+
+    #[test]
+    fn whole_functions_that_a_test_patch_adds_stand_alone() {
+        let head = "diff --git a/t.py b/t.py\nindex 1..2 100644\n--- a/t.py\n+++ b/t.py\n";
+        let added = "@@ -9,3 +9,7 @@ def test_a():\n     pass\n \n \n+@mark\n+def test_b():\n+    assert f()\n+\n+\n def test_c():";
+        let import = "@@ -1,2 +1,3 @@\n import a\n+import b\n import c";
+        let within = "@@ -4,2 +4,3 @@ def test_a():\n     x = 1\n+    assert x\n     pass";
+        let changed = "@@ -4,2 +4,2 @@ def test_a():\n-def f(): 1\n+def f(): 2\n     pass";
+        assert_eq!(
+            of_tests(&format!("{head}{import}\n{within}\n{added}\n{changed}")),
+            format!(
+                "--- a/t.py\n+++ b/t.py\n@@\n+import b\n{within}\n@@\n+@mark\n+def test_b():\n+    assert f()\n{changed}"
+            )
         );
     }
 

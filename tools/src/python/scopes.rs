@@ -14,6 +14,19 @@ pub struct Scope {
 }
 
 impl Scope {
+    /// Without what it is in.
+    pub fn name(&self) -> &str {
+        let inner = self.qualified.rsplit_once('.');
+        inner.map_or(&self.qualified, |(_, name)| name)
+    }
+
+    /// What it is in; empty at the top of the module.
+    pub fn parent(&self) -> &str {
+        self.qualified
+            .rsplit_once('.')
+            .map_or("", |(parent, _)| parent)
+    }
+
     /// The innermost scope around a line.
     pub fn around(scopes: &[Scope], line: usize) -> Option<&Scope> {
         scopes.iter().rfind(|s| s.first <= line && line <= s.last)

@@ -250,36 +250,47 @@ impl<'a, 'o> Hit<'a, 'o> {
         Hit { line, function }
     }
 
-    /// It is where something is defined at the top of the module: it names its function itself.
-    fn is_own_head(&self) -> bool {
+    /// Where its function or class is defined: the line names it.
+    fn is_head(&self) -> bool {
         self.function.is_some_and(|scope| {
-            let code = self.line.text.strip_prefix("async ");
-            let code = code.unwrap_or(&self.line.text);
+            let code = self.line.text.trim_start();
+            let code = code.strip_prefix("async ").unwrap_or(code);
             let rest = code.strip_prefix("def ").or(code.strip_prefix("class "));
-            rest.and_then(|rest| rest.strip_prefix(scope.qualified.as_str()))
+            rest.and_then(|rest| rest.strip_prefix(scope.name()))
                 .is_some_and(|rest| rest.starts_with(['(', ':', '[', ' ']))
         })
     }
 }
 
-/// The lines of one file, those of one function together below its name.
+/// The lines of one file, each below the name of what it stands in, unless a line above shows it.
 fn grouped(hits: &[Hit<'_, '_>]) -> String {
     let mut text = String::new();
+    // What the line before stands in, or is the head of.
+    let mut named = "";
     for group in hits.chunk_by(|a, b| a.function == b.function) {
-        let named = match group {
-            [only] if only.is_own_head() => None,
-            [first, ..] => first.function,
-            [] => None,
+        let [first, ..] = group else { continue };
+        let scope = first.function.map_or("", |scope| scope.qualified.as_str());
+        let (around, is_known) = match first.function {
+            // Its indentation says that it is a neighbour of the function before.
+            Some(own) if first.is_head() => (own.parent(), is_within(named, own.parent())),
+            _ => (scope, named == scope),
         };
-        if let Some(scope) = named {
-            text.push_str(&format!("  in {}\n", scope.qualified));
+        if !around.is_empty() && !is_known {
+            text.push_str(&format!("  in {around}\n"));
         }
+        named = scope;
         for hit in group {
             let line = cut(hit.line.text.trim_end(), WIDTH);
             text.push_str(&format!("  {}: {line}\n", hit.line.number));
         }
     }
     text
+}
+
+/// Is the first the second, or something in it?
+fn is_within(name: &str, outer: &str) -> bool {
+    let rest = name.strip_prefix(outer);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 fn outline(root: &Path, path: &str) -> Vec<Scope> {
