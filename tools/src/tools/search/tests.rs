@@ -74,7 +74,6 @@ fn hits_of_one_function_stand_together() {
       in A.f
       8:         x = 2
       9:         return x
-      in A.x
       11:     def x(self):
       in A.x.g
       13:             x
