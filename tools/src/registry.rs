@@ -50,8 +50,9 @@ mod tests {
         assert_eq!(all, ["cover"]);
     }
 
-    const SELF_EXPLAINING: [&str; 10] = [
-        "path", "first", "code", "new", "content", "after", "class", "pattern", "glob", "name",
+    const SELF_EXPLAINING: [&str; 11] = [
+        "path", "first", "lines", "code", "new", "content", "after", "class", "pattern", "glob",
+        "name",
     ];
 
     #[test]

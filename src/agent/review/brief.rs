@@ -41,9 +41,13 @@ pub(super) fn of_tests(patch: &str) -> String {
             }
             // It would name the function above.
             kept.push("@@");
-            let added: Vec<&str> = (lines.iter().copied())
+            let mut added: Vec<&str> = (lines.iter().copied())
                 .filter(|line| line.starts_with('+'))
                 .collect();
+            // Of two equal decorators a diff may take the one below as new.
+            let is_decorator = |line: &&&str| line[1..].trim_start().starts_with('@');
+            let below = added.iter().rev().take_while(is_decorator).count();
+            added.rotate_right(below);
             let is_blank = |line: &&str| line[1..].trim().is_empty();
             let first = added.iter().take_while(|line| is_blank(line)).count();
             let last = added.iter().rev().take_while(|line| is_blank(line)).count();

@@ -1,4 +1,4 @@
-//! Numbered lines of a file, as several tools show them.
+//! Lines of a file, as several tools show them.
 
 /// The longest line that is shown whole, in characters.
 const WIDTH: usize = 400;
@@ -18,6 +18,16 @@ pub fn numbered(text: &str, first: usize, last: usize) -> String {
         out.push('\n');
     }
     out
+}
+
+/// Lines `first` to `last` (from 1, inclusive) as they are, to be taken over word for word.
+pub fn plain(text: &str, first: usize, last: usize) -> String {
+    let lines = text.lines().take(last).skip(first.saturating_sub(1));
+    lines.fold(String::new(), |mut out, line| {
+        out.push_str(&cut(line.trim_end_matches('\r'), WIDTH));
+        out.push('\n');
+        out
+    })
 }
 
 /// At most `width` characters of a line, saying how many are left out.

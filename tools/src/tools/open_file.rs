@@ -26,15 +26,16 @@ pub struct Args {
     #[serde(default)]
     #[schemars(extend("unlisted" = true))]
     line: Option<usize>,
-    /// Default: 100.
+    /// How many.
     #[serde(default)]
+    #[schemars(extend("plain" = true))]
     lines: Option<usize>,
 }
 
 impl Tool for OpenFile {
     type Args = Args;
     const NAME: &'static str = "open_file";
-    const DESCRIPTION: &'static str = "Show lines of a file.";
+    const DESCRIPTION: &'static str = "Show lines of a file, 100 by default.";
     const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {

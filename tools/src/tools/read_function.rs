@@ -10,7 +10,7 @@ use grep_regex::RegexMatcherBuilder;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::line_numbers::{count, numbered};
+use super::line_numbers::{count, plain};
 use super::outline::{self, Outline};
 use super::path_glob::path_glob;
 use super::unknown_name::unknown;
@@ -53,8 +53,7 @@ pub struct Args {
 impl Tool for ReadFunction {
     type Args = Args;
     const NAME: &'static str = "read_function";
-    const DESCRIPTION: &'static str = "Show a function, `Class` or `Class.method`, and what of its file it uses. Without `name`: the \
-         outline of a file, for tests with fixtures.";
+    const DESCRIPTION: &'static str = "Show a function or class (`Class.method`) and what of its file it uses. Without `name`: the outline of a file.";
     const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
@@ -220,12 +219,12 @@ fn show(path: &str, module: &Module, found: &[Definition]) -> String {
             match docstring.map(|doc| (doc.first, doc.last)) {
                 Some((start, end)) if end <= last && end + 1 - start > DOCSTRING => {
                     let kept = start + DOCSTRING_KEPT - 1;
-                    out.push_str(&numbered(module.text(), definition.first, kept));
+                    out.push_str(&plain(module.text(), definition.first, kept));
                     let left_out = count(end - 1 - kept, "line");
                     out.push_str(&format!("… {left_out} of the docstring\n"));
-                    out.push_str(&numbered(module.text(), end, last));
+                    out.push_str(&plain(module.text(), end, last));
                 }
-                _ => out.push_str(&numbered(module.text(), definition.first, last)),
+                _ => out.push_str(&plain(module.text(), definition.first, last)),
             }
             if last < definition.last {
                 out.push_str(&format!(
@@ -262,7 +261,7 @@ fn long_class(module: &Module, class: &Definition) -> String {
         .first()
         .map_or(class.line, |c| c.first - 1)
         .min(class.line + 40);
-    let mut out = numbered(module.text(), class.first, head.max(class.line));
+    let mut out = plain(module.text(), class.first, head.max(class.line));
     out.push_str("Members (a long class; read them by name):\n");
     for child in &class.children {
         out.push_str(&format!(
@@ -318,7 +317,7 @@ impl ModuleDependencies {
             .take(CONSTANTS)
             .map(|a| {
                 let last = a.last.min(a.first + CONSTANT_LINES - 1);
-                let mut text = numbered(module.text(), a.first, last);
+                let mut text = plain(module.text(), a.first, last);
                 if last < a.last {
                     text.push_str(&format!("… {}\n", count(a.last - last, "more line")));
                 }

@@ -12,12 +12,12 @@ use crate::tool::{Answer, Audience, Context, Effect, Tool, ToolError};
 use crate::workspace::{FileChange, Workspace, added_lines};
 
 /// Lines of one excerpt, and of all of a kind.
-const LINES: usize = 45;
+const LINES: usize = 32;
 const ALL_LINES: usize = 120;
 /// Lines of a docstring that stay, its last one apart.
 const DOCSTRING: usize = 2;
 /// Lines before a place in a function that is longer than [`LINES`], and of the head of a class.
-const BEFORE: usize = 25;
+const BEFORE: usize = 18;
 
 pub struct ReviewContext;
 
@@ -120,7 +120,7 @@ fn in_file(path: &str, module: &Module, places: &[usize]) -> Vec<Excerpt> {
     let mut found: Vec<(Option<&Definition>, BTreeSet<usize>)> = Vec::new();
     for place in places {
         let definition = outermost_function(&outline, *place);
-        let numbers = around(module, definition, *place);
+        let numbers = around(module, &outline, definition, *place);
         let first = |definition: Option<&Definition>| definition.map(|definition| definition.first);
         match found
             .iter_mut()
@@ -148,7 +148,12 @@ fn outermost_function(outline: &[Definition], line: usize) -> Option<&Definition
 
 /// The lines of the whole function but for the middle of its docstring, and at most [`LINES`], its head and those around
 /// the place among them; of a class or a module what stands around the place.
-fn around(module: &Module, definition: Option<&Definition>, place: usize) -> Vec<usize> {
+fn around(
+    module: &Module,
+    outline: &[Definition],
+    definition: Option<&Definition>,
+    place: usize,
+) -> Vec<usize> {
     let near = (place.saturating_sub(BEFORE / 3).max(1), place + BEFORE / 3);
     let Some(definition) = definition else {
         let lines: Vec<&str> = module.text().lines().collect();
@@ -158,7 +163,11 @@ fn around(module: &Module, definition: Option<&Definition>, place: usize) -> Vec
                 .get(place - 1)
                 .is_none_or(|line| line.trim().is_empty());
         let last = if is_blank { 0 } else { near.1.min(lines.len()) };
-        return (near.0..=last).collect();
+        // Functions and classes have excerpts of their own, if any.
+        let is_defined = |n: &usize| outline.iter().any(|d| d.first <= *n && *n <= d.last);
+        let above = (near.0..place).rev().take_while(|n| !is_defined(n));
+        let below = (place..=last).take_while(|n| !is_defined(n));
+        return above.chain(below).collect();
     };
     let (first, last) = match definition.kind {
         Kind::Function => (definition.first, definition.last),

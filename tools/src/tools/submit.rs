@@ -35,7 +35,7 @@ pub struct Submit;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Which sentence of the issue the test checks, and why its input differs from the example, if it does.
+    /// The issue's sentence that the test checks; why its input differs from the example.
     #[serde(default)]
     #[expect(dead_code, reason = "read by the host from the call")]
     reason: Option<String>,

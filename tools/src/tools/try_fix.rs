@@ -63,7 +63,7 @@ pub struct Edit {
     /// What comes instead.
     #[schemars(extend("plain" = true))]
     new: String,
-    /// Number of the fix, to compare several.
+    /// Number of the fix, if several.
     #[serde(default)]
     variant: Option<u32>,
 }
@@ -91,7 +91,7 @@ impl Tool for TryFix {
     type Args = Args;
     const NAME: &'static str = "try_fix";
     const DESCRIPTION: &'static str =
-        "Run the tests and their neighbours with a fix, on a copy of the repository.";
+        "Run the tests and their neighbours with a fix, in a copy.";
     const EFFECT: Effect = Effect::Reads;
     const ROUTE: Route = Route::Fork;
     const SECONDS: u64 = 300;
