@@ -28,7 +28,7 @@ pub struct Args {
     /// Text that occurs once; without it a new file is made.
     #[serde(default)]
     old: Option<String>,
-    /// `function` or `Class.method`, replaced whole; its decorators stay unless `new` has some. Deleted if `new` is empty.
+    /// `Class.method`, replaced whole; its decorators stay unless `new` has some. Empty `new`: delete.
     #[serde(default)]
     function: Option<String>,
     /// What comes instead.

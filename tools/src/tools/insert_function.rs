@@ -22,7 +22,7 @@ pub struct Args {
     /// The file.
     #[schemars(example = "tests/test_module.py")]
     path: String,
-    /// With the imports it needs above. Indentation is put right, except in strings that are not docstrings.
+    /// With the imports it needs above. Indentation is put right, but not inside of strings.
     #[schemars(example = "def test_empty():\n    assert parse('') == []\n")]
     code: String,
     /// Import statements that the code needs.

@@ -64,13 +64,9 @@ impl Tool for OpenFile {
         let last = (first + size - 1).min(total);
         let mut out = format!("{shown}, lines {first}-{last} of {total}\n");
         out.push_str(&numbered(&text, first, last));
-        let (above, below) = (first - 1, total - last);
-        if above + below > 0 {
-            out.push_str(&format!("({} above, {below} below", count(above, "line")));
-            if below > 0 {
-                out.push_str(&format!("; go on with first={}", last + 1));
-            }
-            out.push_str(")\n");
+        let below = total - last;
+        if below > 0 {
+            out.push_str(&format!("({below} more; go on with first={})\n", last + 1));
         }
         Ok(Answer::text(out))
     }
@@ -95,7 +91,7 @@ mod tests {
             "{top}"
         );
         assert!(
-            top.ends_with("(0 lines above, 150 below; go on with first=101)\n"),
+            top.ends_with("(150 more; go on with first=101)\n"),
             "{top}"
         );
         assert!(
@@ -107,7 +103,7 @@ mod tests {
                 .starts_with("a.txt, lines 241-250 of 250")
         );
         assert!(
-            open(json!({"path": "a.txt", "first": 245})).ends_with("(244 lines above, 0 below)\n")
+            open(json!({"path": "a.txt", "first": 245})).ends_with("250  line 250\n")
         );
         assert_eq!(open(json!({"path": "empty"})), "empty is empty.\n");
         assert!(

@@ -276,12 +276,12 @@ fn grouped(hits: &[Hit<'_, '_>]) -> String {
             _ => (scope, named == scope),
         };
         if !around.is_empty() && !is_known {
-            text.push_str(&format!("  in {around}\n"));
+            text.push_str(&format!("in {around}\n"));
         }
         named = scope;
         for hit in group {
             let line = cut(hit.line.text.trim_end(), WIDTH);
-            text.push_str(&format!("  {}: {line}\n", hit.line.number));
+            text.push_str(&format!("{}: {line}\n", hit.line.number));
         }
     }
     text

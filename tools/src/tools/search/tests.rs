@@ -23,7 +23,7 @@ fn by_file_with_lines_and_enclosing_functions() {
     let mut f = fixture();
     assert_eq!(
         f.text("search", json!({"pattern": "needle"})),
-        "3 matches in 2 files\n\nsrc/a.py\n  in A.f\n  5:         return needle(1)\n  7: needle = 2\n\ntests/test_a.py\n  in test_f\n  2:     needle\n"
+        "3 matches in 2 files\n\nsrc/a.py\nin A.f\n5:         return needle(1)\n7: needle = 2\n\ntests/test_a.py\nin test_f\n2:     needle\n"
     );
     assert!(
         f.text("search", json!({"pattern": "needle", "ignore_case": true}))
@@ -69,17 +69,17 @@ fn hits_of_one_function_stand_together() {
     8 matches in 1 file
 
     a.py
-      1: x = 1
-      3: def x_():
-      in A.f
-      8:         x = 2
-      9:         return x
-      11:     def x(self):
-      in A.x.g
-      13:             x
-      in A.x
-      14:         x
-      16: async def x_a(): x
+    1: x = 1
+    3: def x_():
+    in A.f
+    8:         x = 2
+    9:         return x
+    11:     def x(self):
+    in A.x.g
+    13:             x
+    in A.x
+    14:         x
+    16: async def x_a(): x
     ");
 }
 
