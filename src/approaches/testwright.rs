@@ -233,6 +233,6 @@ mod tests {
         let specs: Vec<_> = Testwright.tools().iter().map(|tool| tool.spec()).collect();
         let schemas = serde_json::to_string(&specs).unwrap().len();
         let system = TestwrightSystem { max_steps: 60 }.render().unwrap().len();
-        assert!(schemas + system <= 5_900, "{schemas} + {system}");
+        assert!(schemas + system <= 4_900, "{schemas} + {system}");
     }
 }

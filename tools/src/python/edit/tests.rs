@@ -70,16 +70,23 @@ fn docstrings_are_indented_with_their_function() {
 }
 
 #[test]
-fn a_definition_is_replaced_with_its_decorators() {
+fn a_definition_is_replaced_and_keeps_its_decorators_unless_the_code_has_some() {
     let file = "class A:\n    @old\n    def f(self):\n        pass\n    y = 1\n";
     let module = Module::parse(file);
     let code = Code::read("def f(self, x):\n    return x").unwrap();
     let edited = replace(&module, &module.find("A.f")[0], &code);
     assert_eq!(
         edited.text,
-        "class A:\n    def f(self, x):\n        return x\n    y = 1\n"
+        "class A:\n    @old\n    def f(self, x):\n        return x\n    y = 1\n"
     );
-    assert_eq!((edited.first, edited.last), (2, 3));
+    assert_eq!((edited.first, edited.last), (3, 4));
+    let code = Code::read("# Newer.\n@new\ndef f(self, x):\n    return x").unwrap();
+    let edited = replace(&module, &module.find("A.f")[0], &code);
+    assert_eq!(
+        edited.text,
+        "class A:\n    # Newer.\n    @new\n    def f(self, x):\n        return x\n    y = 1\n"
+    );
+    assert_eq!((edited.first, edited.last), (2, 5));
 }
 
 #[test]

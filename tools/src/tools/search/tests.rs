@@ -105,7 +105,7 @@ fn long_results_are_cut_and_say_so() {
     assert!(text.len() < 3000, "{}", text.len());
     let one = f.text("search", json!({"pattern": "needle", "path": "d/f01.txt"}));
     assert!(
-        one.contains("  200: needle\n  … 300 more in this file\n"),
+        one.contains("200: needle\n  … 300 more in this file\n"),
         "{one}"
     );
 }
@@ -115,11 +115,11 @@ fn one_line_is_shown_and_not_said_to_be_left_out() {
     let needles = "needle\n".repeat(61);
     let mut f = Fixture::new(&[("a.txt", needles.as_bytes())]);
     let text = f.text("search", json!({"pattern": "needle"}));
-    assert!(text.ends_with("  61: needle\n"), "{text}");
+    assert!(text.ends_with("\n61: needle\n"), "{text}");
     let needles = "needle\n".repeat(201);
     let mut f = Fixture::new(&[("a.txt", needles.as_bytes())]);
     let text = f.text("search", json!({"pattern": "needle", "path": "a.txt"}));
-    assert!(text.ends_with("  201: needle\n"), "{text}");
+    assert!(text.ends_with("\n201: needle\n"), "{text}");
 }
 
 #[test]
