@@ -258,7 +258,7 @@ fn failure(submission: &Submission, test: &TestEvidence) -> String {
     let found = result(&submission.old, &test.id);
     let frames: Vec<&Frame> = found
         .and_then(|found| found.failure.as_ref())
-        .map(|failure| failure.frames.iter().collect())
+        .map(|failure| failure.frames_of_interest().iter().collect())
         .unwrap_or_default();
     let repository: Vec<&&Frame> = frames
         .iter()

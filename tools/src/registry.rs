@@ -50,9 +50,9 @@ mod tests {
         assert_eq!(all, ["cover"]);
     }
 
-    const SELF_EXPLAINING: [&str; 11] = [
+    const SELF_EXPLAINING: [&str; 13] = [
         "path", "first", "lines", "code", "new", "content", "after", "class", "pattern", "glob",
-        "name",
+        "name", "tests", "edits",
     ];
 
     #[test]
@@ -69,7 +69,7 @@ mod tests {
             assert_eq!(spec.parameters["type"], "object");
             for (field, schema) in spec.parameters["properties"].as_object().unwrap() {
                 let described = schema["description"].is_string()
-                    // Its name says all.
+                    // Its name says all, or what the tool says of itself.
                     || SELF_EXPLAINING.contains(&field.as_str())
                     || tool.audience() == Audience::Host;
                 assert!(described, "{}.{field}", spec.name);

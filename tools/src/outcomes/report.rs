@@ -146,6 +146,16 @@ impl Failure {
             .or(self.frames.last())
     }
 
+    /// The frames without those of the helpers that an assertion of the test goes through, such as pytest's own matchers
+    /// in its own repository.
+    pub fn frames_of_interest(&self) -> &[Frame] {
+        let is_test = |frame: &Frame| frame.place == Place::Test;
+        match (self.class, self.frames.iter().rposition(is_test)) {
+            (FailureClass::Assertion, Some(last)) => &self.frames[..=last],
+            _ => &self.frames,
+        }
+    }
+
     /// Code of the test, called by the code under test, that raised it.
     pub fn stand_in(&self) -> Option<&Frame> {
         let repository = self

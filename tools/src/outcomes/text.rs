@@ -320,8 +320,9 @@ fn failure(out: &mut String, failure: &Failure) {
         failure.exception,
         indented(&message, "  ")
     );
-    let skipped = failure.frames.len().saturating_sub(FRAMES);
-    for (index, frame) in failure.frames.iter().enumerate() {
+    let frames = failure.frames_of_interest();
+    let skipped = frames.len().saturating_sub(FRAMES);
+    for (index, frame) in frames.iter().enumerate() {
         // The ends of a long traceback say most.
         if skipped > 0 && index >= FRAMES / 2 && index < FRAMES / 2 + skipped {
             if index == FRAMES / 2 {

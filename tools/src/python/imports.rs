@@ -34,14 +34,16 @@ impl Binding {
     }
 }
 
-/// Statements that follow each other and import from one module as one.
+/// Statements that follow each other as one, where they import modules, or from one module.
 pub fn joined_imports(statements: &[String]) -> Vec<String> {
+    const WORD: &str = "import ";
     let mut out: Vec<String> = Vec::new();
     for statement in statements {
-        let (from, name) = statement.split_once(" import ").unwrap_or_default();
+        let names = statement.find(WORD).map_or(0, |at| at + WORD.len());
+        let (head, names) = statement.split_at(names);
         match out.last_mut() {
-            Some(last) if !from.is_empty() && last.starts_with(&format!("{from} import ")) => {
-                last.push_str(&format!(", {name}"));
+            Some(last) if !head.is_empty() && last.starts_with(head) => {
+                last.push_str(&format!(", {names}"));
             }
             _ => out.push(statement.clone()),
         }

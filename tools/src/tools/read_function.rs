@@ -244,11 +244,11 @@ fn show(path: &str, module: &Module, found: &[Definition]) -> String {
         }
     }
     if !taken.constants.is_empty() {
-        out.push_str("\nOther names of the module that it uses:\n");
+        out.push_str("\nIts constants:\n");
         out.extend(taken.constants);
     }
     if !taken.definitions.is_empty() {
-        out.push_str("\nFunctions and classes of the module that it uses:\n");
+        out.push_str("\nIt also uses:\n");
         out.extend(taken.definitions);
     }
     out

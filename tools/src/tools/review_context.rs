@@ -12,12 +12,12 @@ use crate::tool::{Answer, Audience, Context, Effect, Tool, ToolError};
 use crate::workspace::{FileChange, Workspace, added_lines};
 
 /// Lines of one excerpt, and of all of a kind.
-const LINES: usize = 32;
+const LINES: usize = 28;
 const ALL_LINES: usize = 120;
 /// Lines of a docstring that stay, its last one apart.
 const DOCSTRING: usize = 2;
 /// Lines before a place in a function that is longer than [`LINES`], and of the head of a class.
-const BEFORE: usize = 18;
+const BEFORE: usize = 16;
 
 pub struct ReviewContext;
 

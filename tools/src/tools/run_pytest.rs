@@ -18,8 +18,9 @@ pub struct RunPytest;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Node ids or files. Default: what you added or changed.
+    /// Node ids or files.
     #[serde(default)]
+    #[schemars(extend("plain" = true))]
     #[schemars(example = ["tests/test_module.py::test_empty"])]
     tests: Vec<String>,
     /// pytest's -k.
@@ -44,7 +45,7 @@ struct Ran {
 impl Tool for RunPytest {
     type Args = Args;
     const NAME: &'static str = "run_pytest";
-    const DESCRIPTION: &'static str = "Run tests.";
+    const DESCRIPTION: &'static str = "Run tests (files or node ids); by default those that you added or changed.";
     const SECONDS: u64 = 300;
     const RUNS_CODE: bool = true;
 

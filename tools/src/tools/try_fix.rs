@@ -31,6 +31,7 @@ pub struct TryFix;
 pub struct Args {
     /// As in `edit`. Default: the last fix.
     #[serde(default)]
+    #[schemars(extend("plain" = true))]
     edits: Vec<Edit>,
     /// Add `edits` to the last fix.
     #[serde(default)]
@@ -91,7 +92,7 @@ impl Tool for TryFix {
     type Args = Args;
     const NAME: &'static str = "try_fix";
     const DESCRIPTION: &'static str =
-        "Run the tests and their neighbours with a fix, in a copy.";
+        "Run the tests and their neighbours with a fix, in a copy. `edits` as in `edit`; default: the last fix.";
     const EFFECT: Effect = Effect::Reads;
     const ROUTE: Route = Route::Fork;
     const SECONDS: u64 = 300;

@@ -87,7 +87,7 @@ fn imports_and_constants_by_use_and_not_by_word() {
     let (_, taken) = text.split_once("\n\n").unwrap();
     assert_eq!(
         taken,
-        "Its imports:\nfrom typing import List\n\nOther names of the module that it uses:\n\
+        "Its imports:\nfrom typing import List\n\nIts constants:\n\
          TABLE = {\n    1: 2,\n    3: 4,\n    5: 6,\n}\n    LIMIT = 1\n"
     );
     let text = f.text("read_function", json!({"name": "g"}));
@@ -111,7 +111,7 @@ fn long_docstrings_are_cut_and_functions_of_the_module_named() {
         "{text}"
     );
     assert!(
-        text.ends_with("\nFunctions and classes of the module that it uses:\n1 class Box(object)\n4 def helper(a, b=1)\n"),
+        text.ends_with("\nIt also uses:\n1 class Box(object)\n4 def helper(a, b=1)\n"),
         "{text}"
     );
 }
