@@ -25,7 +25,7 @@ pub struct Args {
     #[schemars(example = "tests/test_module.py")]
     /// The file.
     path: String,
-    /// Text that occurs once; without it a new file is made.
+    /// Occurs once; not for a new file.
     #[serde(default)]
     old: Option<String>,
     /// `Class.method`, replaced whole; its decorators stay unless `new` has some. Empty `new`: delete.
@@ -45,7 +45,7 @@ impl Tool for Edit {
     type Args = Args;
     const NAME: &'static str = "edit";
     const DESCRIPTION: &'static str =
-        "Change or make any text file. `path` alone: put it back as it was.";
+        "Change or make a text file. `path` alone: put it back.";
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let old = args.old.filter(|old| !old.is_empty());

@@ -42,7 +42,7 @@ pub struct Args {
 impl Tool for InsertFunction {
     type Args = Args;
     const NAME: &'static str = "insert_function";
-    const DESCRIPTION: &'static str = "Add functions or classes to a Python file, new or not: at its end, at that of a `class`, or right `after` another.";
+    const DESCRIPTION: &'static str = "Add functions or classes to a Python file, new or not: at its end, at that of a `class`, or `after` another.";
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let workspace = &mut *context.workspace;

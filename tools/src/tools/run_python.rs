@@ -42,7 +42,7 @@ pub struct Ran {
 impl Tool for RunPython {
     type Args = Args;
     const NAME: &'static str = "run_python";
-    const DESCRIPTION: &'static str = "Run Python code in the repository; you see what it prints.";
+    const DESCRIPTION: &'static str = "Run Python in the repository and show what it prints.";
     const SECONDS: u64 = 60;
     const RUNS_CODE: bool = true;
 

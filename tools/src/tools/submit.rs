@@ -48,7 +48,7 @@ pub struct Args {
 impl Tool for Submit {
     type Args = Args;
     const NAME: &'static str = "submit";
-    const DESCRIPTION: &'static str = "Hand in the tests that you added or changed.";
+    const DESCRIPTION: &'static str = "Hand in your tests.";
     const ROUTE: Route = Route::Gate;
     const SECONDS: u64 = 1200;
     const RUNS_CODE: bool = true;
