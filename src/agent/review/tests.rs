@@ -158,6 +158,13 @@ fn errors_that_a_test_printed_are_told_where_its_message_does_not_say_them() {
         printed("assert 1 == 0", traceback).as_deref(),
         Some(traceback)
     );
+    let outside = "Traceback (most recent call last):\n  File \"/env/lib/pluggy.py\", line 1, in call\n    return f()\n  File \"a.py\", line 2, in f\n    g()\n  File \"/env/lib/pdb.py\", line 3, in g\n    x\nKeyError: 'a'";
+    assert_eq!(
+        printed("assert 1 == 0", outside).as_deref(),
+        Some(
+            "Traceback (most recent call last):\n  File \"a.py\", line 2, in f\n    g()\nKeyError: 'a'"
+        )
+    );
     let inner = "1 failed\nE   pkg.OwnError: no such thing";
     assert_eq!(
         printed("assert 1 == 0", inner).as_deref(),

@@ -70,6 +70,7 @@ pub fn fitted(message: &str) -> String {
 
 /// The same in so many lines at most, of which a text that is too long loses those in the middle.
 pub fn fitted_in(message: &str, most_lines: usize) -> String {
+    let message = &without_full_diff(message);
     let count = message.lines().count();
     if message.chars().count() <= MESSAGE && count <= most_lines {
         return message.to_owned();
@@ -84,6 +85,22 @@ pub fn fitted_in(message: &str, most_lines: usize) -> String {
         lines.splice(half..count - half, [note]);
     }
     cut(&lines.join("\n"), MESSAGE)
+}
+
+/// Without the diff of two values that stand whole in the first line.
+fn without_full_diff(message: &str) -> String {
+    let lines: Vec<&str> = message.lines().collect();
+    let first = lines.first().copied().unwrap_or_default();
+    let is_whole = first.starts_with("assert ") && !first.contains("...") && first.len() <= LINE;
+    let diff = lines.iter().position(|line| line.trim() == "Full diff:");
+    let Some(diff) = diff.filter(|_| is_whole) else {
+        return message.to_owned();
+    };
+    // Which of its lines are of which side is said at its end.
+    let is_end = |line: &&str| line.starts_with("[diff: ");
+    let end = lines[diff..].iter().position(is_end);
+    let end = end.map_or(lines.len(), |end| diff + end + 1);
+    [&lines[..diff], &lines[end..]].concat().join("\n")
 }
 
 /// Lines of pytest's `fnmatch_lines` that are kept before the deciding ones.

@@ -34,6 +34,19 @@ fn what_was_cut_out_of_the_message_is_not_said_to_stand_there() {
 }
 
 #[test]
+fn a_diff_of_values_that_are_shown_whole_is_left_out() {
+    let diff = "  Full diff:\n  - {1}\n  + {1, 2}\n[diff: + is the left side of the comparison, - the right side]";
+    let whole =
+        format!("assert {{1, 2}} == {{1}}\n  Extra items in the left set:\n  2\n{diff}\n(cause)");
+    assert_eq!(
+        super::shorten::fitted(&whole),
+        "assert {1, 2} == {1}\n  Extra items in the left set:\n  2\n(cause)"
+    );
+    let cut = format!("assert {{1, 2...}} == {{1...}}\n{diff}");
+    assert_eq!(super::shorten::fitted(&cut), cut);
+}
+
+#[test]
 fn an_exception_that_was_not_raised_is_told_in_plain_words() {
     let mut out = String::new();
     failure(&mut out, &failed("DID NOT RAISE <class 'ValueError'>"));
