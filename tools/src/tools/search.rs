@@ -19,7 +19,7 @@ use crate::workspace::{TEXT_LIMIT, Workspace, forward, read_text};
 pub(super) use scan::scan;
 use scan::{FileMatches, Line};
 
-/// Lines shown at most, and of a single file that is named.
+/// Lines shown at most, and of a single file that is named and has no more.
 const LINES: usize = 60;
 const FILE_LINES: usize = 200;
 /// Files of which lines are shown at most.
@@ -162,7 +162,9 @@ fn answer(
         );
     }
     let is_one_file = (args.path.as_deref()).is_some_and(|path| root.join(path).is_file());
-    let most_lines = if is_one_file { FILE_LINES } else { LINES };
+    // What has to be cut anyway has to be narrowed.
+    let is_whole = is_one_file && total <= FILE_LINES + 1;
+    let most_lines = if is_whole { FILE_LINES } else { LINES };
     let per_file = match total {
         _ if total <= most_lines => most_lines,
         _ => (most_lines / found.len().min(FILES)).max(3),
