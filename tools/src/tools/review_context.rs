@@ -286,24 +286,24 @@ mod tests {
 
     #[test]
     fn a_function_is_shown_once_and_what_is_in_none_by_the_lines_around() {
-        let long: String = (0..60).map(|n| format!("    x = {n}\n")).collect();
+        let long: String = (0..40).map(|n| format!("    x = {n}\n")).collect();
         let code =
             format!("X = 1\n\n\ndef f():\n    def g():\n        return X\n\n{long}    return g\n");
         let mut f = Fixture::new(&[("pkg.py", code.as_bytes())]);
         let place = |line| json!({"path": "pkg.py", "line": line});
         let found = excerpts(
             &mut f,
-            json!({"tests": [], "places": [place(1), place(6), place(67)]}),
+            json!({"tests": [], "places": [place(1), place(6), place(47)]}),
         );
         let shown: Vec<usize> = found.functions.iter().map(|one| one.line).collect();
         assert_eq!(shown, [1, 4]);
         assert!(found.functions[0].source.starts_with("X = 1\n"));
         let both = &found.functions[1].source;
         assert!(
-            both.contains("def g():") && both.contains("x = 59"),
+            both.contains("def g():") && both.contains("x = 39"),
             "{both}"
         );
-        assert_eq!(both.matches("x = 30\n").count(), 1);
+        assert_eq!(both.matches("x = 20\n").count(), 1);
     }
 
     #[test]
