@@ -44,8 +44,7 @@ pub struct Args {
 impl Tool for Edit {
     type Args = Args;
     const NAME: &'static str = "edit";
-    const DESCRIPTION: &'static str =
-        "Change or make a text file. `path` alone: put it back.";
+    const DESCRIPTION: &'static str = "Change or make a text file. `path` alone: put it back.";
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
         let old = args.old.filter(|old| !old.is_empty());

@@ -90,10 +90,7 @@ mod tests {
             top.starts_with("a.txt, lines 1-100 of 250\n  1  line 1\n"),
             "{top}"
         );
-        assert!(
-            top.ends_with("(150 more; go on with first=101)\n"),
-            "{top}"
-        );
+        assert!(top.ends_with("(150 more; go on with first=101)\n"), "{top}");
         assert!(
             open(json!({"path": "a.txt", "line": 120, "lines": 3}))
                 .contains("119  line 119\n120  line 120\n121")
@@ -102,9 +99,7 @@ mod tests {
             open(json!({"path": "a.txt", "line": 249, "lines": 10}))
                 .starts_with("a.txt, lines 241-250 of 250")
         );
-        assert!(
-            open(json!({"path": "a.txt", "first": 245})).ends_with("250  line 250\n")
-        );
+        assert!(open(json!({"path": "a.txt", "first": 245})).ends_with("250  line 250\n"));
         assert_eq!(open(json!({"path": "empty"})), "empty is empty.\n");
         assert!(
             f.refusal("open_file", json!({"path": "a.txt", "first": 251}))

@@ -45,7 +45,8 @@ struct Ran {
 impl Tool for RunPytest {
     type Args = Args;
     const NAME: &'static str = "run_pytest";
-    const DESCRIPTION: &'static str = "Run tests (files, node ids); default: what you added or changed.";
+    const DESCRIPTION: &'static str =
+        "Run tests (files, node ids); default: what you added or changed.";
     const SECONDS: u64 = 300;
     const RUNS_CODE: bool = true;
 

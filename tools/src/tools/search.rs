@@ -74,7 +74,8 @@ struct HitView<'a> {
 impl Tool for Search {
     type Args = Args;
     const NAME: &'static str = "search";
-    const DESCRIPTION: &'static str = "Search lines of files for a regular expression. Without `pattern`: list files.";
+    const DESCRIPTION: &'static str =
+        "Search lines of files for a regular expression. Without `pattern`: list files.";
     const EFFECT: Effect = Effect::Reads;
 
     fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {

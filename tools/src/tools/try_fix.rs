@@ -91,8 +91,7 @@ struct Trial {
 impl Tool for TryFix {
     type Args = Args;
     const NAME: &'static str = "try_fix";
-    const DESCRIPTION: &'static str =
-        "Run the tests and their neighbours with a fix, in a copy. `edits` as in `edit`; default: the last fix.";
+    const DESCRIPTION: &'static str = "Run the tests and their neighbours with a fix, in a copy. `edits` as in `edit`; default: the last fix.";
     const EFFECT: Effect = Effect::Reads;
     const ROUTE: Route = Route::Fork;
     const SECONDS: u64 = 300;

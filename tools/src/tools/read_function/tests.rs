@@ -107,7 +107,9 @@ fn long_docstrings_are_cut_and_functions_of_the_module_named() {
     let mut f = Fixture::new(&[("a.py", file.as_bytes())]);
     let text = f.text("read_function", json!({"name": "f"}));
     assert!(
-        text.contains("    line 1\n… 28 lines of the docstring\n    \"\"\"\n    return helper(Box(), x)\n"),
+        text.contains(
+            "    line 1\n… 28 lines of the docstring\n    \"\"\"\n    return helper(Box(), x)\n"
+        ),
         "{text}"
     );
     assert!(
