@@ -14,6 +14,7 @@ pub mod error;
 mod hex;
 pub mod http_client;
 pub mod local;
+pub mod plain_file;
 pub mod private;
 pub mod programs;
 pub mod recipe;

@@ -1,0 +1,300 @@
+//! Opens and reads files by name, whatever lies there: only plain files, within a size, without waiting.
+//!
+//! A folder that somebody else filled can hold a link to `/dev/zero`, a pipe that nothing writes to, or a sparse file of
+//! terabytes. Every file that is found by its name is read through this module; `tests/it/architecture` checks that.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Take};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::path::Path;
+use std::time::Duration;
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+/// Maximum bytes of a document that is parsed as a whole.
+pub const MAX_DOCUMENT: u64 = 256 << 20;
+/// Maximum bytes of a line.
+pub const MAX_LINE: usize = 16 << 20;
+/// Maximum bytes of a file that is read line by line.
+pub const MAX_LINES: u64 = 4 << 30;
+
+/// How long a pipe may be without a process that writes to it.
+const WRITER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Flags for files that this program did not just create: a pipe or a terminal must not block it.
+pub const FLAGS: i32 = libc::O_NONBLOCK | libc::O_NOCTTY;
+
+/// Whether the name may be a symbolic link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Links {
+    /// For names that the program looks up in a folder.
+    Refuse,
+    /// For paths that the user gives.
+    Follow,
+}
+
+/// Opens a plain file of at most `max` bytes.
+///
+/// # Errors
+///
+/// `NotFound` and `IsADirectory` as usual; `InvalidData` for links, pipes, sockets, devices and larger files.
+pub fn open(path: &Path, links: Links, max: u64) -> io::Result<File> {
+    let file = open_any(path, links)?;
+    check(&file, max)?;
+    Ok(file)
+}
+
+/// Checks that an open file is a plain one of at most `max` bytes.
+pub fn check(file: &File, max: u64) -> io::Result<()> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(not_plain(&metadata));
+    }
+    match metadata.len() {
+        length if length > max => Err(too_large(length, max)),
+        _ => Ok(()),
+    }
+}
+
+/// Reads a plain file of at most `max` bytes.
+pub fn read(path: &Path, links: Links, max: u64) -> io::Result<Vec<u8>> {
+    read_all(open(path, links, max)?, max)
+}
+
+/// Reads a plain UTF-8 file of at most `max` bytes.
+pub fn read_text(path: &Path, links: Links, max: u64) -> io::Result<String> {
+    let bytes = read(path, links, max)?;
+    String::from_utf8(bytes).map_err(|error| invalid(format!("it is not UTF-8 text: {error}")))
+}
+
+/// Reads to the end of what has at most `max` bytes. The file may have grown since its size was checked.
+pub fn read_all(from: impl Read, max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > max {
+        true => Err(invalid(format!("it has more than {max} bytes, the limit"))),
+        false => Ok(bytes),
+    }
+}
+
+/// Reads a file that the user gives, or a pipe such as `<(command)` or `/dev/stdin`, up to `max` bytes.
+///
+/// A pipe is read for as long as a process holds its other end. Devices are refused, and so is a pipe to which no
+/// process writes.
+pub fn read_given(path: &Path, max: u64) -> io::Result<Vec<u8>> {
+    let file = open_any(path, Links::Follow)?;
+    if file.metadata()?.file_type().is_fifo() {
+        return read_pipe(file, max, WRITER_TIMEOUT);
+    }
+    check(&file, max)?;
+    read_all(file, max)
+}
+
+/// The whole lines of a plain file, one at a time.
+pub struct Lines<R> {
+    reader: R,
+    line: Vec<u8>,
+    number: usize,
+    whole: u64,
+}
+
+impl Lines<BufReader<Take<File>>> {
+    /// Opens a file of at most [`MAX_LINES`] bytes.
+    pub fn open(path: &Path, links: Links) -> io::Result<Self> {
+        let file = open(path, links, MAX_LINES)?;
+        Ok(Lines::new(BufReader::new(file.take(MAX_LINES))))
+    }
+}
+
+impl<R: BufRead> Lines<R> {
+    pub fn new(reader: R) -> Self {
+        Lines {
+            reader,
+            line: Vec::new(),
+            number: 0,
+            whole: 0,
+        }
+    }
+
+    /// Returns the next line without its end, or `None` at the end of the file. A last line that has no end is left out:
+    /// its writer was interrupted.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidData` for a line of more than [`MAX_LINE`] bytes.
+    pub fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
+        self.line.clear();
+        let limit = MAX_LINE as u64 + 1;
+        let length = (&mut self.reader)
+            .take(limit)
+            .read_until(b'\n', &mut self.line)?;
+        self.number += 1;
+        if self.line.pop_if(|last| *last == b'\n').is_some() {
+            self.whole += length as u64;
+            return Ok(Some(&self.line));
+        }
+        match length as u64 == limit {
+            true => Err(invalid(format!(
+                "line {} has more than {MAX_LINE} bytes, the limit",
+                self.number
+            ))),
+            false => Ok(None),
+        }
+    }
+
+    /// Number of the line that was returned last, from 1.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Bytes up to the end of the line that was returned last.
+    pub fn whole(&self) -> u64 {
+        self.whole
+    }
+}
+
+fn open_any(path: &Path, links: Links) -> io::Result<File> {
+    let no_links = match links {
+        Links::Refuse => libc::O_NOFOLLOW,
+        Links::Follow => 0,
+    };
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(FLAGS | no_links)
+        .open(path);
+    opened.map_err(|error| match error.raw_os_error() {
+        Some(libc::ELOOP) if links == Links::Refuse => invalid("it is a symbolic link"),
+        // A socket.
+        Some(libc::ENXIO) => invalid(NOT_PLAIN),
+        _ => error,
+    })
+}
+
+/// Reads a pipe to its end, unless no process opens the other end in time.
+fn read_pipe(mut pipe: File, max: u64, timeout: Duration) -> io::Result<Vec<u8>> {
+    let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
+    let mut events = [PollFd::new(pipe.as_fd(), PollFlags::POLLIN)];
+    let is_silent = poll(&mut events, timeout)? == 0;
+    let mut begin = [0; 4096];
+    let length = match pipe.read(&mut begin) {
+        Ok(0) if is_silent => return Err(invalid("it is a pipe that no process writes to")),
+        // A process holds the other end and has yet to write.
+        Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
+        other => other?,
+    };
+    fcntl(&pipe, FcntlArg::F_SETFL(OFlag::empty()))?;
+    read_all(begin[..length].chain(pipe), max)
+}
+
+fn not_plain(metadata: &Metadata) -> io::Error {
+    match metadata.is_dir() {
+        true => io::Error::new(ErrorKind::IsADirectory, "it is a folder"),
+        false => invalid(NOT_PLAIN),
+    }
+}
+
+const NOT_PLAIN: &str = "it is a pipe, a socket or a device";
+
+fn too_large(length: u64, max: u64) -> io::Error {
+    invalid(format!("it has {length} bytes, and the limit is {max}"))
+}
+
+fn invalid(message: impl Into<String>) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, message.into())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::io::Write as _;
+    use std::os::unix::fs::symlink;
+
+    use nix::sys::stat::Mode;
+    use nix::unistd::mkfifo;
+
+    use super::*;
+
+    const MAX: u64 = 1000;
+
+    #[test]
+    fn links_pipes_devices_and_folders_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("plain"), "text").unwrap();
+        symlink(at("plain"), at("link")).unwrap();
+        symlink("/dev/zero", at("zero")).unwrap();
+        mkfifo(&at("pipe"), Mode::S_IRWXU).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        let problem = |name: &str, links| match read(&at(name), links, MAX) {
+            Ok(bytes) => panic!("{name}: {} bytes", bytes.len()),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(problem("link", Links::Refuse), "it is a symbolic link");
+        assert_eq!(problem(".", Links::Refuse), "it is a folder");
+        for name in ["pipe", "socket", "zero"] {
+            assert_eq!(problem(name, Links::Follow), NOT_PLAIN, "{name}");
+        }
+        assert_eq!(read_text(&at("link"), Links::Follow, MAX).unwrap(), "text");
+        let missing = read(&at("missing"), Links::Refuse, MAX).unwrap_err();
+        assert_eq!(missing.kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn sparse_file_is_refused_by_its_size() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sparse");
+        File::create(&path).unwrap().set_len(MAX + 1).unwrap();
+        let error = read(&path, Links::Refuse, MAX).unwrap_err().to_string();
+        assert_eq!(error, "it has 1001 bytes, and the limit is 1000");
+        // What grows after it was opened.
+        let endless = File::open("/dev/zero").unwrap();
+        assert!(read_all(endless, MAX).is_err());
+    }
+
+    #[test]
+    fn lines_are_bounded_and_a_cut_line_is_left_out() {
+        let mut lines = Lines::new(&b"one\n\ntwo\nthr"[..]);
+        let mut read = Vec::new();
+        while let Some(line) = lines.next_line().unwrap() {
+            read.push(line.to_vec());
+        }
+        assert_eq!(read, [&b"one"[..], b"", b"two"]);
+        assert_eq!(lines.whole(), 9);
+
+        let mut long = vec![b'x'; MAX_LINE];
+        long.push(b'\n');
+        assert_eq!(
+            Lines::new(&long[..]).next_line().unwrap().unwrap().len(),
+            MAX_LINE
+        );
+        long.insert(0, b'x');
+        let error = Lines::new(&long[..]).next_line().unwrap_err().to_string();
+        assert_eq!(error, "line 1 has more than 16777216 bytes, the limit");
+        let endless = BufReader::new(File::open("/dev/zero").unwrap());
+        assert!(Lines::new(endless).next_line().is_err());
+    }
+
+    #[test]
+    fn given_pipe_is_read_while_a_process_writes() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let path = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader));
+        let writing = std::thread::spawn(move || {
+            for part in ["one ", "two"] {
+                writer.write_all(part.as_bytes()).unwrap();
+            }
+        });
+        assert_eq!(read_given(path.as_ref(), MAX).unwrap(), b"one two");
+        writing.join().unwrap();
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        mkfifo(&path, Mode::S_IRWXU).unwrap();
+        let pipe = open_any(&path, Links::Follow).unwrap();
+        let silent = read_pipe(pipe, MAX, Duration::from_millis(1)).unwrap_err();
+        assert_eq!(silent.to_string(), "it is a pipe that no process writes to");
+        let zero = read_given("/dev/zero".as_ref(), MAX).unwrap_err();
+        assert_eq!(zero.to_string(), NOT_PLAIN);
+    }
+}
