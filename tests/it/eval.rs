@@ -3,6 +3,7 @@
 mod corpus;
 mod folder;
 mod hostile;
+mod interrupted;
 pub mod repository;
 mod workers;
 

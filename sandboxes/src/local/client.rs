@@ -81,6 +81,8 @@ pub async fn launch(launcher: &[OsString], setup: &Setup, log: &Path) -> Result<
             let text = format!("start the launcher {}: {e}", program.display());
             SandboxError::new(ErrorKind::System, text)
         })?;
+    // Dropped after the socket, unless the jail comes to be.
+    let leaving = keeper.id().map(Leaving::new);
     let (mut read, mut write) = UnixStream::from_std(ours)?.into_split();
     let ready = async {
         let (header, body) = protocol::encode(setup)?;
@@ -97,6 +99,7 @@ pub async fn launch(launcher: &[OsString], setup: &Setup, log: &Path) -> Result<
         }
         Err(_) => return Err(refused("it did not answer in time")),
     };
+    std::mem::forget(leaving);
     let shared = Arc::new(ClientState::default());
     Ok(Jail {
         reader: tokio::spawn(read_replies(read, shared.clone())),
@@ -224,8 +227,7 @@ impl Jail {
     pub fn abandon(&mut self) -> Option<Leaving> {
         self.reader.abort();
         self.socket.get_mut().take();
-        let pid = self.keeper.get_mut().id()?;
-        Some(Leaving(nix::unistd::Pid::from_raw(pid as i32)))
+        self.keeper.get_mut().id().map(Leaving::new)
     }
 
     /// Ends every process; returns when they are gone.
@@ -246,12 +248,18 @@ impl Jail {
     }
 }
 
-/// A keeper that is on its way out.
+/// A keeper that ends because its socket is closed. Dropping this waits for that.
 pub struct Leaving(nix::unistd::Pid);
 
 impl Leaving {
+    fn new(pid: u32) -> Leaving {
+        Leaving(nix::unistd::Pid::from_raw(pid.cast_signed()))
+    }
+}
+
+impl Drop for Leaving {
     /// Blocks until it has ended (its parent reaps it meanwhile), but not for ever.
-    pub fn wait(&self) {
+    fn drop(&mut self) {
         let step = Duration::from_millis(20);
         let rounds = PATIENCE.as_millis() / step.as_millis();
         for _ in 0..rounds {

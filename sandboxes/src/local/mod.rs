@@ -82,6 +82,12 @@ pub struct Inner {
     linked_files: LinkedFiles,
 }
 
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.cache.finish_removals();
+    }
+}
+
 impl Inner {
     /// The host's user that owns what a sandbox writes; none but under root.
     fn owner(&self, sandbox: &str) -> Option<u32> {

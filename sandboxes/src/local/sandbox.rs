@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::Inner;
-use super::client::{Jail, launch};
+use super::client::{Jail, Leaving, launch};
 use super::copy::{Files, copy_tree};
 use super::layout;
 use super::protocol::{Isolation, NOT_FOUND, Setup, Task};
@@ -51,13 +51,7 @@ async fn enter(inner: Arc<Inner>, spec: Spec, dirs: SandboxDirs) -> Result<Local
         limits: spec.limits.clone(),
         env: layout.env,
     };
-    let jail = match launch(&inner.launcher, &setup, &folder.join("launcher.log")).await {
-        Ok(jail) => jail,
-        Err(e) => {
-            let _ = dirs.owned.remove();
-            return Err(e);
-        }
-    };
+    let jail = launch(&inner.launcher, &setup, &folder.join("launcher.log")).await?;
     let facts = SandboxInfo {
         backend: "local".to_owned(),
         isolation: layout::describe(&inner, &spec, &jail.lacking),
@@ -81,17 +75,28 @@ async fn blocking<T: Send + 'static>(
         .map_err(|e| SandboxError::new(ErrorKind::System, format!("prepare a sandbox: {e}")))?
 }
 
+/// What is left of a sandbox that was dropped. The order of the fields is that of their ends.
+struct Remains {
+    _keeper: Option<Leaving>,
+    _dirs: Arc<SandboxDirs>,
+    _inner: Arc<Inner>,
+}
+
 impl Drop for LocalSandbox {
-    /// A sandbox that is not stopped leaves no files for longer than its processes need to end.
+    /// Removes the files of a sandbox that was not stopped once its processes have ended. A runtime waits for this before
+    /// it ends, so that a program which is interrupted leaves nothing behind.
     fn drop(&mut self) {
-        let (dirs, keeper) = (self.dirs.clone(), self.jail.abandon());
-        if dirs.owned.folder.exists() {
-            std::thread::spawn(move || {
-                if let Some(keeper) = keeper {
-                    keeper.wait();
-                }
-                dirs.owned.remove()
-            });
+        if !self.dirs.owned.folder.exists() {
+            return;
+        }
+        let remains = Remains {
+            _keeper: self.jail.abandon(),
+            _dirs: self.dirs.clone(),
+            _inner: self.inner.clone(),
+        };
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(move || drop(remains))),
+            Err(_) => drop(std::thread::spawn(move || drop(remains))),
         }
     }
 }
@@ -309,9 +314,6 @@ impl Sandbox for LocalSandbox {
                 &copy.owned.folder,
                 Some(&dirs.owned.folder),
             );
-            if filled.is_err() {
-                let _ = copy.owned.remove();
-            }
             filled.map(|()| copy)
         });
         let copied = copied.await;

@@ -22,6 +22,14 @@ pub struct SandboxDirs {
     pub python: Option<Interpreter>,
 }
 
+impl Drop for SandboxDirs {
+    /// Removes the folder, also if whoever asked for the sandbox no longer waits for it.
+    fn drop(&mut self) {
+        // What stays is reported when the next run cleans up.
+        let _ = self.owned.remove();
+    }
+}
+
 impl SandboxDirs {
     /// The environment of the state in use is shared and not a copy.
     pub fn shares_environment(&self, spec: &Spec) -> Option<PathBuf> {
@@ -70,11 +78,8 @@ pub fn create_dirs(inner: &Inner, spec: &Spec) -> Result<SandboxDirs> {
         python,
     };
     let from = dirs.state.as_ref().map(|state| state.folder.clone());
-    let filled = fill(inner, spec, &dirs, &folder, from.as_deref());
-    if filled.is_err() {
-        let _ = dirs.owned.remove();
-    }
-    filled.map(|()| dirs)
+    fill(inner, spec, &dirs, &folder, from.as_deref())?;
+    Ok(dirs)
 }
 
 pub fn no_images(name: &str) -> SandboxError {

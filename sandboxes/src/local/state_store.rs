@@ -21,6 +21,9 @@ use crate::error::{ErrorKind, SandboxError};
 use crate::private;
 use crate::sandbox::{Paths, Result};
 
+/// Begins the name of a state that is being removed.
+const GONE: &str = ".gone-";
+
 /// What a state is besides its files.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct State {
@@ -146,7 +149,7 @@ impl Cache {
         let gone = self
             .root
             .join("states")
-            .join(format!(".gone-{}", fresh_id("")));
+            .join(format!("{GONE}{}", fresh_id("")));
         match fs::rename(self.state_folder(name), &gone) {
             Ok(()) => {
                 remove_unused(&gone);
@@ -154,6 +157,20 @@ impl Cache {
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Finishes removals of states that were in use when they were asked for.
+    pub fn finish_removals(&self) {
+        let entries = fs::read_dir(self.root.join("states"));
+        for entry in entries.into_iter().flatten().flatten() {
+            if entry
+                .file_name()
+                .as_encoded_bytes()
+                .starts_with(GONE.as_bytes())
+            {
+                remove_unused(&entry.path());
+            }
         }
     }
 
@@ -179,10 +196,9 @@ impl Cache {
                     if old && !path.with_extension("").exists() && is_free(&path) {
                         let _ = fs::remove_file(&path);
                     }
-                } else if name.starts_with(".gone-") {
-                    if remove_unused(&path) {
-                        removed.push(format!("removed state {name}"));
-                    }
+                } else if name.starts_with(GONE) {
+                    // A removal that had to wait until the state was no longer used.
+                    remove_unused(&path);
                 } else if (kind == "sandboxes" || name.starts_with(".new-"))
                     && is_free(&with_lock(&path))
                 {
@@ -211,8 +227,11 @@ impl LockedFolder {
     }
 }
 
-fn remove_unused(folder: &Path) -> bool {
-    is_free(&folder.join("lock")) && remove_tree(folder).is_ok()
+/// Leaves what is in use, or cannot be removed yet, to a later try.
+fn remove_unused(folder: &Path) {
+    if is_free(&folder.join("lock")) {
+        let _ = remove_tree(folder);
+    }
 }
 
 /// Nobody holds the lock, or there is none.

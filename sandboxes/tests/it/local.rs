@@ -233,6 +233,55 @@ async fn a_dropped_sandbox_leaves_nothing() {
     }
 }
 
+/// As when a program is interrupted: the runtime ends wherever the start of a sandbox has come to.
+#[test]
+fn runtime_that_ends_leaves_no_sandbox() {
+    let cache = cache();
+    for force in [Isolation::Namespaces, Isolation::Landlock] {
+        let Some(backend) = local(&cache, force) else {
+            continue;
+        };
+        let folder = cache.path().join("sandboxes");
+        let left = || std::fs::read_dir(&folder).unwrap().count();
+        let wanted = spec(bare());
+        for milliseconds in [0, 1, 2, 4, 8, 16, 32, 64, 10_000] {
+            let runtime = tokio::runtime::Runtime::new().unwrap();
+            let pause = Duration::from_millis(milliseconds);
+            let start = async { tokio::time::timeout(pause, backend.start(&wanted)).await };
+            runtime.block_on(async { drop(start.await) });
+            drop(runtime);
+            assert_eq!(left(), 0, "{force:?}: {milliseconds} ms");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn removal_of_a_used_state_is_finished_silently() {
+    let cache = cache();
+    let states = cache.path().join("states");
+    let left = || std::fs::read_dir(&states).unwrap().count();
+    for force in [Isolation::Namespaces, Isolation::Landlock] {
+        let Some(backend) = local(&cache, force) else {
+            continue;
+        };
+        let mut building = spec(bare());
+        building.root = true;
+        let sandbox = backend.start(&building).await.unwrap();
+        sandbox.save("state").await.unwrap();
+        sandbox.stop().await.unwrap();
+        drop(sandbox);
+        let saved = spec(SandboxSource::Saved("state".to_owned()));
+        let user = backend.start(&saved).await.unwrap();
+        backend.remove_saved("state").await.unwrap();
+        let none: [String; 0] = [];
+        assert_eq!(backend.clean().await.unwrap(), none);
+        assert_eq!(left(), 1, "it is in use");
+        user.stop().await.unwrap();
+        drop((user, backend));
+        assert_eq!(left(), 0);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn mounts_are_visible_and_read_only_where_asked() {
     let cache = cache();
