@@ -6,8 +6,8 @@
 use super::Tree;
 use super::patch::{bounded, git_apply, materialise, refused, touched};
 use super::patch_base::{Base, File, FileKind, Files, is_plain, read_folder};
+use super::process;
 use crate::error::{ErrorKind, SandboxError};
-use crate::programs;
 use crate::sandbox::Result;
 
 #[cfg(test)]
@@ -180,7 +180,7 @@ fn fuzzy(
     folder: &std::path::Path,
     patch: &str,
 ) -> Result<std::result::Result<Vec<String>, String>> {
-    let mut command = programs::program("patch");
+    let mut command = process::limited("patch");
     for name in [
         "POSIXLY_CORRECT",
         "PATCH_GET",

@@ -310,11 +310,15 @@ fn write(
     time: i64,
     folder: &Path,
 ) -> Result<NewArchive> {
-    fetch_blobs(git, tree)?;
+    let not_fetched = fetch_blobs(git, tree)?;
     let mut files: Vec<_> = entries.iter().filter(|e| e.mode != "160000").collect();
     let (mut missing, mut large) = (Vec::new(), Vec::new());
     let (mut sizes, mut total) = (sizes(git, &files)?.into_iter(), 0);
     files.retain(|entry| match sizes.next().flatten() {
+        None if not_fetched.contains(entry.object) => {
+            large.push(entry.name());
+            false
+        }
         None => {
             missing.push(entry.name());
             false

@@ -1,5 +1,6 @@
 //! Remote repositories: a bare clone without blobs in the cache, fetched again when needed.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 
@@ -7,18 +8,25 @@ use sha2::{Digest, Sha256};
 
 use super::OpenOptions;
 use super::address::{protocols, split_credentials};
-use super::clone_cache;
 use super::discover::{discover, is_hash};
 use super::git::{Git, Remote};
 use super::isolated_repository::{self, IsolatedRepository, isolate};
-use super::process::GitOutput;
+use super::process::{self, GitOutput};
 use super::revision::resolve;
+use super::{clone_cache, limits};
 use crate::error::{ErrorKind, SandboxError};
 use crate::hex::hex;
+use crate::plain_file::{self, Links};
 use crate::sandbox::Result;
 
 /// Where a clone keeps the head of the remote.
 pub(super) const HEAD: &str = "refs/testwright/HEAD";
+
+/// Commits and folders, without files, and files that are asked for by name.
+const HISTORY: &str = "--filter=blob:none";
+
+/// Where a clone keeps the names of blobs that are larger than a file may be.
+const TOO_LARGE: &str = "too-large";
 
 const REFSPECS: [&str; 3] = [
     "+HEAD:refs/testwright/HEAD",
@@ -128,14 +136,14 @@ fn fetch_missing(git: &Git, url: &str, revision: &str) -> Result<()> {
         format!("+{revision}:{revision}")
     };
     // If the remote does not have it, the caller says so, with the nearest names.
-    ask(git, url, &["origin", &name], b"")?;
+    ask(git, url, &[HISTORY, "origin", &name], b"", limits::CLONE)?;
     Ok(())
 }
 
 fn fetch(git: &Git, url: &str, refspecs: &[&str]) -> Result<()> {
-    let mut arguments = vec!["--prune", "origin"];
+    let mut arguments = vec![HISTORY, "--prune", "origin"];
     arguments.extend(refspecs);
-    let output = ask(git, url, &arguments, b"")?;
+    let output = ask(git, url, &arguments, b"", limits::CLONE)?;
     if output.ok {
         Ok(())
     } else {
@@ -145,9 +153,9 @@ fn fetch(git: &Git, url: &str, refspecs: &[&str]) -> Result<()> {
 
 /// `git fetch`. What a `file:` address leads to is a stranger's repository, and git would read its configuration: a git
 /// folder of ours stands for it.
-fn ask(git: &Git, url: &str, arguments: &[&str], input: &[u8]) -> Result<GitOutput> {
+fn ask(git: &Git, url: &str, arguments: &[&str], input: &[u8], max: u64) -> Result<GitOutput> {
     let Some(isolated) = stand_in(git, url)? else {
-        return git.fetch(arguments, input);
+        return git.fetch(arguments, input, max);
     };
     let mut remote = git.remote.clone().unwrap_or_default();
     remote.stands_for = Some((isolated.folder.path().to_owned(), url.to_owned()));
@@ -155,7 +163,7 @@ fn ask(git: &Git, url: &str, arguments: &[&str], input: &[u8]) -> Result<GitOutp
         remote: Some(remote),
         ..git.clone()
     };
-    git.fetch(arguments, input)
+    git.fetch(arguments, input, max)
 }
 
 fn stand_in(git: &Git, url: &str) -> Result<Option<IsolatedRepository>> {
@@ -229,34 +237,65 @@ fn refused(git: &Git, url: &str, output: &GitOutput) -> SandboxError {
     .hint("check the network and the proxy settings (https_proxy, http.proxy)")
 }
 
-/// Puts blobs that the clone left out into it, all at once; git alone would fetch them one by one.
-pub(super) fn fetch_blobs(git: &Git, tree: &str) -> Result<()> {
+/// Puts files of a tree that the clone lacks into it, but none that is larger than a file may be: returns the names of
+/// such blobs.
+pub(super) fn fetch_blobs(git: &Git, tree: &str) -> Result<BTreeSet<String>> {
     let Some(directory) = &git.directory else {
-        return Ok(());
+        return Ok(BTreeSet::new());
     };
     if !directory.join("complete").exists() {
-        return Ok(());
+        return Ok(BTreeSet::new());
     }
-    let listed = git.run([
-        "rev-list",
-        "--objects",
-        "--no-object-names",
-        "--missing=print",
-        tree,
-    ])?;
-    let text = String::from_utf8_lossy(&listed);
-    let missing: Vec<_> = text.lines().filter_map(|l| l.strip_prefix('?')).collect();
+    let list = directory.join(TOO_LARGE);
+    let known = plain_file::read_text(&list, Links::Refuse, limits::LISTING);
+    let mut too_large: BTreeSet<String> = known
+        .unwrap_or_default()
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    let (all, mut missing) = objects(git, tree)?;
+    missing.retain(|blob| !too_large.contains(blob));
     if missing.is_empty() {
-        return Ok(());
+        return Ok(too_large);
     }
-    let list = missing.join("\n") + "\n";
     let url = git
         .line(["config", "--get", "remote.origin.url"])?
         .unwrap_or_default();
-    let output = ask(git, &url, &["--stdin", "origin"], list.as_bytes())?;
-    if output.ok {
-        Ok(())
-    } else {
-        Err(refused(git, &url, &output))
+    let max = process::size(directory, limits::CLONE).saturating_add(limits::ARCHIVE);
+    // Some blobs are asked for by name; only git's own limits refuse one that is too large. Of a whole tree the server
+    // leaves those out, whether it sends many that are here or not.
+    if missing.len() * 2 < all {
+        let names = missing.join("\n") + "\n";
+        let arguments = [HISTORY, "--stdin", "origin"];
+        if let Ok(GitOutput { ok: true, .. }) = ask(git, &url, &arguments, names.as_bytes(), max) {
+            return Ok(too_large);
+        }
     }
+    let hash = git
+        .line(["rev-parse", "--verify", tree])?
+        .unwrap_or_default();
+    let filter = format!("--filter=blob:limit={}", limits::FILE + 1);
+    let output = ask(
+        git,
+        &url,
+        &["--refetch", &filter, "origin", &hash],
+        b"",
+        max,
+    )?;
+    if !output.ok {
+        return Err(refused(git, &url, &output));
+    }
+    too_large.extend(objects(git, tree)?.1);
+    let text: String = too_large.iter().map(|blob| format!("{blob}\n")).collect();
+    crate::private::write(&list, text.as_bytes())?;
+    Ok(too_large)
+}
+
+/// How many objects a tree has, and which of them are not here.
+fn objects(git: &Git, tree: &str) -> Result<(usize, Vec<String>)> {
+    let words = ["rev-list", "--objects", "--no-object-names"];
+    let listed = git.run(words.into_iter().chain(["--missing=print", tree]))?;
+    let text = String::from_utf8_lossy(&listed);
+    let missing = text.lines().filter_map(|line| line.strip_prefix('?'));
+    Ok((text.lines().count(), missing.map(str::to_owned).collect()))
 }

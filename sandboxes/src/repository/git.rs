@@ -1,5 +1,6 @@
 //! The `git` program, hardened.
 //!
+//! Every git of the host is started by one constructor, with all limits (`limits`): of memory, of time and of what it prints.
 //! Two ways of running it: [`Git::command`] reads objects and never sees a configuration but ours (a repository's own, the
 //! user's and the system's can all name programs, and attributes in a stranger's files choose among them);
 //! [`Git::network`] talks to a remote, for which the user's configuration (proxies, certificates, ssh) is needed.
@@ -12,11 +13,10 @@ use std::process::{Command, Stdio};
 use super::limits;
 use super::process::{self, Bounds, GitOutput};
 use crate::error::{ErrorKind, SandboxError};
-use crate::programs;
 use crate::sandbox::Result;
 
 /// Stronger than any file of settings.
-const SETTINGS: [&str; 26] = [
+const SETTINGS: [&str; 27] = [
     // Programs.
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -42,6 +42,8 @@ const SETTINGS: [&str; 26] = [
     "transfer.bundleURI=false",
     // Large files pass in pieces.
     "core.bigFileThreshold=1m",
+    // Parts of packs that are mapped at once.
+    "core.packedGitLimit=256m",
     // A login is for the server that it was given for.
     "http.followRedirects=initial",
     // A server that says nothing for so many seconds is gone.
@@ -129,7 +131,9 @@ impl Git {
         }
     }
 
-    fn base(&self, mut command: Command, keeps: impl Fn(&str) -> bool) -> Command {
+    /// Every git is made here.
+    fn base(&self, keeps: impl Fn(&str) -> bool) -> Command {
+        let mut command = process::limited("git");
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();
             if name == "SSH_ASKPASS" || (name.starts_with("GIT_") && !keeps(&name)) {
@@ -142,6 +146,7 @@ impl Git {
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_NO_LAZY_FETCH", "1")
             .env("GIT_ATTR_NOSYSTEM", "1")
+            .env("GIT_ALLOC_LIMIT", limits::ALLOCATION.to_string())
             .env("LC_ALL", "C")
             .stdin(Stdio::null())
             .arg("--no-pager");
@@ -161,33 +166,19 @@ impl Git {
 
     /// Reads objects; no configuration but that of the git folder, which is ours.
     pub fn command(&self) -> Command {
-        self.reading(programs::program("git"))
-    }
-
-    /// The same with so many bytes of memory, set by a shell before it becomes git.
-    pub fn within(&self, memory: u64) -> Command {
-        let mut shell = programs::program("sh");
-        let script = "ulimit -d \"$0\" 2>/dev/null; exec git \"$@\"";
-        shell.args(["-c", script, &(memory >> 10).to_string()]);
-        self.reading(shell)
-    }
-
-    fn reading(&self, command: Command) -> Command {
-        let mut command = self.base(command, |name| KEPT.contains(&name));
+        let mut command = self.base(|name| KEPT.contains(&name));
         command
             .env("GIT_CONFIG_GLOBAL", "/dev/null")
             .env("GIT_CONFIG_SYSTEM", "/dev/null")
             .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env("GIT_ALLOW_PROTOCOL", "none")
-            .env("GIT_ALLOC_LIMIT", limits::ALLOCATION.to_string());
+            .env("GIT_ALLOW_PROTOCOL", "none");
         command
     }
 
     /// Talks to the remote, as the user has set it up.
     pub fn network(&self) -> Command {
         let kept = |name: &str| KEPT_FOR_NETWORK.iter().any(|start| name.starts_with(start));
-        let git = programs::program("git");
-        let mut command = self.base(git, |name| KEPT.contains(&name) || kept(name));
+        let mut command = self.base(|name| KEPT.contains(&name) || kept(name));
         if std::env::var_os("GIT_SSH_COMMAND").is_none() {
             command.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
         }
@@ -231,20 +222,21 @@ impl Git {
         })
     }
 
-    /// Fetches from the remote, whatever the exit code.
+    /// Fetches from the remote, whatever the exit code, until the repository has `max` bytes.
     pub fn fetch<S: AsRef<OsStr>>(
         &self,
         arguments: impl IntoIterator<Item = S>,
         input: &[u8],
+        max: u64,
     ) -> Result<GitOutput> {
         let mut command = self.network();
         command
             .args(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"])
-            .args(["--recurse-submodules=no", "--filter=blob:none"])
+            .arg("--recurse-submodules=no")
             .args(arguments);
         let bounds = Bounds {
-            time: None,
-            folder: self.directory.clone().map(|d| (d, limits::CLONE)),
+            time: limits::FETCH_TIME,
+            folder: self.directory.clone().map(|d| (d, max)),
             ..Bounds::default()
         };
         process::run(command, input, &bounds).map_err(|error| about("git fetch", error))

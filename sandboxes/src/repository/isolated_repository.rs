@@ -129,8 +129,9 @@ pub(super) fn write_empty(folder: &Path, sha256: bool, tables: bool) -> Result<(
     }
     let head = if tables { ".invalid" } else { "main" };
     std::fs::write(folder.join("HEAD"), format!("ref: refs/heads/{head}\n"))?;
-    // The last section is for those who fetch from it by a `file:` address.
+    // The git that serves it at a `file:` address gets its settings from here alone.
     let mut config = "[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n\
+        \tbigFileThreshold = 1m\n\tpackedGitLimit = 256m\n\
         [uploadpack]\n\tallowFilter = true\n\tallowAnySHA1InWant = true\n\
         [extensions]\n"
         .to_owned();

@@ -30,9 +30,12 @@ pub(super) const REF_COUNT: usize = 1_000_000;
 pub(super) const PATCH: u64 = 64 << 20;
 pub(super) const PATCHED: u64 = 256 << 20;
 
-/// Bytes of memory of the git that applies a patch: it makes all files before it writes the first.
-pub(super) const PATCHING: u64 = 1 << 30;
+/// Bytes of memory of a git. One that applies a patch makes all files before it writes the first, and one that unpacks
+/// objects holds a file, what it is made from and the difference.
+pub(super) const MEMORY: u64 = 1 << 30;
 
+/// How long one fetch may take.
+pub(super) const FETCH_TIME: Duration = Duration::from_secs(3600);
 /// Bytes of a clone in the cache.
 pub(super) const CLONE: u64 = 16 << 30;
 

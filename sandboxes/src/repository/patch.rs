@@ -34,7 +34,7 @@ pub(super) fn git_apply(
     patch: &str,
     options: &[&str],
 ) -> Result<std::result::Result<(), String>> {
-    let mut command = Git::nowhere().within(limits::PATCHING);
+    let mut command = Git::nowhere().command();
     command
         .current_dir(folder)
         .args(["-c", "core.autocrlf=false", "-c", "core.symlinks=true"])

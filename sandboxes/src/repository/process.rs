@@ -1,4 +1,4 @@
-//! Runs git on foreign input: its output, its time and what it writes are bounded.
+//! Runs git on foreign input: its memory, its output, its time and what it writes are bounded.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::limits;
 use crate::error::{ErrorKind, SandboxError};
+use crate::programs;
 use crate::sandbox::Result;
 
 /// What it said.
@@ -20,7 +21,7 @@ pub(super) struct GitOutput {
 pub(super) struct Bounds {
     /// Bytes of its standard output.
     pub output: u64,
-    pub time: Option<Duration>,
+    pub time: Duration,
     /// A folder, and the bytes that it may come to hold.
     pub folder: Option<(PathBuf, u64)>,
 }
@@ -29,7 +30,7 @@ impl Default for Bounds {
     fn default() -> Self {
         Bounds {
             output: limits::LISTING,
-            time: Some(limits::TIME),
+            time: limits::TIME,
             folder: None,
         }
     }
@@ -41,6 +42,19 @@ const MESSAGES: u64 = 64 << 10;
 const LOOK: Duration = Duration::from_millis(50);
 /// How long output is waited for once the program has been ended.
 const GRACE: Duration = Duration::from_secs(1);
+
+/// Prepares a program of the host that reads foreign input. It and what it starts get no more memory than
+/// [`limits::MEMORY`] each: a shell sets the limit before it becomes the program.
+pub(super) fn limited(program: &str) -> Command {
+    if programs::named(program).is_empty() {
+        // Starting it fails with `NotFound`, which a shell would hide.
+        return programs::program(program);
+    }
+    let script = "ulimit -d \"$0\" 2>/dev/null; exec \"$@\"";
+    let mut shell = programs::program("sh");
+    shell.args(["-c", script, &(limits::MEMORY >> 10).to_string(), program]);
+    shell
+}
 
 /// Runs it to its end. Error of kind `Input` where it goes beyond its bounds.
 pub(super) fn run(mut command: Command, input: &[u8], bounds: &Bounds) -> Result<GitOutput> {
@@ -65,7 +79,7 @@ pub(super) fn run(mut command: Command, input: &[u8], bounds: &Bounds) -> Result
     let wait = if bounds.folder.is_some() {
         LOOK
     } else {
-        bounds.time.unwrap_or(Duration::from_secs(3600))
+        bounds.time
     };
     let mut exceeded = None;
     while out.is_none() || messages.is_none() {
@@ -123,8 +137,8 @@ fn exceeds(bounds: &Bounds, began: Instant, out: Option<&[u8]>) -> Option<String
         let most = limits::human_size(bounds.output);
         return Some(format!("it has no end: more than {most} of output"));
     }
-    if let Some(time) = bounds.time.filter(|time| began.elapsed() > *time) {
-        return Some(format!("it took longer than {} s", time.as_secs()));
+    if began.elapsed() > bounds.time {
+        return Some(format!("it took longer than {} s", bounds.time.as_secs()));
     }
     match &bounds.folder {
         Some((folder, most)) if size(folder, *most) > *most => {

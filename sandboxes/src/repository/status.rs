@@ -70,7 +70,7 @@ fn count(folder: &GitFolder, isolated: &IsolatedRepository) -> Result<usize> {
     };
     command.env("GIT_LITERAL_PATHSPECS", "1").arg(below);
     let bounds = Bounds {
-        time: Some(limits::SHORT_TIME),
+        time: limits::SHORT_TIME,
         ..Bounds::default()
     };
     let output = process::run(command, b"", &bounds)?;

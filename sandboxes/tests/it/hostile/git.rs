@@ -1,9 +1,11 @@
 //! Hostile repositories and patches, read on the host.
 
+mod addresses;
 mod clones;
 mod commands;
 mod layout;
 mod objects;
+mod packs;
 mod patches;
 mod sizes;
 
@@ -51,6 +53,17 @@ impl Scene {
 
     fn open_url(&self, location: &str, revision: Option<&str>) -> Result<Source> {
         open(location, revision, &self.cache(), &OpenOptions::default())?.source()
+    }
+
+    /// Opens the branch `main`, with a cache of this name.
+    fn open_in(&self, cache: &str, location: &str) -> Result<Source> {
+        open(
+            location,
+            Some("main"),
+            &self.path(cache),
+            &OpenOptions::default(),
+        )?
+        .source()
     }
 
     /// A program that leaves a mark; it works as a filter too.

@@ -4,21 +4,28 @@ use std::process::Stdio;
 
 use testwright_sandboxes::error::ErrorKind;
 
+use super::addresses::addresses;
 use super::*;
 
 /// Writes a blob of so many zeros, without holding it in memory.
 fn zeros(work: &Path, bytes: u64) -> String {
+    let zeros = std::io::Read::take(std::io::repeat(0), bytes);
+    hash_object(work, &["-w"], zeros)
+}
+
+/// The name of a blob with this content.
+pub fn hash_object(folder: &Path, words: &[&str], mut content: impl std::io::Read) -> String {
     let mut child = Command::new("git")
-        .current_dir(work)
-        .args(["-c", "core.bigFileThreshold=1m"])
-        .args(["hash-object", "-w", "--stdin", "--no-filters"])
+        .current_dir(folder)
+        .args(["-c", "core.bigFileThreshold=1m", "hash-object"])
+        .args(["--stdin", "--no-filters"])
+        .args(words)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    let mut zeros = std::io::Read::take(std::io::repeat(0), bytes);
-    std::io::copy(&mut zeros, &mut stdin).unwrap();
+    std::io::copy(&mut content, &mut stdin).unwrap();
     drop(stdin);
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success());
@@ -26,7 +33,7 @@ fn zeros(work: &Path, bytes: u64) -> String {
 }
 
 /// A branch `main` with one commit of a tree in `git mktree`'s words.
-fn commit_tree(work: &Path, lines: &str) {
+pub fn commit_tree(work: &Path, lines: &str) {
     let tree = git_with(work, &["mktree", "--missing"], lines);
     let commit = git(work, &["commit-tree", "-m", "hostile", &tree]);
     git(work, &["update-ref", "refs/heads/main", &commit]);
@@ -57,25 +64,71 @@ fn commit_raw(work: &Path, entries: &[(&str, &str, &str)]) {
     git(work, &["update-ref", "refs/heads/main", &commit]);
 }
 
-#[test]
-fn a_large_file_passes_in_pieces() {
-    let name = "hostile::git::sizes::a_large_file_passes_in_pieces";
-    if let Some(work) = std::env::var_os("TESTWRIGHT_TEST_WORK") {
-        let work = PathBuf::from(work);
-        let cache = work.with_file_name("cache");
-        let options = OpenOptions::default();
-        let source = open(work.to_str().unwrap(), None, &cache, &options)
-            .unwrap()
-            .source()
-            .unwrap();
-        assert!(std::fs::metadata(&source.archive).unwrap().len() > 200 << 20);
-        // Of this process and of every git that it has started, the largest.
+/// What a program of its own found when it opened a repository.
+#[derive(Debug)]
+pub struct Opened {
+    /// MiB that it, or a git that it started, had in memory.
+    pub peak: i64,
+    /// The length of the archive, the files in it and the notes, or the error.
+    pub said: String,
+}
+
+const LOCATION: &str = "TESTWRIGHT_TEST_LOCATION";
+const CACHE: &str = "TESTWRIGHT_TEST_CACHE";
+
+/// Has the test of this name open a repository with this cache in a program of its own; `None` in that program.
+pub fn opened_apart(test: &str, location: Option<(&str, &Path)>) -> Option<Opened> {
+    if let (Ok(location), Some(cache)) = (std::env::var(LOCATION), std::env::var_os(CACHE)) {
+        let opened = open(
+            &location,
+            Some("main"),
+            Path::new(&cache),
+            &OpenOptions::default(),
+        );
+        match opened.and_then(|repository| repository.source()) {
+            Ok(source) => {
+                let length = std::fs::metadata(&source.archive).unwrap().len() >> 20;
+                let (files, notes) = (paths(&source).join(" "), source.notes.join("\n"));
+                println!("said: {length} MiB, files: {files}\n{notes}");
+            }
+            Err(error) => println!("said: {:?} {error}", error.kind),
+        }
         let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_CHILDREN);
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let own = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
         let own = own.unwrap().trim().trim_end_matches(" kB");
-        let most = usage.unwrap().max_rss().max(own.parse().unwrap()) / 1024;
-        assert!(most < 120, "{most} MiB resident");
+        let peak = usage.unwrap().max_rss().max(own.parse().unwrap()) / 1024;
+        println!("peak: {peak}.");
+        return None;
+    }
+    let none = Opened {
+        peak: 0,
+        said: String::new(),
+    };
+    let Some((location, cache)) = location else {
+        return Some(none);
+    };
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(LOCATION, location)
+        .env(CACHE, cache)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let found = text.split_once("said: ").and_then(|(_, text)| {
+        let (said, rest) = text.split_once("peak: ")?;
+        Some(Opened {
+            peak: rest.split_once('.')?.0.parse().ok()?,
+            said: said.to_owned(),
+        })
+    });
+    Some(found.unwrap_or_else(|| panic!("{text}{}", String::from_utf8_lossy(&output.stderr))))
+}
+
+#[test]
+fn a_large_file_passes_in_pieces() {
+    let test = "hostile::git::sizes::a_large_file_passes_in_pieces";
+    if opened_apart(test, None).is_none() {
         return;
     }
     for packed in [false, true] {
@@ -83,20 +136,22 @@ fn a_large_file_passes_in_pieces() {
         let work = scene.repository();
         let blob = zeros(&work, 200 << 20);
         commit_tree(&work, &format!("100644 blob {blob}\tzeros.bin\n"));
+        let mut addresses = addresses(&work);
+        // A server of another kind is like that of a `file:` address.
+        addresses.truncate(2);
         if packed {
             git(&work, &["-c", "core.bigFileThreshold=1m", "gc", "-q"]);
+            addresses.truncate(1);
         }
-        let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", name, "--nocapture"])
-            .env("TESTWRIGHT_TEST_WORK", &work)
-            .output()
-            .unwrap();
-        let text =
-            String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
-        assert!(
-            output.status.success() && text.contains("1 passed"),
-            "{text}"
-        );
+        for (address, location) in addresses {
+            let opened = opened_apart(test, Some((&location, &scene.path(address)))).unwrap();
+            let what = format!("by {address}: {opened:?}");
+            assert!(
+                opened.said.starts_with("200 MiB, files: zeros.bin"),
+                "{what}"
+            );
+            assert!(opened.peak < 120, "{what}");
+        }
     }
 }
 
@@ -110,14 +165,14 @@ fn a_file_that_is_too_large_is_left_out_and_said_so() {
         &work,
         &format!("100644 blob {small}\ta.py\n100644 blob {blob}\tzeros.bin\n"),
     );
-    for _ in 0..2 {
-        let source = scene.open(&work, Some("main")).unwrap();
-        assert_eq!(paths(&source), ["a.py"]);
-        assert_eq!(
-            source.notes,
-            ["files of more than 256 MiB were left out: zeros.bin"]
-        );
-        assert!(std::fs::metadata(&source.archive).unwrap().len() < 1 << 20);
+    for (address, location) in addresses(&work) {
+        for _ in 0..2 {
+            let source = scene.open_in(address, &location).unwrap();
+            assert_eq!(paths(&source), ["a.py"], "{address}");
+            let note = "files of more than 256 MiB were left out: zeros.bin";
+            assert_eq!(source.notes, [note], "{address}");
+            assert!(std::fs::metadata(&source.archive).unwrap().len() < 1 << 20);
+        }
     }
 }
 
@@ -130,12 +185,14 @@ fn an_archive_that_is_too_large_is_refused() {
         .map(|i| format!("100644 blob {blob}\t{i}.bin\n"))
         .collect();
     commit_tree(&work, &lines.concat());
-    let error = scene.open(&work, Some("main")).unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Input);
-    assert!(error.message.contains("1 GiB"), "{}", error.message);
-    assert!(error.hint.is_some());
-    let kept = std::fs::read_dir(scene.cache().join("sources")).unwrap();
-    assert_eq!(kept.count(), 0, "something was written");
+    for (address, location) in addresses(&work) {
+        let error = scene.open_in(address, &location).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Input, "{address}");
+        assert!(error.message.contains("1 GiB"), "{address}: {error}");
+        assert!(error.hint.is_some());
+        let kept = std::fs::read_dir(scene.path(address).join("sources")).unwrap();
+        assert_eq!(kept.count(), 0, "{address}: something was written");
+    }
 }
 
 /// Ten names for one tree, again and again.
@@ -157,9 +214,11 @@ fn a_tree_without_end_is_refused() {
     }
     let commit = git(&work, &["commit-tree", "-m", "hostile", &below]);
     git(&work, &["update-ref", "refs/heads/main", &commit]);
-    let error = scene.open(&work, Some("main")).unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Input);
-    assert!(error.message.contains("files"), "{}", error.message);
+    for (address, location) in addresses(&work) {
+        let error = scene.open_in(address, &location).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Input, "{address}: {error}");
+        assert!(error.message.contains("files"), "{address}: {error}");
+    }
 }
 
 #[test]
@@ -184,10 +243,13 @@ fn names_that_are_no_paths_in_a_tree_are_refused() {
     ];
     for entries in hostile {
         commit_raw(&work, entries);
-        let error = scene.open(&work, Some("main")).unwrap_err();
-        let name: String = entries[0].1.chars().take(30).collect();
-        assert_eq!(error.kind, ErrorKind::Input, "{name}: {}", error.message);
-        assert!(error.message.len() < 300, "{}", error.message);
+        for (address, location) in addresses(&work) {
+            let error = scene.open_in(address, &location).unwrap_err();
+            let name: String = entries[0].1.chars().take(30).collect();
+            let what = format!("{name} by {address}: {error}");
+            assert_eq!(error.kind, ErrorKind::Input, "{what}");
+            assert!(error.message.len() < 300, "{what}");
+        }
     }
 }
 
