@@ -1,15 +1,13 @@
 //! The folder of results: its files are reached without following links below it, for somebody else may have filled it.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, open, openat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
-
-/// Bytes of one file that are read.
-pub const LARGEST: u64 = 4 << 30;
+use testwright_sandboxes::plain_file::{self, MAX_DOCUMENT};
 
 /// A path that stays below the folder.
 pub fn is_below(path: &str) -> bool {
@@ -22,35 +20,6 @@ fn outside() -> io::Error {
         io::ErrorKind::InvalidInput,
         "it is not below the folder of results",
     )
-}
-
-/// A regular file; of pipes and devices nothing is known, least of all their end.
-pub fn regular(file: File) -> io::Result<File> {
-    if file.metadata()?.is_file() {
-        return Ok(file);
-    }
-    Err(io::Error::new(
-        io::ErrorKind::InvalidData,
-        "it is not a regular file",
-    ))
-}
-
-/// All of a regular file, up to [`LARGEST`].
-pub fn whole(file: &mut File) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST {
-        let message = format!("it is larger than {} GiB", LARGEST >> 30);
-        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
-    }
-    Ok(bytes)
-}
-
-/// The content of a file, which may itself be a link to one.
-pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    // A pipe must not keep it waiting.
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    whole(&mut regular(open(path, flags, Mode::empty())?.into())?)
 }
 
 /// Writes a file aside and renames it: it is never half there, and nothing is written through a link. `mode` is what the
@@ -93,9 +62,9 @@ fn parent<'a>(root: &Path, path: &'a str, make: bool) -> io::Result<(OwnedFd, &'
 pub fn read_below(root: &Path, path: &str) -> io::Result<Vec<u8>> {
     let (folder, name) = parent(root, path, false)?;
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    whole(&mut regular(
-        openat(&folder, name, flags, Mode::empty())?.into(),
-    )?)
+    let file = File::from(openat(&folder, name, flags, Mode::empty())?);
+    plain_file::check(&file, MAX_DOCUMENT)?;
+    plain_file::read_all(file, MAX_DOCUMENT)
 }
 
 /// Writes a file below the folder anew; what was there under its name goes.

@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use testwright_sandboxes::plain_file;
+
 use crate::foreign_text::excerpt;
 
 #[derive(Debug, thiserror::Error)]
@@ -97,7 +99,7 @@ pub(crate) enum Content {
 
 impl<'a> File<'a> {
     pub(crate) fn read(path: &'a Path) -> Result<(Self, Content), RecordsError> {
-        let bytes = bytes(path).map_err(|source| RecordsError::Read {
+        let bytes = plain_file::read_given(path, FILE).map_err(|source| RecordsError::Read {
             path: path.to_owned(),
             source,
         })?;
@@ -202,20 +204,4 @@ impl<T: AsRef<str> + ?Sized> From<&T> for Content {
     fn from(text: &T) -> Content {
         Content::Text(text.as_ref().to_owned())
     }
-}
-
-/// A file that may be a pipe, and must not be without an end.
-fn bytes(path: &Path) -> std::io::Result<Vec<u8>> {
-    use std::io::Read as _;
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path)?;
-    file.take(FILE + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > FILE {
-        let message = format!("it is larger than {} GiB", FILE >> 30);
-        return Err(std::io::Error::new(
-            std::io::ErrorKind::InvalidData,
-            message,
-        ));
-    }
-    Ok(bytes)
 }

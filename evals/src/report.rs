@@ -33,6 +33,8 @@ pub use metric::Metric;
 pub use run_metadata::RunMetadata;
 pub use summary::{Power, Summary};
 
+use testwright_sandboxes::plain_file::{Lines, MAX_RECORDS};
+
 use crate::folder;
 use crate::predictions::Warning;
 use crate::result::InstanceResult;
@@ -84,8 +86,10 @@ pub fn write(folder: &Path, run: &RunMetadata) -> Result<Report, ReportError> {
 /// The results of a folder, and what was odd in them.
 fn results(folder: &Path) -> Result<(Vec<InstanceResult>, Vec<String>), ReportError> {
     let path = folder.join(results_file::FILE);
-    let bytes = folder::read(&path).map_err(|source| ReportError::Read { path, source })?;
-    let ResultsFile { by_name, remarks } = ResultsFile::parse(&bytes);
+    let lines = Lines::open(&path, MAX_RECORDS);
+    let read = lines.and_then(|mut lines| ResultsFile::read(&mut lines));
+    let ResultsFile { by_name, remarks } =
+        read.map_err(|source| ReportError::Read { path, source })?;
     let results = by_name.into_values().map(|line| line.graded).collect();
     Ok((results, remarks))
 }

@@ -17,11 +17,11 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 pub const MAX_DOCUMENT: u64 = 256 << 20;
 /// Maximum bytes of a line.
 pub const MAX_LINE: usize = 16 << 20;
-/// Maximum bytes of a file that is read line by line.
-pub const MAX_LINES: u64 = 4 << 30;
+/// Maximum bytes of a file of records that is read line by line.
+pub const MAX_RECORDS: u64 = 4 << 30;
 
 /// How long a pipe may be without a process that writes to it.
-const WRITER_TIMEOUT: Duration = Duration::from_secs(5);
+const WRITER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Flags for files that this program did not just create: a pipe or a terminal must not block it.
 pub const FLAGS: i32 = libc::O_NONBLOCK | libc::O_NOCTTY;
@@ -101,10 +101,15 @@ pub struct Lines<R> {
 }
 
 impl Lines<BufReader<Take<File>>> {
-    /// Opens a file of at most [`MAX_LINES`] bytes.
-    pub fn open(path: &Path, links: Links) -> io::Result<Self> {
-        let file = open(path, links, MAX_LINES)?;
-        Ok(Lines::new(BufReader::new(file.take(MAX_LINES))))
+    /// Opens a file of at most `max` bytes that the program looks up in a folder.
+    pub fn open(path: &Path, max: u64) -> io::Result<Self> {
+        Lines::of(open(path, Links::Refuse, max)?, max)
+    }
+
+    /// The lines of an open file, from where it stands.
+    pub fn of(file: File, max: u64) -> io::Result<Self> {
+        check(&file, max)?;
+        Ok(Lines::new(BufReader::new(file.take(max))))
     }
 }
 
@@ -118,8 +123,8 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// Returns the next line without its end, or `None` at the end of the file. A last line that has no end is left out:
-    /// its writer was interrupted.
+    /// Returns the next line without its end, or `None` at the end of the file. A last line that has no end is not
+    /// returned: its writer was interrupted.
     ///
     /// # Errors
     ///
@@ -147,6 +152,11 @@ impl<R: BufRead> Lines<R> {
     /// Number of the line that was returned last, from 1.
     pub fn number(&self) -> usize {
         self.number
+    }
+
+    /// What stands behind the last end of a line, once there is no next line.
+    pub fn cut_short(&self) -> &[u8] {
+        &self.line
     }
 
     /// Bytes up to the end of the line that was returned last.
@@ -262,6 +272,7 @@ mod tests {
         }
         assert_eq!(read, [&b"one"[..], b"", b"two"]);
         assert_eq!(lines.whole(), 9);
+        assert_eq!(lines.cut_short(), b"thr");
 
         let mut long = vec![b'x'; MAX_LINE];
         long.push(b'\n');

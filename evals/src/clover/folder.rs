@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::manifest::{Manifest, RepositoryFacts};
 use super::problem::{Problem, sha256};
@@ -175,7 +176,8 @@ pub fn lines<T: Serialize>(records: &[T]) -> Vec<u8> {
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, FolderError> {
-    folder::read(path).map_err(|error| FolderError::at(path, error))
+    plain_file::read(path, Links::Refuse, MAX_DOCUMENT)
+        .map_err(|error| FolderError::at(path, error))
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, FolderError> {

@@ -1,11 +1,12 @@
 //! The results of a folder, open for more: one line a prediction and instance, appended when it is graded.
 
 use std::fs::File;
-use std::io::{Seek as _, SeekFrom, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use testwright_sandboxes::plain_file::{Lines, MAX_RECORDS};
 use testwright_sandboxes::private;
 
 use crate::folder;
@@ -44,13 +45,12 @@ impl Results {
         private::create(place).map_err(failed("make the folder of"))?;
         // What is appended to is a file of this folder.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let mut file = File::options()
+        let file = File::options()
             .read(true)
             .append(true)
             .create(true)
             .custom_flags(flags.bits().cast_signed())
             .open(&path)
-            .and_then(folder::regular)
             .map_err(failed("open"))?;
         file.try_lock().map_err(|error| match error {
             std::fs::TryLockError::Error(source) => failed("lock")(source),
@@ -59,19 +59,15 @@ impl Results {
                 "another process grades into this folder",
             )),
         })?;
-        file.seek(SeekFrom::Start(0)).map_err(failed("read"))?;
-        let bytes = folder::whole(&mut file).map_err(failed("read"))?;
-        let whole = bytes
-            .iter()
-            .rposition(|b| *b == b'\n')
-            .map_or(0, |at| at + 1);
+        let from_start = file.try_clone().map_err(failed("read"))?;
+        let mut lines = Lines::of(from_start, MAX_RECORDS).map_err(failed("read"))?;
         // Lines of other versions are as good as none.
-        let stored = ResultsFile::parse(&bytes[..whole]);
+        let stored = ResultsFile::read(&mut lines).map_err(failed("read"))?;
         Ok(Results {
             path,
             file,
             stored,
-            whole: (whole < bytes.len()).then_some(whole as u64),
+            whole: (!lines.cut_short().is_empty()).then(|| lines.whole()),
         })
     }
 

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::{ReportError, put};
-use crate::folder;
 use crate::foreign_text;
 use crate::predictions::Warning;
 use crate::result::is_time;
@@ -57,7 +57,7 @@ impl RunMetadata {
     /// Nothing is known where the folder has no `run.json`.
     pub fn read(folder: &Path) -> Result<RunMetadata, ReportError> {
         let path = folder.join(FILE);
-        let text = match folder::read(&path) {
+        let text = match plain_file::read(&path, Links::Refuse, MAX_DOCUMENT) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(RunMetadata::default()),
             Err(source) => return Err(ReportError::Read { path, source }),

@@ -2,6 +2,9 @@
 //! the same prediction and instance the last counts.
 
 use std::collections::BTreeMap;
+use std::io::{self, BufRead};
+
+use testwright_sandboxes::plain_file::Lines;
 
 use super::InstanceResult;
 use crate::foreign_text::excerpt;
@@ -36,31 +39,35 @@ fn result(line: &[u8]) -> Result<InstanceResult, String> {
 }
 
 impl ResultsFile {
-    pub fn parse(bytes: &[u8]) -> ResultsFile {
+    /// Reads all lines.
+    pub fn read<R: BufRead>(lines: &mut Lines<R>) -> io::Result<ResultsFile> {
         let mut results = ResultsFile::default();
         let (mut again, mut left_out) = (0, 0);
-        let ends = bytes.last().is_none_or(|b| *b == b'\n');
-        let lines: Vec<&[u8]> = bytes.split(|b| *b == b'\n').collect();
-        for (at, line) in lines.iter().enumerate() {
+        while let Some(line) = lines.next_line()? {
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
             }
             match result(line) {
                 Ok(graded) => again += usize::from(results.put(graded, line.to_vec())),
-                Err(_) if at + 1 == lines.len() && !ends => results.remarks.push(format!(
-                    "the last line of {FILE} is cut short: it is left out"
-                )),
                 Err(why) => {
                     if results.remarks.len() < REMARKS {
                         results.remarks.push(format!(
                             "line {} of {FILE} is not a result and is left out: {}",
-                            at + 1,
+                            lines.number(),
                             excerpt(&why, 300)
                         ));
                     }
                     left_out += 1;
                 }
             }
+        }
+        let last = lines.cut_short();
+        match result(last) {
+            Ok(graded) => again += usize::from(results.put(graded, last.to_vec())),
+            Err(_) if last.iter().all(u8::is_ascii_whitespace) => {}
+            Err(_) => results.remarks.push(format!(
+                "the last line of {FILE} is cut short: it is left out"
+            )),
         }
         if left_out > REMARKS {
             results.remarks.push(format!(
@@ -72,7 +79,7 @@ impl ResultsFile {
                 "{again} results of {FILE} were replaced by later ones of the same instance and prediction"
             ));
         }
-        results
+        Ok(results)
     }
 
     /// Returns whether there was one of the same instance and prediction.
@@ -88,6 +95,10 @@ mod tests {
     use super::*;
     use crate::report::sample;
 
+    fn parse(bytes: &[u8]) -> ResultsFile {
+        ResultsFile::read(&mut Lines::new(bytes)).unwrap()
+    }
+
     fn line(graded: &InstanceResult) -> String {
         serde_json::to_string(graded).unwrap() + "\n"
     }
@@ -101,14 +112,14 @@ mod tests {
         text += &line(&later);
         let cut = line(&all[1]);
         for length in 1..cut.len() - 1 {
-            let results = ResultsFile::parse(format!("{text}{}", &cut[..length]).as_bytes());
+            let results = parse(format!("{text}{}", &cut[..length]).as_bytes());
             assert_eq!(results.by_name.len(), 4);
             let name = (later.prediction.clone(), later.instance_id.clone());
             assert_eq!(results.by_name[&name].graded.strict.reason, "later");
             assert_eq!(results.remarks.len(), 2, "{:?}", results.remarks);
         }
         // A whole line without its end is whole.
-        let whole = ResultsFile::parse(format!("{text}{}", cut.trim_end()).as_bytes());
+        let whole = parse(format!("{text}{}", cut.trim_end()).as_bytes());
         assert_eq!(whole.remarks.len(), 1, "{:?}", whole.remarks);
     }
 
@@ -119,13 +130,13 @@ mod tests {
         let mut bytes = format!("{broken}{}", line(&all[1])).into_bytes();
         bytes.extend(b"\xff\xfe\n\n");
         bytes.extend(line(&all[0]).into_bytes());
-        let results = ResultsFile::parse(&bytes);
+        let results = parse(&bytes);
         assert_eq!(results.by_name.len(), 1);
         let first = results.by_name.values().next().unwrap();
         assert_eq!(first.graded.instance_id, all[0].instance_id);
         assert_eq!(first.text, line(&all[0]).trim_end().as_bytes());
         assert!(results.remarks[0].starts_with("line 1 of results.jsonl is not a result"));
         assert!(results.remarks[1].starts_with("line 2 of results.jsonl"));
-        assert_eq!(ResultsFile::parse(b""), ResultsFile::default());
+        assert_eq!(parse(b""), ResultsFile::default());
     }
 }

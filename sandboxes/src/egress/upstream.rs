@@ -18,6 +18,7 @@ use tokio::net::TcpStream;
 use super::hosts::{Host, is_public, literal};
 use crate::error::{ErrorKind, SandboxError};
 use crate::http_client;
+use crate::plain_file::{self, Links, MAX_DOCUMENT};
 use crate::sandbox::Result;
 
 /// Redirects that are followed.
@@ -145,7 +146,8 @@ impl Upstream {
             let unusable = |e: &dyn std::fmt::Display| {
                 input(format!("read the certificates in {}: {e}", path.display()))
             };
-            let pem = std::fs::read(path).map_err(|e| unusable(&e))?;
+            let pem =
+                plain_file::read(path, Links::Follow, MAX_DOCUMENT).map_err(|e| unusable(&e))?;
             let certificates =
                 reqwest::Certificate::from_pem_bundle(&pem).map_err(|e| unusable(&e))?;
             builder = builder.tls_certs_merge(certificates.clone());
