@@ -4,9 +4,13 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 use testwright_agent_prompts::{ALL, FolderError, own_templates, use_folder};
+use testwright_sandboxes::plain_file::{self, Links};
 
 use crate::error::{Error, Result};
 use crate::hex::hex;
+
+/// Bytes of one prompt.
+const MAX_PROMPT: u64 = 4 << 20;
 
 /// From now on they are used; refused where one of them could not be.
 pub fn load(folder: &Path) -> Result<()> {
@@ -16,7 +20,8 @@ pub fn load(folder: &Path) -> Result<()> {
             .cause(format!("{} is not a folder", folder.display()))
             .hint("name a folder with files such as libro/judge.md"));
     }
-    use_folder(folder).map_err(|error| match error {
+    let read = |path: &Path| plain_file::read_text(path, Links::Refuse, MAX_PROMPT);
+    use_folder(folder, &read).map_err(|error| match error {
         FolderError::Read { path, source } => {
             failed.cause(format!("{} cannot be read: {source}", path.display()))
         }

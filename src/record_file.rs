@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::Write as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use testwright_sandboxes::plain_file::{self, Lines, MAX_RECORDS};
 
 use crate::error::{Error, Result};
 
@@ -46,6 +47,7 @@ impl<R: Record> RecordFile<R> {
             .read(true)
             .append(true)
             .create(true)
+            .custom_flags(libc::O_NOFOLLOW | plain_file::FLAGS)
             .open(&path)
             .map_err(failed)?;
         match file.try_lock() {
@@ -127,27 +129,20 @@ impl<R: Record> RecordFile<R> {
 /// The records of whole lines, and how long those are.
 fn read_lines<R: Record>(path: &Path) -> Result<(Records<R>, u64)> {
     let failed = |error: std::io::Error| Error::io(format!("read {}", path.display()), &error);
-    let mut reader = BufReader::new(File::open(path).map_err(failed)?);
+    let mut lines = Lines::open(path, MAX_RECORDS).map_err(failed)?;
     let mut records = BTreeMap::new();
-    let mut whole = 0;
-    let mut line = Vec::new();
-    for number in 1.. {
-        line.clear();
-        let length = reader.read_until(b'\n', &mut line).map_err(failed)?;
-        if length == 0 || line.last() != Some(&b'\n') {
-            break;
-        }
-        whole += length as u64;
-        if line.len() == 1 {
+    while let Some(line) = lines.next_line().map_err(failed)? {
+        if line.is_empty() {
             continue;
         }
-        let record: R = serde_json::from_slice(&line).map_err(|error| {
+        let record: R = serde_json::from_slice(line).map_err(|error| {
+            let number = lines.number();
             Error::usage(format!("read {}", path.display()))
                 .cause(format!("line {number} is not {}: {error}", R::WHAT))
         })?;
         records.insert(record.key(), record);
     }
-    Ok((records, whole))
+    Ok((records, lines.whole()))
 }
 
 /// Writes a file aside and renames it.

@@ -2,6 +2,7 @@
 //! before the first is sent.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -11,21 +12,29 @@ use crate::{ALL, FIELDS};
 pub enum FolderError {
     Read {
         path: PathBuf,
-        source: std::io::Error,
+        source: io::Error,
     },
     /// There is no prompt of this name.
-    Unknown { name: String },
+    Unknown {
+        name: String,
+    },
     /// It is no template, or speaks of what the prompt does not have.
-    Broken { name: String, problem: String },
+    Broken {
+        name: String,
+        problem: String,
+    },
 }
 
 /// By name.
 static IN_USE: OnceLock<BTreeMap<String, String>> = OnceLock::new();
 
+/// Reads a file of text.
+type ReadText<'a> = &'a dyn Fn(&Path) -> io::Result<String>;
+
 /// From now on, templates of this folder (`NAME.md`) stand in for ours of the same name. The first call counts.
-pub fn use_folder(folder: &Path) -> Result<(), FolderError> {
+pub fn use_folder(folder: &Path, read_text: ReadText<'_>) -> Result<(), FolderError> {
     let mut found = BTreeMap::new();
-    read(folder, "", &mut found)?;
+    read(folder, "", read_text, &mut found)?;
     for (name, template) in &found {
         check(name, template)?;
     }
@@ -46,6 +55,7 @@ pub(crate) fn own_template(name: &str) -> Option<&'static str> {
 fn read(
     folder: &Path,
     before: &str,
+    read_text: ReadText<'_>,
     found: &mut BTreeMap<String, String>,
 ) -> Result<(), FolderError> {
     let failed = |path: &Path| {
@@ -57,9 +67,9 @@ fn read(
         let (path, name) = (entry.path(), entry.file_name());
         let name = format!("{before}{}", name.to_string_lossy());
         if path.is_dir() {
-            read(&path, &format!("{name}/"), found)?;
+            read(&path, &format!("{name}/"), read_text, found)?;
         } else if let Some(name) = name.strip_suffix(".md") {
-            let text = std::fs::read_to_string(&path).map_err(failed(&path))?;
+            let text = read_text(&path).map_err(failed(&path))?;
             found.insert(name.to_owned(), text);
         }
     }
@@ -143,7 +153,8 @@ mod tests {
         std::fs::write(folder.join("zero-shot/task.md"), "x").unwrap();
         std::fs::write(folder.join("notes.txt"), "x").unwrap();
         let mut found = BTreeMap::new();
-        read(&folder, "", &mut found).unwrap();
+        let read_text = |path: &Path| std::fs::read_to_string(path);
+        read(&folder, "", &read_text, &mut found).unwrap();
         assert_eq!(found.into_keys().collect::<Vec<_>>(), ["zero-shot/task"]);
         std::fs::remove_dir_all(folder).unwrap();
     }

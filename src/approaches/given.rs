@@ -6,12 +6,12 @@
 
 pub mod lines;
 
-use std::io::Read as _;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::plain_file;
 use testwright_sandboxes::repository::{self, Files, Source, Tree};
 use testwright_tools::workspace::Layout;
 
@@ -276,13 +276,7 @@ pub fn read_patch(path: &Path) -> Result<String> {
             .cause(cause)
             .hint("--code-patch takes a file with a unified diff, as `git diff` prints it")
     };
-    let file = std::fs::File::open(path).map_err(|error| wrong(error.to_string()))?;
-    let mut bytes = Vec::new();
-    let read = file.take(PATCH + 1).read_to_end(&mut bytes);
-    read.map_err(|error| wrong(error.to_string()))?;
-    if bytes.len() as u64 > PATCH {
-        return Err(wrong(format!("it is larger than {} MiB", PATCH >> 20)));
-    }
+    let bytes = plain_file::read_given(path, PATCH).map_err(|error| wrong(error.to_string()))?;
     let text = String::from_utf8(bytes).ok().filter(|text| is_text(text));
     let text = text.ok_or_else(|| wrong("it is not a text file".to_owned()))?;
     match holds_diff(&text) {

@@ -11,6 +11,7 @@ use object_store::client::{
     HttpResponseBody, HttpService,
 };
 use testwright_sandboxes::http_client;
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// Of silence.
@@ -43,7 +44,7 @@ impl S3Connector {
             builder = builder.no_proxy();
         }
         if let Some(path) = &self.ca_bundle {
-            let pem = std::fs::read(path)?;
+            let pem = plain_file::read(path, Links::Follow, MAX_DOCUMENT)?;
             builder = builder.tls_certs_merge(reqwest::Certificate::from_pem_bundle(&pem)?);
         }
         Ok(builder.build()?)

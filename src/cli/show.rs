@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{evidence_card, output};
 use crate::agent::Outcome;
 use crate::error::{Error, Result};
-use crate::trajectory::{Event, RunFolder, Started};
+use crate::trajectory::{Event, Events, Started, TrajectoryError};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -20,13 +20,18 @@ pub struct Args {
 const PATCH: usize = 50_000;
 
 pub fn run(args: &Args) -> Result<()> {
-    let events = RunFolder::read(&args.dir)
-        .map_err(|error| Error::usage(error.to_string()).hint("show takes the folder of a run"))?;
-    let outcome = events.iter().rev().find_map(|event| match event {
-        Event::Ended { outcome } => Some(outcome),
-        _ => None,
-    });
-    let (Some(Event::Started(started)), Some(outcome)) = (events.first(), outcome) else {
+    let wrong = |error: TrajectoryError| {
+        Error::usage(error.to_string()).hint("show takes the folder of a run")
+    };
+    let (mut first, mut outcome) = (None, None);
+    for (number, event) in Events::open(&args.dir).map_err(wrong)?.enumerate() {
+        match event.map_err(wrong)? {
+            Event::Started(started) if number == 0 => first = Some(started),
+            Event::Ended { outcome: last } => outcome = Some(last),
+            _ => {}
+        }
+    }
+    let (Some(started), Some(outcome)) = (&first, &outcome) else {
         let folder = args.dir.display();
         return Err(Error::usage(format!("show {folder}"))
             .cause("the run has not ended")

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use testwright_evals::clover::report::{AnswerCost, Report, page};
 use testwright_evals::clover::repository::Repository;
 use testwright_evals::harness::{Harness, Step};
 use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::plain_file::{self, Lines, MAX_RECORDS};
 
 use super::plan::Ask;
 use super::prompts::TaskPrompts;
@@ -157,18 +159,19 @@ fn hash(problem: &Problem, answer: &Answer) -> Result<String> {
 
 fn read(folder: &Path) -> Result<HashMap<String, Judgement>> {
     let path = folder.join(JUDGEMENTS);
-    if !path.is_file() {
-        return Ok(HashMap::new());
-    }
-    let text = std::fs::read_to_string(&path)
-        .map_err(|error| Error::io(format!("read {}", path.display()), &error))?;
+    let failed = |error| Error::io(format!("read {}", path.display()), &error);
+    let mut judgements = HashMap::new();
+    let mut lines = match Lines::open(&path, MAX_RECORDS) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(judgements),
+        lines => lines.map_err(failed)?,
+    };
     // Half a line of a killed process is judged again.
-    let records = text
-        .lines()
-        .filter_map(|line| serde_json::from_str::<StoredJudgement>(line).ok());
-    Ok(records
-        .map(|record| (record.answer_sha256, record.judgement))
-        .collect())
+    while let Some(line) = lines.next_line().map_err(failed)? {
+        if let Ok(record) = serde_json::from_slice::<StoredJudgement>(line) {
+            judgements.insert(record.answer_sha256, record.judgement);
+        }
+    }
+    Ok(judgements)
 }
 
 fn append(folder: &Path, fresh: &[StoredJudgement]) -> Result<()> {
@@ -179,11 +182,16 @@ fn append(folder: &Path, fresh: &[StoredJudgement]) -> Result<()> {
         .create(true)
         .append(true)
         .read(true)
+        .custom_flags(libc::O_NOFOLLOW | plain_file::FLAGS)
         .open(&path)
         .map_err(failed)?;
+    plain_file::check(&file, MAX_RECORDS).map_err(failed)?;
     let mut text = Vec::new();
-    let before = std::fs::read(&path).map_err(failed)?;
-    if before.last().is_some_and(|byte| *byte != b'\n') {
+    let mut last = [b'\n'];
+    if let Some(end) = file.metadata().map_err(failed)?.len().checked_sub(1) {
+        file.read_exact_at(&mut last, end).map_err(failed)?;
+    }
+    if last != *b"\n" {
         text.push(b'\n');
     }
     text.extend(lines(fresh));

@@ -7,6 +7,7 @@ use testwright_evals::clover::answer::Form;
 use testwright_evals::clover::folder::Benchmark;
 use testwright_evals::clover::problem::sha256;
 use testwright_evals::clover::{Budget, Problem, Task};
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::PLAN;
 use super::prompts::forms;
@@ -138,7 +139,7 @@ impl Plan {
     /// `None` where there is none.
     pub fn read(folder: &Path) -> Result<Option<Plan>> {
         let path = folder.join(PLAN);
-        let text = match std::fs::read(&path) {
+        let text = match plain_file::read(&path, Links::Refuse, MAX_DOCUMENT) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             text => text.map_err(|error| Error::io(format!("read {}", path.display()), &error))?,
         };

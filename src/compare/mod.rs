@@ -20,7 +20,7 @@ pub use given::{Inputs, InstanceInputs, inputs};
 pub use plan::{Cell, Plan, PlanLimits, PlannedGiven, PlannedInstance, System};
 pub use plan_request::PlanRequest;
 pub use predictions::{prediction_sets, write_predictions};
-pub use run_record::{RunCost, RunRecord, RunStatus, StageCost, costs};
+pub use run_record::{CostCounter, RunCost, RunRecord, RunStatus, StageCost, costs};
 pub use runs::RemoteRuns;
 pub use schedule::{Schedule, Step, StepListener, Summary};
 

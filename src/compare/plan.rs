@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use testwright_evals::{Dataset, Instance};
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::{PLAN, encoded};
 use crate::approaches::given;
@@ -211,7 +212,7 @@ impl Plan {
                 .cause(cause)
                 .hint("name the folder of a comparison, or a new one")
         };
-        let bytes = match std::fs::read(&path) {
+        let bytes = match plain_file::read(&path, Links::Refuse, MAX_DOCUMENT) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(wrong(error.to_string())),

@@ -84,12 +84,29 @@ impl RunCost {
 
 /// What a run cost, and its parts by stage.
 pub fn costs(events: &[Event]) -> (RunCost, BTreeMap<String, StageCost>) {
-    let mut cost = RunCost::default();
-    let mut stages: BTreeMap<String, StageCost> = BTreeMap::new();
-    // Of a stage whose result is still to come.
-    let mut open = StageCost::default();
-    let mut dollars: Option<Option<f64>> = None;
-    for event in events {
+    let mut counter = CostCounter::default();
+    events.iter().for_each(|event| counter.add(event));
+    counter.finish()
+}
+
+/// Sums what the events of a run cost, one after the other.
+#[derive(Default)]
+pub struct CostCounter {
+    cost: RunCost,
+    stages: BTreeMap<String, StageCost>,
+    /// Of a stage whose result is still to come.
+    open: StageCost,
+    dollars: Option<Option<f64>>,
+}
+
+impl CostCounter {
+    pub fn add(&mut self, event: &Event) {
+        let CostCounter {
+            cost,
+            stages,
+            open,
+            dollars,
+        } = self;
         match event {
             Event::Reply {
                 purpose,
@@ -108,7 +125,7 @@ pub fn costs(events: &[Event]) -> (RunCost, BTreeMap<String, StageCost>) {
                     .saturating_add(usage.completion_tokens);
                 cost.model_seconds += seconds;
                 let sum = dollars.unwrap_or(Some(0.0));
-                dollars = Some(sum.zip(usage.dollars).map(|(a, b)| a + b));
+                *dollars = Some(sum.zip(usage.dollars).map(|(a, b)| a + b));
                 let call = StageCost {
                     model_calls: 1,
                     tokens: usage.prompt_tokens.saturating_add(usage.completion_tokens),
@@ -132,17 +149,21 @@ pub fn costs(events: &[Event]) -> (RunCost, BTreeMap<String, StageCost>) {
                 stages.entry(stage.to_owned()).or_default().tool_seconds += answer.seconds;
             }
             Event::Stage { stage, .. } => {
-                let done = std::mem::take(&mut open);
+                let done = std::mem::take(open);
                 stages.entry(stage.clone()).or_default().add(done);
             }
             _ => {}
         }
     }
-    if open != StageCost::default() {
-        stages.entry("cut short".to_owned()).or_default().add(open);
+
+    pub fn finish(mut self) -> (RunCost, BTreeMap<String, StageCost>) {
+        if self.open != StageCost::default() {
+            let rest = self.stages.entry("cut short".to_owned());
+            rest.or_default().add(self.open);
+        }
+        self.cost.dollars = self.dollars.unwrap_or(Some(0.0));
+        (self.cost, self.stages)
     }
-    cost.dollars = dollars.unwrap_or(Some(0.0));
-    (cost, stages)
 }
 
 impl RunRecord {

@@ -10,6 +10,7 @@ use futures::StreamExt as _;
 use testwright_evals::harness::Harness;
 use testwright_evals::{Dataset, Instance};
 use testwright_sandboxes::environment::Environment;
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 use testwright_sandboxes::repository::Source;
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::JoinSet;
@@ -263,7 +264,8 @@ impl Schedule<'_> {
             // What the calls cost when they were made.
             let from = recording.join(SPENDING);
             if from.is_file() && !path.exists() {
-                let copied = std::fs::copy(&from, &path);
+                let read = plain_file::read(&from, Links::Refuse, MAX_DOCUMENT);
+                let copied = read.and_then(|spent| std::fs::write(&path, spent));
                 copied.map_err(|e| Error::io(format!("copy {}", from.display()), &e))?;
             }
             return Ok(None);

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use testwright_sandboxes::plain_file::{self, Links};
+
 use super::queue::Queue;
 use crate::error::{Error, Result};
 use crate::store::{RunId, Store, now};
@@ -34,9 +36,12 @@ impl Batch {
     }
 }
 
+/// Bytes of a file that holds an id.
+const MAX_ID: u64 = 1 << 10;
+
 fn id_in(folder: &Path) -> Result<RunId> {
     let path = folder.join(FILE);
-    match std::fs::read_to_string(&path) {
+    match plain_file::read_text(&path, Links::Refuse, MAX_ID) {
         Ok(text) => RunId::parse(text.trim()).ok_or_else(|| {
             Error::usage(format!("read {}", path.display()))
                 .cause("it names no work of a database")

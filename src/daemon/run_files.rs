@@ -4,10 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use testwright_sandboxes::plain_file::{self, Links};
 
 use crate::artifacts::{Artifacts, Blob};
 use crate::error::{Error, Result};
 use crate::store::{Attempt, Store, StoredArtifact};
+use crate::trajectory::MAX_TRAJECTORY;
 
 /// Under which the log of a build is kept.
 const BUILD_LOG: &str = "environment.log";
@@ -50,7 +52,7 @@ impl RunFiles<'_> {
 
     async fn keep_file(&self, taken: &Attempt, name: String, path: &Path) -> Result<()> {
         // As a whole: another run may write the log anew meanwhile.
-        let content = tokio::fs::read(path).await;
+        let content = plain_file::read(path, Links::Refuse, MAX_TRAJECTORY);
         let content = content.map_err(|e| Error::io(format!("read {}", path.display()), &e))?;
         let blob = self.artifacts.put(content).await?;
         self.store.put_artifact(taken, &artifact(name, &blob)).await

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use crate::agent::TokenShares;
 use crate::compare::report::Report;
 use crate::compare::report::{Data, Judgement};
-use crate::compare::{Plan, RunCost, StageCost, costs};
+use crate::compare::{CostCounter, Plan, RunCost, StageCost};
 use crate::error::{Error, Result};
-use crate::trajectory::{Event, RunFolder, entries};
+use crate::trajectory::{Event, Events, TrajectoryError, entries_of};
 
 pub use view::{Key, View};
 
@@ -51,13 +52,22 @@ pub fn open(folder: &Path) -> Result<Page> {
 }
 
 fn run(folder: &Path) -> Result<Page> {
-    let events = RunFolder::read(folder).map_err(|error| {
+    let wrong = |error: TrajectoryError| {
         Error::usage(error.to_string()).hint("inspect takes the folder of a run or of a comparison")
-    })?;
-    let outcome = events.iter().rev().find_map(|event| match event {
-        Event::Ended { outcome } => Some(outcome),
-        _ => None,
-    });
+    };
+    let (mut first, mut outcome) = (None, None);
+    let (mut costs, mut shown) = (CostCounter::default(), Vec::new());
+    for (number, event) in Events::open(folder).map_err(wrong)?.enumerate() {
+        let event = event.map_err(wrong)?;
+        costs.add(&event);
+        let entries = entries_of(&event).into_iter();
+        shown.extend(entries.map(|entry| Item::new(entry.title, entry.text)));
+        match event {
+            Event::Started(started) if number == 0 => first = Some(started),
+            Event::Ended { outcome: last } => outcome = Some(last),
+            _ => {}
+        }
+    }
     let mut items = Vec::new();
     items.push(match outcome {
         Some(outcome) => {
@@ -66,25 +76,19 @@ fn run(folder: &Path) -> Result<Page> {
         }
         None => Item::new("Outcome", "The run has not ended."),
     });
-    let (cost, stages) = costs(&events);
+    let (cost, stages) = costs.finish();
     items.push(Item::new("Cost", cost_text(&cost, &stages)));
     if let Some(shares) = token_shares(folder) {
         items.push(Item::new("Tokens", tokens_text(&shares)));
     }
-    if let Some(Event::Started(started)) = events.first() {
+    if let Some(started) = &first {
         items.push(Item::new("Issue", started.issue.text()));
     }
-    items.extend(
-        entries(&events)
-            .into_iter()
-            .map(|entry| Item::new(entry.title, entry.text)),
-    );
+    items.extend(shown);
     Ok(Page {
-        title: match events.first() {
-            Some(Event::Started(s)) => {
-                format!("{} by {} with {}", s.issue.title, s.approach, s.model)
-            }
-            _ => folder.display().to_string(),
+        title: match first {
+            Some(s) => format!("{} by {} with {}", s.issue.title, s.approach, s.model),
+            None => folder.display().to_string(),
         },
         items,
     })
@@ -127,8 +131,9 @@ fn comparison(folder: &Path, plan: &Plan) -> Result<Page> {
 
 /// What the tokens of a run were spent on, where that is known.
 fn token_shares(folder: &Path) -> Option<TokenShares> {
-    let text = std::fs::read_to_string(folder.join("run.json")).ok()?;
-    let run: serde_json::Value = serde_json::from_str(&text).ok()?;
+    let path = folder.join("run.json");
+    let text = plain_file::read(&path, Links::Refuse, MAX_DOCUMENT).ok()?;
+    let run: serde_json::Value = serde_json::from_slice(&text).ok()?;
     let shares = TokenShares::deserialize(&run["usage"]["token_shares"]).ok()?;
     Some(shares).filter(|shares| !shares.is_empty())
 }

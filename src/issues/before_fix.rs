@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::Deserialize;
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::address::{self, Address};
 use super::{Options, github, text};
@@ -106,8 +107,7 @@ async fn stored(folder: &Path, number: u64, fixed_at: Timestamp) -> Result<TextB
         });
     }
     let refused = |cause: &str| Error::usage(format!("read {name}")).cause(cause);
-    let bytes = tokio::fs::read(&path)
-        .await
+    let bytes = plain_file::read(&path, Links::Follow, MAX_DOCUMENT)
         .map_err(|error| Error::io(format!("read {}", path.display()), &error))?;
     let issue: StoredIssue = serde_json::from_slice(&bytes)
         .map_err(|error| refused(&format!("{name} is not an issue: {error}")))?;

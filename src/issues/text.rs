@@ -1,9 +1,10 @@
 //! Issues from files and standard input.
 
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
+
+use testwright_sandboxes::plain_file;
 
 use super::Issue;
 use crate::error::{Error, Result};
@@ -27,8 +28,15 @@ fn load_now(named: &str) -> Result<Issue> {
     }
     let path = Path::new(named);
     let refused = |cause: String| Error::usage(format!("read the issue in {named}")).cause(cause);
-    let file = match File::open(path) {
-        Ok(file) => file,
+    let about = std::fs::metadata(path);
+    if let Ok(about) = about
+        && about.is_file()
+        && about.len() > MOST_BYTES
+    {
+        return Err(too_large(named, &megabytes(about.len())));
+    }
+    let text = match plain_file::read_given(path, MOST_BYTES) {
+        Ok(text) => text,
         Err(e) if e.kind() == ErrorKind::NotFound => {
             let error = refused("there is no such file".to_owned());
             return Err(match suggest(path) {
@@ -36,18 +44,12 @@ fn load_now(named: &str) -> Result<Issue> {
                 None => error,
             });
         }
+        Err(e) if e.kind() == ErrorKind::IsADirectory => {
+            return Err(refused(e.to_string()).hint("give the file with the issue's text"));
+        }
         Err(e) => return Err(refused(e.to_string())),
     };
-    let about = file.metadata().map_err(|e| refused(e.to_string()))?;
-    if about.is_dir() {
-        return Err(
-            refused("it is a folder".to_owned()).hint("give the file with the issue's text")
-        );
-    }
-    if about.is_file() && about.len() > MOST_BYTES {
-        return Err(too_large(named, &megabytes(about.len())));
-    }
-    read(file, named)
+    read(text.as_slice(), named)
 }
 
 pub(super) fn read(reader: impl Read, origin: &str) -> Result<Issue> {

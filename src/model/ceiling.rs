@@ -5,11 +5,13 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::ModelError;
 use super::quota::{CallCost, Quota, Reservation};
@@ -75,7 +77,7 @@ fn read(text: &str) -> std::io::Result<(Spending, usize)> {
 
 /// What a ledger says was spent, reservations of calls that were cut short included; `None` where it holds no call.
 pub fn spent(path: &Path) -> std::io::Result<Option<f64>> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match plain_file::read_text(path, Links::Refuse, MAX_DOCUMENT) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         text => text?,
     };
@@ -99,6 +101,7 @@ impl Ceiling {
             .write(true)
             .create(true)
             .truncate(false)
+            .custom_flags(libc::O_NOFOLLOW | plain_file::FLAGS)
             .open(path)?;
         file.try_lock().map_err(|error| match error {
             std::fs::TryLockError::Error(source) => source,
@@ -107,7 +110,7 @@ impl Ceiling {
                 "another process spends from it",
             ),
         })?;
-        let text = std::fs::read_to_string(path)?;
+        let text = plain_file::read_text(path, Links::Refuse, MAX_DOCUMENT)?;
         let (spending, whole) = read(&text)?;
         file.set_len(whole as u64)?;
         file.seek(SeekFrom::End(0))?;

@@ -26,10 +26,11 @@ pub struct Entry {
 }
 
 pub fn entries(events: &[Event]) -> Vec<Entry> {
-    events.iter().flat_map(of_event).collect()
+    events.iter().flat_map(entries_of).collect()
 }
 
-fn of_event(event: &Event) -> Vec<Entry> {
+/// What one event shows.
+pub fn entries_of(event: &Event) -> Vec<Entry> {
     let entry = |kind, title: String, text: String| Entry { kind, title, text };
     match event {
         Event::Message { message } => vec![asked(message)],

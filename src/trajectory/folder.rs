@@ -1,11 +1,12 @@
 //! Reading and writing a run's folder.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::io::{BufReader, Seek, SeekFrom, Take, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use testwright_sandboxes::plain_file::{self, Lines};
 use testwright_sandboxes::private;
 
 use super::event::{Event, FORMAT};
@@ -60,6 +61,10 @@ impl std::fmt::Debug for RunFolder {
 }
 
 const TRAJECTORY: &str = "trajectory.jsonl";
+
+/// Maximum bytes of a trajectory, and of events in it. Long runs have some thousand events, and some megabytes.
+pub const MAX_TRAJECTORY: u64 = 512 << 20;
+const MAX_EVENTS: usize = 1_000_000;
 
 impl RunFolder {
     /// Is there no record of a run in this folder yet? Asked before work is spent on one.
@@ -139,10 +144,12 @@ impl RunFolder {
     /// flight when the crash came.
     pub fn reopen(path: &Path) -> Result<(Self, Vec<Event>), TrajectoryError> {
         let file = path.join(TRAJECTORY);
-        let (events, whole) = read_events(&file)?;
+        let mut read = Events::open(path)?;
+        let events = read.by_ref().collect::<Result<Vec<_>, _>>()?;
+        let whole = read.lines.whole();
         let mut trajectory = OpenOptions::new()
-            .read(true)
             .write(true)
+            .custom_flags(libc::O_NOFOLLOW | plain_file::FLAGS)
             .open(&file)
             .map_err(|source| TrajectoryError::Read {
                 path: file.clone(),
@@ -185,7 +192,7 @@ impl RunFolder {
 
     /// The events of a recorded run.
     pub fn read(path: &Path) -> Result<Vec<Event>, TrajectoryError> {
-        read_events(&path.join(TRAJECTORY)).map(|(events, _)| events)
+        Events::open(path)?.collect()
     }
 
     pub fn path(&self) -> &Path {
@@ -204,6 +211,14 @@ impl RunFolder {
             source,
         };
         let mut line = serde_json::to_vec(event).map_err(|e| write(e.into()))?;
+        // What nobody could read again is not written.
+        if line.len() > plain_file::MAX_LINE {
+            let message = format!(
+                "an event of {} bytes is larger than a line may be",
+                line.len()
+            );
+            return Err(write(std::io::Error::other(message)));
+        }
         line.push(b'\n');
         self.trajectory.write_all(&line).map_err(write)?;
         self.trajectory.sync_data().map_err(write)?;
@@ -261,41 +276,58 @@ fn lock(file: &File, path: &Path) -> Result<(), TrajectoryError> {
     }
 }
 
-/// All whole events, and the length of the file up to the end of the last of them.
-fn read_events(path: &Path) -> Result<(Vec<Event>, u64), TrajectoryError> {
-    let read = |source| TrajectoryError::Read {
-        path: path.to_owned(),
-        source,
-    };
-    let mut reader = BufReader::new(File::open(path).map_err(read)?);
-    let mut events = Vec::new();
-    let mut whole = 0;
-    let mut line = Vec::new();
-    for number in 1.. {
-        line.clear();
-        let length = reader.read_until(b'\n', &mut line).map_err(read)?;
-        if length == 0 || line.last() != Some(&b'\n') {
-            break;
+/// The whole events of a recorded run, one at a time: all of them can take many times the room of the file.
+pub struct Events {
+    path: PathBuf,
+    lines: Lines<BufReader<Take<File>>>,
+}
+
+impl Events {
+    /// Opens the trajectory in a run's folder.
+    pub fn open(folder: &Path) -> Result<Self, TrajectoryError> {
+        let path = folder.join(TRAJECTORY);
+        match Lines::open(&path, MAX_TRAJECTORY) {
+            Ok(lines) => Ok(Events { path, lines }),
+            Err(source) => Err(TrajectoryError::Read { path, source }),
         }
-        let event: Event =
-            serde_json::from_slice(&line).map_err(|e| TrajectoryError::Malformed {
-                path: path.to_owned(),
-                line: number,
-                problem: e.to_string(),
-            })?;
-        if let Event::Started(started) = &event
-            && started.format > FORMAT
-        {
-            return Err(TrajectoryError::Malformed {
-                path: path.to_owned(),
-                line: number,
-                problem: format!("format {} is newer than this program knows", started.format),
-            });
-        }
-        whole += length as u64;
-        events.push(event);
     }
-    Ok((events, whole))
+
+    fn next_event(&mut self) -> Result<Option<Event>, TrajectoryError> {
+        let read = |source| TrajectoryError::Read {
+            path: self.path.clone(),
+            source,
+        };
+        let malformed = |line, problem| TrajectoryError::Malformed {
+            path: self.path.clone(),
+            line,
+            problem,
+        };
+        let number = self.lines.number() + 1;
+        let Some(line) = self.lines.next_line().map_err(read)? else {
+            return Ok(None);
+        };
+        let event = serde_json::from_slice(line).map_err(|e| malformed(number, e.to_string()))?;
+        match &event {
+            Event::Started(started) if started.format > FORMAT => {
+                let format = started.format;
+                let problem = format!("format {format} is newer than this program knows");
+                Err(malformed(number, problem))
+            }
+            _ if number > MAX_EVENTS => {
+                let problem = format!("a run has at most {MAX_EVENTS} events");
+                Err(malformed(number, problem))
+            }
+            _ => Ok(Some(event)),
+        }
+    }
+}
+
+impl Iterator for Events {
+    type Item = Result<Event, TrajectoryError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_event().transpose()
+    }
 }
 
 #[cfg(test)]

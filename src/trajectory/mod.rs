@@ -8,7 +8,7 @@ mod failure;
 mod folder;
 mod usage_timeline;
 
-pub use entries::{CALL, Change, Entry, EntryKind, entries};
+pub use entries::{CALL, Change, Entry, EntryKind, entries, entries_of};
 pub use event::{Answer, Event, FileState, NoReplyCause, Purpose, Started};
-pub use folder::{EventSink, RunFolder, TrajectoryError};
+pub use folder::{EventSink, Events, MAX_TRAJECTORY, RunFolder, TrajectoryError};
 pub use usage_timeline::{UsagePoint, usage_timeline};

@@ -3,6 +3,7 @@
 mod circles;
 mod crates;
 mod files;
+mod reads;
 mod uses;
 
 use std::path::PathBuf;

@@ -9,6 +9,7 @@ use testwright_evals::clover::folder::{Benchmark, LOCATIONS, MANIFEST, TABLE};
 use testwright_evals::clover::manifest::{BuildLimits, Manifest, RepositoryFacts};
 use testwright_evals::clover::{Task, VERSION};
 use testwright_evals::document::format::seconds;
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::progress::CloverProgress;
 use crate::cli::output::{self, single_line};
@@ -132,7 +133,7 @@ pub async fn run(args: &Args) -> Result<u8> {
     if args.json {
         output::json(&benchmark.manifest)?;
     } else {
-        let table = std::fs::read_to_string(args.out.join(TABLE));
+        let table = plain_file::read_text(&args.out.join(TABLE), Links::Refuse, MAX_DOCUMENT);
         output::out(table.unwrap_or_default());
         output::err(single_line(&format!("problems: {}", args.out.display())));
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use testwright_sandboxes::environment::Environment;
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::checks::existing;
 use super::finding::Finding;
@@ -132,7 +133,7 @@ pub fn environments(cache: &Path) -> Vec<CachedEnvironment> {
         if path.extension().is_none_or(|e| e != "json") {
             continue;
         }
-        let Ok(text) = std::fs::read(&path) else {
+        let Ok(text) = plain_file::read(&path, Links::Refuse, MAX_DOCUMENT) else {
             continue;
         };
         // Other records are there too.

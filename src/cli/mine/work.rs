@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use testwright_evals::mine::{self, IssueText};
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 use testwright_sandboxes::private;
 
 use crate::error::{Error, Result};
@@ -56,7 +57,7 @@ impl Work {
     /// What was begun here.
     pub fn plan(&self) -> Result<Option<Plan>> {
         let path = self.folder.join("plan.json");
-        match std::fs::read(&path) {
+        match plain_file::read(&path, Links::Refuse, MAX_DOCUMENT) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| {
                 Error::usage(format!("read {}", path.display()))
                     .cause(error)
@@ -80,7 +81,8 @@ impl Work {
 
     /// A text that was read before, as it was when the fix of this candidate came.
     pub fn issue(&self, candidate: &str, number: u64) -> Option<IssueText> {
-        let bytes = std::fs::read(self.folder.join(issue_name(candidate, number))).ok()?;
+        let path = self.folder.join(issue_name(candidate, number));
+        let bytes = plain_file::read(&path, Links::Refuse, MAX_DOCUMENT).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 

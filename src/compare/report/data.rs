@@ -1,11 +1,11 @@
 //! What a report is made of: runs joined with the verdicts of the grader.
 
 use std::collections::BTreeMap;
-use std::io::BufRead as _;
 use std::path::Path;
 
 use serde::Deserialize;
 use testwright_evals::verdict::OldClass;
+use testwright_sandboxes::plain_file::{Lines, MAX_RECORDS};
 
 use crate::compare::run_record::{RunCost, StageCost};
 use crate::compare::{Cell, GRADING, Plan, RunStatus, SPENDING, System, runs_file};
@@ -272,18 +272,14 @@ fn read_verdicts(folder: &Path) -> Result<Verdicts> {
         return Ok(Verdicts::new());
     }
     let failed = |error: std::io::Error| Error::io(format!("read {}", path.display()), &error);
-    let mut reader = std::io::BufReader::new(std::fs::File::open(&path).map_err(failed)?);
+    let mut lines = Lines::open(&path, MAX_RECORDS).map_err(failed)?;
     let mut verdicts = Verdicts::new();
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        if reader.read_until(b'\n', &mut line).map_err(failed)? == 0 {
-            return Ok(verdicts);
-        }
-        // Half a line is one that is written at this moment; lines of other versions are as good as none.
-        if let Ok(graded) = serde_json::from_slice::<Graded>(&line) {
+    // Half a line is one that is written at this moment; lines of other versions are as good as none.
+    while let Some(line) = lines.next_line().map_err(failed)? {
+        if let Ok(graded) = serde_json::from_slice::<Graded>(line) {
             let name = (graded.prediction.clone(), graded.instance_id.clone());
             verdicts.insert(name, graded.judgement());
         }
     }
+    Ok(verdicts)
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use testwright_evals::Instance;
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use crate::agent::Outcome;
 use crate::approaches::{ModelKind, Variant};
@@ -131,7 +132,7 @@ impl StoreRuns {
     pub async fn put_report(&self, folder: &Path) -> Result<()> {
         let read = |name: &str| {
             let path = folder.join(name);
-            std::fs::read_to_string(&path)
+            plain_file::read_text(&path, Links::Refuse, MAX_DOCUMENT)
                 .map_err(|error| Error::io(format!("read {}", path.display()), &error))
         };
         let report = ComparisonReport {

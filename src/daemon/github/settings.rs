@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use secrecy::SecretString;
+use testwright_sandboxes::plain_file::{self, Links};
 
 use super::app_token::AppKey;
 use crate::error::{Error, Result};
@@ -100,12 +101,15 @@ fn login(settings: &Settings) -> Result<Login> {
     }
 }
 
+/// Bytes of a file that holds a secret.
+const MAX_SECRET: u64 = 1 << 20;
+
 /// Of a file, where one is named, else of a variable.
 fn secret_text(variable: Option<Secret>, file: Option<&Path>) -> Result<Option<String>> {
     let Some(path) = file else {
         return Ok(variable.map(|secret| secret.reveal().to_owned()));
     };
-    let text = std::fs::read_to_string(path);
+    let text = plain_file::read_text(path, Links::Follow, MAX_SECRET);
     text.map(Some)
         .map_err(|error| Error::usage(READING).cause(format!("{}: {error}", path.display())))
 }

@@ -15,6 +15,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use testwright_sandboxes::http_client;
+use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
 use super::OpenAiSettings;
 use super::bounds::{Watch, bounded};
@@ -209,7 +210,8 @@ impl Service {
                     "it has to be a file of certificates in PEM form",
                 )
             };
-            let pem = std::fs::read(path).map_err(|e| unusable(&e))?;
+            let pem =
+                plain_file::read(path, Links::Follow, MAX_DOCUMENT).map_err(|e| unusable(&e))?;
             let certificates = Certificate::from_pem_bundle(&pem).map_err(|e| unusable(&e))?;
             if certificates.is_empty() {
                 return Err(unusable(&"it holds no certificate"));

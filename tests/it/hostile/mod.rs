@@ -2,6 +2,7 @@
 //! to fail on the program as it was before its guard.
 
 mod current_folder;
+mod files;
 mod gate;
 mod secrets;
 mod terminal;
