@@ -5,6 +5,7 @@
 //! for nothing and costs the same.
 
 mod digest;
+mod lines;
 mod player;
 mod recorder;
 #[cfg(test)]

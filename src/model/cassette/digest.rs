@@ -55,47 +55,38 @@ fn canonical(value: &Value) -> String {
     }
 }
 
-/// The first place where two values differ, as a JSON pointer, with what stands there in each.
+/// The first place where two values differ, as a JSON pointer, and the line in a text. What is recorded there is not
+/// repeated: clients read it.
 pub(super) fn difference(old: &Value, new: &Value, path: &str) -> Option<String> {
     match (old, new) {
         (Value::Object(a), Value::Object(b)) => {
-            let at = |key: &str| format!("{path}/{key}");
-            let changed = a.iter().find_map(|(key, x)| match b.get(key) {
-                Some(y) => difference(x, y, &at(key)),
-                None => Some(format!("{} is recorded, but absent now", at(key))),
-            });
-            changed.or_else(|| {
-                let added = b.keys().find(|key| !a.contains_key(*key))?;
-                Some(format!("{} is new", at(added)))
+            let keys = a.keys().chain(b.keys());
+            keys.into_iter().find_map(|key| {
+                let (a, b) = (a.get(key), b.get(key));
+                let at = format!("{path}/{key}");
+                match (a, b) {
+                    (Some(a), Some(b)) => difference(a, b, &at),
+                    // A key that only the recording has is its content.
+                    (Some(_), None) => Some(path.to_owned()),
+                    (None, _) => Some(at),
+                }
             })
         }
         (Value::Array(a), Value::Array(b)) => {
-            let pairs = a.iter().zip(b).enumerate();
-            let changed = pairs
-                .filter_map(|(i, (x, y))| difference(x, y, &format!("{path}/{i}")))
-                .next();
+            let mut pairs = a.iter().zip(b).enumerate();
+            let changed = pairs.find_map(|(i, (x, y))| difference(x, y, &format!("{path}/{i}")));
             changed.or_else(|| {
                 (a.len() != b.len())
-                    .then(|| format!("{path}: {} entries are recorded, now {}", a.len(), b.len()))
+                    .then(|| format!("{path}, {} entries recorded and {} now", a.len(), b.len()))
             })
         }
         (Value::String(a), Value::String(b)) if a != b => {
-            let same = a.chars().zip(b.chars()).take_while(|(x, y)| x == y).count();
-            let line = a.chars().take(same).filter(|c| *c == '\n').count() + 1;
-            Some(format!(
-                "{path}, line {line}: recorded {:?}, now {:?}",
-                around(a, same),
-                around(b, same)
-            ))
+            let same = a.chars().zip(b.chars()).take_while(|(x, y)| x == y);
+            let line = same.filter(|(c, _)| *c == '\n').count() + 1;
+            Some(format!("{path}, line {line}"))
         }
-        _ if old == new => None,
-        _ => Some(format!("{path}: recorded {old}, now {new}")),
+        _ => (old != new).then(|| path.to_owned()),
     }
-}
-
-/// A few words around a character.
-fn around(text: &str, at: usize) -> String {
-    text.chars().skip(at.saturating_sub(20)).take(60).collect()
 }
 
 #[cfg(test)]

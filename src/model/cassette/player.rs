@@ -1,11 +1,13 @@
 //! Answers from a record.
 
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 
 use super::digest::{as_value, difference};
+use super::lines::Lines;
 use super::{Exchange, Setting, digest};
 use crate::model::{Message, Model, ModelError, Reply, Request};
 
@@ -23,53 +25,60 @@ pub struct Replayer {
 #[derive(Debug)]
 struct RecordedExchange {
     digest: String,
-    request: Request,
+    /// How many messages the request has in common with the one before.
+    kept: usize,
+    messages: Vec<Message>,
+    setting: Arc<Setting>,
     outcome: Result<Reply, ModelError>,
+}
+
+impl RecordedExchange {
+    /// Number of messages of the request.
+    fn len(&self) -> usize {
+        self.kept + self.messages.len()
+    }
 }
 
 impl Replayer {
     /// Reads a cassette. Half a line at its end (the recording was killed) is left out.
-    pub fn open(path: &Path, lenient: bool) -> std::io::Result<Self> {
-        let text = std::fs::read_to_string(path)?;
+    ///
+    /// # Errors
+    /// Of the kind `InvalidData` for a file that is not a cassette. They name the line and never repeat its content, since
+    /// clients read them.
+    pub fn open(path: &Path, lenient: bool) -> io::Result<Self> {
+        let mut lines = Lines::open(path)?;
         let mut name = String::new();
         let mut tape: Vec<RecordedExchange> = Vec::new();
-        let mut setting: Option<Setting> = None;
-        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        for (i, line) in whole.lines().enumerate() {
-            let wrong = |what: String| {
-                std::io::Error::new(
-                    std::io::ErrorKind::InvalidData,
-                    format!("{}:{}: {what}", path.display(), i + 1),
-                )
+        let mut setting: Option<Arc<Setting>> = None;
+        loop {
+            let number = tape.len() + 1;
+            let wrong = |what: &str| {
+                let text = format!("line {number}: {what}");
+                io::Error::new(io::ErrorKind::InvalidData, text)
             };
-            let exchange: Exchange =
-                serde_json::from_str(line).map_err(|e| wrong(format!("no exchange: {e}")))?;
-            setting = exchange.setting.or(setting);
+            let Some(line) = lines.next()? else {
+                break;
+            };
+            let exchange: Exchange = serde_json::from_slice(line)
+                .map_err(|_| wrong("it is not an exchange with a model"))?;
+            setting = exchange.setting.map(Arc::new).or(setting);
             let Some(setting) = &setting else {
-                return Err(wrong(
-                    "the beginning of the recording is missing".to_owned(),
-                ));
+                return Err(wrong("the beginning of the recording is missing"));
             };
-            let before: &[Message] = tape.last().map_or(&[], |r| &r.request.messages);
-            let kept = before.get(..exchange.kept).ok_or_else(|| {
-                wrong("it goes on from messages that are not recorded".to_owned())
-            })?;
-            let request = Request {
-                messages: [kept, &exchange.messages].concat(),
-                tools: setting.tools.clone(),
-                parallel_calls: setting.parallel_calls,
-                temperature: setting.temperature,
-                max_tokens: setting.max_tokens,
-            };
+            if exchange.kept > tape.last().map_or(0, RecordedExchange::len) {
+                return Err(wrong("it goes on from messages that are not recorded"));
+            }
             let outcome = match (exchange.reply, exchange.error) {
                 (Some(reply), None) => Ok(reply),
                 (None, Some(error)) => Err(error),
-                _ => return Err(wrong("it has not one of reply and error".to_owned())),
+                _ => return Err(wrong("it has not one of reply and error")),
             };
             name = exchange.model;
             tape.push(RecordedExchange {
                 digest: exchange.digest,
-                request,
+                kept: exchange.kept,
+                messages: exchange.messages,
+                setting: setting.clone(),
                 outcome,
             });
         }
@@ -80,6 +89,27 @@ impl Replayer {
             used: Mutex::new(vec![false; tape.len()]),
             tape,
         })
+    }
+
+    /// The request of an exchange. Only the messages that each line adds are held: a small line may keep many.
+    fn request(&self, at: usize) -> Request {
+        let mut parts: Vec<&[Message]> = Vec::new();
+        let mut wanted = self.tape[at].len();
+        for exchange in self.tape[..=at].iter().rev() {
+            if wanted > exchange.kept {
+                parts.push(&exchange.messages[..wanted - exchange.kept]);
+                wanted = exchange.kept;
+            }
+        }
+        parts.reverse();
+        let setting = &self.tape[at].setting;
+        Request {
+            messages: parts.concat(),
+            tools: setting.tools.clone(),
+            parallel_calls: setting.parallel_calls,
+            temperature: setting.temperature,
+            max_tokens: setting.max_tokens,
+        }
     }
 
     /// Exchanges that nobody has asked for yet.
@@ -105,11 +135,11 @@ impl Replayer {
             (next..self.tape.len()).find(|&i| !used[i] && self.tape[i].digest == asked)
         };
         let Some(found) = found else {
-            let recorded = &self.tape[next].request;
-            let place = difference(&as_value(recorded), &as_value(request), "")
-                .unwrap_or_else(|| "the digest alone differs".to_owned());
+            let recorded = self.request(next);
+            let place = difference(&as_value(&recorded), &as_value(request), "")
+                .unwrap_or_else(|| "its digest".to_owned());
             return Err(ModelError::NotRecorded(format!(
-                "request {} is not the one recorded in {}: {place}",
+                "request {} differs from the one recorded in {}, at {place}",
                 next + 1,
                 self.path.display()
             )));

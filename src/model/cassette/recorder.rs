@@ -33,10 +33,8 @@ impl Recorder {
             .truncate(false)
             .open(path)?;
         if file.metadata()?.is_file() {
-            let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes)?;
-            let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
-            file.set_len(whole as u64)?;
+            let whole = whole_lines(&mut file)?;
+            file.set_len(whole)?;
             file.seek(SeekFrom::End(0))?;
         }
         Ok(Recorder {
@@ -45,6 +43,23 @@ impl Recorder {
             tape: Arc::new(Mutex::new(Tape { file, last: None })),
         })
     }
+}
+
+/// Length of a file up to the end of its last whole line.
+fn whole_lines(file: &mut File) -> std::io::Result<u64> {
+    let mut end = file.seek(SeekFrom::End(0))?;
+    let mut block = vec![0; 64 << 10];
+    while end > 0 {
+        let start = end.saturating_sub(block.len() as u64);
+        let part = &mut block[..(end - start) as usize];
+        file.seek(SeekFrom::Start(start))?;
+        file.read_exact(part)?;
+        if let Some(at) = part.iter().rposition(|b| *b == b'\n') {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
 }
 
 #[async_trait]

@@ -131,9 +131,9 @@ async fn a_request_that_differs_says_where() {
         (request(&["one\nother"]), "/messages/0/content, line 1"),
         (
             request(&["a", "more"]),
-            "/messages: 1 entries are recorded, now 2",
+            "/messages, 1 entries recorded and 2 now",
         ),
-        (warmer, "/temperature: recorded 0.5, now 1.0"),
+        (warmer, "/temperature"),
     ];
     for (asked, place) in cases {
         let player = Replayer::open(&path, false).unwrap();
@@ -175,13 +175,105 @@ async fn a_recording_that_was_killed_is_read_and_goes_on() {
     assert_eq!(player.left(), 5);
 }
 
-#[test]
-fn what_is_no_cassette_is_refused_with_its_line() {
+#[tokio::test]
+async fn refused_recordings_are_not_quoted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.jsonl");
-    std::fs::write(&path, "{\"x\": 1}\n").unwrap();
-    let error = Replayer::open(&path, false).unwrap_err();
-    assert!(error.to_string().contains("a.jsonl:1:"), "{error}");
+    record(&path).await;
+    let good = std::fs::read_to_string(&path).unwrap();
+    let good = good.lines().next().unwrap().to_owned() + "\n";
+    for bad in [
+        "hunter2",
+        "\"hunter2\"",
+        "4711",
+        "{\"model\": 4711, \"hunter2\": 1}",
+        "{\"model\": \"m\", \"digest\": \"\", \"kept\": 0, \"messages\": [{\"role\": \"hunter2\"}]}",
+        "[\"hunter2\"]",
+        "",
+    ] {
+        for (before, line) in [("", "line 1:"), (good.as_str(), "line 2:")] {
+            std::fs::write(&path, format!("{before}{bad}\n")).unwrap();
+            let error = Replayer::open(&path, false).unwrap_err().to_string();
+            assert!(error.contains(line), "{error}");
+            assert!(
+                !error.contains("hunter2") && !error.contains("4711"),
+                "{error}"
+            );
+        }
+    }
+    // Nor is what a recording holds, where the request differs from it.
+    let planted = good
+        .replace("\"a\"", "\"hunter2\"")
+        .replace("\"object\"", "\"4711\"");
+    std::fs::write(&path, planted).unwrap();
+    for asked in [request(&["b"]), request(&["b", "c"])] {
+        let player = Replayer::open(&path, false).unwrap();
+        let error = player.complete(&asked).await.unwrap_err().to_string();
+        assert!(error.contains("differs"), "{error}");
+        assert!(
+            !error.contains("hunter2") && !error.contains("4711"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn only_plain_files_of_bounded_size_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("plain"), "").unwrap();
+    std::os::unix::fs::symlink(path("plain"), path("link")).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        path("pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    let sparse = |name: &str, bytes| {
+        std::fs::File::create(path(name))
+            .unwrap()
+            .set_len(bytes)
+            .unwrap()
+    };
+    sparse("large", 3 << 30);
+    sparse("one line", 65 << 20);
+    assert_eq!(Replayer::open(&path("plain"), false).unwrap().left(), 0);
+    for (name, why) in [
+        ("link", "a link"),
+        ("pipe", "not a plain file"),
+        ("large", "too large"),
+        ("one line", "too long"),
+        (".", "not a plain file"),
+        ("/dev/zero", "not a plain file"),
+    ] {
+        let error = Replayer::open(&path(name), false).unwrap_err().to_string();
+        assert!(error.contains(why), "{name}: {error}");
+    }
+}
+
+/// A small line may keep all messages of the one before.
+#[tokio::test]
+async fn kept_messages_are_not_copied_for_each_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.jsonl");
+    record(&path).await;
+    let good = std::fs::read_to_string(&path).unwrap();
+    let first = good.lines().next().unwrap();
+    let long = first.replace("\"a\"", &format!("\"{}\"", "a".repeat(1 << 20)));
+    let mut next: serde_json::Value = serde_json::from_str(first).unwrap();
+    next["kept"] = json!(1);
+    next["messages"] = json!([]);
+    let lines = format!("{long}\n{}", format!("{next}\n").repeat(20_000));
+    std::fs::write(&path, lines).unwrap();
+    let player = Replayer::open(&path, false).unwrap();
+    assert_eq!(player.left(), 20_001);
+    let error = player.complete(&request(&["b"])).await.unwrap_err();
+    assert!(
+        error.to_string().contains("/messages/0/content, line 1"),
+        "{error}"
+    );
 }
 
 #[test]
