@@ -163,14 +163,13 @@ impl<'a> Api<'a> {
 
     /// The issue, where the server has it, and whether that is another place.
     async fn issue(&self, address: &Address) -> Result<(IssueAnswer, Url, bool)> {
-        let path = format!(
-            "/repos/{}/{}/issues/{}",
-            address.owner, address.name, address.number
-        );
+        let number = address.number.to_string();
+        let path = ["repos", &address.owner, &address.name, "issues", &number];
         let mut found = None;
         for (i, base) in address.apis.iter().enumerate() {
-            let url = format!("{base}{path}");
-            match self.get(&url).await? {
+            let api = Url::parse(base).map_err(|e| self.failed(format!("{base}: {e}")))?;
+            let url = below(&api, &path);
+            match self.get(url).await? {
                 Answer::Refused(status, _)
                     if status == StatusCode::NOT_FOUND && i + 1 < address.apis.len() => {}
                 answer => {
@@ -193,9 +192,7 @@ impl<'a> Api<'a> {
     }
 
     /// One request, followed through redirects on the same host, tried again where server or network fail.
-    async fn get(&self, url: &str) -> Result<Answer> {
-        let first = Url::parse(url).map_err(|e| self.failed(format!("{url}: {e}")))?;
-        let mut url = first.clone();
+    async fn get(&self, mut url: Url) -> Result<Answer> {
         let mut tries = 0;
         let mut hops = 0;
         loop {
@@ -355,8 +352,7 @@ impl<'a> Api<'a> {
         closed: Option<Timestamp>,
         notes: &mut Vec<String>,
     ) -> Option<Timestamp> {
-        let url = format!("{issue}/events?per_page={PER_PAGE}");
-        let events = match self.get(&url).await {
+        let events = match self.get(page(issue, "events", 1)).await {
             Ok(answer) => self
                 .read::<Vec<EventAnswer>>(answer)
                 .map(|(events, ..)| events),
@@ -404,8 +400,8 @@ impl<'a> Api<'a> {
     async fn pages<T: DeserializeOwned>(&self, issue: &Url, list: &str) -> Result<(Vec<T>, bool)> {
         let mut all = Vec::new();
         for page in 1..=MOST_PAGES {
-            let url = format!("{issue}/{list}?per_page={PER_PAGE}&page={page}");
-            let (answers, _, headers): (Vec<T>, _, _) = self.read(self.get(&url).await?)?;
+            let answer = self.get(self::page(issue, list, page)).await?;
+            let (answers, _, headers): (Vec<T>, _, _) = self.read(answer)?;
             let number = answers.len();
             all.extend(answers);
             let more = match header(&headers, "link") {
@@ -422,6 +418,25 @@ impl<'a> Api<'a> {
     fn failed(&self, cause: impl std::fmt::Display) -> Error {
         Error::infrastructure(format!("read the issue at {}", self.page)).cause(cause)
     }
+}
+
+/// An address below another, each part escaped.
+fn below(url: &Url, path: &[&str]) -> Url {
+    let mut url = url.clone();
+    if let Ok(mut parts) = url.path_segments_mut() {
+        parts.pop_if_empty().extend(path);
+    }
+    url
+}
+
+/// A page of a list of an issue.
+fn page(issue: &Url, list: &str, number: usize) -> Url {
+    let mut url = below(issue, &[list]);
+    url.query_pairs_mut()
+        .clear()
+        .append_pair("per_page", &PER_PAGE.to_string())
+        .append_pair("page", &number.to_string());
+    url
 }
 
 async fn pause(tries: u32) {

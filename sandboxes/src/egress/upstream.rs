@@ -259,7 +259,9 @@ impl Upstream {
     ) -> std::result::Result<TcpStream, Refusal> {
         let failed =
             |e: &dyn std::fmt::Display| Refusal::Failed(format!("reach {host}:{port}: {e}"));
-        let url = Url::parse(&format!("https://{host}:{port}/")).map_err(|e| failed(&e))?;
+        let mut url = Url::parse("https://localhost/").map_err(|e| failed(&e))?;
+        url.set_host(Some(host)).map_err(|e| failed(&e))?;
+        let _ = url.set_port(Some(port));
         if !named {
             self.permitted(&url)?;
         }

@@ -1,6 +1,7 @@
 //! What deliveries say, as far as it matters here, and what they ask for.
 
 use serde::Deserialize;
+use testwright_evals::dataset::is_repository;
 
 use super::commands::{self, Command};
 use super::mentions::mentioned;
@@ -224,15 +225,4 @@ impl Payload {
 
 fn is_hash(text: &str) -> bool {
     [40, 64].contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit())
-}
-
-/// `OWNER/NAME`: it becomes part of addresses and paths.
-fn is_repository(full_name: &str) -> bool {
-    let is_name = |part: &str| {
-        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        part.chars().all(fits) && !part.chars().all(|c| c == '.')
-    };
-    full_name
-        .split_once('/')
-        .is_some_and(|(owner, name)| is_name(owner) && is_name(name))
 }
