@@ -177,10 +177,9 @@ pub async fn read_response(
 }
 
 /// A fault in a reply that the transport delivered well.
-fn fault(status: u16, body: impl Into<String>) -> OpenAIError {
+fn fault(status: u16, fault: &'static str, body: String) -> OpenAIError {
     OpenAIError::Boxed(Box::new(Refusal {
-        status,
-        after: None,
-        body: body.into(),
+        fault: Some(fault),
+        ..Refusal::new(status, body)
     }))
 }

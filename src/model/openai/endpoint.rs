@@ -147,12 +147,29 @@ impl Config for Endpoint {
 
 /// What a server said instead of a reply.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("HTTP {status}: {body}")]
+#[error("HTTP {status}")]
 pub(super) struct Refusal {
     pub(super) status: u16,
     /// Seconds, as asked for by Retry-After.
     pub(super) after: Option<f64>,
+    /// The server that a redirect names.
+    pub(super) points_to: Option<String>,
+    /// What this client found wrong with the reply.
+    pub(super) fault: Option<&'static str>,
+    /// As it came. It may hold anything, and clients of the API read messages: only its error message is passed on.
     pub(super) body: String,
+}
+
+impl Refusal {
+    pub(super) fn new(status: u16, body: String) -> Self {
+        Refusal {
+            status,
+            after: None,
+            points_to: None,
+            fault: None,
+            body,
+        }
+    }
 }
 
 /// A whole reply where a stream was asked for.
@@ -330,17 +347,12 @@ async fn read_refusal(mut response: Response) -> Refusal {
         }
     }
     body.truncate(BODY);
-    let mut body = String::from_utf8_lossy(&body).into_owned();
-    if let Some(to) = response.headers().get("location") {
-        body = format!(
-            "the server points to {}. {body}",
-            to.to_str().unwrap_or("?")
-        );
-    }
+    let location = response.headers().get("location");
+    let location = location.and_then(|to| response.url().join(to.to_str().ok()?).ok());
     Refusal {
-        status,
         after,
-        body,
+        points_to: location.map(|to| to.origin().ascii_serialization()),
+        ..Refusal::new(status, String::from_utf8_lossy(&body).into_owned())
     }
 }
 

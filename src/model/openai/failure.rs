@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use async_openai::error::OpenAIError;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::OpenAiSettings;
 use super::bounds;
@@ -79,21 +79,21 @@ pub(super) fn classed(error: &OpenAIError, settings: &OpenAiSettings) -> ModelEr
     };
     match error {
         OpenAIError::Reqwest(e) => transport(e, settings),
-        OpenAIError::JSONDeserialize(e, text) => transient(format!(
-            "{from} answered with something that is not JSON ({e}): {}",
-            excerpt(&clean(text, settings))
-        )),
-        OpenAIError::StreamError(e) => {
-            transient(format!("the connection to {from} broke in mid-reply: {e}"))
+        OpenAIError::JSONDeserialize(_, text) => {
+            log(&clean(text, settings));
+            transient(format!("{from} answered with something that is not JSON"))
         }
-        OpenAIError::ApiError(e) => refused(
-            &Refusal {
-                status: e.status_code.as_u16(),
-                after: None,
-                body: e.api_error.message.clone(),
-            },
-            settings,
-        ),
+        OpenAIError::StreamError(e) => {
+            log(&clean(&e.to_string(), settings));
+            transient(format!("the connection to {from} broke in mid-reply"))
+        }
+        OpenAIError::ApiError(e) => {
+            let body = json!({ "message": e.api_error.message });
+            refused(
+                &Refusal::new(e.status_code.as_u16(), body.to_string()),
+                settings,
+            )
+        }
         other => ModelError::Fatal {
             message: clean(&format!("the request could not be made: {other}"), settings),
             hint: None,
@@ -160,10 +160,18 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
     let body = clean(&refusal.body, settings);
     let all = body.to_lowercase();
     let reported = message_in(&body);
-    let message = clean(
-        &format!("{} answered {status}: {reported}", place(settings)),
-        settings,
-    );
+    let said = match (refusal.fault, &reported) {
+        (Some(fault), _) => format!(": {fault}"),
+        (None, Some(message)) => format!(": {message}"),
+        (None, None) => " without a message".to_owned(),
+    };
+    if refusal.fault.is_some() || reported.is_none() {
+        log(&body);
+    }
+    let points = refusal.points_to.as_ref();
+    let points = points.map_or(String::new(), |to| format!(", and points to {to}"));
+    let message = format!("{} answered {status}{said}{points}", place(settings));
+    let message = clean(&message, settings);
     let fatal = |hint: Option<String>| ModelError::Fatal {
         message: message.clone(),
         hint,
@@ -201,7 +209,7 @@ fn refused(refusal: &Refusal, settings: &OpenAiSettings) -> ModelError {
             ))
         }
         408 | 409 | 425 | 429 => ModelError::Transient {
-            after: refusal.after.or_else(|| wait_in(&reported)),
+            after: refusal.after.or_else(|| wait_in(reported.as_deref()?)),
             message,
             // A time-out may come in the middle of the work.
             unbilled: status != 408,
@@ -231,41 +239,39 @@ fn wait_in(message: &str) -> Option<f64> {
     Some(number * factor)
 }
 
-/// The sentence in a refusal's body, in any of the forms that servers use.
-fn message_in(body: &str) -> String {
-    let Ok(value) = serde_json::from_str::<Value>(body) else {
-        return excerpt(body);
-    };
+/// The service's own error message, in any of the forms that servers use. Nothing else of a body is passed on.
+fn message_in(body: &str) -> Option<String> {
+    let value: Value = serde_json::from_str(body).ok()?;
     let paths = [
         "/error/message",
-        "/error/metadata/raw",
         "/error",
         "/message",
         "/detail",
         "/detail/0/msg",
         "/0/error/message",
     ];
-    let text = paths
+    let mut texts = paths
         .iter()
-        .find_map(|path| value.pointer(path)?.as_str())
-        .filter(|text| !text.trim().is_empty());
-    match text {
-        Some(text) => excerpt(text),
-        None => excerpt(body),
-    }
+        .filter_map(|path| value.pointer(path)?.as_str());
+    let text = texts.find(|text| !text.trim().is_empty())?;
+    Some(excerpt(text))
+}
+
+/// Keeps a body that clients are not told for whoever reads the log.
+fn log(body: &str) {
+    tracing::warn!(
+        body = excerpt(body),
+        "the model's service gave no error message"
+    );
 }
 
 fn excerpt(text: &str) -> String {
-    const MOST: usize = 600;
+    const MAX: usize = 600;
     let text = text.trim();
-    if text.is_empty() {
-        return "(nothing)".to_owned();
+    match text.char_indices().nth(MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
     }
-    let mut short: String = text.chars().take(MOST).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
-    short
 }
 
 /// Without the key, should a server repeat it.

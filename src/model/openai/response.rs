@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use async_openai::error::OpenAIError;
 use serde_json::{Value, json};
 
+use super::endpoint::Refusal;
 use super::fault;
 use super::request::Body;
 use crate::model::text_calls::shape::{self, Shape};
@@ -42,16 +43,10 @@ impl Raw {
 pub(super) fn raw(body: &Value) -> Result<Raw, OpenAIError> {
     error_in(body)?;
     let Some(choice) = body.pointer("/choices/0") else {
-        return Err(fault(
-            502,
-            format!("the reply holds no choice: {}", excerpt(body)),
-        ));
+        return Err(fault(502, "the reply holds no choice", body.to_string()));
     };
     let Some(message) = choice.get("message").filter(|m| m.is_object()) else {
-        return Err(fault(
-            502,
-            format!("the reply holds no message: {}", excerpt(body)),
-        ));
+        return Err(fault(502, "the reply holds no message", body.to_string()));
     };
     let mut raw = Raw {
         content: text_of(message),
@@ -87,12 +82,8 @@ pub(super) fn error_in(body: &Value) -> Result<(), OpenAIError> {
         })
         .and_then(|n| u16::try_from(n).ok())
         .filter(|n| (400..600).contains(n));
-    Err(fault(code.unwrap_or(500), body.to_string()))
-}
-
-/// Enough for a message, which is cut once the key was taken out.
-fn excerpt(body: &Value) -> String {
-    body.to_string().chars().take(16 << 10).collect()
+    let refusal = Refusal::new(code.unwrap_or(500), body.to_string());
+    Err(OpenAIError::Boxed(Box::new(refusal)))
 }
 
 fn text(value: &Value, key: &str) -> Option<String> {

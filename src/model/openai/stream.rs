@@ -42,7 +42,8 @@ pub(super) async fn collect(
         }
     }
     if raw.finish.is_none() {
-        return Err(fault(502, "the stream ended before the reply was complete"));
+        let why = "the stream ended before the reply was complete";
+        return Err(fault(502, why, String::new()));
     }
     raw.calls = pieces.into_calls();
     Ok(raw)

@@ -105,6 +105,43 @@ async fn what_will_not_get_better_is_fatal_and_has_a_hint() {
 }
 
 #[tokio::test]
+async fn only_the_services_own_message_is_passed_on() {
+    let html = |status, body: &str| Act::Answer(status, vec![], body.to_owned());
+    let planted = "hunter2";
+    for act in [
+        Act::json(200, &json!({"key": planted})),
+        Act::json(200, &json!({"choices": [{"text": planted}]})),
+        Act::json(200, &json!({"error": {"code": 400, "key": planted}})),
+        Act::json(200, &json!(planted)),
+        Act::json(400, &json!({"key": planted})),
+        Act::json(
+            400,
+            &json!({"error": {"key": planted, "metadata": {"raw": planted}}}),
+        ),
+        Act::json(401, &json!([planted])),
+        html(200, planted),
+        html(404, planted),
+        html(502, planted),
+    ] {
+        let error = answer_to(act).await.unwrap_err();
+        assert!(!format!("{error:?}").contains(planted), "{error:?}");
+    }
+    for body in [
+        json!({"error": {"message": "no such model", "key": planted}}),
+        json!({"error": "no such model", "key": planted}),
+        json!({"message": "no such model", "key": planted}),
+        json!({"detail": [{"msg": "no such model", "input": planted}]}),
+    ] {
+        let error = answer_to(Act::json(400, &body)).await.unwrap_err();
+        assert!(
+            error.to_string().ends_with("answered 400: no such model"),
+            "{error}"
+        );
+        assert!(!format!("{error:?}").contains(planted), "{error:?}");
+    }
+}
+
+#[tokio::test]
 async fn what_may_get_better_is_transient() {
     let html = || {
         Act::Answer(
