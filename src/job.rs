@@ -19,8 +19,8 @@ use crate::approaches::given::{Given, lines};
 use crate::approaches::{ApproachContext, Variant};
 use crate::error::{Error, Result};
 use crate::issues::Issue;
-use crate::model::Model;
 use crate::model::quota::Quota;
+use crate::model::{Model, ModelName};
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::setup::{self, ModelArgs, RepositoryLocation, Setup, SourceCheck, WantedLines};
@@ -73,8 +73,7 @@ pub struct Job {
     pub approach: Variant,
     /// What it is given beyond the issue.
     pub given: Given,
-    /// The model's name.
-    pub model: String,
+    pub model: ModelName,
     /// Folder for the results.
     pub out: PathBuf,
     /// What was recorded of a run that goes on.
@@ -109,7 +108,7 @@ impl Job {
         issue: Issue,
         place: RepositoryLocation,
         approach: Variant,
-        model: String,
+        model: ModelName,
         out: PathBuf,
     ) -> Self {
         Job {
@@ -130,7 +129,11 @@ impl Job {
     }
 
     /// One that goes on with a run that was cut short; `approach` is the recorded one.
-    pub fn resumed(recorded: RecordedRun, mut settings: Settings, approach: Variant) -> Self {
+    pub fn resumed(
+        recorded: RecordedRun,
+        mut settings: Settings,
+        approach: Variant,
+    ) -> Result<Self> {
         let out = recorded.folder.path().to_owned();
         settings.run.out = Some(out.clone());
         let place = RepositoryLocation {
@@ -138,13 +141,13 @@ impl Job {
             revision: recorded.started.commit.clone(),
         };
         let issue = recorded.started.issue.clone();
-        let model = recorded.started.model.clone();
-        Job {
+        let model = ModelName::parse(&recorded.started.model)?;
+        Ok(Job {
             notes: settings.notes.clone(),
             given: recorded.settings.given.clone(),
             recorded: Some(recorded),
             ..Job::new(settings, issue, place, approach, model, out)
-        }
+        })
     }
 
     /// Where a commit was asked for, comments that are newer than it stay out of a new run.
@@ -253,7 +256,7 @@ impl Job {
                 at: jiff::Timestamp::now().to_string(),
                 testwright: env!("CARGO_PKG_VERSION").to_owned(),
                 approach: self.approach.name(),
-                model: self.model.clone(),
+                model: self.model.to_string(),
                 issue: self.issue.clone(),
                 repository: source.name.clone(),
                 commit: source.commit.clone(),
@@ -347,7 +350,7 @@ impl Job {
             repository: source.name,
             commit: source.commit,
             approach: self.approach.name(),
-            model: self.model,
+            model: self.model.to_string(),
             settings: self.settings.record(),
             given: self.given,
             sandbox: facts,

@@ -17,9 +17,14 @@ fn is_unseen(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// Returns the first character of a text that cannot be seen.
+pub fn unseen(text: &str) -> Option<char> {
+    text.chars().find(|c| is_unseen(*c))
+}
+
 /// Why a text is not fit to be a name, to follow "`field` ".
 pub fn name(text: &str) -> Result<(), String> {
-    if let Some(c) = text.chars().find(|c| is_unseen(*c)) {
+    if let Some(c) = unseen(text) {
         return Err(format!(
             "has a character that cannot be seen (U+{:04X})",
             u32::from(c)

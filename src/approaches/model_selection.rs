@@ -2,6 +2,7 @@
 
 use super::{ALL, Approach, ModelKind, find};
 use crate::error::{Error, Result};
+use crate::model::{ModelName, ModelSource};
 use crate::settings::{Origin, Settings};
 
 const DEFAULT_MODEL: &str = "gpt-5-mini";
@@ -9,23 +10,22 @@ const DEFAULT_MODEL: &str = "gpt-5-mini";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelSelection {
     pub approach: String,
-    pub model: String,
+    pub model: ModelName,
     /// What the user should know about how it came to this, in a line.
     pub note: Option<String>,
 }
 
 /// The one that is asked where none is named for a run: what the settings name, or one of the provider whose key is there.
-pub fn default_model(settings: &Settings) -> Option<String> {
+pub fn default_model(settings: &Settings) -> Result<Option<ModelName>> {
     let of_provider = settings.model_key().is_some() && settings.model.base_url.is_none();
-    let default = of_provider.then(|| DEFAULT_MODEL.to_owned());
-    settings.run.model.clone().or(default)
+    let default = of_provider.then_some(DEFAULT_MODEL);
+    let name = settings.run.model.as_deref().or(default);
+    name.map(ModelName::parse).transpose()
 }
 
 /// A recording is played without any service; Azure has variables of its own.
-fn needs_no_key(model: &str) -> bool {
-    ["replay:", "replay-by-order:", "azure/"]
-        .iter()
-        .any(|prefix| model.starts_with(prefix))
+fn needs_no_key(model: &ModelName) -> bool {
+    model.is_recording() || matches!(model.source(), ModelSource::Azure(_))
 }
 
 /// An approach that follows rules, and the name of its model.
@@ -45,10 +45,12 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
     let key = settings.model_key().is_some();
     let endpoint = settings.model.base_url.is_some();
     let key_variable = &settings.model.api_key_env;
-    let by_rules = |(approach, model): RuleBased, note: Option<String>| ModelSelection {
-        approach: approach.name().to_owned(),
-        model: model.to_owned(),
-        note,
+    let by_rules = |(approach, model): RuleBased, note: Option<String>| {
+        Ok(ModelSelection {
+            approach: approach.name().to_owned(),
+            model: ModelName::parse(model)?,
+            note,
+        })
     };
     let missing = |what: &str, or: Option<String>| {
         let or = or.map_or_else(String::new, |flag| format!(", or use {flag}"));
@@ -65,34 +67,35 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
         && let Some(approach) = find(approach.split(':').next().unwrap_or_default())
         && let ModelKind::Rules(model) = approach.model()
     {
-        return Ok(by_rules((approach, model), None));
+        return by_rules((approach, model), None);
     }
-    let Some(model) = settings.run.model.as_deref() else {
+    let named = settings.run.model.as_deref().map(ModelName::parse);
+    let Some(model) = named.transpose()? else {
         return match fallback {
             _ if endpoint => Err(Error::usage("choose a model")
                 .cause("model.base-url is set, but no model is named")
                 .hint("add --model NAME, or set TESTWRIGHT_MODEL")),
             _ if key => Ok(ModelSelection {
                 approach,
-                model: DEFAULT_MODEL.to_owned(),
+                model: ModelName::parse(DEFAULT_MODEL)?,
                 note: Some(format!("no model is named: using {DEFAULT_MODEL}")),
             }),
-            Some(fallback) if !approach_given => Ok(by_rules(
+            Some(fallback) if !approach_given => by_rules(
                 fallback,
                 Some(format!(
                     "no model is configured ({key_variable} is not set): using the rules of `{}`",
                     fallback.1
                 )),
-            )),
+            ),
             fallback => Err(missing(
                 &format!("use the approach `{approach}`"),
                 fallback.map(|(approach, _)| format!("--approach {}", approach.name())),
             )),
         };
     };
-    if let Some(rules) = rule_based().find(|(_, name)| *name == model) {
+    if let Some(rules) = rule_based().find(|(_, name)| *name == model.as_str()) {
         if !approach_given {
-            return Ok(by_rules(rules, None));
+            return by_rules(rules, None);
         }
         return Err(Error::usage(format!("use the approach `{approach}`"))
             .cause(format!(
@@ -101,7 +104,7 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
             ))
             .hint("choose another --model, or leave --approach out"));
     }
-    if !key && !endpoint && !needs_no_key(model) {
+    if !key && !endpoint && !needs_no_key(&model) {
         return Err(missing(
             &format!("reach the model `{model}`"),
             fallback.map(|(_, model)| format!("--model {model}")),
@@ -109,7 +112,7 @@ pub fn select(settings: &Settings) -> Result<ModelSelection> {
     }
     Ok(ModelSelection {
         approach,
-        model: model.to_owned(),
+        model,
         note: None,
     })
 }
@@ -146,7 +149,11 @@ mod tests {
         };
         let ok = |place: TestSources| {
             let choice = choice(place).unwrap();
-            (choice.approach, choice.model, choice.note.is_some())
+            (
+                choice.approach,
+                choice.model.to_string(),
+                choice.note.is_some(),
+            )
         };
         let is = |approach: &str, model: &str, note| (approach.to_owned(), model.to_owned(), note);
         let with_key = || TestSources::default().variable("OPENAI_API_KEY", "k");
@@ -199,7 +206,10 @@ mod tests {
 
     #[test]
     fn a_comparison_asks_the_model_that_a_run_would_ask() {
-        let default = |given: TestSources| default_model(&Settings::load(&given.0).unwrap());
+        let default = |given: TestSources| {
+            let name = default_model(&Settings::load(&given.0).unwrap()).unwrap();
+            name.map(|name| name.to_string())
+        };
         let with_key = || TestSources::default().variable("OPENAI_API_KEY", "k");
         assert_eq!(default(TestSources::default()), None);
         assert_eq!(default(with_key()).as_deref(), Some(DEFAULT_MODEL));

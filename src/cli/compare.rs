@@ -22,6 +22,7 @@ use crate::daemon::grading::remote::StoreGradings;
 use crate::daemon::owners;
 use crate::error::{Error, Result};
 use crate::grading::{GradingRun, RemoteGrading, records};
+use crate::model::ModelName;
 use crate::settings::{Effort, Settings};
 use progress::CompareProgress;
 
@@ -185,9 +186,12 @@ fn code_patches(args: &Args, grading: &GradingRun) -> Result<Option<Predictions>
 }
 
 fn new_plan(args: &Args, grading: &mut GradingRun) -> Result<(Plan, Inputs)> {
+    // A list may have a blank after each comma.
+    let approaches = args.approaches.iter().map(|name| name.trim().to_owned());
+    let models = args.models.iter().map(|name| ModelName::parse(name.trim()));
     let request = PlanRequest {
-        approaches: args.approaches.clone(),
-        models: args.models.clone(),
+        approaches: approaches.collect(),
+        models: models.collect::<Result<_>>()?,
         samples: args.samples,
         max_dollars: args.max_dollars,
         code_patches: code_patches(args, grading)?,

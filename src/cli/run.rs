@@ -163,7 +163,7 @@ fn resumed_job(args: &Args, path: &Path) -> Result<Job> {
         Error::usage(format!("go on with {}", path.display())),
     )?;
     let approach = Variant::parse(&recorded.started.approach)?;
-    let mut job = Job::resumed(recorded, settings, approach);
+    let mut job = Job::resumed(recorded, settings, approach)?;
     job.traffic = args.options.record.clone();
     Ok(job)
 }

@@ -28,7 +28,7 @@ use crate::compare::{cell_run, costs, encoded};
 use crate::error::{Error, Result};
 use crate::issues::Issue;
 use crate::job::Job;
-use crate::model::{Model, Usage};
+use crate::model::{Model, ModelName, Usage};
 use crate::settings::Settings;
 use crate::setup::{self, RepositoryLocation};
 use crate::trajectory::{Event, RunFolder};
@@ -134,7 +134,7 @@ impl<'a> Agents<'a> {
         let approach = Variant::parse(ask.approach)?;
         let settings = self.run_settings(ask, out);
         if let Some(recorded) = cell_run::begun(out, source)? {
-            return Ok(Job::resumed(recorded, settings, approach));
+            return Job::resumed(recorded, settings, approach);
         }
         let problem = ask.problem;
         let lines = wanted_lines(problem);
@@ -147,7 +147,7 @@ impl<'a> Agents<'a> {
             location: self.location(problem).to_owned(),
             revision: Some(problem.commit.clone()),
         };
-        let (model, out) = (ask.model.to_owned(), out.to_owned());
+        let (model, out) = (ModelName::parse(ask.model)?, out.to_owned());
         Ok(Job {
             given: Given {
                 lines,

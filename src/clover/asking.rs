@@ -21,7 +21,7 @@ use super::replies::{self, Replies, StoredReply, key, to_request};
 use crate::agent::{Outcome, Progress};
 use crate::error::{Error, Result};
 use crate::model::ceiling::Ceiling;
-use crate::model::{Finish, Message, Model, ModelError, Request, Usage};
+use crate::model::{Finish, Message, Model, ModelError, ModelName, Request, Usage};
 use crate::settings::Settings;
 use crate::setup::{self, ModelArgs};
 
@@ -110,7 +110,8 @@ impl Asking<'_> {
                     record: None,
                     quota: Some(ceiling.clone()),
                 };
-                let model = setup::model(self.settings, ask.model, args, self.progress.clone())?;
+                let name = ModelName::parse(ask.model)?;
+                let model = setup::model(self.settings, &name, args, self.progress.clone())?;
                 entry.insert(model);
             }
         }

@@ -16,7 +16,7 @@ use crate::approaches::given::{Given, lines};
 use crate::error::{Error, Kind, Result};
 use crate::issues;
 use crate::job::{Job, Record, RecordedRun, Workplace};
-use crate::model::Model;
+use crate::model::{Model, ModelName};
 use crate::session::{Session, SessionSettings, WantedCoverage};
 use crate::settings::Settings;
 use crate::setup::RepositoryLocation;
@@ -63,7 +63,7 @@ impl CellTask {
         let mut settings = settings.clone();
         settings.run.out = Some(out.to_owned());
         if let Some(recorded) = begun(out, source)? {
-            return Ok(Job::resumed(recorded, settings, approach));
+            return Job::resumed(recorded, settings, approach);
         }
         let instance = &self.instance;
         let issue = issues::of_text(&instance.problem_statement, &instance.instance_id)?;
@@ -71,7 +71,7 @@ impl CellTask {
             location: harness.location(&instance.repo),
             revision: Some(instance.base_commit.clone()),
         };
-        let (model, out) = (self.model.clone(), out.to_owned());
+        let (model, out) = (ModelName::parse(&self.model)?, out.to_owned());
         Ok(Job {
             given: self.given.clone(),
             ..Job::new(settings, issue, place, approach, model, out)

@@ -10,6 +10,7 @@ use super::{PLAN, encoded};
 use crate::approaches::given;
 use crate::approaches::{ModelKind, Variant};
 use crate::error::{Error, Result};
+use crate::model::ModelName;
 use crate::own_prompts;
 use crate::settings::Settings;
 
@@ -98,7 +99,7 @@ pub struct Cell {
 
 impl System {
     /// An approach that follows rules has a model of its own: it is one system, whatever the models are.
-    pub fn all(approaches: &[Variant], models: &[String]) -> Result<Vec<System>> {
+    pub fn all(approaches: &[Variant], models: &[ModelName]) -> Result<Vec<System>> {
         let mut systems: Vec<System> = Vec::new();
         for variant in approaches {
             let samples = variant.approach.oracle_samples();
@@ -118,7 +119,7 @@ impl System {
                         ))
                         .hint("name models with --models, or set TESTWRIGHT_MODEL"));
                 }
-                ModelKind::Language => models.iter().map(|model| system(model)).collect(),
+                ModelKind::Language => models.iter().map(|model| system(model.as_str())).collect(),
             };
             for system in found {
                 if systems.contains(&system) {

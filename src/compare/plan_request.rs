@@ -7,6 +7,7 @@ use super::given::{Inputs, inputs};
 use super::{Plan, System};
 use crate::approaches::{ModelKind, Variant, model_selection};
 use crate::error::Result;
+use crate::model::ModelName;
 use crate::model::price::Prices;
 use crate::settings::{Effort, Settings};
 
@@ -15,7 +16,7 @@ pub struct PlanRequest {
     /// With their options.
     pub approaches: Vec<String>,
     /// None: that of the settings.
-    pub models: Vec<String>,
+    pub models: Vec<ModelName>,
     pub samples: u32,
     /// Of all runs together.
     pub max_dollars: Option<f64>,
@@ -30,17 +31,13 @@ impl PlanRequest {
         dataset: &Dataset,
         settings: &Settings,
     ) -> Result<(Plan, Inputs, Option<String>)> {
-        let variants = self
-            .approaches
-            .iter()
-            .map(|name| Variant::parse(name.trim()));
+        let variants = self.approaches.iter().map(|name| Variant::parse(name));
         let mut variants: Vec<Variant> = variants.collect::<Result<_>>()?;
         let effort = settings.run.effort;
         let note = effort.and_then(|effort| at_effort(&mut variants, effort));
-        let models = self.models.iter().map(|name| name.trim().to_owned());
-        let mut models: Vec<String> = models.collect();
+        let mut models = self.models;
         if models.is_empty() {
-            models.extend(model_selection::default_model(settings));
+            models.extend(model_selection::default_model(settings)?);
         }
         if self.max_dollars.is_some() {
             check_prices(&variants, &models, settings)?;
@@ -56,7 +53,7 @@ impl PlanRequest {
     }
 }
 
-fn check_prices(variants: &[Variant], models: &[String], settings: &Settings) -> Result<()> {
+fn check_prices(variants: &[Variant], models: &[ModelName], settings: &Settings) -> Result<()> {
     let prices = Prices::from(&settings.prices);
     let speaks = variants
         .iter()

@@ -19,8 +19,8 @@ use crate::agent::{Outcome, ProcessorShare, Progress};
 use crate::approaches::Variant;
 use crate::approaches::given::Given;
 use crate::error::{Error, Result};
-use crate::model::Model;
 use crate::model::ceiling::Ceiling;
+use crate::model::{Model, ModelName};
 use crate::settings::Settings;
 use crate::setup::{self, ModelArgs};
 use crate::trajectory::RunFolder;
@@ -126,7 +126,7 @@ impl RunContext<'_> {
             record: None,
             quota: self.ceiling.clone().map(|ceiling| ceiling as _),
         };
-        setup::model(self.settings, name, args, progress)
+        setup::model(self.settings, &ModelName::parse(name)?, args, progress)
     }
 }
 

@@ -11,6 +11,7 @@ pub mod client;
 pub mod comparison;
 mod connections;
 pub mod embedded;
+pub mod fields;
 mod github;
 pub mod grading;
 mod harnesses;

@@ -3,10 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::allow_list::AllowList;
+use super::fields::{check_name, check_names, check_path};
 use crate::approaches::{ModelKind, Variant, model_selection};
 use crate::error::{Error, Result};
 use crate::issues;
 use crate::model::price::Prices;
+use crate::model::{ModelName, ModelSource};
 use crate::settings::Settings;
 use crate::store::NewRun;
 
@@ -25,15 +27,19 @@ pub struct RunRequest {
     /// The repository: a URL, or a folder of the server; needed where the issue is no URL. The server's list says which are
     /// allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 2048)]
     pub repository: Option<String>,
     /// The old code: a commit, tag or branch. Default: HEAD.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 200)]
     pub commit: Option<String>,
     /// An approach, with its options. Default: the server's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 200)]
     pub approach: Option<String>,
-    /// The model, as its provider calls it. Default: the server's.
+    /// The model, as its provider calls it, without blanks around it. Default: the server's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 200)]
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "RunLimits::is_empty")]
     pub limits: RunLimits,
@@ -101,6 +107,7 @@ impl RunRequest {
             )));
         }
         self.limits.check()?;
+        check_names(&[("approach", self.approach.as_deref())])?;
         let repository = allowed_repository(
             Some(&self.issue),
             self.repository.as_deref(),
@@ -116,12 +123,8 @@ impl RunRequest {
             settings.set_approach(approach);
         }
         if let Some(model) = &self.model {
-            // Recordings are files of the server.
-            if model.starts_with("replay") && !allowed.allows_recordings() {
-                return Err(Error::usage("use that model")
-                    .cause("recordings are files of the server, and it is not told to play them"));
-            }
-            settings.run.model = Some(model.clone());
+            let model = allowed_model("model", model, &settings, allowed)?;
+            settings.run.model = Some(model.to_string());
         }
         let selection = model_selection::select(&settings)?;
         let variant = Variant::parse(&selection.approach)?;
@@ -134,7 +137,7 @@ impl RunRequest {
             title: issues::title(&self.issue).unwrap_or_default(),
             repository,
             approach: selection.approach,
-            model: selection.model,
+            model: selection.model.to_string(),
             idempotency_key,
             owner: owner.to_owned(),
             batch: String::new(),
@@ -170,6 +173,9 @@ pub fn allowed_repository(
     settings: &Settings,
     allowed: &AllowList,
 ) -> Result<String> {
+    if let Some(named) = named {
+        check_path("repository", named)?;
+    }
     let options = issues::Options::from_settings(settings, false);
     let of_issue = match issue {
         Some(issue) => issues::repository_of_url(issue, &options)?,
@@ -187,8 +193,37 @@ pub fn allowed_repository(
     Ok(repository.to_owned())
 }
 
+/// Parses the model that a client names in a field.
+///
+/// # Errors
+/// A usage error that names the field, for a text that is not a name or that the server does not allow.
+pub fn allowed_model(
+    field: &str,
+    text: &str,
+    settings: &Settings,
+    allowed: &AllowList,
+) -> Result<ModelName> {
+    check_name(field, text)?;
+    let reading = format!("read `{field}`");
+    let name = ModelName::parse(text).map_err(|error| error.doing(&reading))?;
+    let refused = |cause: &str| Err(Error::usage(reading).cause(cause));
+    match (name.source(), &settings.model.azure_deployment) {
+        (ModelSource::Recording { .. }, _) if !allowed.allows_recordings() => {
+            refused("recordings are files of the server, and it is not told to play them")
+        }
+        // Another name would have the deployment used with the price and the limits of another model.
+        (ModelSource::Azure(model) | ModelSource::Service(model), Some(deployment))
+            if model != deployment && settings.run.model.as_deref() != Some(text) =>
+        {
+            refused("the server's settings name one deployment on Azure, and this is another model")
+        }
+        _ => Ok(name),
+    }
+}
+
 /// What git would read as something else is refused.
 pub fn check_revision(commit: &str) -> Result<()> {
+    check_name("commit", commit)?;
     let is_revision = |c: char| c.is_ascii_alphanumeric() || "._-/~^".contains(c);
     if commit.is_empty() || commit.starts_with('-') || !commit.chars().all(is_revision) {
         return Err(Error::usage("read `commit`").cause("it is no commit, tag or branch"));

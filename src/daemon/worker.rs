@@ -26,6 +26,7 @@ use crate::artifacts::Artifacts;
 use crate::error::{Error, Result};
 use crate::issues;
 use crate::job::{Job, Record, RecordedRun};
+use crate::model::ModelName;
 use crate::model::price::Prices;
 use crate::model::quota::Quota;
 use crate::settings::Settings;
@@ -289,12 +290,13 @@ impl Worker {
             limits: self.settings.model_limits.clone(),
             budget,
         };
-        let is_limited = dollars.is_some() || quota.limits_dollars(&run.model);
+        let model = ModelName::parse(&run.model)?;
+        let is_limited = dollars.is_some() || quota.limits_dollars(&model);
         let kind = Variant::parse(&run.approach)?.approach.model();
         if is_limited && kind == ModelKind::Language {
             let prices = Prices::from(&self.settings.prices);
             prices
-                .check(&run.model)
+                .check(&model)
                 .map_err(|error| error.doing("keep to the limit in dollars on this worker"))?;
         }
         Ok(Arc::new(quota))
@@ -312,18 +314,19 @@ impl Worker {
         settings.run.out = Some(out.clone());
         if !is_new {
             let recorded = RecordedRun::open(&out)?;
-            return Ok(Job::resumed(recorded, settings, approach));
+            return Job::resumed(recorded, settings, approach);
         }
         let options = issues::Options::from_settings(&settings, false);
         let issue = issues::of_url_or_text(&request.issue, &options).await?;
         self.store.set_title(&run.id, &issue.title).await?;
+        let model = ModelName::parse(&run.model)?;
         let place = RepositoryLocation {
             location: run.repository.clone(),
             revision: request.commit.clone(),
         };
         Ok(Job {
             notes: issue.notes.clone(),
-            ..Job::new(settings, issue, place, approach, run.model.clone(), out)
+            ..Job::new(settings, issue, place, approach, model, out)
         })
     }
 

@@ -13,8 +13,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use testwright_sandboxes::plain_file::{self, Links, MAX_DOCUMENT};
 
-use super::ModelError;
 use super::quota::{CallCost, Quota, Reservation};
+use super::{ModelError, ModelName};
 
 /// A line of the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -198,7 +198,7 @@ impl Ledger {
 
 #[async_trait]
 impl Quota for Ceiling {
-    async fn reserve(&self, _: &str, most: CallCost) -> Result<Reservation, ModelError> {
+    async fn reserve(&self, _: &ModelName, most: CallCost) -> Result<Reservation, ModelError> {
         Ok(Reservation {
             call: self.set_aside(most.dollars)?,
             most,
@@ -295,8 +295,9 @@ mod tests {
                 billed: billed.clone(),
                 calls: AtomicU64::new(made),
             };
-            let model =
-                MeteredModel::new(Box::new(provider), Some(price()), ceiling.clone(), Some(50));
+            let name = ModelName::parse("m").unwrap();
+            let quota = ceiling.clone();
+            let model = MeteredModel::new(Box::new(provider), name, Some(price()), quota, Some(50));
             // As many as a killed process might have made.
             for _ in 0..4 {
                 match model.complete(&request()).await {

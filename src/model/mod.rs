@@ -8,6 +8,7 @@ pub mod cassette;
 pub mod ceiling;
 pub mod conversation;
 pub mod message;
+pub mod name;
 pub mod near_json;
 pub mod openai;
 pub mod price;
@@ -22,6 +23,7 @@ use testwright_tools::tool::ToolSpec;
 
 pub use conversation::Turn;
 pub use message::{Arguments, Message, ToolCall, ToolResult};
+pub use name::{ModelName, ModelSource};
 
 /// One question to a model. Messages are append-only between two requests of a run, so that a
 /// provider's prompt cache holds.

@@ -155,6 +155,17 @@ fn redact(reply: &mut Reply, redactor: &Redactor) {
     }
 }
 
+/// Where a request goes, for tests and the fuzz targets.
+#[cfg(any(test, fuzzing))]
+pub fn address(settings: &OpenAiSettings) -> Result<reqwest::Url, ModelError> {
+    use async_openai::config::Config as _;
+    let endpoint = Endpoint::new(settings)?;
+    let parsed = reqwest::Url::parse(&endpoint.url("/chat/completions"));
+    let mut url = parsed.map_err(|e| ModelError::NotRecorded(e.to_string()))?;
+    url.query_pairs_mut().extend_pairs(endpoint.query());
+    Ok(url)
+}
+
 /// Reads a response as a model's reply, for the fuzz targets.
 #[cfg(fuzzing)]
 pub async fn read_response(

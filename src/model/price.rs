@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
-use super::{Model, ModelError, Reply, Request, Usage};
+use super::{Model, ModelError, ModelName, Reply, Request, Usage};
 use crate::error::{self, Error};
 use crate::settings::Price;
 
@@ -30,13 +30,13 @@ impl From<&BTreeMap<String, Price>> for Prices {
 impl Prices {
     /// A model's price: by its exact name, else without the provider before it (`openai/…`), else without
     /// the date behind it (`…-2025-08-07`).
-    pub fn of(&self, model: &str) -> Option<&Price> {
+    pub fn of(&self, model: &ModelName) -> Option<&Price> {
         let names = price_names(model);
         names.iter().find_map(|name| self.0.get(*name))
     }
 
     /// A limit in dollars cannot be kept to where nothing is known of what a call costs.
-    pub fn check(&self, model: &str) -> error::Result<()> {
+    pub fn check(&self, model: &ModelName) -> error::Result<()> {
         match self.of(model) {
             Some(_) => Ok(()),
             None => Err(Error::usage("keep to the limit in dollars")
@@ -46,17 +46,20 @@ impl Prices {
                 ))),
         }
     }
-
-    /// What `usage` costs; `None` for a model without a price.
-    pub fn dollars(&self, model: &str, usage: &Usage) -> Option<f64> {
-        Some(cost(self.of(model)?, usage))
-    }
 }
 
 /// The names under which a model may be in the settings, the best first.
-pub fn price_names(model: &str) -> [&str; 4] {
-    let bare = model.rsplit('/').next().unwrap_or(model);
-    [model, bare, undated(model), undated(bare)]
+pub fn price_names(model: &ModelName) -> [&str; 6] {
+    let (whole, bare) = (model.as_str(), model.bare());
+    let last = bare.rsplit('/').next().unwrap_or(bare);
+    [
+        whole,
+        bare,
+        last,
+        undated(whole),
+        undated(bare),
+        undated(last),
+    ]
 }
 
 /// In dollars.
@@ -85,12 +88,12 @@ fn undated(name: &str) -> &str {
 /// Puts the dollars into each reply's usage.
 pub struct PricedModel {
     inner: Box<dyn Model>,
-    prices: Prices,
+    price: Option<Price>,
 }
 
 impl PricedModel {
-    pub fn new(inner: Box<dyn Model>, prices: Prices) -> Self {
-        PricedModel { inner, prices }
+    pub fn new(inner: Box<dyn Model>, price: Option<Price>) -> Self {
+        PricedModel { inner, price }
     }
 }
 
@@ -102,7 +105,8 @@ impl Model for PricedModel {
 
     async fn complete(&self, request: &Request) -> Result<Reply, ModelError> {
         let mut reply = self.inner.complete(request).await?;
-        reply.usage.dollars = self.prices.dollars(self.inner.name(), &reply.usage);
+        let usage = &reply.usage;
+        reply.usage.dollars = self.price.as_ref().map(|price| cost(price, usage));
         Ok(reply)
     }
 }
@@ -124,6 +128,12 @@ mod tests {
         Prices::from(&file.prices)
     }
 
+    fn dollars(model: &str, usage: &Usage) -> Option<f64> {
+        let prices = prices();
+        let price = prices.of(&ModelName::parse(model).unwrap())?;
+        Some(cost(price, usage))
+    }
+
     const USAGE: Usage = Usage {
         prompt_tokens: 1_000_000,
         cached_tokens: 400_000,
@@ -134,23 +144,24 @@ mod tests {
 
     #[test]
     fn cached_tokens_have_their_own_price() {
-        let dollars = prices().dollars("gpt-5-mini", &USAGE).unwrap();
-        assert!((dollars - (0.6 * 0.25 + 0.4 * 0.025 + 0.1 * 2.0)).abs() < 1e-12);
-        assert_eq!(prices().dollars("qwen/coder", &USAGE), Some(1.0));
+        let mini = dollars("gpt-5-mini", &USAGE).unwrap();
+        assert!((mini - (0.6 * 0.25 + 0.4 * 0.025 + 0.1 * 2.0)).abs() < 1e-12);
+        assert_eq!(dollars("qwen/coder", &USAGE), Some(1.0));
     }
 
     #[test]
     fn names_are_found_with_provider_and_date() {
-        let prices = prices();
         for name in [
             "openai/gpt-5-mini",
+            "azure/gpt-5-mini",
             "gpt-5-mini-2025-08-07",
             "openai/gpt-5-mini-2025-08-07",
+            "openai/qwen/coder",
         ] {
-            assert!(prices.of(name).is_some(), "{name}");
+            assert!(dollars(name, &USAGE).is_some(), "{name}");
         }
-        for name in ["gpt-5", "gpt-5-mini-pro", "coder", ""] {
-            assert_eq!(prices.dollars(name, &USAGE), None, "{name}");
+        for name in ["gpt-5", "gpt-5-mini-pro", "coder"] {
+            assert_eq!(dollars(name, &USAGE), None, "{name}");
         }
     }
 

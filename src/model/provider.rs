@@ -1,6 +1,4 @@
-//! From `--model NAME` and the settings to a model that can be asked.
-//!
-//! `snippet` · `replay:FILE` (`replay-by-order:FILE`) · `azure/DEPLOYMENT` · `openai/NAME` or plain `NAME`.
+//! From a model's name and the settings to a model that can be asked.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,12 +6,13 @@ use std::time::Duration;
 
 use secrecy::SecretString;
 
-use super::Model;
 use super::cassette::{Recorder, Replayer};
+use super::name::Deployment;
 use super::openai::{Azure, OPENAI_BASE_URL, OpenAi, OpenAiSettings};
 use super::price::{PricedModel, Prices};
 use super::quota::{MeteredModel, Quota};
 use super::retry::{Retry, RetrySettings, Wait};
+use super::{Model, ModelName, ModelSource};
 use crate::error::{Error, Result};
 use crate::settings::{AZURE_KEY, Settings};
 
@@ -54,27 +53,16 @@ impl Provider {
     ///
     /// # Errors
     /// A usage error where a key, an address or a file is missing, with what to set.
-    pub fn new(name: &str, settings: &Settings, variable: Variable<'_>) -> Result<Provider> {
-        let name = name.trim();
-        if name == "snippet" {
-            return Ok(Provider::Snippet);
-        }
-        for (prefix, lenient) in [("replay:", false), ("replay-by-order:", true)] {
-            if let Some(file) = name.strip_prefix(prefix) {
-                let file = PathBuf::from(file);
-                if !file.is_file() {
-                    return Err(Error::usage("replay a recording")
-                        .cause(format!("{} is not a file", file.display())));
-                }
+    pub fn new(name: &ModelName, settings: &Settings, variable: Variable<'_>) -> Result<Provider> {
+        let (model, azure_name) = match name.source() {
+            ModelSource::Rules => return Ok(Provider::Snippet),
+            ModelSource::Recording { file, lenient } => {
+                let file = file.to_owned();
                 return Ok(Provider::Replay { file, lenient });
             }
-        }
-        let model = name.strip_prefix("openai/").unwrap_or(name);
-        if model.is_empty() || model == "azure/" {
-            return Err(Error::usage("choose a model")
-                .cause(format!("\"{name}\" names none"))
-                .hint("for example --model gpt-5-mini"));
-        }
+            ModelSource::Azure(model) => (model, Some(model)),
+            ModelSource::Service(model) => (model, None),
+        };
         let set = |name: &str| variable(name).filter(|v| !v.trim().is_empty());
         let base_url = settings
             .model
@@ -82,7 +70,6 @@ impl Provider {
             .as_ref()
             .map(|a| a.reveal().to_owned());
         let key = settings.model_key().map(|k| k.reveal().to_owned());
-        let azure_name = model.strip_prefix("azure/");
         let azure_by_variables =
             base_url.is_none() && key.is_none() && set("AZURE_OPENAI_ENDPOINT").is_some();
         let is_azure = settings.model.azure_deployment.is_some()
@@ -97,7 +84,7 @@ impl Provider {
             tools_in_text: settings.model.text_calls,
             key_variable: settings.model.api_key_env.clone(),
             ca_bundle: settings.build.ca_bundle.clone(),
-            ..OpenAiSettings::new(azure_name.unwrap_or(model))
+            ..OpenAiSettings::new(model)
         };
         let key = if is_azure {
             if settings.model_key().is_none() || set(AZURE_KEY).is_some() {
@@ -125,7 +112,7 @@ impl Provider {
                 .or_else(|| set("OPENAI_API_VERSION"))
                 .unwrap_or_else(|| AZURE_VERSION.to_owned());
             openai.azure = Some(Azure {
-                deployment,
+                deployment: Deployment::parse(&deployment)?,
                 api_version,
             });
             set(AZURE_KEY).or(key)
@@ -150,7 +137,8 @@ impl Provider {
     /// The model, with retries, prices and the record around it. `snippet` makes the rule-based one.
     pub fn open(
         self,
-        prices: Prices,
+        name: &ModelName,
+        prices: &Prices,
         options: ModelOptions,
         snippet: impl FnOnce() -> Box<dyn Model>,
     ) -> Result<Box<dyn Model>> {
@@ -163,12 +151,13 @@ impl Provider {
                     kind: crate::error::Kind::Usage,
                     ..Error::from(e)
                 })?;
-                let price = prices.of(client.name()).cloned();
+                let price = prices.of(name).cloned();
                 // Each try by itself: a failed one may be billed too.
                 let client: Box<dyn Model> = match options.quota {
                     Some(quota) => Box::new(MeteredModel::new(
                         Box::new(client),
-                        price,
+                        name.clone(),
+                        price.clone(),
                         quota,
                         completion_tokens,
                     )),
@@ -178,7 +167,7 @@ impl Provider {
                 if let Some(tell) = options.on_wait {
                     retry = retry.on_wait(tell);
                 }
-                Box::new(PricedModel::new(Box::new(retry), prices))
+                Box::new(PricedModel::new(Box::new(retry), price))
             }
         };
         match options.record {
@@ -194,7 +183,9 @@ impl Provider {
 
 fn replayer(file: &Path, lenient: bool) -> Result<Replayer> {
     Replayer::open(file, lenient).map_err(|e| match e.kind() {
-        std::io::ErrorKind::InvalidData => Error::usage("replay a recording").cause(e),
+        std::io::ErrorKind::InvalidData => {
+            Error::usage(format!("replay the recording {}", file.display())).cause(e)
+        }
         _ => Error::io(format!("read the recording {}", file.display()), &e),
     })
 }
@@ -217,7 +208,8 @@ mod tests {
             ..Sources::default()
         };
         let settings = Settings::load(&sources).unwrap();
-        Provider::new(name, &settings, &|name| variables.get(name).cloned())
+        let name = ModelName::parse(name)?;
+        Provider::new(&name, &settings, &|name| variables.get(name).cloned())
     }
 
     fn openai(name: &str, variables: &[(&str, &str)]) -> OpenAiSettings {
@@ -276,7 +268,7 @@ mod tests {
             assert_eq!(
                 it.azure,
                 Some(Azure {
-                    deployment: "my-gpt".to_owned(),
+                    deployment: Deployment::parse("my-gpt").unwrap(),
                     api_version: "2025-01-01-preview".to_owned()
                 })
             );
@@ -292,11 +284,86 @@ mod tests {
         );
     }
 
+    /// Names put together from what has a meaning somewhere: in names, paths, addresses.
+    #[test]
+    fn no_name_leads_to_another_address_or_to_a_file_unnamed() {
+        let parts = [
+            "replay:",
+            "replay-by-order:",
+            "azure/",
+            "openai/",
+            "snippet",
+            "gpt-5",
+            "m",
+            "/",
+            "..",
+            ".",
+            "?",
+            "#",
+            "%2f",
+            "%",
+            "@",
+            ":",
+            "\\",
+            " ",
+            "\t",
+            "\n",
+            "\0",
+            "\u{a0}",
+            "\u{200b}",
+            "ä",
+            "//",
+            "etc",
+            ";",
+            "&a=b",
+            "http://h/",
+        ];
+        let base = (
+            "TESTWRIGHT_MODEL_BASE_URL",
+            "https://models.example.org/below/v1",
+        );
+        let version = ("TESTWRIGHT_MODEL_AZURE_API_VERSION", "1");
+        let keys = [
+            ("OPENAI_API_KEY", "k"),
+            ("AZURE_OPENAI_API_KEY", "k"),
+            base,
+            version,
+        ];
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut asked = [0; 2];
+        for _ in 0..4_000 {
+            let number = random.usize(1..6);
+            let name: String = (0..number)
+                .map(|_| parts[random.usize(..parts.len())])
+                .collect();
+            for (is_azure, variables) in [&keys[..3], &keys[..]].into_iter().enumerate() {
+                match provider(&name, variables) {
+                    Ok(Provider::Replay { .. }) => assert!(name.starts_with("replay"), "{name:?}"),
+                    Ok(Provider::OpenAi(settings)) => {
+                        let url = crate::model::openai::address(&settings).unwrap();
+                        assert_eq!(url.host_str(), Some("models.example.org"), "{name:?}");
+                        let parts: Vec<&str> = url.path_segments().unwrap().collect();
+                        let is_own = match settings.azure {
+                            None => parts == ["below", "v1", "chat", "completions"],
+                            Some(_) => {
+                                parts[..4] == ["below", "v1", "openai", "deployments"]
+                                    && parts[5..] == ["chat", "completions"]
+                            }
+                        };
+                        assert!(is_own && url.fragment().is_none(), "{name:?}: {url}");
+                        asked[is_azure] += 1;
+                    }
+                    Ok(Provider::Snippet) => assert_eq!(name, "snippet"),
+                    Err(error) => assert_eq!(error.exit_code(), 2, "{name:?}"),
+                }
+            }
+        }
+        assert!(asked.iter().all(|number| *number > 100), "{asked:?}");
+    }
+
     #[test]
     fn other_forms() {
         assert!(matches!(provider("snippet", &[]), Ok(Provider::Snippet)));
-        let error = provider("replay:/nowhere.jsonl", &[]).unwrap_err();
-        assert!(error.render().contains("/nowhere.jsonl"));
         assert!(provider("openai/", &[]).is_err());
         let file = tempfile::NamedTempFile::new().unwrap();
         let name = format!("replay:{}", file.path().display());

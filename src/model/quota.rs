@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::price::cost;
-use super::{Model, ModelError, Reply, Request};
+use super::{Model, ModelError, ModelName, Reply, Request};
 use crate::settings::Price;
 
 /// Completion tokens of a call where no setting limits them: without a limit, nothing is known of what a call can cost.
@@ -39,7 +39,7 @@ pub struct Reservation {
 pub trait Quota: Send + Sync {
     /// Sets aside the most dollars that a call can cost, and the tokens that it may take; waits where that is a matter of
     /// time.
-    async fn reserve(&self, model: &str, most: CallCost) -> Result<Reservation, ModelError>;
+    async fn reserve(&self, model: &ModelName, most: CallCost) -> Result<Reservation, ModelError>;
 
     /// Puts what a call did use in the place of what was set aside. Without it, the reservation stands.
     async fn settle(&self, reserved: &Reservation, used: CallCost) -> Result<(), ModelError>;
@@ -48,6 +48,7 @@ pub trait Quota: Send + Sync {
 /// A model whose calls count against a quota.
 pub struct MeteredModel {
     inner: Box<dyn Model>,
+    model: ModelName,
     price: Option<Price>,
     quota: Arc<dyn Quota>,
     /// Where a request has no limit of its own.
@@ -57,12 +58,14 @@ pub struct MeteredModel {
 impl MeteredModel {
     pub fn new(
         inner: Box<dyn Model>,
+        model: ModelName,
         price: Option<Price>,
         quota: Arc<dyn Quota>,
         completion_tokens: Option<u64>,
     ) -> Self {
         MeteredModel {
             inner,
+            model,
             price,
             quota,
             completion_tokens: completion_tokens.unwrap_or(COMPLETION_TOKENS),
@@ -113,7 +116,8 @@ impl Model for MeteredModel {
         if self.price.is_some() {
             limited.max_tokens = request.max_tokens.or(Some(self.completion_tokens));
         }
-        let reserved = self.quota.reserve(self.name(), self.most(&limited)).await?;
+        let most = self.most(&limited);
+        let reserved = self.quota.reserve(&self.model, most).await?;
         let answered = self.inner.complete(&limited).await;
         match &answered {
             // What a provider did not count may have cost all that was reserved.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use crate::agent::Progress;
 use crate::error::Result;
-use crate::model::Model;
 use crate::model::price::Prices;
 use crate::model::provider::{ModelOptions, Provider};
 use crate::model::quota::Quota;
+use crate::model::{Model, ModelName};
 use crate::rule_based::Snippet;
 use crate::settings::Settings;
 
@@ -24,7 +24,7 @@ pub struct ModelArgs {
 /// The model of this name.
 pub fn model(
     settings: &Settings,
-    name: &str,
+    name: &ModelName,
     args: ModelArgs,
     progress: Arc<dyn Progress>,
 ) -> Result<Arc<dyn Model>> {
@@ -42,6 +42,6 @@ pub fn model(
     };
     let prices = Prices::from(&settings.prices);
     provider
-        .open(prices, options, || Box::new(Snippet))
+        .open(name, &prices, options, || Box::new(Snippet))
         .map(Arc::from)
 }

@@ -11,9 +11,9 @@ use sqlx::any::AnyRow;
 use super::runs::now;
 use super::{Store, failure};
 use crate::error::Result;
-use crate::model::ModelError;
 use crate::model::price::price_names;
 use crate::model::quota::{CallCost, Quota, Reservation};
+use crate::model::{ModelError, ModelName};
 use crate::settings::ModelLimits;
 
 /// Begins the scope of a batch.
@@ -51,7 +51,7 @@ struct Window {
 
 impl StoreQuota {
     /// The limits of a model, found as its price is, and the name that they have.
-    fn of(&self, model: &str) -> Option<(&str, &ModelLimits)> {
+    fn of(&self, model: &ModelName) -> Option<(&str, &ModelLimits)> {
         let names = price_names(model);
         let found = names
             .iter()
@@ -60,7 +60,7 @@ impl StoreQuota {
     }
 
     /// Is there a limit in dollars for calls of this model?
-    pub fn limits_dollars(&self, model: &str) -> bool {
+    pub fn limits_dollars(&self, model: &ModelName) -> bool {
         let a_day = self
             .of(model)
             .and_then(|(_, limits)| limits.dollars_per_day);
@@ -69,7 +69,7 @@ impl StoreQuota {
     }
 
     /// Those whose end is not waited for.
-    fn budgets(&self, model: &str, now: i64) -> Vec<Window> {
+    fn budgets(&self, model: &ModelName, now: i64) -> Vec<Window> {
         let of_dollars = |scope, dollars, ends_at| Window {
             scope,
             requests: None,
@@ -92,7 +92,7 @@ impl StoreQuota {
         of_day.into_iter().chain(of_batch).collect()
     }
 
-    fn minute(&self, model: &str, now: i64) -> Option<Window> {
+    fn minute(&self, model: &ModelName, now: i64) -> Option<Window> {
         let (model, limits) = self.of(model)?;
         let minute = now / MINUTE;
         let is_limited = limits.requests_per_minute.is_some() || limits.tokens_per_minute.is_some();
@@ -110,7 +110,7 @@ impl StoreQuota {
 impl Quota for StoreQuota {
     async fn reserve(
         &self,
-        model: &str,
+        model: &ModelName,
         most: CallCost,
     ) -> std::result::Result<Reservation, ModelError> {
         let mut reserved = Reservation {

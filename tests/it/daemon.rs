@@ -8,6 +8,7 @@ mod comparisons;
 pub mod databases;
 mod github;
 mod gradings;
+mod hostile;
 mod http_runs;
 mod lists;
 mod matrices;

@@ -20,6 +20,7 @@ use crate::clover::asking::{Asked, Asking};
 use crate::clover::evaluation::{self, Judging, answer_costs};
 use crate::clover::plan::{Ask, Plan, SINGLE_CALL, check_approaches};
 use crate::error::{Error, Result};
+use crate::model::ModelName;
 use crate::model::price::Prices;
 use crate::settings::Settings;
 use crate::setup::{HarnessArgs, harness, interrupted};
@@ -148,14 +149,12 @@ pub async fn run(args: &Args) -> Result<u8> {
 }
 
 fn plan(args: &Args, settings: &Settings, benchmark: &Benchmark) -> Result<Plan> {
-    let mut models: Vec<String> = args
-        .models
-        .iter()
-        .map(|name| name.trim().to_owned())
-        .collect();
-    if models.is_empty() {
-        models.extend(settings.run.model.clone());
-    }
+    // A list may have a blank after each comma.
+    let named = args.models.iter().map(|name| name.trim());
+    let default = settings.run.model.as_deref();
+    let default = default.filter(|_| args.models.is_empty());
+    let models = named.chain(default).map(ModelName::parse);
+    let models: Vec<ModelName> = models.collect::<Result<_>>()?;
     if models.is_empty() {
         return Err(Error::usage("ask models")
             .cause("there is no model")
@@ -187,7 +186,7 @@ fn plan(args: &Args, settings: &Settings, benchmark: &Benchmark) -> Result<Plan>
     check_approaches(&approaches, &tasks)?;
     Ok(Plan {
         problems_sha256: Plan::hash(benchmark),
-        models,
+        models: models.iter().map(ToString::to_string).collect(),
         approaches,
         tasks,
         budgets,

@@ -9,11 +9,13 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use testwright_evals::foreign_text::NAME;
 
 use super::idempotency::{self, KeyHeader};
 use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
 use crate::daemon::authentication::Caller;
 use crate::daemon::comparison::request::ComparisonRequest;
+use crate::daemon::fields::shortened;
 use crate::error::Error;
 use crate::store::{
     AskedComparison, ComparisonFilter, NewComparison, RunId, RunStatus, StoredComparison,
@@ -93,7 +95,10 @@ impl Comparison {
             message: stored.message.clone(),
             created_at: timestamp(stored.created_at).to_string(),
             ended_at: stored.ended_at.map(|at| timestamp(at).to_string()),
-            systems: list("systems").iter().map(system).collect(),
+            systems: list("systems")
+                .iter()
+                .map(|of| shortened(&system(of), 2 * NAME))
+                .collect(),
             instances: list("instances").len(),
             samples: plan["samples"].as_u64().unwrap_or_default(),
             runs,
@@ -224,6 +229,7 @@ pub async fn list(
     query: Result<Query<ComparisonSelection>, QueryRejection>,
 ) -> ApiResult<Json<Comparisons>> {
     let Query(selection) = query?;
+    paging::check_filters(&[("owner", &selection.owner), ("name", &selection.name)])?;
     let filter = ComparisonFilter {
         status: selection.status,
         owner: selection.owner,

@@ -114,6 +114,7 @@ pub async fn list(
     query: Result<Query<GradingSelection>, QueryRejection>,
 ) -> ApiResult<Json<GradingList>> {
     let Query(selection) = query?;
+    paging::check_filters(&[("owner", &selection.owner)])?;
     let before = paging::before(selection.before.as_deref(), RunId::parse, "batch")?;
     let filter = GradingFilter {
         status: selection.status,

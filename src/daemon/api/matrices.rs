@@ -6,10 +6,12 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
+use testwright_evals::foreign_text::NAME;
 
 use super::idempotency::{self, KeyHeader};
 use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
 use crate::daemon::authentication::Caller;
+use crate::daemon::fields::{MAX_PATH_LEN, shortened};
 use crate::daemon::matrix::request::MatrixRequest;
 use crate::daemon::matrix::view::{self, Matrix};
 use crate::error::Error;
@@ -130,6 +132,10 @@ pub async fn list(
     query: Result<Query<MatrixSelection>, QueryRejection>,
 ) -> ApiResult<Json<Matrices>> {
     let Query(selection) = query?;
+    paging::check_filters(&[
+        ("owner", &selection.owner),
+        ("repository", &selection.repository),
+    ])?;
     let limit = paging::limit(selection.limit)?;
     let before = paging::before(selection.before.as_deref(), MatrixId::parse, "matrix")?;
     let selected = MatrixFilter {
@@ -172,8 +178,8 @@ fn row(stored: &StoredMatrix) -> Result<MatrixRow, Error> {
     Ok(MatrixRow {
         id: stored.id.to_string(),
         status: stored.status,
-        repository: stored.repository.clone(),
-        owner: stored.owner.clone(),
+        repository: shortened(&stored.repository, MAX_PATH_LEN),
+        owner: shortened(&stored.owner, NAME),
         created_at: timestamp(stored.created_at).to_string(),
         tests: input.tests.len(),
         patches: input.patches.len(),

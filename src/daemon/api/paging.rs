@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 
 use super::{ApiResult, Problem};
+use crate::daemon::fields::check_path;
 
 /// What a page holds, unless told otherwise, and at most.
 const PAGE: u32 = 50;
@@ -33,6 +34,15 @@ pub fn cut<T>(found: &mut Vec<T>, limit: u32) -> Option<&T> {
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
     found.last().filter(|_| more)
+}
+
+/// Checks the texts by which a list is filtered, as those of requests are.
+pub fn check_filters(filters: &[(&str, &Option<String>)]) -> ApiResult<()> {
+    for (field, text) in filters {
+        let text = text.as_deref().unwrap_or_default();
+        check_path(field, text).map_err(|error| bad(&error.with_cause()))?;
+    }
+    Ok(())
 }
 
 fn bad(detail: &str) -> Problem {

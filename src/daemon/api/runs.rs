@@ -8,10 +8,12 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use testwright_evals::foreign_text::NAME;
 
 use super::idempotency::{self, KeyHeader};
 use super::{Accepted, Api, ApiResult, ApiState, Problem, accepted, paging};
 use crate::daemon::authentication::Caller;
+use crate::daemon::fields::{MAX_PATH_LEN, shortened};
 use crate::daemon::request::RunRequest;
 use crate::store::{Filter, NewRun, RunId, RunStatus, StoredRun, WorkKind, timestamp};
 
@@ -66,12 +68,12 @@ impl Run {
         Run {
             id: run.id.to_string(),
             status: run.status,
-            title: run.title.clone(),
-            owner: run.owner.clone(),
-            repository: run.repository.clone(),
+            title: shortened(&run.title, NAME),
+            owner: shortened(&run.owner, NAME),
+            repository: shortened(&run.repository, MAX_PATH_LEN),
             commit: record["commit"].as_str().map(str::to_owned),
-            approach: run.approach.clone(),
-            model: run.model.clone(),
+            approach: shortened(&run.approach, NAME),
+            model: shortened(&run.model, NAME),
             created_at: time(run.created_at),
             started_at: run.started_at.map(time),
             ended_at: run.ended_at.map(time),
@@ -176,6 +178,12 @@ pub async fn list(
     query: Result<Query<Selection>, QueryRejection>,
 ) -> ApiResult<Json<Runs>> {
     let Query(selection) = query?;
+    paging::check_filters(&[
+        ("owner", &selection.owner),
+        ("approach", &selection.approach),
+        ("model", &selection.model),
+        ("repository", &selection.repository),
+    ])?;
     let limit = paging::limit(selection.limit)?;
     let before = paging::before(selection.before.as_deref(), RunId::parse, "run")?;
     let mut runs = state

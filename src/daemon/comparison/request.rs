@@ -7,8 +7,11 @@ use testwright_evals::harness::FORGE;
 
 use crate::compare::{Inputs, Plan, PlanRequest};
 use crate::daemon::allow_list::AllowList;
+use crate::daemon::fields::{check_name, check_path};
+use crate::daemon::request::allowed_model;
 use crate::error::{Error, Result};
 use crate::grading::records;
+use crate::model::ModelName;
 use crate::settings::{Effort, Settings};
 
 /// Instances of a comparison, and names of each kind.
@@ -122,12 +125,16 @@ impl ComparisonRequest {
 
     /// What is worked with, where it can be worked on as it stands.
     pub fn check(&self, settings: &Settings, allowed: &AllowList) -> Result<PreparedComparison> {
-        let length = self.name.chars().count();
-        if !(1..=LONGEST_NAME).contains(&length) || self.name.contains(char::is_control) {
+        check_name("name", &self.name)?;
+        if !(1..=LONGEST_NAME).contains(&self.name.chars().count()) {
             return Err(refused(format!(
                 "`name` is not a line of 1 to {LONGEST_NAME} characters"
             )));
         }
+        for approach in &self.approaches {
+            check_name("approaches", approach)?;
+        }
+        check_path("repositories", self.repositories())?;
         for (what, number, most) in [
             ("instances", self.instances.len(), MOST_INSTANCES),
             ("approaches", self.approaches.len(), MOST_NAMES),
@@ -153,12 +160,8 @@ impl ComparisonRequest {
             )));
         }
         self.limits.check()?;
-        if !allowed.allows_recordings()
-            && let Some(model) = self.models.iter().find(|model| is_recording(model))
-        {
-            return Err(refused(format!(
-                "{model:?} is a recording, and the server is not told to play them"
-            )));
+        for model in &self.models {
+            allowed_model("models", model, settings, allowed)?;
         }
         let prepared = self.prepare(settings)?;
         for instance in &prepared.dataset.instances {
@@ -189,9 +192,10 @@ impl ComparisonRequest {
                     .hint("leave it out of the server's settings"),
             );
         }
+        let models = self.models.iter().map(|name| ModelName::parse(name));
         let request = PlanRequest {
             approaches: self.approaches.clone(),
-            models: self.models.clone(),
+            models: models.collect::<Result<_>>()?,
             samples: self.samples.unwrap_or(1),
             max_dollars: self.limits.dollars,
             code_patches: None,
@@ -223,9 +227,4 @@ impl ComparisonRequest {
         }
         settings
     }
-}
-
-/// A file of the server that is played in place of a model.
-fn is_recording(model: &str) -> bool {
-    model.trim_start().starts_with("replay")
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::daemon::allow_list::AllowList;
+use crate::daemon::fields::check_name;
 use crate::daemon::request::{allowed_repository, check_revision};
 use crate::error::{Error, Result};
 use crate::settings::Settings;
@@ -154,6 +155,7 @@ impl MatrixTests {
                 Ok((NamedPatch { name, patch }, None))
             }
             (None, Some(id)) => {
+                check_name("tests", id)?;
                 let found = match RunId::parse(id) {
                     Some(id) => store.run(&id).await?,
                     None => None,
@@ -183,8 +185,8 @@ impl MatrixTests {
 fn check_all(what: &str, all: &[NamedPatch]) -> Result<()> {
     let mut names = BTreeSet::new();
     for NamedPatch { name, patch } in all {
-        let length = name.chars().count();
-        if !(1..=LONGEST_NAME).contains(&length) || name.contains(char::is_control) {
+        check_name(what, name)?;
+        if !(1..=LONGEST_NAME).contains(&name.chars().count()) {
             return Err(refused(format!(
                 "a name of the {what} is not a line of 1 to {LONGEST_NAME} characters"
             )));

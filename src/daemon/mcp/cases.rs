@@ -9,6 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::place::SandboxPlace;
 use super::service_tool::{CallError, ServiceCall};
+use crate::daemon::fields::{check_name, check_path};
 use crate::error::Error;
 
 /// Cases of one call.
@@ -90,6 +91,13 @@ pub fn cases(given: &[GivenCase]) -> Result<Vec<Case>, CallError> {
             "failed to read the cases: there are {}, and a call takes 1 to {MOST_CASES}",
             given.len()
         )));
+    }
+    for given in given {
+        check_name("id", given.id.as_deref().unwrap_or_default())?;
+        check_path("path", &given.path)?;
+        for test in &given.tests {
+            check_path("tests", test)?;
+        }
     }
     let case = |given: &GivenCase| Case {
         id: given.id.clone().unwrap_or_else(|| given.path.clone()),

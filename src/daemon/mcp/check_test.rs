@@ -14,6 +14,7 @@ use testwright_tools::tools::changes::LINK;
 
 use super::place::SandboxPlace;
 use super::service_tool::{CallError, ServiceCall, ServiceTool, answer};
+use crate::daemon::fields::check_path;
 use crate::error::Error;
 use crate::gate::{self, SubmissionCheck, Verdict};
 use crate::session::Session;
@@ -134,7 +135,10 @@ impl<'a> GivenTest<'a> {
     fn of(args: &'a CheckArgs) -> Result<Self, CallError> {
         match (&args.patch, &args.path, &args.content) {
             (Some(patch), None, None) => Ok(GivenTest::Patch(patch)),
-            (None, Some(path), Some(content)) => Ok(GivenTest::File { path, content }),
+            (None, Some(path), Some(content)) => {
+                check_path("path", path)?;
+                Ok(GivenTest::File { path, content })
+            }
             _ => Err(CallError(
                 "failed to read the test: there is neither a patch nor a file, or more than one of them\nhint: give `patch`, or \
                  `path` and `content`"

@@ -10,6 +10,7 @@ use testwright_tools::coverage::ranges;
 
 use super::cases::{CaseVerdict, GivenCase, cases, open_place, options, unless_cancelled};
 use super::service_tool::{CallError, ServiceCall, ServiceTool, answer};
+use crate::daemon::fields::check_path;
 
 /// Files of a case that are shown in the text.
 const SHOWN: usize = 12;
@@ -81,6 +82,9 @@ impl ServiceTool for Cov {
     async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {
         let args: CovArgs = call.arguments()?;
         let cases = cases(&args.cases)?;
+        for file in &args.files {
+            check_path("files", file)?;
+        }
         let options = options(None, args.contexts);
         let (repository, commit) = (args.repository.as_deref(), args.commit.as_deref());
         let (place, _room) = open_place(call, repository, commit).await?;

@@ -123,7 +123,8 @@ pub struct NewRunForm {
 
 impl NewRunForm {
     pub fn request(&self) -> ApiResult<RunRequest> {
-        let filled = |field: &str| filled(field).map(str::to_owned);
+        // As it was typed: what a blank around it would change is refused, as it is in JSON.
+        let filled = |field: &str| filled(field).map(|_| field.to_owned());
         Ok(RunRequest {
             issue: self.issue.replace("\r\n", "\n"),
             repository: filled(&self.repository),

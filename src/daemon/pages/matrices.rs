@@ -9,11 +9,13 @@ use axum::http::StatusCode;
 use axum::response::{Redirect, Response};
 use axum::routing::{get, post};
 use serde::Serialize;
+use testwright_evals::foreign_text::NAME;
 
 use super::matrix_origin::MatrixOrigin;
 use super::matrix_view::MatrixView;
 use super::{PAGE, PageQuery, render};
 use crate::daemon::api::{ApiResult, ApiState, matrices, paging};
+use crate::daemon::fields::shortened;
 use crate::daemon::matrix::view::{self, Matrix};
 use crate::error::Result;
 use crate::store::{MatrixFilter, MatrixId, Store, StoredMatrix, timestamp};
@@ -57,7 +59,7 @@ impl MatrixRow {
             title: origin.title,
             run: origin.run,
             status: stored.status.as_str(),
-            repository: stored.repository.clone(),
+            repository: shortened(&stored.repository, NAME),
             created_at: timestamp(stored.created_at).to_string(),
             tests: input.tests.len(),
             patches: input.patches.len(),

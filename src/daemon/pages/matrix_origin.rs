@@ -1,5 +1,6 @@
 //! What a matrix is about: the issue, and the run whose tests it tries.
 
+use crate::daemon::fields::shortened;
 use crate::daemon::matrix::request::{MatrixInput, NamedPatch};
 use crate::error::Result;
 use crate::issues;
@@ -39,11 +40,7 @@ fn title(issue: Option<&str>, of_run: Option<&str>, tests: &[NamedPatch]) -> Str
         let names = tests.iter().map(|tests| tests.name.as_str());
         names.collect::<Vec<_>>().join(", ")
     };
-    let title = named.or(of_run).unwrap_or_else(names);
-    match title.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &title[..end]),
-        None => title,
-    }
+    shortened(&named.or(of_run).unwrap_or_else(names), LONGEST)
 }
 
 #[cfg(test)]

@@ -172,7 +172,7 @@ impl ComparisonForm {
             }
         };
         Ok(ComparisonRequest {
-            name: self.name.trim().to_owned(),
+            name: self.name.clone(),
             instances,
             approaches: chosen(&self.approaches, &self.variants),
             models: chosen(&self.models, &self.other_models),
@@ -184,7 +184,7 @@ impl ComparisonForm {
                 minutes: MINUTES.read_decimal(&self.minutes)?,
             },
             effort,
-            repositories: filled(&self.repositories).map(str::to_owned),
+            repositories: filled(&self.repositories).map(|_| self.repositories.clone()),
             test_seconds: TEST_SECONDS.read_whole(&self.test_seconds, MOST_TEST_SECONDS)?,
         })
     }

@@ -2,10 +2,12 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use testwright_evals::foreign_text::NAME;
 
 use crate::agent::Outcome;
 use crate::daemon::api::ApiState;
 use crate::daemon::comparison::CellRequest;
+use crate::daemon::fields::shortened;
 use crate::daemon::request::RunRequest;
 use crate::error::Result;
 use crate::gate;
@@ -52,10 +54,10 @@ impl RunRow {
             id: run.id.to_string(),
             title: title(run),
             status: run.status.as_str(),
-            repository: run.repository.clone(),
+            repository: shortened(&run.repository, NAME),
             commit: record["commit"].as_str().map(str::to_owned),
-            approach: run.approach.clone(),
-            model: run.model.clone(),
+            approach: shortened(&run.approach, NAME),
+            model: shortened(&run.model, NAME),
             created_at: created.to_string(),
             created: created.strftime("%Y-%m-%d %H:%M UTC").to_string(),
             attempts: run.attempt,
@@ -72,7 +74,7 @@ fn title(run: &StoredRun) -> String {
     if run.title.is_empty() {
         return run.id.to_string();
     }
-    run.title.clone()
+    shortened(&run.title, NAME)
 }
 
 #[derive(Debug, Serialize)]

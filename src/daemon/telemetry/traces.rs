@@ -21,7 +21,7 @@ use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider, Span};
 use super::collector::CollectorClient;
 use crate::approaches::{self, ModelKind};
 use crate::error::{Error, Result};
-use crate::model::{Finish, Reply};
+use crate::model::{Finish, ModelName, Reply};
 use crate::store::{RunStatus, StoredRun};
 use crate::trajectory::{Answer, Event};
 
@@ -321,7 +321,8 @@ fn count(name: &'static str, value: u64) -> KeyValue {
 /// Who answers, as far as a model's name tells: services are spoken to by OpenAI's protocol.
 fn provider(model: &str) -> &'static str {
     let mut approaches = approaches::ALL.iter();
-    let is_own = model.starts_with("replay:")
+    let is_recording = ModelName::parse(model).is_ok_and(|name| name.is_recording());
+    let is_own = is_recording
         || approaches.any(|a| matches!(a.model(), ModelKind::Rules(name) if name == model));
     if is_own { "testwright" } else { "openai" }
 }

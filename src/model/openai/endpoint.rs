@@ -50,15 +50,21 @@ impl Endpoint {
             .collect();
         url.set_query(None);
         url.set_fragment(None);
-        let base = url.as_str().trim_end_matches('/');
-        let base = base.strip_suffix("/chat/completions").unwrap_or(base);
-        let mut base = base.trim_end_matches('/').to_owned();
+        let path = url.path().trim_end_matches('/');
+        let path = path.strip_suffix("/chat/completions").unwrap_or(path);
+        let path = path.trim_end_matches('/').to_owned();
         if let Some(azure) = &settings.azure {
-            let root = base.strip_suffix("/openai").unwrap_or(&base);
-            base = format!("{root}/openai/deployments/{}", azure.deployment);
+            url.set_path(path.strip_suffix("/openai").unwrap_or(&path));
+            if let Ok(mut parts) = url.path_segments_mut() {
+                let deployment = ["openai", "deployments", azure.deployment.as_str()];
+                parts.pop_if_empty().extend(deployment);
+            }
             query.retain(|(k, _)| k != "api-version");
             query.push(("api-version".to_owned(), azure.api_version.clone()));
+        } else {
+            url.set_path(&path);
         }
+        let base = url.as_str().trim_end_matches('/').to_owned();
         let key = settings
             .api_key
             .as_ref()

@@ -7,6 +7,7 @@ use std::time::Duration;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 
+use crate::model::name::Deployment;
 use crate::settings::{RedactedUrl, Redactor};
 
 pub const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
@@ -43,7 +44,7 @@ pub struct OpenAiSettings {
 /// `/openai/v1` address needs none of this.)
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Azure {
-    pub deployment: String,
+    pub deployment: Deployment,
     pub api_version: String,
 }
 

@@ -342,14 +342,20 @@ fn what_cannot_be_compared_is_a_problem() {
             "there are 21 approaches",
         ),
         (json!({"models": ["free"]}), "has no price in the settings"),
-        (json!({"models": ["replay:/etc/passwd"]}), "is a recording"),
+        (
+            json!({"models": ["replay:/etc/passwd"]}),
+            "recordings are files of the server",
+        ),
         (json!({"samples": 0}), "`samples` is not from 1 to 100"),
         (
             json!({"test_seconds": 100_000}),
             "`test_seconds` is not from 1 to 7200",
         ),
         (json!({"limits": {"steps": 0}}), "a limit is not above zero"),
-        (json!({"name": "a\nb"}), "`name` is not a line"),
+        (
+            json!({"name": "a\nb"}),
+            "read `name`: it has a character that cannot be seen",
+        ),
         (
             json!({"instances": with("repo", json!("../etc"))}),
             "`repo` is not OWNER/NAME",

@@ -357,6 +357,10 @@ fn what_cannot_be_tried_is_a_problem() {
         ),
         (
             json!({"patches": [named("p\n", "+")]}),
+            "read `patches`: it has a character that cannot be seen",
+        ),
+        (
+            json!({"patches": [named(&"p".repeat(101), "+")]}),
             "is not a line of 1 to 100 characters",
         ),
         (

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::time::Duration;
 
-use testwright::model::ModelError;
 use testwright::model::quota::{CallCost, Quota as _};
+use testwright::model::{ModelError, ModelName};
 use testwright::settings::ModelLimits;
 use testwright::store::{BatchBudget, Store, StoreQuota};
 
@@ -25,6 +25,10 @@ async fn quota(
         limits: BTreeMap::from([("m".to_owned(), limits)]),
         budget,
     }
+}
+
+fn name(text: &str) -> ModelName {
+    ModelName::parse(text).unwrap()
 }
 
 fn cost(dollars: f64, tokens: u64) -> CallCost {
@@ -47,7 +51,7 @@ async fn dollars_of_a_day_and_of_a_batch_are_never_passed_by_workers_together() 
         let without = quota(&place, &database, limits, None).await;
         let calls = (0..10).map(|_| {
             let quota = with.clone();
-            tokio::spawn(async move { quota.reserve("m", cost(0.3, 10)).await })
+            tokio::spawn(async move { quota.reserve(&name("m"), cost(0.3, 10)).await })
         });
         let calls = futures::future::join_all(calls.collect::<Vec<_>>()).await;
         let (made, refused): (Vec<_>, Vec<_>) = calls
@@ -60,7 +64,9 @@ async fn dollars_of_a_day_and_of_a_batch_are_never_passed_by_workers_together() 
             assert!(matches!(&error, ModelError::CeilingReached(_)), "{error}");
         }
         // What was refused for the batch is not taken from the day: a dollar and a tenth are left of two.
-        let more = |dollars| without.reserve("m", cost(dollars, 10));
+        // Another way to name the model.
+        let same = name("openai/m");
+        let more = |dollars| without.reserve(&same, cost(dollars, 10));
         assert!(more(1.2).await.is_err());
         let of_day = more(1.1).await.unwrap();
         assert!(more(0.01).await.is_err());
@@ -68,9 +74,9 @@ async fn dollars_of_a_day_and_of_a_batch_are_never_passed_by_workers_together() 
         assert!(more(0.6).await.is_ok());
         // A call that cost less makes room for another of its batch.
         let first = made.into_iter().next().unwrap().unwrap();
-        assert!(with.reserve("other", cost(0.3, 10)).await.is_err());
+        assert!(with.reserve(&name("other"), cost(0.3, 10)).await.is_err());
         with.settle(&first, cost(0.1, 10)).await.unwrap();
-        assert!(with.reserve("other", cost(0.3, 10)).await.is_ok());
+        assert!(with.reserve(&name("other"), cost(0.3, 10)).await.is_ok());
         let spent = with.store.batch_dollars(&["b"]).await.unwrap()["b"];
         assert!((spent - 1.0).abs() < 1e-9, "{spent}");
     }
@@ -89,7 +95,8 @@ async fn requests_and_tokens_of_a_minute_are_shared_and_more_of_them_wait() {
         let one = quota(&place, &database, limits.clone(), None).await;
         let other = quota(&place, &database, limits, None).await;
         let waits = |quota: StoreQuota, tokens| async move {
-            let call = quota.reserve("m", cost(0.0, tokens));
+            let model = name("m");
+            let call = quota.reserve(&model, cost(0.0, tokens));
             tokio::time::timeout(Duration::from_millis(400), call)
                 .await
                 .is_err()
@@ -108,7 +115,7 @@ async fn requests_and_tokens_of_a_minute_are_shared_and_more_of_them_wait() {
         // Another model has its own; this one has none.
         for _ in 0..9 {
             assert!(
-                one.reserve("n", cost(0.0, 1_000))
+                one.reserve(&name("n"), cost(0.0, 1_000))
                     .await
                     .unwrap()
                     .scopes

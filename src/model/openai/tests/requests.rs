@@ -1,6 +1,7 @@
 //! What is sent: the conversation, fields that a server refuses, addresses.
 
 use super::*;
+use crate::model::name::Deployment;
 
 #[tokio::test]
 async fn history_goes_out_as_the_protocol_wants_it() {
@@ -189,7 +190,7 @@ async fn azure_is_addressed_in_its_own_way() {
     settings.base_url = settings.base_url.replace("/v1", "/");
     settings.api_key = Some(SecretString::from("azure-key"));
     settings.azure = Some(Azure {
-        deployment: "my-gpt".to_owned(),
+        deployment: Deployment::parse("my-gpt").unwrap(),
         api_version: "2024-10-21".to_owned(),
     });
     OpenAi::new(settings)
