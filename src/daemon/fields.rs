@@ -23,19 +23,6 @@ pub fn check_path(field: &str, text: &str) -> Result<()> {
     check(field, text, MAX_PATH_LEN)
 }
 
-/// Checks those of several names that are given.
-///
-/// # Errors
-/// Those of [`check_name`].
-pub fn check_names(fields: &[(&str, Option<&str>)]) -> Result<()> {
-    let given = fields
-        .iter()
-        .filter_map(|(field, text)| Some((field, (*text)?)));
-    given
-        .into_iter()
-        .try_for_each(|(field, text)| check_name(field, text))
-}
-
 fn check(field: &str, text: &str, max: usize) -> Result<()> {
     let refused = |cause: String| Err(Error::usage(format!("read `{field}`")).cause(cause));
     if text.chars().nth(max).is_some() {

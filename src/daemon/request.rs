@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::allow_list::AllowList;
-use super::fields::{check_name, check_names, check_path};
+use super::fields::{check_name, check_path};
 use crate::approaches::{ModelKind, Variant, model_selection};
 use crate::error::{Error, Result};
 use crate::issues;
@@ -107,7 +107,6 @@ impl RunRequest {
             )));
         }
         self.limits.check()?;
-        check_names(&[("approach", self.approach.as_deref())])?;
         let repository = allowed_repository(
             Some(&self.issue),
             self.repository.as_deref(),
@@ -119,6 +118,7 @@ impl RunRequest {
         }
         let mut settings = self.settings(settings);
         if let Some(approach) = &self.approach {
+            check_name("approach", approach)?;
             Variant::parse(approach)?;
             settings.set_approach(approach);
         }

@@ -60,7 +60,7 @@ impl ModelName {
                 true => "for example --model replay:FILE",
                 false => "for example --model gpt-5-mini",
             };
-            return Err(refused("it names none".to_owned()).hint(hint));
+            return Err(refused("its name is empty".to_owned()).hint(hint));
         }
         if let ModelSource::Azure(deployment) = name.source() {
             Deployment::parse(deployment)?;
