@@ -178,6 +178,7 @@ impl From<SandboxError> for Error {
             | ErrorKind::NotFound
             | ErrorKind::Build
             | ErrorKind::Dead
+            | ErrorKind::NotStarted
             | ErrorKind::System => Kind::Infrastructure,
         };
         let message = match e.kind {
@@ -186,6 +187,7 @@ impl From<SandboxError> for Error {
             ErrorKind::NotFound => "find what the sandbox starts from",
             ErrorKind::Build => "build the environment",
             ErrorKind::Dead => "go on in the sandbox",
+            ErrorKind::NotStarted => "start the sandbox",
             ErrorKind::System => "run the sandbox",
         };
         Error {
@@ -261,6 +263,7 @@ mod tests {
             (ErrorKind::NotFound, 3),
             (ErrorKind::Build, 3),
             (ErrorKind::Dead, 3),
+            (ErrorKind::NotStarted, 3),
             (ErrorKind::System, 3),
         ];
         for (kind, code) in kinds {

@@ -25,6 +25,8 @@ pub enum ErrorKind {
     Build,
     /// The sandbox is gone (stopped, killed, out of memory).
     Dead,
+    /// No sandbox started, although it was tried several times; a later try may succeed.
+    NotStarted,
     /// No room, no permission, a failing system call.
     System,
 }

@@ -20,6 +20,7 @@ pub mod programs;
 pub mod recipe;
 pub mod repository;
 pub mod sandbox;
+pub mod starting;
 pub mod system_calls;
 pub mod uv;
 

@@ -18,6 +18,7 @@ use std::time::Duration;
 use serde_json::Value;
 use testwright_sandboxes::environment::Environment;
 use testwright_sandboxes::error::ErrorKind;
+use testwright_sandboxes::starting::retry_start;
 use testwright_sandboxes::{
     Backend, Limits, Sandbox, SandboxError, SandboxInfo, SandboxSource, Spec,
 };
@@ -102,19 +103,21 @@ impl Session {
         environment: &Environment,
         settings: &SessionSettings,
     ) -> Result<Self, SandboxError> {
-        let sandbox = backend
-            .start(&Spec {
-                start: SandboxSource::Saved(environment.saved.clone()),
-                network: false,
-                host_port: None,
-                root: false,
-                limits: settings.limits.clone(),
-                env: BTreeMap::new(),
-                mounts: Vec::new(),
-                purpose: settings.run.clone(),
-            })
-            .await?;
-        Self::open(sandbox, environment.clone(), settings.clone()).await
+        let spec = Spec {
+            start: SandboxSource::Saved(environment.saved.clone()),
+            network: false,
+            host_port: None,
+            root: false,
+            limits: settings.limits.clone(),
+            env: BTreeMap::new(),
+            mounts: Vec::new(),
+            purpose: settings.run.clone(),
+        };
+        retry_start(|| async {
+            let sandbox = backend.start(&spec).await?;
+            Self::open(sandbox, environment.clone(), settings.clone()).await
+        })
+        .await
     }
 
     async fn open(
@@ -201,8 +204,11 @@ impl Session {
     async fn live(&self) -> Result<Arc<Live>, SandboxError> {
         let mut live = self.live.lock().await;
         if live.dead.load(Ordering::Relaxed) {
-            let copy = live.sandbox.fork().await?;
-            let new = Live::open(copy, &self.environment, &self.settings).await?;
+            let new = retry_start(|| async {
+                let copy = live.sandbox.fork().await?;
+                Live::open(copy, &self.environment, &self.settings).await
+            });
+            let new = new.await?;
             let old = std::mem::replace(&mut *live, Arc::new(new));
             old.sandbox.stop().await?;
         }
@@ -227,8 +233,12 @@ impl Session {
 
     /// A copy of the present state, for a trial. Close it when done.
     pub async fn fork(&self) -> Result<Session, SandboxError> {
-        let sandbox = self.live().await?.sandbox.fork().await?;
-        Session::open(sandbox, self.environment.clone(), self.settings.clone()).await
+        let live = self.live().await?;
+        retry_start(|| async {
+            let sandbox = live.sandbox.fork().await?;
+            Session::open(sandbox, self.environment.clone(), self.settings.clone()).await
+        })
+        .await
     }
 
     /// A sandbox of the saved state in which nothing has happened yet. Discard it when done.

@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use testwright_sandboxes::coverage::Coverage as Package;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::sandbox::Result;
+use testwright_sandboxes::starting::retry_start;
 use testwright_sandboxes::{Command, Sandbox, SandboxError};
 use testwright_tools::cases::{CaseAnswer, CaseRequest, CaseRun, Settings, StatementsAnswer};
 use testwright_tools::coverage::Statements;
@@ -45,6 +46,10 @@ impl Lost {
 
 impl Worker {
     pub async fn start(place: &Place, warm: bool, package: Option<&Package>) -> Result<Worker> {
+        retry_start(|| Worker::start_once(place, warm, package)).await
+    }
+
+    async fn start_once(place: &Place, warm: bool, package: Option<&Package>) -> Result<Worker> {
         let sandbox = place.start().await?;
         match Worker::prepare(place, warm, package, sandbox.as_ref()).await {
             Ok((requests, answers, exit)) => Ok(Worker {

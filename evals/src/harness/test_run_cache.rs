@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::{File, FileKind, Files};
+use testwright_sandboxes::starting::retry_start;
 use testwright_sandboxes::{
     Command, Process, Sandbox, SandboxError, SandboxSource, Spec, coverage,
 };
@@ -278,18 +279,17 @@ impl Harness {
     }
 
     pub(super) async fn start(&self, saved: &str) -> Result<Box<dyn Sandbox>, SandboxError> {
-        self.backend
-            .start(&Spec {
-                start: SandboxSource::Saved(saved.to_owned()),
-                network: false,
-                host_port: None,
-                root: false,
-                limits: self.limits.clone(),
-                env: Default::default(),
-                mounts: Vec::new(),
-                purpose: self.purpose.clone(),
-            })
-            .await
+        let spec = Spec {
+            start: SandboxSource::Saved(saved.to_owned()),
+            network: false,
+            host_port: None,
+            root: false,
+            limits: self.limits.clone(),
+            env: Default::default(),
+            mounts: Vec::new(),
+            purpose: self.purpose.clone(),
+        };
+        retry_start(|| self.backend.start(&spec)).await
     }
 
     async fn in_sandbox(

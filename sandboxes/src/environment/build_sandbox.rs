@@ -10,6 +10,7 @@ use super::steps::{Steps, text};
 use crate::egress::{Gateway, HostPort};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Mount, Paths, Result, Sandbox, SandboxSource, Spec, output};
+use crate::starting::retry_start;
 
 /// Where uv itself is mounted.
 const PROGRAM: &str = "/opt/testwright-uv";
@@ -67,7 +68,7 @@ impl Build<'_> {
             purpose: "build".to_owned(),
         };
         let sandbox = self
-            .timed("start a sandbox", self.backend.start(&spec))
+            .timed("start a sandbox", retry_start(|| self.backend.start(&spec)))
             .await?;
         match self.equip(sandbox.as_ref(), port.as_ref()).await {
             Ok(equipment) => Ok(BuildSandbox {

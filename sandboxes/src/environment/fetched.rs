@@ -10,6 +10,7 @@ use super::sharing::Obtained;
 use super::{Environment, eviction};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Limits, Result, output};
+use crate::starting::retry_start;
 
 /// For a question to its interpreter.
 const QUICK: Duration = Duration::from_secs(60);
@@ -69,7 +70,7 @@ async fn adopt(input: &BuildInput<'_>, found: Environment) -> Result<Environment
 /// Does its interpreter run, and is it the one that was built with?
 async fn check(input: &BuildInput<'_>, environment: &Environment) -> Result<()> {
     let spec = environment.tool_spec(Limits::default(), "verify");
-    let sandbox = input.backend.start(&spec).await?;
+    let sandbox = retry_start(|| input.backend.start(&spec)).await?;
     let python = environment.python_in(&sandbox.info().paths);
     let python = python.to_string_lossy();
     let question = "import sys; print('%d.%d' % sys.version_info[:2])";

@@ -12,6 +12,7 @@ use super::{BuildSettings, Environment, Progress};
 use crate::recipe;
 use crate::repository::Source;
 use crate::sandbox::{Backend, Limits, Result};
+use crate::starting::retry_start;
 
 const STEP: &str = "run a sample of the tests";
 
@@ -67,7 +68,7 @@ pub async fn sample_tests(
     let name = format!("{}-tests.log", environment.saved);
     let log = Log::create(build.cache.join("logs").join(name), Vec::new())?;
     let spec = environment.tool_spec(settings.limits.clone(), "sample");
-    let sandbox = backend.start(&spec).await?;
+    let sandbox = retry_start(|| backend.start(&spec)).await?;
     let steps = Steps {
         sandbox: sandbox.as_ref(),
         log: &log,
