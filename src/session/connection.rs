@@ -27,6 +27,8 @@ const HELLO: Duration = Duration::from_secs(120);
 const GRACE: Duration = Duration::from_secs(15);
 /// How long a living toolbox takes to answer a ping, even while a tool is at work.
 const PING: Duration = Duration::from_secs(10);
+/// How long to wait for the error message of a toolbox that has ended.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Bytes of the toolbox's stderr that are kept for an error message.
 const STDERR: usize = 4_000;
 
@@ -57,11 +59,11 @@ impl Connection {
             stdin,
             stdout,
             mut stderr,
-            exit: _,
+            exit,
         } = process;
         let kept = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
         let sink = kept.clone();
-        tokio::spawn(async move {
+        let printing = tokio::spawn(async move {
             let mut buffer = [0; 1024];
             while let Ok(n) = stderr.read(&mut buffer).await {
                 if n == 0 {
@@ -78,10 +80,17 @@ impl Connection {
         let client = match tokio::time::timeout(HELLO, ().serve((lines, stdin))).await {
             Ok(Ok(client)) => client,
             Ok(Err(error)) => {
-                let what = ended(&exceeded, "the toolbox did not start", &error);
-                return Err(dead(&what, &kept));
+                tracing::debug!(%error, "the toolbox was not greeted");
+                // Its last words may still be on the way.
+                let ended = async { (printing.await, exit.await) };
+                let code = match tokio::time::timeout(LAST_WORDS, ended).await {
+                    Ok((_, Ok(code))) => format!(" with code {code}"),
+                    _ => String::new(),
+                };
+                let seen = format!("the tool server ended{code} before it answered");
+                return Err(dead(&ended_by(&exceeded, &seen), &kept));
             }
-            Err(_) => return Err(dead("the toolbox did not answer", &kept)),
+            Err(_) => return Err(dead("the tool server did not answer", &kept)),
         };
         Ok(Connection {
             layers: Layers::default(),
@@ -172,7 +181,15 @@ impl Connection {
     }
 
     fn gone(&self, error: &ServiceError) -> SandboxError {
-        self.dead(&ended(&self.exceeded, "the toolbox is gone", error))
+        // Its text names types of the protocol's library.
+        tracing::debug!(%error, "the toolbox is gone");
+        let seen = match error {
+            ServiceError::TransportSend(_) | ServiceError::TransportClosed => {
+                "the tool server has ended"
+            }
+            _ => "the answer of the tool server cannot be read",
+        };
+        self.dead(&ended_by(&self.exceeded, seen))
     }
 
     fn dead(&self, what: &str) -> SandboxError {
@@ -180,12 +197,12 @@ impl Connection {
     }
 }
 
-/// What was `seen` of it, with the reason.
-fn ended(exceeded: &ExceededFlag, seen: &str, error: &dyn std::fmt::Display) -> String {
+/// Adds the reason, if it is known.
+fn ended_by(exceeded: &ExceededFlag, seen: &str) -> String {
     if exceeded.is_set() {
         format!("{seen}: it sent a line of more than {} MiB", LINE >> 20)
     } else {
-        format!("{seen}: {error}")
+        seen.to_owned()
     }
 }
 

@@ -64,7 +64,7 @@ async fn a_line_without_end_from_the_toolbox_ends_the_connection() {
     let called = connection.call("search", json!({}), HELLO).await;
     let error = called.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Dead);
-    let expected = "the toolbox is gone: it sent a line of more than 16 MiB";
+    let expected = "the tool server has ended: it sent a line of more than 16 MiB";
     assert!(error.message.contains(expected), "{}", error.message);
     let sent = sent.load(Ordering::Relaxed) / MIB;
     assert!((15..32).contains(&sent), "{sent} MiB were taken");
@@ -76,4 +76,22 @@ async fn a_long_line_from_the_toolbox_arrives() {
     let (connection, _) = connected(15 * MIB, true).await;
     let called = connection.call("search", json!({}), HELLO).await;
     assert_eq!(called.unwrap().text.len(), 15 * MIB);
+}
+
+/// A server that ends at once, as one whose program could not be executed.
+#[tokio::test]
+async fn a_toolbox_that_does_not_start_is_named_in_plain_words() {
+    let (stdin, _) = pipe::pipe().unwrap();
+    let (_, stdout) = pipe::pipe().unwrap();
+    let process = Process {
+        stdin: Box::new(stdin),
+        stdout: Box::new(stdout),
+        stderr: Box::new(&b"toolbox: Text file busy"[..]),
+        exit: Box::pin(std::future::ready(Ok(126))),
+    };
+    let error = Connection::with(process).await.err().unwrap();
+    assert_eq!(
+        error.message,
+        "talk to the sandbox: the tool server ended with code 126 before it answered (it printed: toolbox: Text file busy)"
+    );
 }
