@@ -1,44 +1,48 @@
-//! Files of the host that every sandbox is given and none can write: copied once by each process, and linked into sandboxes.
+//! Files of the host that every sandbox gets and none can write: copied into the cache once for each version, and linked
+//! into sandboxes.
 
 use std::collections::HashMap;
-use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
 
-use super::state_store::{Cache, LockedFolder, about};
+use super::program_writer::{self, Content};
+use super::state_store::{Cache, about};
 use crate::sandbox::Result;
 
-/// What is linked must be readable by whoever runs inside: it belongs to the user of this process.
+/// A linked file must be readable by the user inside: it belongs to the user of this process.
 const READABLE: u32 = 0o004;
 
+/// Held while a process looks for a copy, makes one or removes unused ones.
+const LOCK: &str = "lock";
+
+/// The copies that this process uses, by the version of the copied file.
 #[derive(Default)]
-pub struct LinkedFiles(Mutex<Option<Copies>>);
+pub struct LinkedFiles(Mutex<HashMap<String, Copy>>);
 
-struct Copies {
-    owned: LockedFolder,
-    by_file: HashMap<FileVersion, PathBuf>,
-}
-
-/// A file as it is now: another one under its name, or another content, is not this one.
-#[derive(PartialEq, Eq, Hash)]
-struct FileVersion {
-    device: u64,
-    inode: u64,
-    bytes: u64,
-    modified: Option<SystemTime>,
-    mode: u32,
+struct Copy {
+    path: PathBuf,
+    /// A shared lock: other processes keep the copy.
+    _in_use: File,
 }
 
 impl LinkedFiles {
-    /// Makes `target`, which may be there, a link to the copy of `from`. Answers whether it did: one with this mode cannot
-    /// be shared.
-    pub fn link(&self, cache: &Cache, from: &Path, mode: u32, target: &Path) -> Result<bool> {
+    /// Makes `target`, which may exist, a link to the copy of `from`. Returns false if files with this mode cannot be
+    /// shared.
+    pub fn link(
+        &self,
+        cache: &Cache,
+        launcher: &[OsString],
+        from: &Path,
+        mode: u32,
+        target: &Path,
+    ) -> Result<bool> {
         if mode & READABLE == 0 {
             return Ok(false);
         }
-        let copy = self.copy(cache, from, mode)?;
+        let copy = self.copy(cache, launcher, from, mode & 0o7777)?;
         let (source, found) = (fs::metadata(&copy)?, fs::symlink_metadata(target));
         match found {
             Ok(found) if found.ino() == source.ino() && found.dev() == source.dev() => {
@@ -51,109 +55,70 @@ impl LinkedFiles {
         Ok(true)
     }
 
-    fn copy(&self, cache: &Cache, from: &Path, mode: u32) -> Result<PathBuf> {
-        let mut source = fs::File::open(from).map_err(about("open", from))?;
-        let found = source.metadata()?;
-        let version = FileVersion {
-            device: found.dev(),
-            inode: found.ino(),
-            bytes: found.len(),
-            modified: found.modified().ok(),
-            mode: mode & 0o7777,
-        };
+    fn copy(
+        &self,
+        cache: &Cache,
+        launcher: &[OsString],
+        from: &Path,
+        mode: u32,
+    ) -> Result<PathBuf> {
+        let source = File::open(from).map_err(about("open", from))?;
+        let metadata = source.metadata()?;
+        let version = version(&metadata, mode);
         let mut copies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let copies = match copies.as_mut() {
-            Some(copies) => copies,
-            None => copies.insert(Copies {
-                owned: cache.new_sandbox("shared")?,
-                by_file: HashMap::new(),
-            }),
-        };
-        if let Some(path) = copies.by_file.get(&version).filter(|path| path.exists()) {
-            return Ok(path.clone());
+        if let Some(copy) = copies.get(&version).filter(|copy| copy.path.exists()) {
+            return Ok(copy.path.clone());
         }
-        let path = copies.owned.folder.join(copies.by_file.len().to_string());
-        let mut file = fs::File::create(&path).map_err(about("create", &path))?;
-        std::io::copy(&mut source, &mut file).map_err(about("copy", from))?;
-        file.set_permissions(fs::Permissions::from_mode(version.mode))?;
-        copies.by_file.insert(version, path.clone());
+        let folder = cache.programs();
+        let turn = File::create(folder.join(LOCK)).map_err(about("lock", &folder))?;
+        turn.lock()?;
+        let path = folder.join(&version);
+        // After a crash of the machine a file can be shorter than what was written.
+        if !fs::metadata(&path).is_ok_and(|copy| copy.len() == metadata.len()) {
+            let aside = folder.join(format!("{version}.new"));
+            let _ = fs::remove_file(&aside);
+            program_writer::write(launcher, &aside, Content::File(source), mode)
+                .and_then(|()| fs::rename(&aside, &path))
+                .map_err(about("copy", from))?;
+        }
+        let in_use = File::open(&path)?;
+        in_use.lock_shared()?;
+        remove_unused(&folder, &version);
+        let copy = Copy {
+            path: path.clone(),
+            _in_use: in_use,
+        };
+        copies.insert(version, copy);
         Ok(path)
     }
 }
 
-impl Drop for LinkedFiles {
-    /// What this leaves when the process is killed goes with the sandboxes that it leaves.
-    fn drop(&mut self) {
-        let copies = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(copies) = copies.take() {
-            let _ = copies.owned.remove();
+/// A name for a file's present content: a file that is written or replaced gets another one.
+fn version(found: &fs::Metadata, mode: u32) -> String {
+    format!(
+        "{:x}-{:x}-{:x}-{:x}.{:x}-{:x}.{:x}-{mode:o}",
+        found.dev(),
+        found.ino(),
+        found.len(),
+        found.mtime(),
+        found.mtime_nsec(),
+        found.ctime(),
+        found.ctime_nsec(),
+    )
+}
+
+/// Removes the copies of other versions, unless a process uses them.
+fn remove_unused(folder: &Path, version: &str) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if name != LOCK
+            && name != version
+            && File::open(entry.path()).is_ok_and(|copy| copy.try_lock().is_ok())
+        {
+            let _ = fs::remove_file(entry.path());
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-
-    struct Fixture {
-        folder: tempfile::TempDir,
-        cache: Cache,
-        shared: LinkedFiles,
-    }
-
-    fn fixture() -> Fixture {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("program"), b"one").unwrap();
-        Fixture {
-            cache: Cache::open(&folder.path().join("cache")).unwrap(),
-            folder,
-            shared: LinkedFiles::default(),
-        }
-    }
-
-    impl Fixture {
-        fn link(&self, name: &str, mode: u32) -> Option<fs::Metadata> {
-            let (from, target) = (
-                self.folder.path().join("program"),
-                self.folder.path().join(name),
-            );
-            let linked = self.shared.link(&self.cache, &from, mode, &target).unwrap();
-            linked.then(|| fs::metadata(target).unwrap())
-        }
-    }
-
-    #[test]
-    fn a_file_is_copied_once_and_again_when_it_has_changed() {
-        let f = fixture();
-        let (one, two) = (f.link("a", 0o755).unwrap(), f.link("b", 0o755).unwrap());
-        assert_eq!(one.ino(), two.ino());
-        assert_eq!(one.permissions().mode() & 0o7777, 0o755);
-        assert_eq!(f.link("b", 0o755).unwrap().ino(), one.ino());
-        // Whoever replaces a program does not write into the one that runs.
-        fs::remove_file(f.folder.path().join("program")).unwrap();
-        fs::write(f.folder.path().join("program"), b"other").unwrap();
-        assert_ne!(f.link("b", 0o755).unwrap().ino(), one.ino());
-        assert_eq!(fs::read(f.folder.path().join("a")).unwrap(), b"one");
-        assert_eq!(fs::read(f.folder.path().join("b")).unwrap(), b"other");
-    }
-
-    #[test]
-    fn what_others_may_not_read_is_not_shared() {
-        let f = fixture();
-        assert!(f.link("a", 0o700).is_none());
-        assert!(!f.folder.path().join("a").exists());
-    }
-
-    #[test]
-    fn copies_go_with_the_process_and_links_stay() {
-        let f = fixture();
-        f.link("a", 0o755).unwrap();
-        let sandboxes = f.folder.path().join("cache/sandboxes");
-        assert_eq!(fs::read_dir(&sandboxes).unwrap().count(), 2);
-        drop(f.shared);
-        assert_eq!(fs::read_dir(&sandboxes).unwrap().count(), 0);
-        assert_eq!(fs::read(f.folder.path().join("a")).unwrap(), b"one");
-    }
-}
+mod tests;

@@ -12,6 +12,7 @@ mod jail;
 mod layout;
 mod linked_files;
 mod probe;
+mod program_writer;
 mod protocol;
 mod python;
 mod removal;

@@ -164,6 +164,7 @@ impl LocalSandbox {
         Store {
             shares_environment: self.dirs.shares_environment(&self.spec).is_some(),
             inside: self.facts.paths.store.clone(),
+            inner: self.inner.clone(),
             dirs: self.dirs.clone(),
         }
     }
@@ -214,7 +215,9 @@ impl Sandbox for LocalSandbox {
         if !self.spec.root
             && let Ok(relative) = path.strip_prefix(&self.facts.paths.store)
         {
-            return self.store().write(relative, content, mode);
+            let (relative, content) = (relative.to_owned(), content.to_owned());
+            let store = self.store();
+            return blocking(move || store.write(&relative, &content, mode)).await;
         }
         let task = Task::Upload {
             path: path.to_owned(),
@@ -230,8 +233,8 @@ impl Sandbox for LocalSandbox {
             && let Ok(relative) = path.strip_prefix(&self.facts.paths.store)
         {
             let (relative, from) = (relative.to_owned(), from.to_owned());
-            let (inner, store) = (self.inner.clone(), self.store());
-            return blocking(move || store.add_file(&inner, &relative, &from, mode)).await;
+            let store = self.store();
+            return blocking(move || store.add_file(&relative, &from, mode)).await;
         }
         let file = tokio::fs::File::open(from)
             .await

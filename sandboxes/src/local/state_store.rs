@@ -1,6 +1,7 @@
 //! What is in the cache folder, and who owns it.
 //!
 //! ```text
+//! programs/VERSION                               linked into sandboxes, locked (shared) by each process that uses it
 //! sandboxes/ID/{workspace,store,tmp,home,root}   with sandboxes/ID.lock, locked while its host lives
 //! states/NAME/{workspace,store,state.json,lock}  complete by construction: written aside and renamed
 //! states/.new-ID, states/.gone-ID                being written, being removed
@@ -56,13 +57,17 @@ pub struct InUse {
 
 impl Cache {
     pub fn open(root: &Path) -> Result<Cache> {
-        for name in ["sandboxes", "states"] {
+        for name in ["programs", "sandboxes", "states"] {
             let folder = root.join(name);
             // Strangers' files are there, under a user's ids.
             private::create_closed(&folder).map_err(about("make the cache folder", &folder))?;
         }
         let root = fs::canonicalize(root)?;
         Ok(Cache { root })
+    }
+
+    pub fn programs(&self) -> PathBuf {
+        self.root.join("programs")
     }
 
     pub fn new_sandbox(&self, purpose: &str) -> Result<LockedFolder> {
@@ -248,7 +253,7 @@ fn with_lock(folder: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn fresh_id(purpose: &str) -> String {
+pub fn fresh_id(purpose: &str) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let now = std::time::UNIX_EPOCH
         .elapsed()

@@ -1,20 +1,21 @@
 //! What the host puts into a sandbox's store, where nothing inside may write.
 
-use std::fs;
-use std::io::Write;
+use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::Inner;
 use super::copy::{Files, copy_tree};
+use super::program_writer::{self, Content};
 use super::sandbox_dirs::{SandboxDirs, copy_file};
-use super::state_store::about;
+use super::state_store::{about, fresh_id};
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::Result;
 
 /// The store of one sandbox. Nobody inside can change the folders on the way to a file.
 pub struct Store {
+    pub inner: Arc<Inner>,
     pub dirs: Arc<SandboxDirs>,
     /// Where it is inside.
     pub inside: PathBuf,
@@ -24,39 +25,32 @@ pub struct Store {
 
 impl Store {
     pub fn write(&self, relative: &Path, content: &[u8], mode: u32) -> Result<()> {
-        let mut content = content;
-        self.write_from(relative, &mut content, mode)
+        let target = self.place(relative)?;
+        self.write_content(&target, Content::Bytes(content), mode)
     }
 
-    /// The content of a file of the host, which may be large.
-    pub fn add_file(&self, inner: &Inner, relative: &Path, from: &Path, mode: u32) -> Result<()> {
-        let target = self.place(relative)?;
+    /// Writes the content of a file of the host, which may be large.
+    pub fn add_file(&self, relative: &Path, from: &Path, mode: u32) -> Result<()> {
+        let (target, inner) = (self.place(relative)?, &self.inner);
         if inner.protects_own_files()
-            && inner.linked_files.link(&inner.cache, from, mode, &target)?
+            && (inner.linked_files).link(&inner.cache, &inner.launcher, from, mode, &target)?
         {
             return Ok(());
         }
-        let mut file = fs::File::open(from).map_err(about("open", from))?;
-        self.write_from(relative, &mut file, mode)
+        let file = File::open(from).map_err(about("open", from))?;
+        self.write_content(&target, Content::File(file), mode)
     }
 
-    fn write_from(
-        &self,
-        relative: &Path,
-        content: &mut dyn std::io::Read,
-        mode: u32,
-    ) -> Result<()> {
-        let target = self.place(relative)?;
-        let folder = target.parent().unwrap_or(&target);
-        let mut aside = tempfile::NamedTempFile::new_in(folder)?;
-        std::io::copy(content, &mut aside)?;
-        aside.flush()?;
-        aside
-            .as_file()
-            .set_permissions(fs::Permissions::from_mode(mode & 0o7777))?;
-        chown(aside.path(), self.dirs.owner, self.dirs.owner)?;
-        aside.persist(target).map_err(|e| e.error)?;
-        Ok(())
+    /// Written aside and renamed, so that no process sees half a file.
+    fn write_content(&self, target: &Path, content: Content<'_>, mode: u32) -> Result<()> {
+        let aside = target.with_file_name(format!(".new-{}", fresh_id("")));
+        let written = program_writer::write(&self.inner.launcher, &aside, content, mode)
+            .and_then(|()| chown(&aside, self.dirs.owner, self.dirs.owner))
+            .and_then(|()| fs::rename(&aside, target));
+        if written.is_err() {
+            let _ = fs::remove_file(&aside);
+        }
+        written.map_err(about("write", target))
     }
 
     pub fn unpack(&self, relative: &Path, archive: &Path) -> Result<()> {

@@ -9,6 +9,7 @@ use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::local::{Isolation, Local, LocalSettings};
 use testwright_sandboxes::sandbox::{Mount, output};
 use testwright_sandboxes::{Backend, Command, Sandbox, SandboxSource, Spec};
+use tokio::io::AsyncReadExt;
 
 use crate::conformance::checks;
 use crate::conformance::proofs::{Lacking, prove};
@@ -444,4 +445,78 @@ async fn building_on_a_saved_state_leaves_it_as_it_is() {
             sandbox.stop().await.unwrap();
         }
     }
+}
+
+/// Forks without a pause until the flag is set; each child keeps what it inherited for a while before it executes its
+/// program.
+fn fork_until(stop: Arc<std::sync::atomic::AtomicBool>) -> Vec<std::thread::JoinHandle<()>> {
+    use std::os::unix::process::CommandExt;
+    let fork = move || {
+        while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+            let mut command = std::process::Command::new("/bin/true");
+            // SAFETY: sleeping touches no memory of this process.
+            unsafe {
+                command.pre_exec(|| {
+                    std::thread::sleep(Duration::from_millis(20));
+                    Ok(())
+                });
+            }
+            command.status().unwrap();
+        }
+    };
+    (0..4).map(|_| std::thread::spawn(fork.clone())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uploaded_programs_start_while_others_fork() {
+    let cache = cache();
+    let Some(backend) = local(&cache, Isolation::Namespaces) else {
+        return;
+    };
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let forking = fork_until(stop.clone());
+    // It takes a while to write.
+    let script = [&b"#!/bin/sh\nexit 0\n#"[..], &[b'x'; 8 << 20]].concat();
+    let program = cache.path().join("program");
+    std::fs::write(&program, &script).unwrap();
+    let start = |_| async {
+        let sandbox = backend.start(&spec(bare())).await.unwrap();
+        let store = sandbox.info().paths.store.clone();
+        let (linked, written) = (store.join("linked"), store.join("written"));
+        let upload = sandbox.upload_file(&linked, &program, 0o755);
+        upload.await.unwrap();
+        sandbox.upload(&written, &script, 0o755).await.unwrap();
+        let mut failures = Vec::new();
+        for program in [linked, written] {
+            let command = Command::new([program.to_string_lossy()]);
+            let out = output(&*sandbox, &command, Duration::from_secs(60)).await;
+            failures.extend(Some(out.unwrap()).filter(|out| out.code != 0));
+        }
+        sandbox.stop().await.unwrap();
+        failures
+    };
+    let failures = futures::future::join_all((0..8).map(start)).await.concat();
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    for thread in forking {
+        thread.join().unwrap();
+    }
+    assert!(failures.is_empty(), "{failures:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_start_once_nothing_writes_them() {
+    let cache = cache();
+    let Some(backend) = local(&cache, Isolation::Namespaces) else {
+        return;
+    };
+    let sandbox = backend.start(&spec(bare())).await.unwrap();
+    say(&*sandbox, "cp /bin/true /tmp/program").await;
+    let writer = Command::shell("exec 3<>/tmp/program; echo open; sleep 0.3");
+    let mut writer = sandbox.spawn(&writer).await.unwrap();
+    let mut line = [0; 5];
+    writer.stdout.read_exact(&mut line).await.unwrap();
+    let program = Command::new(["/tmp/program"]);
+    let out = output(&*sandbox, &program, Duration::from_secs(60)).await;
+    assert_eq!(out.unwrap().code, 0);
+    sandbox.stop().await.unwrap();
 }

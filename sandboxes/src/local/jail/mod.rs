@@ -28,11 +28,13 @@ use std::os::unix::net::UnixStream;
 use nix::sys::prctl;
 use nix::unistd::Pid;
 
+use super::program_writer;
 use super::protocol::{self, Isolation, Reply, Setup};
 
 /// The entry point of a launcher: takes the socket to the host from standard input, never returns.
 /// To be called before the process has a second thread.
 pub fn jail_main() -> ! {
+    program_writer::run_if_requested();
     let code = match keep() {
         Ok(code) => code,
         Err(message) => {

@@ -6,6 +6,7 @@ use std::io::{IoSliceMut, PipeReader, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
@@ -18,6 +19,10 @@ use nix::unistd::{ForkResult, Pid, fork, geteuid};
 use super::super::protocol::{self, Isolation, Reply, Request, Setup, Task};
 use super::task_failure::TaskFailure;
 use super::{files, landlock, limits, memory, namespaces, seccomp, user_mapping};
+
+/// How long, and how often, a program is executed again that is open for writing.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
+const BUSY_DELAY: Duration = Duration::from_millis(5);
 
 /// What the keeper found out before it started the supervisor.
 #[derive(Debug, Clone, Copy)]
@@ -376,13 +381,29 @@ fn execute(argv: &[String], env: &BTreeMap<String, String>) -> TaskFailure {
         let Ok(program) = CString::new(candidate.into_os_string().into_encoded_bytes()) else {
             continue;
         };
-        let error = match nix::unistd::execve(&program, &arguments, &environment) {
-            Ok(never) => match never {},
-            Err(e) => e,
-        };
+        let error = execute_when_not_busy(&program, &arguments, &environment);
         if !matches!(error, nix::Error::ENOENT | nix::Error::ENOTDIR) {
             failure = (126, format!("{name}: {}", error.desc()));
         }
     }
     failure
+}
+
+/// Returns only if it failed. A program that was just written may still be open for writing in a process that is about to
+/// execute another one.
+fn execute_when_not_busy(
+    program: &CString,
+    arguments: &[CString],
+    environment: &[CString],
+) -> nix::Error {
+    let begun = Instant::now();
+    loop {
+        match nix::unistd::execve(program, arguments, environment) {
+            Ok(never) => match never {},
+            Err(nix::Error::ETXTBSY) if begun.elapsed() < BUSY_TIMEOUT => {
+                std::thread::sleep(BUSY_DELAY);
+            }
+            Err(e) => return e,
+        }
+    }
 }
