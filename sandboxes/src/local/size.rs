@@ -22,13 +22,27 @@ pub(crate) struct DiskUsage {
     pub bytes: u64,
     /// Files, folders, links.
     pub files: u64,
+    /// There is more, which could not be looked at.
+    pub is_hidden: bool,
 }
 
-/// All below a folder; what cannot be looked at, or went away meanwhile, is not counted.
+impl DiskUsage {
+    /// How much more this is.
+    pub fn beyond(self, other: DiskUsage) -> DiskUsage {
+        DiskUsage {
+            bytes: self.bytes.saturating_sub(other.bytes),
+            files: self.files.saturating_sub(other.files),
+            is_hidden: self.is_hidden,
+        }
+    }
+}
+
+/// Everything below a folder. What cannot be looked at is not counted; neither is what went away meanwhile, or got
+/// another name.
 pub(crate) fn disk_usage(folder: &Path) -> DiskUsage {
     let (mut sum, mut seen) = (DiskUsage::default(), BTreeSet::new());
-    // Nothing is lost by going on after an error.
-    let _ = walk(
+    let mut is_hidden = false;
+    let walked = walk(
         folder,
         |_, found| {
             if found.st_nlink <= 1 || is_folder(found) || seen.insert((found.st_dev, found.st_ino))
@@ -38,8 +52,12 @@ pub(crate) fn disk_usage(folder: &Path) -> DiskUsage {
             sum.files += 1;
             Ok(())
         },
-        |_| Ok(()),
+        |_| {
+            is_hidden = true;
+            Ok(())
+        },
     );
+    sum.is_hidden = is_hidden || walked.is_err_and(|e| e.kind() != io::ErrorKind::NotFound);
     sum
 }
 
@@ -114,8 +132,10 @@ fn look_through(
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
         }
-        let Ok(found) = fstatat(&*here, name, AtFlags::AT_SYMLINK_NOFOLLOW) else {
-            continue;
+        let found = match fstatat(&*here, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+            Ok(found) => found,
+            Err(nix::Error::ENOENT) => continue,
+            Err(e) => return Err(e.into()),
         };
         let name = Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
         // Beyond what a path may be nothing is shared, so nobody asks for it.

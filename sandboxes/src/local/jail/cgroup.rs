@@ -18,6 +18,8 @@ const NAME: &str = "testwright-";
 pub struct Cgroup {
     /// Those that could not be removed yet, in the end.
     folders: Vec<PathBuf>,
+    /// The kernel counts buffers of TCP and UDP as well.
+    pub counts_internet_sockets: bool,
 }
 
 impl Cgroup {
@@ -131,6 +133,7 @@ fn unified(own: &str, name: &str, limits: &Limits) -> Option<Cgroup> {
     )?;
     Some(Cgroup {
         folders: vec![folder],
+        counts_internet_sockets: true,
     })
 }
 
@@ -156,5 +159,6 @@ fn separate(own: &str, name: &str, limits: &Limits) -> Option<Cgroup> {
     )?;
     Some(Cgroup {
         folders: vec![memory],
+        counts_internet_sockets: false,
     })
 }

@@ -6,6 +6,7 @@ use std::fs;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::super::protocol::{Isolation, Setup};
+use super::supervisor::Accounting;
 
 /// Kernels that count processes by user namespace need no offset; elsewhere the limit counts all
 /// processes of the host's user, so those that are there already are added.
@@ -39,7 +40,7 @@ fn counts_by_namespace() -> bool {
 }
 
 /// In a process that is about to become another program.
-pub fn apply(setup: &Setup, present: u64) -> nix::Result<()> {
+pub fn apply(setup: &Setup, accounting: Accounting) -> nix::Result<()> {
     let limits = &setup.limits;
     let set = |what, value: u64| {
         // The host's own limit may be lower already, and cannot be raised.
@@ -50,11 +51,18 @@ pub fn apply(setup: &Setup, present: u64) -> nix::Result<()> {
     set(Resource::RLIMIT_AS, limits.memory.saturating_mul(4))?;
     set(
         Resource::RLIMIT_NPROC,
-        limits.processes.saturating_add(present),
+        limits.processes.saturating_add(accounting.present),
     )?;
     set(Resource::RLIMIT_FSIZE, limits.file_size)?;
     // Not 0: for that a collector behind a pipe would be started all the same, outside, with what is in memory here.
     set(Resource::RLIMIT_CORE, 1)?;
-    set(Resource::RLIMIT_NOFILE, 16384)?;
+    // The kernel keeps memory for open files, and for as many that are sent and not received yet.
+    let files = if accounting.memory_is_counted {
+        16384
+    } else {
+        4096
+    };
+    set(Resource::RLIMIT_NOFILE, files)?;
+    set(Resource::RLIMIT_MSGQUEUE, 800 << 10)?;
     set(Resource::RLIMIT_MEMLOCK, 64 << 20)
 }

@@ -1,17 +1,26 @@
 //! Watches the memory of a sandbox where no control group counts it: all that its processes hold together, also what
-//! they share and have let go of. Beyond the limit the greediest process is killed, as the kernel would; where that does
+//! they share and have let go of, and what the kernel holds for them. Beyond the limit the greediest process is killed, as the kernel would; where that does
 //! not help, the sandbox is ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::processes::{descendants, mappings};
+use super::kernel_memory::{self, SEND_BUFFER};
+use super::processes::{descendants, folder, mappings};
+
+/// What the kernel may hold for an open file (a pipe: two pages at each end).
+const DESCRIPTOR: u64 = 8192;
+/// So many descriptors of each process are free: they are shared by all that it forks.
+const FREE_DESCRIPTORS: u64 = 256;
 
 pub struct MemoryWatch {
     limit: u64,
+    /// This process is in the sandbox's namespaces, and sees what the kernel holds for it.
+    sees_kernel: bool,
     supervisor: Pid,
     /// How often in a row a process had to be killed.
     kills: u32,
@@ -22,12 +31,20 @@ pub struct MemoryWatch {
 struct MemoryUse {
     resident: u64,
     address_space: u64,
+    descriptors: u64,
+}
+
+impl MemoryUse {
+    fn open_files(&self) -> u64 {
+        self.descriptors.saturating_sub(FREE_DESCRIPTORS) * DESCRIPTOR
+    }
 }
 
 impl MemoryWatch {
-    pub fn new(limit: u64, supervisor: Pid) -> MemoryWatch {
+    pub fn new(limit: u64, supervisor: Pid, sees_kernel: bool) -> MemoryWatch {
         MemoryWatch {
             limit,
+            sees_kernel,
             supervisor,
             kills: 0,
         }
@@ -40,18 +57,30 @@ impl MemoryWatch {
             .map(|pid| (pid, memory_use(pid)))
             .collect();
         let sum = |of: fn(&MemoryUse) -> u64| held.iter().map(|(_, held)| of(held)).sum::<u64>();
+        let mut by_kernel = match self.sees_kernel {
+            true => sum(MemoryUse::open_files) + kernel_memory::held(),
+            false => sum(|held| held.descriptors) * SEND_BUFFER,
+        };
         // What is shared counts for each process here, so the true sum is no more than this.
-        if sum(|held| held.resident.max(held.address_space)) <= self.limit {
+        if by_kernel + sum(|held| held.resident.max(held.address_space)) <= self.limit {
             self.kills = 0;
             return None;
+        }
+        if !self.sees_kernel {
+            by_kernel = sum(MemoryUse::open_files) + sockets(&held) * SEND_BUFFER;
         }
         let private: u64 = held
             .iter()
             .map(|(pid, held)| own_share(*pid).unwrap_or(held.resident))
             .sum();
-        if private.max(private_without_shared(&held) + shared(&held)) <= self.limit {
+        let by_processes = private.max(private_without_shared(&held) + shared(&held));
+        if by_kernel + by_processes <= self.limit {
             self.kills = 0;
             return None;
+        }
+        if by_kernel > by_processes {
+            // The end of one process would not help: others may hold the same.
+            return Some(beyond(self.limit));
         }
         held.retain(|(pid, _)| *pid != self.supervisor);
         let greediest = held
@@ -84,17 +113,28 @@ fn kilobytes(text: &str, field: &str) -> Option<u64> {
 
 /// By `status`, which anybody may read; files are left out, since the kernel can drop them.
 fn memory_use(pid: Pid) -> MemoryUse {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let folder = folder(pid);
+    let status = fs::read_to_string(folder.join("status")).unwrap_or_default();
     let field = |name| kilobytes(&status, name).unwrap_or(0);
     MemoryUse {
         resident: field("RssAnon:") + field("RssShmem:") + field("VmSwap:"),
         address_space: field("VmSize:"),
+        descriptors: descriptors(&folder),
+    }
+}
+
+fn descriptors(process: &Path) -> u64 {
+    let folder = process.join("fd");
+    match fs::metadata(&folder).map_or(0, |found| found.len()) {
+        // Kernels before 6.2 do not tell.
+        0 => fs::read_dir(folder).map_or(0, |entries| entries.count() as u64),
+        number => number,
     }
 }
 
 /// What is shared is divided among those that share it.
 fn own_share(pid: Pid) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let text = fs::read_to_string(folder(pid).join("smaps_rollup")).ok()?;
     Some(
         kilobytes(&text, "Pss_Anon:")?
             + kilobytes(&text, "Pss_Shmem:")?
@@ -102,9 +142,22 @@ fn own_share(pid: Pid) -> Option<u64> {
     )
 }
 
+/// How many sockets these processes have open.
+fn sockets(held: &[(Pid, MemoryUse)]) -> u64 {
+    let mut names = BTreeSet::new();
+    for (pid, _) in held {
+        let entries = fs::read_dir(folder(*pid).join("fd")).into_iter().flatten();
+        let links = entries
+            .flatten()
+            .filter_map(|entry| fs::read_link(entry.path()).ok());
+        names.extend(links.filter(|name| name.to_string_lossy().starts_with("socket:")));
+    }
+    names.len() as u64
+}
+
 fn private_without_shared(held: &[(Pid, MemoryUse)]) -> u64 {
     let of = |pid: Pid, held: &MemoryUse| {
-        let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok();
+        let text = fs::read_to_string(folder(pid).join("smaps_rollup")).ok();
         text.and_then(|text| kilobytes(&text, "Pss_Anon:"))
             .unwrap_or(held.resident)
     };
@@ -136,23 +189,4 @@ fn unnamed(pid: Pid) -> BTreeMap<u64, u64> {
         }
     }
     found
-}
-
-/// Bytes of System V shared memory in this process's namespace: it stays when nobody is attached.
-pub fn system_v() -> u64 {
-    let table = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
-    let mut lines = table.lines();
-    let names: Vec<_> = lines
-        .next()
-        .unwrap_or_default()
-        .split_whitespace()
-        .collect();
-    let columns = ["rss", "swap"].map(|name| names.iter().position(|found| *found == name));
-    lines
-        .map(|line| {
-            let fields: Vec<_> = line.split_whitespace().collect();
-            let bytes = |at: &Option<usize>| fields.get((*at)?)?.parse::<u64>().ok();
-            columns.iter().filter_map(bytes).sum::<u64>()
-        })
-        .sum()
 }

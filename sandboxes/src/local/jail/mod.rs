@@ -8,6 +8,7 @@
 mod cgroup;
 mod disk;
 mod files;
+mod kernel_memory;
 mod landlock;
 mod limits;
 mod memory;
@@ -17,6 +18,7 @@ mod processes;
 mod seccomp;
 mod supervisor;
 mod task_failure;
+mod unbounded_calls;
 mod user_mapping;
 mod watch;
 
@@ -56,8 +58,8 @@ fn keep() -> Result<i32, String> {
         Isolation::Namespaces | Isolation::Landlock => cgroup::Cgroup::new(&setup.limits),
     };
     let started = prepare(&setup).and_then(|()| start_supervisor(&setup, &socket, cgroup.as_ref()));
-    let supervisor = match started {
-        Ok(pid) => pid,
+    let (supervisor, has_joined) = match started {
+        Ok(started) => started,
         Err(message) => {
             let _ = protocol::write(
                 &mut socket,
@@ -68,7 +70,7 @@ fn keep() -> Result<i32, String> {
             return Err(message);
         }
     };
-    let ended = watch::until_the_end(&setup, supervisor, cgroup.as_ref())?;
+    let ended = watch::until_the_end(&setup, supervisor, cgroup.as_ref(), has_joined)?;
     orphan_reaper::end_all();
     if let Some(why) = ended.why {
         // The host may be gone.
@@ -101,11 +103,12 @@ fn take_socket() -> Result<UnixStream, String> {
     }
 }
 
+/// Returns the supervisor, and whether this process joined its namespaces.
 fn start_supervisor(
     setup: &Setup,
     socket: &UnixStream,
     cgroup: Option<&cgroup::Cgroup>,
-) -> Result<Pid, String> {
+) -> Result<(Pid, bool), String> {
     let flags = match setup.isolation {
         Isolation::Namespaces => namespaces::flags(setup.network),
         Isolation::Landlock | Isolation::None => 0,
@@ -128,14 +131,16 @@ fn start_supervisor(
         }
         pid => {
             let pid = Pid::from_raw(pid as i32);
+            let mut has_joined = true;
             if setup.isolation == Isolation::Namespaces {
                 user_mapping::write_maps(pid, setup.owner)?;
+                has_joined = watch::join_namespaces(setup, pid, cgroup);
             }
             let mut tell = |step: &[u8]| {
                 let sent = step_done.write_all(step);
                 sent.map_err(|e| format!("tell the supervisor: {e}"))
             };
-            tell(b"m")?;
+            tell(if has_joined { b"m" } else { supervisor::UNSEEN })?;
             // It takes many milliseconds, in which the supervisor sets the jail up. Nothing foreign runs before it is
             // done, as the supervisor waits for the second step before it serves.
             if let Some(cgroup) = cgroup {
@@ -144,7 +149,7 @@ fn start_supervisor(
                     .map_err(|e| format!("limit the memory of the sandbox: {e}"))?;
             }
             tell(b"c")?;
-            Ok(pid)
+            Ok((pid, has_joined))
         }
     }
 }

@@ -192,7 +192,7 @@ fn devices(root: &Path) -> Result<(), String> {
         &shm,
         "tmpfs",
         MsFlags::MS_NOSUID | MsFlags::MS_NODEV,
-        "mode=1777,size=256m",
+        "mode=1777,size=256m,nr_inodes=64k",
     )?;
     for (name, target) in [
         ("ptmx", "pts/ptmx"),

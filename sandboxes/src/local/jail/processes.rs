@@ -1,7 +1,9 @@
 //! The processes of a sandbox as the keeper sees them.
 
 use std::fs;
+use std::path::PathBuf;
 
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// All that descend from a process, without it.
@@ -71,9 +73,56 @@ pub struct Mapping {
     pub name: String,
 }
 
+/// The folder in which the kernel shows memory and descriptors of a process: that of another thread once the first one
+/// has ended, since those are gone there.
+pub fn folder(pid: Pid) -> PathBuf {
+    let whole = PathBuf::from(format!("/proc/{pid}"));
+    let has_memory = |folder: &PathBuf| {
+        fs::read_to_string(folder.join("status")).is_ok_and(|text| text.contains("\nVmSize:"))
+    };
+    if has_memory(&whole) {
+        return whole;
+    }
+    let threads = fs::read_dir(whole.join("task")).into_iter().flatten();
+    let mut threads = threads.flatten().map(|entry| entry.path());
+    threads.find(has_memory).unwrap_or(whole)
+}
+
+/// Keeps all that descend from a process from running, until the guard is dropped.
+pub fn freeze(root: Pid) -> Frozen {
+    let mut frozen = Vec::new();
+    // Until it is stopped, a process can start others.
+    for _ in 0..MAX_ROUNDS {
+        let new: Vec<_> = descendants(root)
+            .into_iter()
+            .filter(|pid| !frozen.contains(pid))
+            .collect();
+        if new.is_empty() {
+            break;
+        }
+        for pid in &new {
+            let _ = kill(*pid, Signal::SIGSTOP);
+        }
+        frozen.extend(new);
+    }
+    Frozen(frozen)
+}
+
+const MAX_ROUNDS: usize = 20;
+
+pub struct Frozen(Vec<Pid>);
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        for pid in &self.0 {
+            let _ = kill(*pid, Signal::SIGCONT);
+        }
+    }
+}
+
 /// What a process has mapped besides its private memory; nothing where that may not be seen.
 pub fn mappings(pid: Pid) -> Vec<Mapping> {
-    let text = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let text = fs::read(folder(pid).join("maps")).unwrap_or_default();
     String::from_utf8_lossy(&text)
         .lines()
         .filter_map(|line| {

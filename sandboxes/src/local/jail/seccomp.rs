@@ -8,12 +8,13 @@ use seccompiler::{
 };
 
 use super::super::protocol::Isolation;
+use super::unbounded_calls;
 use crate::system_calls::{self, NEW_NAMESPACES, PERSONALITIES, SOCKET_FAMILIES, SystemCall};
 
 /// The ioctls that put characters into a terminal's input: TIOCSTI, TIOCLINUX.
 const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541c];
 
-type Rules = BTreeMap<i64, Vec<Rule>>;
+pub type Rules = BTreeMap<i64, Vec<Rule>>;
 
 /// What the filter depends on.
 #[derive(Debug, Clone, Copy)]
@@ -34,11 +35,13 @@ pub fn apply(around: Surroundings) -> Result<(), String> {
         {
             one_port(&mut rules)?;
         }
-        Ok(vec![
-            program(known_calls(), error(libc::ENOSYS), allow.clone())?,
-            // The filter that is added last says which error it is.
-            program(rules, allow, refuse)?,
-        ])
+        let mut programs = vec![program(known_calls(), error(libc::ENOSYS), allow.clone())?];
+        for (rules, action) in unbounded_calls::filters(around)? {
+            programs.push(program(rules, allow.clone(), action)?);
+        }
+        // The filter that is added last says which error it is.
+        programs.push(program(rules, allow, refuse)?);
+        Ok(programs)
     };
     for filter in build().map_err(|e| format!("build the system call filter: {e}"))? {
         apply_filter(&filter).map_err(|e| format!("apply the system call filter: {e}"))?;

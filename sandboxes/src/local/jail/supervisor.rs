@@ -18,7 +18,10 @@ use nix::unistd::{ForkResult, Pid, fork, geteuid};
 
 use super::super::protocol::{self, Isolation, Reply, Request, Setup, Task};
 use super::task_failure::TaskFailure;
-use super::{files, landlock, limits, memory, namespaces, seccomp, user_mapping};
+use super::{files, kernel_memory, landlock, limits, namespaces, seccomp, user_mapping};
+
+/// The first step, if the keeper could not join the namespaces.
+pub const UNSEEN: &[u8; 1] = b"u";
 
 /// How long, and how often, a program is executed again that is open for writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
@@ -37,12 +40,18 @@ pub struct Accounting {
 pub fn main(setup: &Setup, socket: &UnixStream, mut steps: PipeReader, known: Accounting) -> ! {
     // The keeper has the write end; without a byte it died.
     let mut step = || {
-        let read = steps.read_exact(&mut [0]);
+        let mut byte = [0];
+        let read = steps.read_exact(&mut byte).map(|()| byte);
         read.map_err(|e| format!("hear from the keeper: {e}"))
     };
-    let confined = step()
-        .and_then(|()| confine(setup, known))
-        .and_then(|confined| step().map(|()| confined));
+    let confined = step().and_then(|first| {
+        let mut confined = confine(setup, known)?;
+        if first == *UNSEEN {
+            let lack = "sockets, System V objects and closed folders are not counted";
+            confined.lacking.push(lack.to_owned());
+        }
+        step().map(|_| confined)
+    });
     drop(steps);
     let reply = match &confined {
         Ok(confined) => Reply::Ready {
@@ -86,12 +95,15 @@ fn confine(setup: &Setup, known: Accounting) -> Result<Confinement, String> {
     };
     let confined = match setup.isolation {
         Isolation::Namespaces => {
-            let lacking = namespaces::enter(setup)?;
+            let mut lacking = namespaces::enter(setup)?;
             user_mapping::drop_privileges(
                 setup.owner.map(|_| user_mapping::INSIDE),
                 user_mapping::Keep::Nothing,
             )?;
             seccomp::apply(around)?;
+            if !known.memory_is_counted && kernel_memory::socket_buffers().is_none() {
+                lacking.push("memory of sockets is not counted".to_owned());
+            }
             Confinement {
                 lacking,
                 reach: Reach::Inside,
@@ -172,12 +184,6 @@ fn serve(
     known: Accounting,
     reach: Reach,
 ) -> std::io::Result<()> {
-    // Nobody outside sees this namespace's segments.
-    let watch_segments = setup.isolation == Isolation::Namespaces && !known.memory_is_counted;
-    let timeout = match watch_segments {
-        true => PollTimeout::from(500u16),
-        false => PollTimeout::NONE,
-    };
     let mut child_ended = SigSet::empty();
     child_ended.add(Signal::SIGCHLD);
     child_ended.thread_block()?;
@@ -189,13 +195,9 @@ fn serve(
             PollFd::new(socket.as_fd(), PollFlags::POLLIN),
             PollFd::new(signals.as_fd(), PollFlags::POLLIN),
         ];
-        match poll(&mut ready, timeout) {
+        match poll(&mut ready, PollTimeout::NONE) {
             Ok(_) | Err(nix::Error::EINTR) => {}
             Err(e) => return Err(e.into()),
-        }
-        if watch_segments && memory::system_v() > setup.limits.memory {
-            let why = memory::beyond(setup.limits.memory);
-            return protocol::write(&mut &*socket, &Reply::Ended { why });
         }
         let [request, ended] = ready.map(|fd| fd.any().unwrap_or(false));
         if ended {
@@ -227,7 +229,7 @@ fn serve(
                 protocol::write(&mut &*socket, &Reply::Exited { id, code })?;
                 continue;
             }
-            match start(setup, &request.task, streams, known.present) {
+            match start(setup, &request.task, streams, known) {
                 Ok(pid) => {
                     running.insert(pid, request.id);
                 }
@@ -292,7 +294,7 @@ fn receive(mut socket: &UnixStream) -> std::io::Result<(Request, Streams)> {
     Ok((serde_json::from_slice(&body)?, streams))
 }
 
-fn start(setup: &Setup, task: &Task, streams: Streams, present: u64) -> Result<Pid, String> {
+fn start(setup: &Setup, task: &Task, streams: Streams, known: Accounting) -> Result<Pid, String> {
     let [stdin, stdout, stderr] =
         <[OwnedFd; 3]>::try_from(streams).map_err(|_| "a process without streams")?;
     // SAFETY: this process has one thread, so the child may do anything a fresh process may.
@@ -303,7 +305,7 @@ fn start(setup: &Setup, task: &Task, streams: Streams, present: u64) -> Result<P
                 // SAFETY: plain numbers; the originals are marked to close on exec.
                 unsafe { libc::dup2(fd.as_raw_fd(), place) };
             }
-            let code = become_task(setup, task, present).unwrap_or_else(|(code, message)| {
+            let code = become_task(setup, task, known).unwrap_or_else(|(code, message)| {
                 let _ = writeln!(std::io::stderr(), "{message}");
                 code
             });
@@ -313,7 +315,7 @@ fn start(setup: &Setup, task: &Task, streams: Streams, present: u64) -> Result<P
     }
 }
 
-fn become_task(setup: &Setup, task: &Task, present: u64) -> Result<i32, TaskFailure> {
+fn become_task(setup: &Setup, task: &Task, known: Accounting) -> Result<i32, TaskFailure> {
     let failed = |e: &dyn std::fmt::Display| (126, format!("cannot start the process: {e}"));
     // SAFETY: no memory involved; restores what every program expects.
     unsafe {
@@ -323,7 +325,7 @@ fn become_task(setup: &Setup, task: &Task, present: u64) -> Result<i32, TaskFail
     }
     SigSet::empty().thread_set_mask().map_err(|e| failed(&e))?;
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(|e| failed(&e))?;
-    limits::apply(setup, present).map_err(|e| failed(&e))?;
+    limits::apply(setup, known).map_err(|e| failed(&e))?;
     match task {
         Task::Ping | Task::EndProcesses | Task::Freeze | Task::Thaw => Ok(0),
         Task::Run {

@@ -1,20 +1,22 @@
 //! What the keeper does while the sandbox lives: waits for its end, and sees to it that it keeps to its limits.
 
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::super::protocol::{Isolation, Setup};
 use super::cgroup::Cgroup;
-use super::disk::DiskWatch;
+use super::disk::{DiskWatch, MAX_PAUSE};
+use super::kernel_memory;
 use super::memory::{self, MemoryWatch};
 
-/// How often limits are checked.
-const STEP: Duration = Duration::from_millis(200);
+/// How long an end may go unnoticed by kernels that do not report it.
+const WITHOUT_NOTICE: Duration = Duration::from_millis(50);
 
 /// How it ended: the supervisor's exit code, and why, if that was for a limit.
 pub struct SupervisorExit {
@@ -22,19 +24,49 @@ pub struct SupervisorExit {
     pub why: Option<String>,
 }
 
+/// Does the sandbox have namespaces of its own for all that the kernel holds for it?
+fn has_own_kernel_objects(setup: &Setup) -> bool {
+    setup.isolation == Isolation::Namespaces && !setup.network
+}
+
+/// Enters those namespaces of the sandbox in which this process can look at what an ordinary user cannot: folders that
+/// code inside has closed, sockets and System V objects. To be called before the supervisor protects itself. Returns
+/// whether it did.
+pub fn join_namespaces(setup: &Setup, supervisor: Pid, cgroup: Option<&Cgroup>) -> bool {
+    let mut flags = CloneFlags::empty();
+    if setup.owner.is_none() {
+        flags |= CloneFlags::CLONE_NEWUSER;
+    }
+    let is_all_counted = cgroup.is_some_and(|cgroup| cgroup.counts_internet_sockets);
+    if !is_all_counted && has_own_kernel_objects(setup) {
+        flags |= CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWIPC;
+    }
+    flags.is_empty() || open(supervisor).is_some_and(|process| setns(process, flags).is_ok())
+}
+
 /// Returns when the supervisor has ended; ends it where a limit is exceeded.
 pub fn until_the_end(
     setup: &Setup,
     supervisor: Pid,
     cgroup: Option<&Cgroup>,
+    has_joined: bool,
 ) -> Result<SupervisorExit, String> {
     let descriptor = open(supervisor);
-    let mut disk = DiskWatch::new(setup);
+    let mut disk = DiskWatch::new(setup, supervisor);
     let watched = cgroup.is_none() && setup.isolation != Isolation::None;
-    let mut memory = watched.then(|| MemoryWatch::new(setup.limits.memory, supervisor));
+    let sees_kernel = has_joined && has_own_kernel_objects(setup);
+    let mut memory =
+        watched.then(|| MemoryWatch::new(setup.limits.memory, supervisor, sees_kernel));
+    let watches_sockets =
+        sees_kernel && cgroup.is_some_and(|cgroup| !cgroup.counts_internet_sockets);
+    let sockets = || {
+        let held = watches_sockets.then(kernel_memory::internet_buffers)??;
+        (held > setup.limits.memory).then(|| memory::beyond(setup.limits.memory))
+    };
+    let mut looked = Instant::now();
     let mut why = None;
     loop {
-        pause(descriptor.as_ref());
+        pause(descriptor.as_ref(), disk.pause());
         match waitpid(supervisor, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::Exited(_, code)) => return Ok(SupervisorExit { code, why }),
             Ok(WaitStatus::Signaled(_, signal, _)) => {
@@ -51,7 +83,11 @@ pub fn until_the_end(
             Err(e) => return Err(format!("waiting for the supervisor: {e}")),
         }
         if why.is_none() {
-            why = disk.look().or_else(|| memory.as_mut()?.look());
+            why = disk.look();
+            if why.is_none() && looked.elapsed() >= MAX_PAUSE {
+                why = memory.as_mut().and_then(MemoryWatch::look).or_else(sockets);
+                looked = Instant::now();
+            }
             if why.is_some() {
                 // Its namespace ends with it; without one the keeper ends what is left.
                 let _ = kill(supervisor, Signal::SIGKILL);
@@ -69,12 +105,12 @@ fn open(process: Pid) -> Option<OwnedFd> {
     }
 }
 
-fn pause(end: Option<&OwnedFd>) {
+fn pause(end: Option<&OwnedFd>, time: Duration) {
     match end {
         Some(end) => {
-            let timeout = PollTimeout::try_from(STEP).unwrap_or(PollTimeout::ZERO);
+            let timeout = PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO);
             let _ = poll(&mut [PollFd::new(end.as_fd(), PollFlags::POLLIN)], timeout);
         }
-        None => std::thread::sleep(STEP / 4),
+        None => std::thread::sleep(time.min(WITHOUT_NOTICE)),
     }
 }

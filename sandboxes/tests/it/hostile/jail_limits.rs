@@ -13,7 +13,7 @@ use super::jail_users::{docker, local, python, run_python, say, spec};
 
 const MEMORY: u64 = 300 << 20;
 
-fn bounded() -> Spec {
+pub fn bounded() -> Spec {
     let mut spec = spec(python());
     spec.limits.memory = MEMORY;
     spec
@@ -126,7 +126,7 @@ async fn memory_is_bounded_for_all_processes_together_and_whatever_holds_it() {
     assert!(failures.is_empty(), "{failures:?}");
 }
 
-fn small_disk(start: SandboxSource) -> Spec {
+pub fn small_disk(start: SandboxSource) -> Spec {
     let mut spec = spec(start);
     spec.limits = Limits {
         disk: 200 << 20,
@@ -184,7 +184,7 @@ for n in range(400):
     time.sleep(0.01)
 time.sleep(20); print('had')";
 
-async fn ended_by(backend: &dyn Backend, start: SandboxSource, script: &str, words: &str) {
+pub async fn ended_by(backend: &dyn Backend, start: SandboxSource, script: &str, words: &str) {
     let sandbox = backend.start(&small_disk(start)).await.unwrap();
     let end = until_the_end(&*sandbox, script).await;
     sandbox.stop().await.unwrap();

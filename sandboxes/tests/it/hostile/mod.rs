@@ -6,6 +6,7 @@ pub mod images;
 mod jail_calls;
 mod jail_limits;
 mod jail_states;
+mod jail_uncounted;
 mod jail_users;
 mod network;
 mod network_index;

@@ -1,0 +1,216 @@
+//! Memory that the kernel holds for a sandbox and that no process has mapped: buffers of sockets, and System V segments,
+//! messages and semaphores. The keeper sees them because it joined the sandbox's namespaces.
+
+use std::fs;
+use std::os::fd::AsRawFd;
+
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
+};
+
+/// A socket beside its buffers, with its file.
+const SOCKET: u64 = 2048;
+/// A semaphore takes a cache line of its own.
+const SEMAPHORE: u64 = 64;
+const MESSAGE: u64 = 64;
+
+/// What a socket can send before it blocks, with some room: `SO_SNDBUF` has no effect inside.
+pub const SEND_BUFFER: u64 = 256 << 10;
+/// Messages that a Unix datagram socket takes from senders that are gone (`net.unix.max_dgram_qlen`, and one more).
+const MAX_DATAGRAMS: u64 = 11;
+/// Unix datagram sockets that are open to any sender are charged for full queues from this number on: the kernel does
+/// not tell what is in them.
+const FREE_DATAGRAM_SOCKETS: u64 = 64;
+
+/// Bytes, as far as the kernel tells.
+pub fn held() -> u64 {
+    system_v() + socket_buffers().unwrap_or(0)
+}
+
+/// Bytes of System V objects in this process's namespace: they stay when no process uses them.
+fn system_v() -> u64 {
+    let sum = |table: &str, columns: &[(&str, u64)]| -> u64 {
+        let text = fs::read_to_string(format!("/proc/sysvipc/{table}")).unwrap_or_default();
+        let mut lines = text.lines();
+        let names: Vec<_> = lines
+            .next()
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect();
+        lines
+            .map(|line| {
+                let fields: Vec<_> = line.split_whitespace().collect();
+                let bytes = |(name, size): &(&str, u64)| {
+                    let column = names.iter().position(|found| found == name)?;
+                    Some(fields.get(column)?.parse::<u64>().ok()? * size)
+                };
+                columns.iter().filter_map(bytes).sum::<u64>()
+            })
+            .sum()
+    };
+    sum("shm", &[("rss", 1), ("swap", 1)])
+        + sum("msg", &[("cbytes", 1), ("qnum", MESSAGE)])
+        + sum("sem", &[("nsems", SEMAPHORE)])
+}
+
+/// Bytes of all sockets in this process's network namespace, also of those that no process has open. `None` if this
+/// kernel does not list them.
+pub fn socket_buffers() -> Option<u64> {
+    Some(unix_sockets()? + internet_buffers()? + netlink_sockets())
+}
+
+/// The same for TCP and UDP alone.
+pub fn internet_buffers() -> Option<u64> {
+    let mut sum = 0;
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        for protocol in [libc::IPPROTO_TCP, libc::IPPROTO_UDP] {
+            sum += internet_sockets(family as u8, protocol as u8)?;
+        }
+    }
+    Some(sum)
+}
+
+/// Fields of a socket's `SK_MEMINFO`.
+fn buffers(attribute: &[u8]) -> u64 {
+    let field = |index: usize| u64::from(number(attribute, index * 4).unwrap_or(0));
+    let (received, sent, forward) = (field(0), field(2).max(field(5)), field(4));
+    SOCKET + received + sent + forward + field(6) + field(7)
+}
+
+fn unix_sockets() -> Option<u64> {
+    const SHOW_PEER: u32 = 4;
+    const SHOW_MEMORY: u32 = 0x20;
+    const PEER: u16 = 2;
+    const MEMORY: u16 = 5;
+    let mut request = vec![libc::AF_UNIX as u8, 0, 0, 0];
+    for word in [u32::MAX, 0, SHOW_PEER | SHOW_MEMORY, 0, 0] {
+        request.extend(word.to_ne_bytes());
+    }
+    let (mut sum, mut open_to_any) = (0, 0);
+    list(&request, |socket| {
+        let is_datagram = socket.get(1) == Some(&(libc::SOCK_DGRAM as u8));
+        let (mut peer, mut memory) = (None, SOCKET);
+        for (kind, value) in attributes(socket, 16) {
+            match kind {
+                PEER => peer = number(value, 0),
+                MEMORY => memory = buffers(value),
+                _ => {}
+            }
+        }
+        sum += memory;
+        // Buffers are charged to their sender. One that is gone is not listed, and has no inode.
+        match (is_datagram, peer) {
+            (false, Some(0)) => sum += SEND_BUFFER,
+            (true, Some(0)) => sum += SEND_BUFFER * MAX_DATAGRAMS,
+            (true, None) => open_to_any += 1,
+            _ => {}
+        }
+    })?;
+    let charged = u64::saturating_sub(open_to_any, FREE_DATAGRAM_SOCKETS);
+    Some(sum + charged * SEND_BUFFER * MAX_DATAGRAMS)
+}
+
+fn internet_sockets(family: u8, protocol: u8) -> Option<u64> {
+    const MEMORY: u16 = 7;
+    let mut request = vec![family, protocol, 1 << (MEMORY - 1), 0];
+    request.extend(u32::MAX.to_ne_bytes());
+    // Of any address.
+    request.extend([0; 48]);
+    let mut sum = 0;
+    list(&request, |socket| {
+        sum += attributes(socket, 72)
+            .find(|(kind, _)| *kind == MEMORY)
+            .map_or(SOCKET, |(_, value)| buffers(value));
+    })?;
+    Some(sum)
+}
+
+fn netlink_sockets() -> u64 {
+    let table = fs::read_to_string("/proc/net/netlink").unwrap_or_default();
+    let bytes = |line: &str| -> Option<u64> {
+        let mut fields = line.split_whitespace().skip(4);
+        let (received, sent): (u64, u64) =
+            (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+        Some(SOCKET + received + sent)
+    };
+    table.lines().filter_map(bytes).sum()
+}
+
+/// Asks the kernel for all sockets that fit; `each` gets what it says of one. `None` if it does not know the question.
+fn list(request: &[u8], mut each: impl FnMut(&[u8])) -> Option<()> {
+    const BY_FAMILY: u16 = 20;
+    const REQUEST_DUMP: u16 = 0x301;
+    const HEADER: usize = 16;
+    let asking = socket(
+        AddressFamily::Netlink,
+        SockType::Raw,
+        SockFlag::SOCK_CLOEXEC,
+        SockProtocol::NetlinkSockDiag,
+    )
+    .ok()?;
+    let length = u32::try_from(HEADER + request.len()).ok()?;
+    let mut message = length.to_ne_bytes().to_vec();
+    message.extend(BY_FAMILY.to_ne_bytes());
+    message.extend(REQUEST_DUMP.to_ne_bytes());
+    message.extend([0; 8]);
+    message.extend(request);
+    send(asking.as_raw_fd(), &message, MsgFlags::empty()).ok()?;
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let length = recv(asking.as_raw_fd(), &mut buffer, MsgFlags::empty()).ok()?;
+        let mut rest = buffer.get(..length)?;
+        while !rest.is_empty() {
+            let length = number(rest, 0)? as usize;
+            let one = rest.get(HEADER..length)?;
+            match u16::from_ne_bytes([*rest.get(4)?, *rest.get(5)?]) {
+                // The end, or an error.
+                3 => return Some(()),
+                2 => return None,
+                _ => each(one),
+            }
+            rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        }
+    }
+}
+
+/// Kind and value of each attribute that follows the first `skip` bytes.
+fn attributes(message: &[u8], skip: usize) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut rest = message.get(skip..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let half = |at: usize| Some(u16::from_ne_bytes([*rest.get(at)?, *rest.get(at + 1)?]));
+        let (length, kind) = (usize::from(half(0)?), half(2)?);
+        let value = rest.get(4..length)?;
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((kind, value))
+    })
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn what_is_in_a_socket_counts_also_once_its_sender_is_gone() {
+        let before = socket_buffers().unwrap();
+        let pairs: Vec<_> = (0..64).map(|_| UnixStream::pair().unwrap()).collect();
+        for (sender, _) in &pairs {
+            sender.set_nonblocking(true).unwrap();
+            while (&*sender).write(&[0; 4096]).is_ok() {}
+        }
+        let least = 64 * 100 * 1024;
+        assert!(socket_buffers().unwrap() > before + least);
+        let receivers: Vec<_> = pairs.into_iter().map(|(_, receiver)| receiver).collect();
+        assert!(socket_buffers().unwrap() > before + least);
+        drop(receivers);
+        assert!(socket_buffers().unwrap() < before + least);
+    }
+}

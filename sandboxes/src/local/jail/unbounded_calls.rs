@@ -1,0 +1,64 @@
+//! System calls that take disk space or memory faster than a watch can count it, or out of its sight.
+
+use seccompiler::{
+    BackendError, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Op,
+    SeccompCondition as Condition, SeccompRule as Rule,
+};
+
+use super::seccomp::{Rules, Surroundings};
+
+/// A mode of `fallocate` that takes no space.
+const PUNCH_HOLE: u64 = 2;
+/// `FS_IOC_RESVSP`, `FS_IOC_RESVSP64` and `FS_IOC_ZERO_RANGE`: the same as `fallocate`, for any file system.
+const RESERVE: [u64; 3] = [0x4030_5828, 0x4030_582a, 0x4030_5839];
+/// Options of `SOL_SOCKET` that change the size of buffers: `SO_SNDBUF`, `SO_RCVBUF`, and `…FORCE`.
+const BUFFER_SIZES: [i32; 4] = [
+    libc::SO_SNDBUF,
+    libc::SO_RCVBUF,
+    libc::SO_SNDBUFFORCE,
+    libc::SO_RCVBUFFORCE,
+];
+/// Protocols of internet sockets whose buffers are counted.
+const PROTOCOLS: [i32; 3] = [0, libc::IPPROTO_TCP, libc::IPPROTO_UDP];
+
+/// Rules, and what becomes of the calls that they fit.
+pub fn filters(around: Surroundings) -> Result<Vec<(Rules, SeccompAction)>, BackendError> {
+    let is = |index, value: u64| Condition::new(index, Length::Dword, Op::Eq, value);
+    let masked =
+        |index, mask, value| Condition::new(index, Length::Dword, Op::MaskedEq(mask), value);
+    let mut unsupported = Rules::new();
+    // glibc then writes to each block, which takes time.
+    let allocates = Rule::new(vec![masked(1, PUNCH_HOLE, 0)?])?;
+    unsupported.insert(libc::SYS_fallocate, vec![allocates]);
+    let reserve = RESERVE.iter().map(|call| Rule::new(vec![is(1, *call)?]));
+    unsupported.insert(libc::SYS_ioctl, reserve.collect::<Result<_, _>>()?);
+    // A thread with descriptors of its own: those of its process alone are looked through.
+    let (thread, files) = (libc::CLONE_THREAD as u64, libc::CLONE_FILES as u64);
+    let own_files = Rule::new(vec![masked(0, thread | files, thread)?])?;
+    unsupported.insert(libc::SYS_clone, vec![own_files]);
+    let mut filters = Vec::new();
+    if !around.memory_is_counted {
+        // A pipe that is given one small page keeps the huge page around it.
+        unsupported.insert(libc::SYS_vmsplice, vec![]);
+        let mut socket = Vec::new();
+        for family in [libc::AF_INET, libc::AF_INET6] {
+            let mut conditions = vec![is(0, family as u64)?];
+            for protocol in PROTOCOLS {
+                let other = Condition::new(2, Length::Dword, Op::Ne, protocol as u64)?;
+                conditions.push(other);
+            }
+            socket.push(Rule::new(conditions)?);
+        }
+        unsupported.insert(libc::SYS_socket, socket);
+        let mut sizes = Vec::new();
+        for option in BUFFER_SIZES {
+            let level = is(1, libc::SOL_SOCKET as u64)?;
+            sizes.push(Rule::new(vec![level, is(2, option as u64)?])?);
+        }
+        let no_effect = Rules::from([(libc::SYS_setsockopt, sizes)]);
+        filters.push((no_effect, SeccompAction::Errno(0)));
+    }
+    let refuse = SeccompAction::Errno(libc::EOPNOTSUPP as u32);
+    filters.push((unsupported, refuse));
+    Ok(filters)
+}
