@@ -91,19 +91,19 @@ const PROMISES: [Row; 8] = [
     Row {
         what: "memory",
         holds: |engine| engine.memory,
-        yes: "limited for all processes together",
-        no: (No, "the engine cannot limit memory"),
+        yes: "enforced by the engine, for all processes together",
+        no: (No, "neither: the engine cannot limit memory"),
     },
     Row {
-        what: "processes",
+        what: "number of processes",
         holds: |engine| engine.processes,
-        yes: "limited in number",
-        no: (No, "the engine cannot limit processes"),
+        yes: "enforced by the engine",
+        no: (No, "neither: the engine cannot limit processes"),
     },
     Row {
         what: "disk",
         holds: |_| true,
-        yes: "bytes and files are watched, for all that is written",
+        yes: "monitored, bytes and files: a container that takes more is ended",
         no: (No, ""),
     },
     Row {

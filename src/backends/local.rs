@@ -6,6 +6,7 @@ use testwright_sandboxes::local::Isolation::{self, Landlock, Namespaces};
 use testwright_sandboxes::local::{Local, LocalSecurity, LocalSettings};
 
 use super::Holds::{self, No, Partly, Yes};
+use super::limits::limits;
 use super::promise::INDEX_ALONE;
 use super::{Connector, Examination, JAIL, Promise};
 use crate::error::{Error, Result};
@@ -61,7 +62,7 @@ struct Row {
     holds: fn(&LocalSecurity) -> (Holds, &'static str),
 }
 
-const PROMISES: [Row; 9] = [
+const PROMISES: [Row; 7] = [
     Row {
         what: "files",
         holds: |local| match (local.isolation, local.own_user) {
@@ -123,24 +124,6 @@ const PROMISES: [Row; 9] = [
         },
     },
     Row {
-        what: "memory",
-        holds: |local| match (local.isolation, local.memory_is_counted) {
-            (Isolation::None, _) => (No, "limited for each process by itself"),
-            (_, true) => (Yes, "limited by the kernel for all processes together"),
-            (_, false) => (
-                Partly,
-                "watched for all processes together, since no control group can be made here",
-            ),
-        },
-    },
-    Row {
-        what: "disk",
-        holds: |local| match local.isolation {
-            Namespaces | Landlock => (Yes, "bytes and files are watched, for all that is written"),
-            Isolation::None => (No, "watched in the folders of the sandbox alone"),
-        },
-    },
-    Row {
         what: "settings",
         holds: |_| (Yes, REPOSITORY),
     },
@@ -157,7 +140,11 @@ fn promises(security: &LocalSecurity) -> Vec<Promise> {
             text,
         }
     };
-    PROMISES.iter().map(promise).collect()
+    PROMISES
+        .iter()
+        .map(promise)
+        .chain(limits(security))
+        .collect()
 }
 
 #[cfg(test)]

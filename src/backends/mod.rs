@@ -1,6 +1,7 @@
 //! Kinds of sandboxes: how settings become a connection to each. The backends themselves are in `sandboxes/`. Besides its
 //! file, a kind needs one line in the list here.
 
+mod limits;
 mod network;
 mod promise;
 

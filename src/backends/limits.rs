@@ -1,0 +1,76 @@
+//! The limits of local sandboxes: enforced by the kernel, monitored by the sandbox's keeper, or neither.
+
+use testwright_sandboxes::local::Isolation::{self, Landlock, Namespaces};
+use testwright_sandboxes::local::LocalSecurity;
+
+use super::Holds::{self, No, Partly, Yes};
+use super::Promise;
+
+pub(super) fn limits(local: &LocalSecurity) -> [Promise; 4] {
+    let promise = |what, (holds, text): (Holds, &'static str)| Promise { what, holds, text };
+    let is_isolated = local.isolation != Isolation::None;
+    let monitored = match is_isolated {
+        true => (
+            Yes,
+            "monitored: a sandbox that takes more is ended, within about a second",
+        ),
+        false => (No, "monitored in the folders of the sandbox alone"),
+    };
+    [
+        promise("memory", memory(local)),
+        promise("disk", monitored),
+        promise("number of files", monitored),
+        promise(
+            "number of processes",
+            match (local.isolation, local.own_user) {
+                (Namespaces, _) | (Landlock, true) => (Yes, "enforced by the kernel"),
+                (Landlock, false) | (Isolation::None, _) => (
+                    Partly,
+                    "enforced by the kernel together with the user's other processes, for users other than root",
+                ),
+            },
+        ),
+    ]
+}
+
+fn memory(local: &LocalSecurity) -> (Holds, &'static str) {
+    match (local.isolation, local.memory_is_counted) {
+        (Isolation::None, _) => (No, "neither: limited for each process by itself"),
+        (_, true) => (
+            Yes,
+            "enforced by a control group, for processes and what the kernel holds for them",
+        ),
+        (Namespaces, false) => (
+            Partly,
+            "monitored, since no control group can be made here: processes, sockets and System V objects",
+        ),
+        (Landlock, false) => (
+            Partly,
+            "monitored, since no control group can be made here: processes, and sockets by their number",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_limit_says_how_it_is_kept() {
+        for isolation in [Namespaces, Landlock, Isolation::None] {
+            for (own_user, memory_is_counted) in [(true, true), (false, false)] {
+                let local = LocalSecurity {
+                    isolation,
+                    own_user,
+                    memory_is_counted,
+                };
+                for limit in limits(&local) {
+                    let ways = ["enforced", "monitored", "neither"];
+                    assert!(ways.iter().any(|way| limit.text.starts_with(way)));
+                    let is_kept = isolation != Isolation::None && memory_is_counted;
+                    assert!(!is_kept || limit.holds == Yes, "{}", limit.text);
+                }
+            }
+        }
+    }
+}
