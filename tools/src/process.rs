@@ -14,6 +14,7 @@ mod tree;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -34,6 +35,10 @@ pub use background::BackgroundProcess;
 pub use output::CapturedStream;
 pub use report::Report;
 pub use tree::{adopt_orphans, end_everything};
+
+/// How long, and how often, a program is started again that is open for writing.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
+const BUSY_DELAY: Duration = Duration::from_millis(5);
 
 /// One program at a time: what appears below this process while one runs belongs to it.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -257,12 +262,23 @@ fn launch(command: &Command, streams: [Stdio; 3]) -> Result<Child, ToolError> {
         });
     }
     // With `spawn` go our copies of the pipes' writing ends.
-    spawn.spawn().map_err(|e| {
-        ToolError::Broken(format!(
-            "could not start {}: {e}",
-            command.program.display()
-        ))
-    })
+    let begun = Instant::now();
+    loop {
+        match spawn.spawn() {
+            // A process that another thread is starting still has it open for writing.
+            Err(e)
+                if e.kind() == ErrorKind::ExecutableFileBusy && begun.elapsed() < BUSY_TIMEOUT =>
+            {
+                std::thread::sleep(BUSY_DELAY);
+            }
+            started => {
+                return started.map_err(|e| {
+                    let program = command.program.display();
+                    ToolError::Broken(format!("could not start {program}: {e}"))
+                });
+            }
+        }
+    }
 }
 
 /// Reads what a process prints and reports until it ends or the deadline comes, and ends what it started.
