@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{FailureClass, Frame, Outcome, Phase};
 
@@ -48,7 +49,7 @@ pub struct Evidence {
 }
 
 /// One failing contributed test on the old code.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TestEvidence {
     /// Node id, parameters included.
     pub id: String,

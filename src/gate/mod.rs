@@ -20,6 +20,7 @@ pub use sentence::{best_sentence, quoted_sentence};
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -35,7 +36,7 @@ use testwright_tools::tools::{Cover, Restore, Submit, TestPatch};
 use crate::session::{CallAnswer, Session};
 
 /// The gate's decision.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// What is wrong; empty means accepted.
     pub findings: Vec<Finding>,

@@ -1,5 +1,6 @@
 //! The rules, one function each, in one list.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use testwright_tools::outcomes::report::{
     Failure, FailureClass, Frame, Outcome, Phase, Place, Report, TestResult, is_named_in, is_of,
@@ -10,14 +11,14 @@ use testwright_tools::tools::submission::{Change, ProblemKind, SiblingTests, Sub
 use super::evidence::TestEvidence;
 
 /// What a rule found wrong.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     pub rule: Rule,
     /// For the model: what is wrong, and what to do.
     pub text: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rule {
     TestsOnly,

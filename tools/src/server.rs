@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation,
-    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    ToolAnnotations,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler, ServiceExt};
@@ -25,7 +26,7 @@ use crate::process;
 use crate::python::STACK;
 use crate::registry;
 use crate::runners;
-use crate::tool::{Answer, AnyTool, Context, ToolError};
+use crate::tool::{Answer, AnyTool, Context, Effect, ToolError};
 use crate::workspace::Workspace;
 pub use visible::visible;
 
@@ -187,7 +188,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         Ok(ListToolsResult::with_all_items(
-            registry::for_models().map(described).collect(),
+            registry::for_models().map(listed).collect(),
         ))
     }
 
@@ -221,11 +222,24 @@ impl ServerHandler for Server {
     }
 }
 
-fn described(tool: &dyn AnyTool) -> Tool {
+/// A tool as MCP clients list it. Models are given less: see [`crate::tool::ToolSpec`].
+pub fn listed(tool: &dyn AnyTool) -> Tool {
     let spec = tool.spec();
-    let schema = match spec.parameters {
+    let annotations = ToolAnnotations::new()
+        .read_only(tool.effect() == Effect::Reads)
+        .destructive(tool.is_destructive())
+        .idempotent(tool.is_idempotent())
+        // Sandboxes have no network.
+        .open_world(false);
+    Tool::new(spec.name, spec.description, object(spec.parameters))
+        .with_title(tool.title())
+        .with_annotations(annotations)
+        .with_raw_output_schema(object(tool.data_schema()).into())
+}
+
+fn object(schema: Value) -> JsonObject {
+    match schema {
         Value::Object(schema) => schema,
-        _ => serde_json::Map::new(),
-    };
-    Tool::new(spec.name, spec.description, schema)
+        _ => JsonObject::new(),
+    }
 }

@@ -19,30 +19,40 @@ pub use error::ToolError;
 
 use crate::workspace::Workspace;
 
-/// What a tool gives back.
+/// What a tool returns: a text for the model, and the same facts for programs.
+#[derive(Debug)]
+pub struct Reply<D> {
+    pub text: String,
+    pub data: D,
+}
+
+impl<D> Reply<D> {
+    pub fn new(text: impl Into<String>, data: D) -> Self {
+        Reply {
+            text: text.into(),
+            data,
+        }
+    }
+}
+
+/// A [`Reply`] with its type forgotten.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// What the model reads. Short, says what was cut and how to get more, and the same byte for
     /// byte for the same state of the workspace.
     pub text: String,
-    /// The same facts for programs (MCP's `structuredContent`); `null` where a tool has none.
+    /// The same facts for programs (MCP's `structuredContent`), of the tool's [`Tool::Data`].
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub data: Value,
 }
 
-impl Answer {
-    pub fn text(text: impl Into<String>) -> Self {
-        Answer {
-            text: text.into(),
-            data: Value::Null,
-        }
-    }
-
-    /// An answer with a text for the model and `data` for programs; refused where that is too much to send.
-    pub fn with_data(text: impl Into<String>, data: &impl Serialize) -> Result<Self, ToolError> {
+impl<D: Serialize> Reply<D> {
+    /// Refuses data that are too much to send.
+    fn encode(self) -> Result<Answer, ToolError> {
+        let Reply { text, data } = self;
         let broken = |e| ToolError::Broken(format!("an answer could not be encoded: {e}"));
         let mut length = Length(0);
-        serde_json::to_writer(&mut length, data).map_err(broken)?;
+        serde_json::to_writer(&mut length, &data).map_err(broken)?;
         if length.0 > MOST_DATA {
             return Err(ToolError::Refused(format!(
                 "What there is to tell takes {} MiB; at most {} MiB can be told. Fewer or smaller files, fewer tests and \
@@ -52,10 +62,7 @@ impl Answer {
             )));
         }
         let data = serde_json::to_value(data).map_err(broken)?;
-        Ok(Answer {
-            text: text.into(),
-            data,
-        })
+        Ok(Answer { text, data })
     }
 }
 
@@ -132,11 +139,19 @@ impl Context<'_> {
 /// One tool. The doc comments of `Args` and of its fields are what the model reads in the schema.
 pub trait Tool: Send + Sync {
     type Args: DeserializeOwned + JsonSchema;
+    /// What programs read; MCP clients are told its schema, models are not.
+    type Data: Serialize + JsonSchema;
     const NAME: &'static str;
     /// One to four sentences for the model: what it does, when to use it.
     const DESCRIPTION: &'static str;
+    /// The name that MCP clients show to people.
+    const TITLE: &'static str = "";
     const AUDIENCE: Audience = Audience::Model;
     const EFFECT: Effect = Effect::Writes;
+    /// A tool that writes may overwrite or remove what was there, by itself or by the code that it runs.
+    const IS_DESTRUCTIVE: bool = true;
+    /// Calling it a second time with the same arguments changes nothing more.
+    const IS_IDEMPOTENT: bool = false;
     const ROUTE: Route = Route::Sandbox;
     /// It works on lines, whole files or commands. Approaches choose by this: those whose tools know functions and tests
     /// leave it out.
@@ -148,7 +163,11 @@ pub trait Tool: Send + Sync {
     /// It is offered only where lines are named that tests are wanted for (see [`crate::config::Config::wanted`]).
     const NEEDS_WANTED_LINES: bool = false;
 
-    fn call(&self, context: &mut Context<'_>, args: Self::Args) -> Result<Answer, ToolError>;
+    fn call(
+        &self,
+        context: &mut Context<'_>,
+        args: Self::Args,
+    ) -> Result<Reply<Self::Data>, ToolError>;
 }
 
 /// A tool as a model sees it.
@@ -163,14 +182,19 @@ pub struct ToolSpec {
 /// [`Tool`] with its argument type forgotten: what the list holds.
 pub trait AnyTool: Send + Sync {
     fn name(&self) -> &'static str;
+    fn title(&self) -> &'static str;
     fn audience(&self) -> Audience;
     fn effect(&self) -> Effect;
+    fn is_destructive(&self) -> bool;
+    fn is_idempotent(&self) -> bool;
     fn route(&self) -> Route;
     fn low_level(&self) -> bool;
     fn seconds(&self) -> u64;
     fn runs_code(&self) -> bool;
     fn needs_wanted_lines(&self) -> bool;
     fn spec(&self) -> ToolSpec;
+    /// JSON Schema of [`Answer::data`].
+    fn data_schema(&self) -> Value;
     /// Do the arguments fit the schema? If not, the error is that of [`AnyTool::call`].
     fn check(&self, arguments: Value) -> Result<(), ToolError>;
     /// Arguments that do not fit the schema are [`ToolError::Refused`], naming the field and the

@@ -1,9 +1,10 @@
 //! What one run of tests showed.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One run of pytest.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// The tests that ran, in the order in which they ran.
     pub tests: Vec<TestResult>,
@@ -36,7 +37,7 @@ pub struct Report {
 }
 
 /// Equal warnings from one line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WarningLine {
     /// Name of the warning's class.
     pub category: String,
@@ -47,7 +48,7 @@ pub struct WarningLine {
     pub count: u32,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TestResult {
     /// pytest's node id, parameters kept whole.
     pub id: String,
@@ -79,7 +80,9 @@ impl TestResult {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     Passed,
@@ -94,7 +97,7 @@ pub enum Outcome {
     Absent,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     Collect,
@@ -104,7 +107,7 @@ pub enum Phase {
 }
 
 /// The class of a failure on the old code (Otter §5.3 counts the same classes).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FailureClass {
     /// An assert, `pytest.raises` or an assertion helper did not hold.
@@ -115,7 +118,7 @@ pub enum FailureClass {
     Error,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     pub phase: Phase,
     pub class: FailureClass,
@@ -177,7 +180,7 @@ impl Failure {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Frame {
     /// Relative to the workspace, or to site-packages or the standard library for code outside.
     pub file: String,
@@ -188,7 +191,7 @@ pub struct Frame {
     pub place: Place,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Place {
     /// A test file of the repository, or its test support code.
@@ -199,7 +202,7 @@ pub enum Place {
     External,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CollectionError {
     /// Node id of the file (or package) that could not be collected.
     pub id: String,

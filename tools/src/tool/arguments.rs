@@ -10,12 +10,24 @@ impl<T: Tool> AnyTool for T {
         T::NAME
     }
 
+    fn title(&self) -> &'static str {
+        T::TITLE
+    }
+
     fn audience(&self) -> Audience {
         T::AUDIENCE
     }
 
     fn effect(&self) -> Effect {
         T::EFFECT
+    }
+
+    fn is_destructive(&self) -> bool {
+        T::EFFECT == Effect::Writes && T::IS_DESTRUCTIVE
+    }
+
+    fn is_idempotent(&self) -> bool {
+        T::EFFECT == Effect::Reads || T::IS_IDEMPOTENT
     }
 
     fn route(&self) -> Route {
@@ -42,13 +54,17 @@ impl<T: Tool> AnyTool for T {
         schema::spec::<T>()
     }
 
+    fn data_schema(&self) -> Value {
+        schema::data::<T::Data>()
+    }
+
     fn check(&self, arguments: Value) -> Result<(), ToolError> {
         read::<T>(arguments).map(drop)
     }
 
     fn call(&self, context: &mut Context<'_>, arguments: Value) -> Result<Answer, ToolError> {
         let args = read::<T>(arguments)?;
-        Tool::call(self, context, args)
+        Tool::call(self, context, args)?.encode()
     }
 }
 

@@ -39,6 +39,13 @@ fn concise(mut schema: Value) -> Value {
     schema
 }
 
+/// The schema of what a tool tells programs. Types that occur in several places stand in `$defs`.
+pub fn data<D: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let schema = settings.into_generator().into_root_schema_for::<D>();
+    schema.to_value()
+}
+
 /// The schema of an argument struct: no references, titles, formats or nulls.
 pub fn parameters<A: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|s| {

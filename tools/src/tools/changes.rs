@@ -6,9 +6,9 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::tool::{Answer, Audience, Context, MOST_DATA, Tool, ToolError};
+use crate::tool::{Audience, Context, MOST_DATA, Reply, Tool, ToolError};
 use crate::tools::submission::Change;
 use crate::workspace::FileChange;
 
@@ -49,11 +49,12 @@ pub struct Args {}
 
 impl Tool for Changes {
     type Args = Args;
+    type Data = Value;
     const NAME: &'static str = "changes";
     const DESCRIPTION: &'static str = "The files that differ from the base commit, with their content. Where that is too much, the largest are named only.";
     const AUDIENCE: Audience = Audience::Host;
 
-    fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Reply<Self::Data>, ToolError> {
         let mut changes = context.workspace.changes()?;
         let all = changes.len();
         // That a large file was deleted can be reported.
@@ -68,7 +69,8 @@ impl Tool for Changes {
         if !left_out.is_empty() {
             data["left_out"] = json!(left_out);
         }
-        Answer::with_data(format!("{all} files differ from the base commit."), &data)
+        let text = format!("{all} files differ from the base commit.");
+        Ok(Reply::new(text, data))
     }
 }
 

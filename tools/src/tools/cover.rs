@@ -13,7 +13,7 @@ use crate::outcomes::report::Report;
 use crate::outcomes::text;
 use crate::python::{DecidingLine, Module};
 use crate::runners::{self, Options};
-use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::tool::{Context, Reply, Tool, ToolError};
 
 /// Runs of missed lines that are shown.
 const SHOWN: usize = 40;
@@ -30,7 +30,7 @@ pub struct Args {
 }
 
 /// For programs.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Covered {
     pub report: Report,
     /// By file: wanted statements that ran.
@@ -41,7 +41,7 @@ pub struct Covered {
 }
 
 /// Wanted statements in a row that did not run, for one reason.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MissedLines {
     pub file: String,
     pub first: u32,
@@ -52,14 +52,16 @@ pub struct MissedLines {
 
 impl Tool for Cover {
     type Args = Args;
+    type Data = Covered;
     const NAME: &'static str = "cover";
+    const TITLE: &'static str = "Run tests for wanted lines";
     const DESCRIPTION: &'static str =
         "Run tests and see which of the wanted lines they still miss, and by which condition.";
     const SECONDS: u64 = 300;
     const RUNS_CODE: bool = true;
     const NEEDS_WANTED_LINES: bool = true;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
         let Some(wanted) = context.workspace.config().wanted.clone() else {
             return Err(ToolError::refused("There are no wanted lines in this run."));
         };
@@ -86,7 +88,7 @@ impl Tool for Cover {
             let source = context.workspace.read_text(Path::new(file))?;
             covered.add(file, &Module::parse(source), lines, &coverage);
         }
-        Answer::with_data(covered.text(), &covered)
+        Ok(Reply::new(covered.text(), covered))
     }
 }
 

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::editing;
+use super::editing::{self, EditAction, Edited};
 use super::line_numbers::count;
 use crate::python::Module;
-use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::tool::{Context, Reply, Tool, ToolError};
 use crate::workspace::forward;
 
 pub struct CreateFile;
@@ -31,10 +31,14 @@ impl Args {
 
 impl Tool for CreateFile {
     type Args = Args;
+    type Data = Edited;
     const NAME: &'static str = "create_file";
+    const TITLE: &'static str = "Create a file";
+    const IS_DESTRUCTIVE: bool = false;
+    const IS_IDEMPOTENT: bool = true;
     const DESCRIPTION: &'static str = "Make a new file.";
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve(&args.path)?;
         let shown = forward(&relative);
@@ -60,7 +64,10 @@ impl Tool for CreateFile {
             }
         }
         workspace.write(&relative, content.as_bytes())?;
-        Ok(Answer::text(out))
+        let lines = content.lines().count();
+        let lines = (lines > 0).then_some((1, lines));
+        let data = Edited::one(&shown, EditAction::Created, lines);
+        Ok(Reply::new(out, data))
     }
 }
 

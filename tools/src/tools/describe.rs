@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::line_numbers::count;
 use crate::process::{self, Command};
-use crate::tool::{Answer, Audience, Context, Tool, ToolError};
+use crate::tool::{Audience, Context, Reply, Tool, ToolError};
 
 /// Folders of tests that are named in the answer.
 const TEST_FOLDERS: usize = 3;
@@ -20,8 +20,8 @@ pub struct Describe;
 #[serde(deny_unknown_fields)]
 pub struct Args {}
 
-#[derive(Debug, Serialize)]
-struct Facts {
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Facts {
     /// `None` where the interpreter did not answer.
     python: Option<String>,
     pytest: Option<String>,
@@ -35,12 +35,13 @@ struct Facts {
 
 impl Tool for Describe {
     type Args = Args;
+    type Data = Facts;
     const NAME: &'static str = "describe";
     const DESCRIPTION: &'static str =
         "Versions of Python and pytest, the repository's folders, and where its tests lie.";
     const AUDIENCE: Audience = Audience::Host;
 
-    fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Reply<Self::Data>, ToolError> {
         let mut facts = Facts {
             python: None,
             pytest: None,
@@ -71,7 +72,7 @@ impl Tool for Describe {
             .test_folders
             .sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         (facts.python, facts.pytest) = versions(context)?;
-        Answer::with_data(text(&facts), &facts)
+        Ok(Reply::new(text(&facts), facts))
     }
 }
 

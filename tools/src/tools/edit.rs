@@ -5,13 +5,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::create_file::{self, CreateFile};
-use super::editing;
+use super::editing::{self, EditAction, Edited};
 use super::replacement::replace_text;
 use super::revert::{self, Revert};
 use super::rewrite_function::{self, RewriteFunction};
 use crate::python::Module;
 use crate::python::edit::Lines;
-use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::tool::{Context, Reply, Tool, ToolError};
 use crate::workspace::{forward, unified};
 
 /// Lines of the change that are shown; a longer one was sent just now.
@@ -43,10 +43,12 @@ pub struct Args {
 
 impl Tool for Edit {
     type Args = Args;
+    type Data = Edited;
     const NAME: &'static str = "edit";
+    const TITLE: &'static str = "Edit a file";
     const DESCRIPTION: &'static str = "Change or make a text file. `path` alone: put it back.";
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
         let old = args.old.filter(|old| !old.is_empty());
         let Some(new) = args.new else {
             if old.is_some() || args.function.is_some() {
@@ -84,9 +86,8 @@ impl Tool for Edit {
         let (new, _) = Lines::split(&new);
         let after = replace_text(&shown, &before, &old, &new, args.line)?;
         if after == before {
-            return Ok(Answer::text(format!(
-                "{shown} is as it was: `old` and `new` are the same.\n"
-            )));
+            let text = format!("{shown} is as it was: `old` and `new` are the same.\n");
+            return Ok(Reply::new(text, Edited::default()));
         }
         let is_python = shown.ends_with(".py");
         if is_python {
@@ -105,7 +106,8 @@ impl Tool for Edit {
             out.push_str(line);
             out.push('\n');
         }
-        Ok(Answer::text(out))
+        let data = Edited::one(&shown, EditAction::Modified, None);
+        Ok(Reply::new(out, data))
     }
 }
 

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::editing;
+use super::editing::{self, EditAction, Edited};
 use super::line_numbers::{count, numbered};
 use crate::python::Module;
 use crate::python::edit::Lines;
-use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::tool::{Context, Reply, Tool, ToolError};
 use crate::workspace::forward;
 
 /// Lines shown above and below the edit.
@@ -34,12 +34,14 @@ pub struct Args {
 
 impl Tool for EditLines {
     type Args = Args;
+    type Data = Edited;
     const NAME: &'static str = "edit_lines";
+    const TITLE: &'static str = "Replace lines";
     const DESCRIPTION: &'static str = "Replace lines `first` to `last` of a file by `text`. Refused, with the file untouched, when a Python \
         file would no longer parse; the answer then shows how it would have looked. Line numbers after the edit change.";
     const LOW_LEVEL: bool = true;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve_file(&args.path)?;
         let shown = forward(&relative);
@@ -100,7 +102,9 @@ impl Tool for EditLines {
             args.first.saturating_sub(AROUND).max(1),
             (args.first + added + AROUND - 1).min(new.lines().count()),
         ));
-        Ok(Answer::text(out))
+        let lines = (added > 0).then_some((args.first, args.first + added - 1));
+        let data = Edited::one(&shown, EditAction::Modified, lines);
+        Ok(Reply::new(out, data))
     }
 }
 

@@ -2,10 +2,55 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::python::edit::EditedText;
 use crate::python::{Module, new_undefined_names, suggest};
 use crate::tool::ToolError;
 use crate::workspace::{Workspace, forward};
+
+/// The files that a call changed; none if all stayed as they were.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Edited {
+    files: Vec<EditedFile>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct EditedFile {
+    /// Relative to the repository.
+    path: String,
+    action: EditAction,
+    /// First and last of the new lines, counted from 1, if the call wrote some.
+    lines: Option<(usize, usize)>,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EditAction {
+    Created,
+    Modified,
+    /// Put back as it was at the start.
+    Restored,
+    /// A new file was removed.
+    Removed,
+}
+
+impl Edited {
+    pub fn one(path: &str, action: EditAction, lines: Option<(usize, usize)>) -> Self {
+        let mut edited = Edited::default();
+        edited.add(path, action, lines);
+        edited
+    }
+
+    pub fn add(&mut self, path: &str, action: EditAction, lines: Option<(usize, usize)>) {
+        self.files.push(EditedFile {
+            path: path.to_owned(),
+            action,
+            lines,
+        });
+    }
+}
 
 /// Refuses `after` if it brings syntax errors or undefined names that `before` did not have.
 pub fn check(

@@ -1,11 +1,11 @@
 //! `find_file`: files by glob or by a part of their name.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::line_numbers::count;
 use super::path_glob::path_glob;
-use crate::tool::{Answer, Context, Effect, Tool, ToolError};
+use crate::tool::{Context, Effect, Reply, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
 
 const SHOWN: usize = 50;
@@ -24,13 +24,25 @@ pub struct Args {
     path: Option<String>,
 }
 
+/// Files of a name.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct FileList {
+    /// All that fit, relative to the repository.
+    pub files: Vec<String>,
+    /// If none fits: those with the nearest names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nearest: Vec<String>,
+}
+
 impl Tool for FindFile {
     type Args = Args;
+    type Data = FileList;
     const NAME: &'static str = "find_file";
+    const TITLE: &'static str = "Find files";
     const DESCRIPTION: &'static str = "Find files by name.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
         list(context.workspace, &args.name, args.path.as_deref(), "name")
     }
 }
@@ -41,7 +53,7 @@ pub fn list(
     name: &str,
     folder: Option<&str>,
     field: &str,
-) -> Result<Answer, ToolError> {
+) -> Result<Reply<FileList>, ToolError> {
     let mut files = workspace.files();
     if let Some(folder) = folder {
         let relative = workspace.resolve(folder)?;
@@ -69,10 +81,15 @@ pub fn list(
             found if found.is_empty() => {
                 let near = crate::workspace::nearest(&files, wanted, 5);
                 if !near.is_empty() {
-                    return Ok(Answer::text(format!(
+                    let text = format!(
                         "No file's path holds `{wanted}`. The nearest are:\n{}\n",
                         near.join("\n")
-                    )));
+                    );
+                    let data = FileList {
+                        nearest: near,
+                        ..FileList::default()
+                    };
+                    return Ok(Reply::new(text, data));
                 }
                 found
             }
@@ -80,7 +97,8 @@ pub fn list(
         }
     };
     if found.is_empty() {
-        return Ok(Answer::text(format!("No file fits `{wanted}`.")));
+        let text = format!("No file fits `{wanted}`.");
+        return Ok(Reply::new(text, FileList::default()));
     }
     let mut text = format!("{}\n", count(found.len(), "file"));
     for path in found.iter().take(SHOWN) {
@@ -93,7 +111,11 @@ pub fn list(
             found.len() - SHOWN
         ));
     }
-    Answer::with_data(text, &found)
+    let data = FileList {
+        files: found,
+        ..FileList::default()
+    };
+    Ok(Reply::new(text, data))
 }
 
 /// Files with the part in their name, those of just this name first; else in their path.

@@ -2,10 +2,10 @@
 
 use crate::digest::DIGEST;
 use crate::process::confinement;
-use crate::tool::{Answer, Audience, Context, Tool, ToolError};
+use crate::tool::{Audience, Context, Reply, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub struct Handshake;
 
@@ -15,16 +15,17 @@ pub struct Args {}
 
 impl Tool for Handshake {
     type Args = Args;
+    type Data = Value;
     const NAME: &'static str = "handshake";
     const DESCRIPTION: &'static str =
         "The toolbox's version, the SHA-256 of its sources, and what keeps programs from it.";
     const AUDIENCE: Audience = Audience::Host;
 
-    fn call(&self, _: &mut Context<'_>, _: Args) -> Result<Answer, ToolError> {
+    fn call(&self, _: &mut Context<'_>, _: Args) -> Result<Reply<Self::Data>, ToolError> {
         let version = env!("CARGO_PKG_VERSION");
-        Answer::with_data(
+        Ok(Reply::new(
             format!("testwright-toolbox {version} {DIGEST}"),
-            &json!({ "version": version, "digest": DIGEST, "layers": confinement::layers() }),
-        )
+            json!({ "version": version, "digest": DIGEST, "layers": confinement::layers() }),
+        ))
     }
 }

@@ -6,12 +6,12 @@ mod tests;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::editing;
+use super::editing::{self, EditAction, Edited};
 use super::unknown_name::unknown;
 use crate::python::edit::{Code, InsertionPoint, Lines, insert};
 use crate::python::import_edit::{ImportedText, add_imports, read_imports};
 use crate::python::{Binding, Kind, Module, plain_name};
-use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::tool::{Context, Reply, Tool, ToolError};
 use crate::workspace::forward;
 
 pub struct InsertFunction;
@@ -41,10 +41,13 @@ pub struct Args {
 
 impl Tool for InsertFunction {
     type Args = Args;
+    type Data = Edited;
     const NAME: &'static str = "insert_function";
+    const TITLE: &'static str = "Insert functions";
+    const IS_DESTRUCTIVE: bool = false;
     const DESCRIPTION: &'static str = "Add functions or classes to a Python file, new or not: at its end, at that of a `class`, or `after` another.";
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve(&args.path)?;
         let shown = forward(&relative);
@@ -114,7 +117,13 @@ impl Tool for InsertFunction {
             ),
             false => format!("Made {shown}, {} lines.\n", after.text().lines().count()),
         };
+        let action = match exists {
+            true => EditAction::Modified,
+            false => EditAction::Created,
+        };
+        let mut edited_files = Edited::one(&shown, action, Some((edited.first, edited.last)));
         if let Some(package) = &package {
+            edited_files.add(&forward(package), EditAction::Created, None);
             out.push_str(&format!(
                 "Made {} as neighbouring folders have one.\n",
                 forward(package)
@@ -122,7 +131,7 @@ impl Tool for InsertFunction {
         }
         report_imports(&mut out, &imported);
         out.push_str(&editing::kept_lines(&edited));
-        Ok(Answer::text(out))
+        Ok(Reply::new(out, edited_files))
     }
 }
 

@@ -48,3 +48,9 @@ pub fn count(number: usize, what: &str) -> String {
         _ => format!("{number} {what}s"),
     }
 }
+
+/// These lines as they stand in the file, counted from 1, both included.
+pub fn lines_between(text: &str, first: usize, last: usize) -> String {
+    let lines = text.split_inclusive('\n').skip(first.saturating_sub(1));
+    lines.take((last + 1).saturating_sub(first)).collect()
+}

@@ -1,10 +1,10 @@
 //! `open_file`: a numbered window of a file.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::line_numbers::{count, numbered};
-use crate::tool::{Answer, Context, Effect, Tool, ToolError};
+use super::line_numbers::{count, lines_between, numbered};
+use crate::tool::{Context, Effect, Reply, Tool, ToolError};
 use crate::workspace::forward;
 
 const WINDOW: usize = 100;
@@ -32,19 +32,41 @@ pub struct Args {
     lines: Option<usize>,
 }
 
+/// Lines of a file.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct OpenedLines {
+    path: String,
+    /// Number of the first line in `content`, counted from 1; 0 for an empty file.
+    first: usize,
+    last: usize,
+    /// Lines of the file.
+    total: usize,
+    content: String,
+}
+
 impl Tool for OpenFile {
     type Args = Args;
+    type Data = OpenedLines;
     const NAME: &'static str = "open_file";
+    const TITLE: &'static str = "Open a file";
     const DESCRIPTION: &'static str = "Show lines of a file, 100 by default.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
         let relative = context.workspace.resolve_file(&args.path)?;
         let shown = forward(&relative);
         let text = context.workspace.read_text(&relative)?;
         let total = text.lines().count();
         if total == 0 {
-            return Ok(Answer::text(format!("{shown} is empty.\n")));
+            let text = format!("{shown} is empty.\n");
+            let data = OpenedLines {
+                path: shown,
+                first: 0,
+                last: 0,
+                total,
+                content: String::new(),
+            };
+            return Ok(Reply::new(text, data));
         }
         let size = args.lines.unwrap_or(WINDOW).clamp(1, MOST);
         let asked = args.line.or(args.first).unwrap_or(1);
@@ -68,7 +90,14 @@ impl Tool for OpenFile {
         if below > 0 {
             out.push_str(&format!("({below} more; go on with first={})\n", last + 1));
         }
-        Ok(Answer::text(out))
+        let data = OpenedLines {
+            path: shown,
+            first,
+            last,
+            total,
+            content: lines_between(&text, first, last),
+        };
+        Ok(Reply::new(out, data))
     }
 }
 

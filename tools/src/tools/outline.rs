@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::line_numbers::{count, cut};
 use crate::python::{Definition, Kind, Module, flatten, plain_name};
-use crate::tool::{Answer, Context, Effect, Tool, ToolError};
+use crate::tool::{Context, Effect, Reply, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
 
 const SHOWN: usize = 200;
@@ -43,13 +43,46 @@ impl Args {
     }
 }
 
+/// Classes and functions of a file.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FileOutline {
+    path: String,
+    /// Lines of the file.
+    lines: usize,
+    /// Those that the text lists.
+    definitions: Vec<OutlinedDefinition>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct OutlinedDefinition {
+    /// `function` or `Class.method`.
+    name: String,
+    /// Lines, decorators included, counted from 1.
+    first: usize,
+    last: usize,
+    signature: String,
+}
+
+impl OutlinedDefinition {
+    fn of(definition: &Definition) -> Self {
+        OutlinedDefinition {
+            name: definition.qualified.clone(),
+            first: definition.first,
+            last: definition.last,
+            signature: cut(&definition.signature, WIDTH),
+        }
+    }
+}
+
 impl Tool for Outline {
     type Args = Args;
+    type Data = FileOutline;
     const NAME: &'static str = "outline";
+    const TITLE: &'static str = "Outline of a file";
     const DESCRIPTION: &'static str = "List the classes and functions of a Python file; of a test file also the fixtures that it may use.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
         let relative = context.workspace.resolve_file(&args.path)?;
         let shown = forward(&relative);
         let text = context.workspace.read_text(&relative)?;
@@ -73,12 +106,14 @@ impl Tool for Outline {
             out.push_str("No classes or functions.\n");
         }
         let mut lines = Vec::new();
+        let mut definitions = Vec::new();
         match args.name.as_deref().map(plain_name) {
             Some(name) => {
                 let wanted = name.to_lowercase();
                 let fits = |d: &&Definition| d.qualified.to_lowercase().contains(&wanted);
                 for definition in flatten(&outline).into_iter().filter(fits) {
                     lines.push(line(definition, &definition.qualified));
+                    definitions.push(definition);
                 }
                 if lines.is_empty() && !outline.is_empty() {
                     return Err(super::unknown_name::unknown(&module, &shown, &name));
@@ -86,10 +121,20 @@ impl Tool for Outline {
             }
             None => {
                 for definition in &outline {
-                    list(definition, 0, args.within.is_some(), &mut lines);
+                    let inner = args.within.is_some();
+                    list(definition, 0, inner, &mut lines, &mut definitions);
                 }
             }
         }
+        definitions.truncate(SHOWN);
+        let data = FileOutline {
+            path: shown,
+            lines: module.text().lines().count(),
+            definitions: definitions
+                .into_iter()
+                .map(OutlinedDefinition::of)
+                .collect(),
+        };
         for line in lines.iter().take(SHOWN) {
             out.push_str(line);
             out.push('\n');
@@ -106,7 +151,7 @@ impl Tool for Outline {
         for error in module.errors().iter().take(3) {
             out.push_str(&format!("line {}: {}\n", error.line, error.what));
         }
-        Ok(Answer::text(out))
+        Ok(Reply::new(out, data))
     }
 }
 
@@ -208,13 +253,20 @@ fn fixtures(workspace: &Workspace, relative: &Path) -> String {
     format!("Fixtures from conftest.py:\n{}\n", lines.join("\n"))
 }
 
-fn list(definition: &Definition, depth: usize, inner_functions: bool, lines: &mut Vec<String>) {
+fn list<'d>(
+    definition: &'d Definition,
+    depth: usize,
+    inner_functions: bool,
+    lines: &mut Vec<String>,
+    definitions: &mut Vec<&'d Definition>,
+) {
     let pad = "  ".repeat(depth);
     lines.push(format!("{pad}{}", line(definition, &definition.name)));
+    definitions.push(definition);
     // What functions define inside is left out unless asked for.
     if definition.kind == Kind::Class || inner_functions {
         for child in &definition.children {
-            list(child, depth + 1, inner_functions, lines);
+            list(child, depth + 1, inner_functions, lines, definitions);
         }
     }
 }

@@ -8,17 +8,17 @@ use std::path::PathBuf;
 
 use grep_regex::RegexMatcherBuilder;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::line_numbers::{count, plain};
-use super::outline::{self, Outline};
+use super::line_numbers::{count, lines_between, plain};
+use super::outline::{self, FileOutline, Outline};
 use super::path_glob::path_glob;
 use super::unknown_name::unknown;
 use crate::python::{
     Assignment, Definition, Kind, Module, OuterNames, flatten, joined_imports, outer_names,
     plain_name,
 };
-use crate::tool::{Answer, Context, Effect, Tool, ToolError};
+use crate::tool::{Context, Effect, Reply, Tool, ToolError};
 use crate::workspace::{Workspace, forward};
 
 const LINES: usize = 300;
@@ -50,18 +50,47 @@ pub struct Args {
     path: Option<String>,
 }
 
+/// A function or class, or without a name the outline of a file.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ReadDefinitions {
+    /// The definitions of this name, several if a file has more than one.
+    definitions: Vec<ReadDefinition>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outline: Option<FileOutline>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ReadDefinition {
+    path: String,
+    /// `function` or `Class.method`.
+    name: String,
+    /// Lines, decorators included, counted from 1.
+    first: usize,
+    last: usize,
+    /// All of it, also where the text shows a part.
+    source: String,
+}
+
 impl Tool for ReadFunction {
     type Args = Args;
+    type Data = ReadDefinitions;
     const NAME: &'static str = "read_function";
+    const TITLE: &'static str = "Read a function";
     const DESCRIPTION: &'static str = "Show a function or class (`Class.method`) and what of its file it uses. Without `name`: the outline of a file.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
         let mut path = args.path.clone();
         let mut name = match (args.name.as_deref().map(str::trim), &path) {
             (Some(name), _) => name.to_owned(),
             (None, Some(path)) => {
-                return Tool::call(&Outline, context, outline::Args::of(path.clone()));
+                let outline = outline::Args::of(path.clone());
+                let Reply { text, data } = Tool::call(&Outline, context, outline)?;
+                let data = ReadDefinitions {
+                    definitions: Vec::new(),
+                    outline: Some(data),
+                };
+                return Ok(Reply::new(text, data));
             }
             (None, None) => {
                 return Err(ToolError::refused(
@@ -87,7 +116,7 @@ impl Tool for ReadFunction {
                 if found.is_empty() {
                     return Err(unknown(&module, &shown, &name));
                 }
-                Ok(Answer::text(show(&shown, &module, &found)))
+                Ok(read(&shown, &module, &found))
             }
             None => anywhere(workspace, &name),
         }
@@ -100,7 +129,7 @@ struct Candidate {
     found: Vec<Definition>,
 }
 
-fn anywhere(workspace: &Workspace, name: &str) -> Result<Answer, ToolError> {
+fn anywhere(workspace: &Workspace, name: &str) -> Result<Reply<ReadDefinitions>, ToolError> {
     let last = name.rsplit('.').next().unwrap_or(name);
     let pattern = format!(
         r"^\s*(?:(?:async\s+)?def|class)\s+{}\b",
@@ -160,7 +189,7 @@ fn anywhere(workspace: &Workspace, name: &str) -> Result<Answer, ToolError> {
         })
         .sum();
     match (distinct, candidates.first()) {
-        (1, Some(only)) => Ok(Answer::text(show(&only.path, &only.module, &only.found))),
+        (1, Some(only)) => Ok(read(&only.path, &only.module, &only.found)),
         (0, _) | (_, None) => {
             others.sort();
             others.dedup();
@@ -198,6 +227,21 @@ fn anywhere(workspace: &Workspace, name: &str) -> Result<Answer, ToolError> {
             Err(ToolError::Refused(text))
         }
     }
+}
+
+fn read(path: &str, module: &Module, found: &[Definition]) -> Reply<ReadDefinitions> {
+    let definition = |definition: &Definition| ReadDefinition {
+        path: path.to_owned(),
+        name: definition.qualified.clone(),
+        first: definition.first,
+        last: definition.last,
+        source: lines_between(module.text(), definition.first, definition.last),
+    };
+    let data = ReadDefinitions {
+        definitions: found.iter().map(definition).collect(),
+        outline: None,
+    };
+    Reply::new(show(path, module, found), data)
 }
 
 fn show(path: &str, module: &Module, found: &[Definition]) -> String {

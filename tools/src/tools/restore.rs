@@ -7,9 +7,10 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::changes::{FileContent, LINK};
-use crate::tool::{Answer, Audience, Context, Tool, ToolError};
+use crate::tool::{Audience, Context, Reply, Tool, ToolError};
 
 pub struct Restore;
 
@@ -21,12 +22,13 @@ pub struct Args {
 
 impl Tool for Restore {
     type Args = Args;
+    type Data = Value;
     const NAME: &'static str = "restore";
     const DESCRIPTION: &'static str = "Brings the workspace into a recorded state: exactly these files differ from the base \
         commit afterwards.";
     const AUDIENCE: Audience = Audience::Host;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
         let mut wanted = Vec::new();
         for file in args.files {
             let content = file
@@ -60,6 +62,7 @@ impl Tool for Restore {
                 None => {}
             }
         }
-        Ok(Answer::text(format!("{} files restored.", wanted.len())))
+        let text = format!("{} files restored.", wanted.len());
+        Ok(Reply::new(text, Value::Null))
     }
 }

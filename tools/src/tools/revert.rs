@@ -5,7 +5,8 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::tool::{Answer, Context, Tool, ToolError};
+use super::editing::{EditAction, Edited};
+use crate::tool::{Context, Reply, Tool, ToolError};
 use crate::tools::submission::Change;
 use crate::workspace::forward;
 
@@ -28,10 +29,13 @@ impl Args {
 
 impl Tool for Revert {
     type Args = Args;
+    type Data = Edited;
     const NAME: &'static str = "revert";
+    const TITLE: &'static str = "Revert files";
+    const IS_IDEMPOTENT: bool = true;
     const DESCRIPTION: &'static str = "Put files back as they were.";
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
         let workspace = &mut *context.workspace;
         let mut changes = workspace.changes()?;
         if let Some(path) = &args.path {
@@ -46,7 +50,7 @@ impl Tool for Revert {
             changes
                 .retain(|c| relative == "." || c.path == relative || c.path.starts_with(&inside));
             if changes.is_empty() {
-                return Ok(Answer::text(match all.is_empty() {
+                let text = match all.is_empty() {
                     true => {
                         format!("`{relative}` is as it was at the start; so is everything else.\n")
                     }
@@ -54,26 +58,32 @@ impl Tool for Revert {
                         "`{relative}` is as it was at the start. What differs: {}.\n",
                         all.join(", ")
                     ),
-                }));
+                };
+                return Ok(Reply::new(text, Edited::default()));
             }
         }
         if changes.is_empty() {
-            return Ok(Answer::text("Nothing differs from the start.\n"));
+            let text = "Nothing differs from the start.\n";
+            return Ok(Reply::new(text, Edited::default()));
         }
         let mut out = String::new();
+        let mut edited = Edited::default();
         for changed in &changes {
-            let what = match changed.change {
-                Change::Added => "removed (it was new)",
-                Change::Modified => "restored",
-                Change::Deleted => "written again (it was deleted)",
+            let (what, action) = match changed.change {
+                Change::Added => ("removed (it was new)", EditAction::Removed),
+                Change::Modified => ("restored", EditAction::Restored),
+                Change::Deleted => ("written again (it was deleted)", EditAction::Restored),
             };
             match workspace.restore(Path::new(&changed.path)) {
-                Ok(()) => out.push_str(&format!("{}: {what}\n", changed.path)),
+                Ok(()) => {
+                    out.push_str(&format!("{}: {what}\n", changed.path));
+                    edited.add(&changed.path, action, None);
+                }
                 Err(ToolError::Refused(text)) => out.push_str(&format!("{text}\n")),
                 Err(broken) => return Err(broken),
             }
         }
-        Ok(Answer::text(out))
+        Ok(Reply::new(out, edited))
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::contribution;
 use crate::outcomes::file_of;
 use crate::python::{Definition, Excerpt, Kind, Module, used_code};
-use crate::tool::{Answer, Audience, Context, Effect, Tool, ToolError};
+use crate::tool::{Audience, Context, Effect, Reply, Tool, ToolError};
 use crate::workspace::{FileChange, Workspace, added_lines};
 
 /// Lines of one excerpt, and of all of a kind.
@@ -37,7 +37,7 @@ pub struct SourceLine {
     pub line: usize,
 }
 
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Excerpts {
     /// What the tests use of their files and the change does not show.
     pub used: Vec<Excerpt>,
@@ -47,13 +47,14 @@ pub struct Excerpts {
 
 impl Tool for ReviewContext {
     type Args = Args;
+    type Data = Excerpts;
     const NAME: &'static str = "review_context";
     const DESCRIPTION: &'static str =
         "The code of their files that tests use, and the functions around places.";
     const AUDIENCE: Audience = Audience::Host;
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
         let changes = context.workspace.changes()?;
         let excerpts = Excerpts {
             used: used(context.workspace, &changes, &args.tests),
@@ -63,7 +64,7 @@ impl Tool for ReviewContext {
             "{} excerpts.",
             excerpts.used.len() + excerpts.functions.len()
         );
-        Answer::with_data(text, &excerpts)
+        Ok(Reply::new(text, excerpts))
     }
 }
 

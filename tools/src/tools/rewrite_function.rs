@@ -3,13 +3,13 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::editing;
+use super::editing::{self, EditAction, Edited};
 use super::insert_function::{report_imports, wanted_imports};
 use super::unknown_name::unknown;
 use crate::python::edit::{Code, Lines, remove, replace};
 use crate::python::import_edit::add_imports;
 use crate::python::{Definition, Module, flatten, plain_name};
-use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::tool::{Context, Reply, Tool, ToolError};
 use crate::workspace::forward;
 
 pub struct RewriteFunction;
@@ -45,10 +45,13 @@ impl Args {
 
 impl Tool for RewriteFunction {
     type Args = Args;
+    type Data = Edited;
     const NAME: &'static str = "rewrite_function";
+    const TITLE: &'static str = "Rewrite a function";
+    const IS_IDEMPOTENT: bool = true;
     const DESCRIPTION: &'static str = "Replace a function or class.";
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
         let workspace = &mut *context.workspace;
         let relative = workspace.resolve_file(&args.path)?;
         let shown = forward(&relative);
@@ -72,7 +75,9 @@ impl Tool for RewriteFunction {
             let after = Module::parse(text.unwrap_or_default());
             editing::check(workspace, &shown, Some(&before), &after)?;
             workspace.write_text(&relative, &lines.join(after.text()))?;
-            return Ok(Answer::text(format!("Deleted `{name}` from {shown}.\n")));
+            let text = format!("Deleted `{name}` from {shown}.\n");
+            let data = Edited::one(&shown, EditAction::Modified, None);
+            return Ok(Reply::new(text, data));
         }
         let code = Code::read(&args.code)
             .map_err(|what| ToolError::Refused(format!("Not written: {what}.")))?;
@@ -89,9 +94,8 @@ impl Tool for RewriteFunction {
         let after = Module::parse(edited.text.clone());
         editing::check(workspace, &shown, Some(&before), &after)?;
         if edited.text == before.text() {
-            return Ok(Answer::text(format!(
-                "{shown} is as it was: the code is the same.\n"
-            )));
+            let text = format!("{shown} is as it was: the code is the same.\n");
+            return Ok(Reply::new(text, Edited::default()));
         }
         workspace.write_text(&relative, &lines.join(&edited.text))?;
         let mut out = format!(
@@ -119,7 +123,9 @@ impl Tool for RewriteFunction {
             ));
         }
         out.push_str(&editing::kept_lines(&edited));
-        Ok(Answer::text(out))
+        let lines = Some((edited.first, edited.last));
+        let data = Edited::one(&shown, EditAction::Modified, lines);
+        Ok(Reply::new(out, data))
     }
 }
 

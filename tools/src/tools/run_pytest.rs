@@ -10,7 +10,7 @@ use crate::outcomes::report::Report;
 use crate::outcomes::{covers, file_of, text};
 use crate::python::{Module, flatten, unreached_assertions};
 use crate::runners::{self, Options};
-use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::tool::{Context, Reply, Tool, ToolError};
 use crate::workspace::Workspace;
 
 pub struct RunPytest;
@@ -34,8 +34,8 @@ pub struct Args {
 }
 
 /// For programs.
-#[derive(Debug, Serialize)]
-struct Ran {
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Ran {
     #[serde(flatten)]
     report: Report,
     /// Tests that were added or changed were asked for.
@@ -44,13 +44,15 @@ struct Ran {
 
 impl Tool for RunPytest {
     type Args = Args;
+    type Data = Ran;
     const NAME: &'static str = "run_pytest";
+    const TITLE: &'static str = "Run tests";
     const DESCRIPTION: &'static str =
         "Run tests (files, node ids); default: what you added or changed.";
     const SECONDS: u64 = 300;
     const RUNS_CODE: bool = true;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
         let ids = named_or_contributed(context.workspace, &args.tests)?;
         let mut options = Options::until(deadline(context, args.timeout));
         options.keyword = args.keyword;
@@ -76,13 +78,11 @@ impl Tool for RunPytest {
         let contributed = args.tests.is_empty()
             || !report.not_found.is_empty()
             || contribution::is_among(context.workspace, &ids)?;
-        Answer::with_data(
-            shown,
-            &Ran {
-                report,
-                contributed,
-            },
-        )
+        let ran = Ran {
+            report,
+            contributed,
+        };
+        Ok(Reply::new(shown, ran))
     }
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::outcomes::normalize;
 use crate::process::{self, Command, ExitReason, ProcessOutput};
-use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::tool::{Context, Reply, Tool, ToolError};
 
 /// Bytes kept of each stream.
 const KEEP: usize = 10_000;
@@ -30,7 +30,7 @@ pub struct Args {
 }
 
 /// How a program ended and what it printed, for programs.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Ran {
     /// `null` where a signal or the deadline ended it.
     exit_code: Option<i32>,
@@ -41,12 +41,14 @@ pub struct Ran {
 
 impl Tool for RunPython {
     type Args = Args;
+    type Data = Ran;
     const NAME: &'static str = "run_python";
+    const TITLE: &'static str = "Run Python";
     const DESCRIPTION: &'static str = "Run Python in the repository and show what it prints.";
     const SECONDS: u64 = 60;
     const RUNS_CODE: bool = true;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
         let config = context.workspace.config();
         let folder = config.private().join("snippet");
         std::fs::create_dir_all(&folder)?;
@@ -82,7 +84,7 @@ impl Tool for RunPython {
         };
         let ran = Ran::new(&finished, clean);
         let text = tracebacks::folded(&warnings::folded(&ran.stdout, &args.code));
-        Answer::with_data(ending(text, &finished, &limit), &ran)
+        Ok(Reply::new(ending(text, &finished, &limit), ran))
     }
 }
 

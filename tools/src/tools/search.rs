@@ -10,11 +10,11 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::find_file;
+use super::find_file::{self, FileList};
 use super::line_numbers::{count, cut};
 use super::path_glob::path_glob;
 use crate::python::{Scope, scopes};
-use crate::tool::{Answer, Context, Effect, Tool, ToolError};
+use crate::tool::{Context, Effect, Reply, Tool, ToolError};
 use crate::workspace::{TEXT_LIMIT, Workspace, forward, read_text};
 pub(super) use scan::scan;
 use scan::{FileMatches, Line};
@@ -56,29 +56,42 @@ pub struct Args {
     literal: bool,
 }
 
-#[derive(Serialize)]
-struct Data<'a> {
-    matches: usize,
-    files: usize,
-    shown: Vec<HitView<'a>>,
+/// What was found: matches of a pattern, or without a pattern a list of files.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Found {
+    /// Lines that match.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    matches: Option<usize>,
+    /// Files with such lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<usize>,
+    /// The lines that the text shows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shown: Option<Vec<HitView>>,
+    /// Without a pattern: the files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    list: Option<FileList>,
 }
 
-#[derive(Serialize)]
-struct HitView<'a> {
-    path: &'a str,
+#[derive(Debug, Serialize, JsonSchema)]
+struct HitView {
+    path: String,
     line: u64,
-    text: &'a str,
+    text: String,
+    /// The function or class around it.
     function: Option<String>,
 }
 
 impl Tool for Search {
     type Args = Args;
+    type Data = Found;
     const NAME: &'static str = "search";
+    const TITLE: &'static str = "Search files";
     const DESCRIPTION: &'static str =
         "Search lines of files for a regular expression. Without `pattern`: list files.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
         let Some(pattern) = args.pattern.as_deref() else {
             if args.glob.is_none() && args.path.is_none() {
                 return Err(ToolError::refused(
@@ -86,7 +99,13 @@ impl Tool for Search {
                 ));
             }
             let name = args.glob.as_deref().unwrap_or("*");
-            return find_file::list(context.workspace, name, args.path.as_deref(), "glob");
+            let Reply { text, data } =
+                find_file::list(context.workspace, name, args.path.as_deref(), "glob")?;
+            let found = Found {
+                list: Some(data),
+                ..Found::default()
+            };
+            return Ok(Reply::new(text, found));
         };
         let matcher = matcher(pattern, &args)?;
         let glob = args.glob.as_deref().map(path_glob).transpose()?;
@@ -96,7 +115,7 @@ impl Tool for Search {
             None => workspace.root().to_path_buf(),
         };
         let found = scan(workspace.root(), &start, &matcher, glob.as_ref());
-        answer(workspace.root(), pattern, &args, &found)
+        Ok(answer(workspace.root(), pattern, &args, &found))
     }
 }
 
@@ -131,12 +150,7 @@ fn matcher(pattern: &str, args: &Args) -> Result<RegexMatcher, ToolError> {
         })
 }
 
-fn answer(
-    root: &Path,
-    pattern: &str,
-    args: &Args,
-    found: &[FileMatches],
-) -> Result<Answer, ToolError> {
+fn answer(root: &Path, pattern: &str, args: &Args, found: &[FileMatches]) -> Reply<Found> {
     let total: usize = found.iter().map(|f| f.total).sum();
     if total == 0 {
         let mut text = format!("No match for `{pattern}`");
@@ -153,14 +167,7 @@ fn answer(
                 false => " `(?i)` in front of it ignores case.",
             });
         }
-        return Answer::with_data(
-            text,
-            &Data {
-                matches: 0,
-                files: 0,
-                shown: Vec::new(),
-            },
-        );
+        return Reply::new(text, Found::of_lines(0, 0, Vec::new()));
     }
     let is_one_file = (args.path.as_deref()).is_some_and(|path| root.join(path).is_file());
     // What has to be cut anyway has to be narrowed.
@@ -197,9 +204,9 @@ fn answer(
             .collect();
         text.push_str(&grouped(&hits));
         shown.extend(hits.into_iter().map(|hit| HitView {
-            path: &file.path,
+            path: file.path.clone(),
             line: hit.line.number,
-            text: &hit.line.text,
+            text: hit.line.text.clone(),
             function: hit.function.map(|scope| scope.qualified.clone()),
         }));
         let left = file.total - most.min(file.lines.len());
@@ -230,14 +237,18 @@ fn answer(
             shown.len()
         ));
     }
-    Answer::with_data(
-        text,
-        &Data {
-            matches: total,
-            files: found.len(),
-            shown,
-        },
-    )
+    Reply::new(text, Found::of_lines(total, found.len(), shown))
+}
+
+impl Found {
+    fn of_lines(matches: usize, files: usize, shown: Vec<HitView>) -> Self {
+        Found {
+            matches: Some(matches),
+            files: Some(files),
+            shown: Some(shown),
+            list: None,
+        }
+    }
 }
 
 /// A line that matches, and the class or function around it.

@@ -10,7 +10,7 @@ use super::run_python::{Limit, Ran, ending};
 use crate::outcomes::text::without_repeats;
 use crate::outcomes::with_relative_paths;
 use crate::process::{self, Command};
-use crate::tool::{Answer, Context, Tool, ToolError};
+use crate::tool::{Context, Reply, Tool, ToolError};
 
 /// Bytes kept of what is printed, before repeated lines are taken out.
 const KEEP: usize = 64_000;
@@ -33,7 +33,9 @@ pub struct Args {
 
 impl Tool for Shell {
     type Args = Args;
+    type Data = Ran;
     const NAME: &'static str = "shell";
+    const TITLE: &'static str = "Run a shell command";
     const DESCRIPTION: &'static str = "Runs a command line in the root folder of the repository and shows what it prints. \
         Each call is a new shell: the folder and variables of an earlier call are gone, and what was left running \
         in the background is ended. There is no terminal and no network. Of long output the beginning and the end are \
@@ -43,7 +45,7 @@ impl Tool for Shell {
     const SECONDS: u64 = 120;
     const RUNS_CODE: bool = true;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
         let config = context.workspace.config();
         process::make_home(&config.scratch)?;
         let root = context.workspace.root().to_owned();
@@ -67,7 +69,8 @@ impl Tool for Shell {
         let finished = process::run(&command, limit.at)?;
         let mut ran = Ran::new(&finished, |text| with_relative_paths(&text, &root));
         ran.stdout = fitted(&without_repeats(&ran.stdout));
-        Answer::with_data(ending(ran.stdout.clone(), &finished, &limit), &ran)
+        let text = ending(ran.stdout.clone(), &finished, &limit);
+        Ok(Reply::new(text, ran))
     }
 }
 

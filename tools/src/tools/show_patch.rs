@@ -1,15 +1,17 @@
 //! `show_patch`: what differs from the base commit, as a diff.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::line_numbers::{count, cut};
-use crate::tool::{Answer, Context, Effect, Tool, ToolError};
+use crate::tool::{Context, Effect, Reply, Tool, ToolError};
 use crate::workspace::forward;
 
 /// Lines of a patch that are shown.
 const SHOWN: usize = 300;
 const WIDTH: usize = 300;
+/// Bytes of a patch that programs are given.
+const MAX_PATCH: usize = 1 << 20;
 /// Large files that are named.
 const LARGE: usize = 10;
 
@@ -24,13 +26,24 @@ pub struct Args {
     path: Option<String>,
 }
 
+/// The changes as a patch.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct ShownPatch {
+    /// Files that differ from the start.
+    files: Vec<String>,
+    /// For `git apply`; `null` if it is larger than 1 MiB.
+    patch: Option<String>,
+}
+
 impl Tool for ShowPatch {
     type Args = Args;
+    type Data = ShownPatch;
     const NAME: &'static str = "show_patch";
+    const TITLE: &'static str = "Show the changes";
     const DESCRIPTION: &'static str = "Show what you changed as a diff.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
         let workspace = &mut *context.workspace;
         let mut changes = workspace.changes()?;
         if let Some(path) = &args.path {
@@ -40,7 +53,11 @@ impl Tool for ShowPatch {
                 .retain(|c| relative == "." || c.path == relative || c.path.starts_with(&inside));
         }
         if changes.is_empty() {
-            return Ok(Answer::text("Nothing differs from the start.\n"));
+            let data = ShownPatch {
+                patch: Some(String::new()),
+                ..ShownPatch::default()
+            };
+            return Ok(Reply::new("Nothing differs from the start.\n", data));
         }
         let patch = workspace.patch(&changes);
         let mut out = String::new();
@@ -67,7 +84,11 @@ impl Tool for ShowPatch {
                 size.div_ceil(1 << 10)
             ));
         }
-        Ok(Answer::text(out))
+        let data = ShownPatch {
+            files: changes.into_iter().map(|change| change.path).collect(),
+            patch: (patch.len() <= MAX_PATCH).then_some(patch),
+        };
+        Ok(Reply::new(out, data))
     }
 }
 

@@ -1,11 +1,12 @@
 //! What `submit` finds out in the sandbox. The facts are gathered here; whether they suffice is
 //! decided by the caller (the gate on the host).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::outcomes::report::Report;
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Submission {
     /// The patch for `git apply`: test files and what they need, nothing else. Empty if nothing is left.
     pub patch: String,
@@ -31,7 +32,7 @@ pub struct Submission {
 }
 
 /// How tests do that the patch leaves as they are, by outcomes alone.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SiblingTests {
     /// Files of the patch that these tests may use: `conftest.py`, `__init__.py`, modules of helpers, data.
     pub shared: Vec<String>,
@@ -41,7 +42,7 @@ pub struct SiblingTests {
     pub now: Report,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangedFile {
     pub path: String,
     pub change: Change,
@@ -52,7 +53,7 @@ pub struct ChangedFile {
     pub reason: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
     Added,
@@ -60,7 +61,7 @@ pub enum Change {
     Deleted,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ContributedTest {
     /// pytest's node id without parameters: `path::Class::function`.
     pub id: String,
@@ -71,14 +72,14 @@ pub struct ContributedTest {
     pub source: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     pub kind: ProblemKind,
     /// For the model: what is wrong and where.
     pub text: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemKind {
     /// No test function was added or changed.
@@ -99,7 +100,7 @@ pub enum ProblemKind {
     TooLarge,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rerun {
     /// `PYTHONHASHSEED` of the run.
     pub hash_seed: u32,

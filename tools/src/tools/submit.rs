@@ -23,7 +23,7 @@ use crate::outcomes::RECORDER_NAMES;
 use crate::outcomes::report::Report;
 use crate::outcomes::text::one_line;
 use crate::python::Module;
-use crate::tool::{Answer, Context, Route, Tool, ToolError};
+use crate::tool::{Context, Reply, Route, Tool, ToolError};
 use crate::tools::submission::{
     Change, ChangedFile, ContributedTest, Problem, ProblemKind, Submission,
 };
@@ -47,15 +47,18 @@ pub struct Args {
 
 impl Tool for Submit {
     type Args = Args;
+    type Data = Submission;
     const NAME: &'static str = "submit";
+    const TITLE: &'static str = "Submit the tests";
+    const IS_IDEMPOTENT: bool = true;
     const DESCRIPTION: &'static str = "Hand in your tests.";
     const ROUTE: Route = Route::Gate;
     const SECONDS: u64 = 1200;
     const RUNS_CODE: bool = true;
 
-    fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Reply<Self::Data>, ToolError> {
         let submission = gather(context)?;
-        Answer::with_data(summary(&submission), &submission)
+        Ok(Reply::new(summary(&submission), submission))
     }
 }
 

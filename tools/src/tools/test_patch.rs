@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::changes::FileContent;
 use super::submit::split_patch;
-use crate::tool::{Answer, Audience, Context, Tool, ToolError};
+use crate::tool::{Audience, Context, Reply, Tool, ToolError};
 use crate::tools::submission::{ChangedFile, Problem};
 
 pub struct TestPatch;
@@ -16,7 +16,7 @@ pub struct TestPatch;
 pub struct Args {}
 
 /// The changes, sorted.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SortedChanges {
     /// Every file that differs from the base commit.
     pub files: Vec<ChangedFile>,
@@ -27,18 +27,20 @@ pub struct SortedChanges {
 
 impl Tool for TestPatch {
     type Args = Args;
+    type Data = SortedChanges;
     const NAME: &'static str = "test_patch";
     const DESCRIPTION: &'static str =
         "The changes that can be part of a test patch. The others are put back, and named.";
     const AUDIENCE: Audience = Audience::Host;
 
-    fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, _: Args) -> Result<Reply<Self::Data>, ToolError> {
         let parts = split_patch::split_patch(context.workspace)?;
         let sorted = SortedChanges {
             files: parts.files,
             problems: parts.problems,
             kept: parts.kept.into_iter().map(FileContent::of).collect(),
         };
-        Answer::with_data(format!("{} files are kept.", sorted.kept.len()), &sorted)
+        let text = format!("{} files are kept.", sorted.kept.len());
+        Ok(Reply::new(text, sorted))
     }
 }

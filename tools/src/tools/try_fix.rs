@@ -16,7 +16,7 @@ use super::run_pytest::{deadline, failing};
 use crate::outcomes::report::{Failure, Outcome, Place, Report, TestResult};
 use crate::outcomes::text::{one_line, without_passed};
 use crate::runners;
-use crate::tool::{Answer, Context, Effect, Route, Tool, ToolError};
+use crate::tool::{Context, Effect, Reply, Route, Tool, ToolError};
 use crate::workspace::forward;
 use fixed_files::FixedFiles;
 use sibling_tests::{Scope, SiblingTests, some_tests};
@@ -69,8 +69,18 @@ pub struct Edit {
     variant: Option<u32>,
 }
 
+/// A single fix and what it did, or several.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct FixTrials {
+    #[serde(flatten)]
+    single: Option<Trial>,
+    /// If several were tried in one call.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    variants: Vec<Trial>,
+}
+
 /// One fix and what it did; for programs too.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Trial {
     /// The fix as a patch.
     patch: String,
@@ -90,14 +100,16 @@ struct Trial {
 
 impl Tool for TryFix {
     type Args = Args;
+    type Data = FixTrials;
     const NAME: &'static str = "try_fix";
+    const TITLE: &'static str = "Try a fix";
     const DESCRIPTION: &'static str = "Run the tests and their neighbours with a fix, in a copy. `edits` as in `edit`; default: the last fix.";
     const EFFECT: Effect = Effect::Reads;
     const ROUTE: Route = Route::Fork;
     const SECONDS: u64 = 300;
     const RUNS_CODE: bool = true;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Self::Data>, ToolError> {
         let mut variants: BTreeMap<u32, FixedFiles> = BTreeMap::new();
         for edit in &args.edits {
             let files = variants.entry(edit.variant.unwrap_or(1)).or_default();
@@ -155,9 +167,15 @@ impl Tool for TryFix {
             }
         }
         let shown: Vec<String> = trials.iter().map(|trial| trial.text(&scope)).collect();
-        match trials.as_slice() {
-            [only] => Answer::with_data(shown.concat(), only),
-            several => {
+        match is_single {
+            true => {
+                let data = FixTrials {
+                    single: trials.pop(),
+                    variants: Vec::new(),
+                };
+                Ok(Reply::new(shown.concat(), data))
+            }
+            false => {
                 let mut shown: Vec<String> = (variants.keys().zip(shown))
                     .map(|(variant, text)| format!("Variant {variant}\n{text}"))
                     .collect();
@@ -179,10 +197,11 @@ impl Tool for TryFix {
                         numbers.join(" and ")
                     ));
                 }
-                Answer::with_data(
-                    shown.join("\n\n"),
-                    &serde_json::json!({ "variants": several }),
-                )
+                let data = FixTrials {
+                    single: None,
+                    variants: trials,
+                };
+                Ok(Reply::new(shown.join("\n\n"), data))
             }
         }
     }

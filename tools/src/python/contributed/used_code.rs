@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::reach::used_by;
@@ -11,7 +12,7 @@ use crate::python::{Binding, Import, Module, joined_imports};
 use crate::workspace::Layout;
 
 /// A stretch of a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Excerpt {
     pub path: String,
     /// Of its beginning, counted from 1.

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::outcomes::report::{Outcome, Report, TestResult};
@@ -114,7 +115,7 @@ impl Scope {
 }
 
 /// The tests beside those asked for.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SiblingTests {
     /// How many did not fail.
     good: usize,
@@ -140,7 +141,7 @@ enum Stop {
     Ended,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct SiblingTest {
     with_fix: TestResult,
     /// How it ended among the failing ones alone, with the fix; `None` where that was not found out.
