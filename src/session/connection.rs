@@ -3,9 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rmcp::model::{CallToolRequestParams, ClientRequest, PingRequest, RequestMetaObject};
-use rmcp::service::RunningService;
-use rmcp::{RoleClient, ServiceError, ServiceExt};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam,
+    ClientRequest, PingRequest, RequestId, RequestMetaObject, ServerResult,
+};
+use rmcp::service::{PeerRequestOptions, RunningService};
+use rmcp::{Peer, RoleClient, ServiceError, ServiceExt};
 use serde_json::Value;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::{Command, Process, Sandbox, SandboxError};
@@ -124,6 +127,7 @@ impl Connection {
         Ok(serde_json::from_value(layers).unwrap_or_default())
     }
 
+    /// A call that is dropped before its answer came is cancelled: the toolbox ends what it started.
     pub(super) async fn call(
         &self,
         tool: &str,
@@ -145,8 +149,7 @@ impl Connection {
             Value::from(u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX)),
         );
         parameters.meta = Some(meta);
-        match tokio::time::timeout(deadline + GRACE, self.client.peer().call_tool(parameters)).await
-        {
+        match tokio::time::timeout(deadline + GRACE, self.request(parameters)).await {
             Ok(Ok(result)) => Ok(CallAnswer {
                 text: result
                     .content
@@ -165,6 +168,26 @@ impl Connection {
             )),
             Ok(Err(error)) => Err(self.gone(&error)),
             Err(_) => Err(self.dead(&format!("the toolbox did not answer a call of `{tool}`"))),
+        }
+    }
+
+    async fn request(
+        &self,
+        parameters: CallToolRequestParams,
+    ) -> Result<CallToolResult, ServiceError> {
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(parameters));
+        let options = PeerRequestOptions::no_options();
+        let peer = self.client.peer();
+        let call = peer.send_cancellable_request(request, options).await?;
+        let mut unanswered = UnansweredCall {
+            peer,
+            id: Some(call.id.clone()),
+        };
+        let answer = call.await_response().await;
+        unanswered.id = None;
+        match answer? {
+            ServerResult::CallToolResult(result) => Ok(result),
+            _ => Err(ServiceError::UnexpectedResponse),
         }
     }
 
@@ -194,6 +217,28 @@ impl Connection {
 
     fn dead(&self, what: &str) -> SandboxError {
         dead(what, &self.stderr)
+    }
+}
+
+/// Cancels a call when it is dropped before the answer came.
+struct UnansweredCall<'p> {
+    peer: &'p Peer<RoleClient>,
+    id: Option<RequestId>,
+}
+
+impl Drop for UnansweredCall<'_> {
+    fn drop(&mut self) {
+        let runtime = tokio::runtime::Handle::try_current();
+        if let (Some(id), Ok(runtime)) = (self.id.take(), runtime) {
+            let (peer, cancelled) = (
+                self.peer.clone(),
+                CancelledNotificationParam::new(Some(id), None),
+            );
+            runtime.spawn(async move {
+                // Fails if the toolbox is gone, and the call with it.
+                let _ = peer.notify_cancelled(cancelled).await;
+            });
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod background;
 pub mod confinement;
+pub mod interrupt;
 mod output;
 mod report;
 mod streams;
@@ -29,12 +30,12 @@ use nix::unistd::Pid;
 use crate::config::Config;
 use crate::tool::ToolError;
 use confinement::ChildConfinement;
-use streams::{Feed, Streams};
+use streams::{Feed, Streams, WaitEnd};
 
 pub use background::BackgroundProcess;
 pub use output::CapturedStream;
 pub use report::Report;
-pub use tree::{adopt_orphans, end_everything};
+pub use tree::{adopt_orphans, end_everything, end_leftovers};
 
 /// How long, and how often, a program is started again that is open for writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
@@ -169,8 +170,8 @@ pub fn make_anew(folder: &Path) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Runs a program to its end or to `deadline`. That it could not be started is [`ToolError::Broken`]; how
-/// it ended is data.
+/// Runs a program to its end or to `deadline`. That it could not be started is [`ToolError::Broken`], and that the call
+/// was interrupted is [`ToolError::Cancelled`]; how it ended is data.
 pub fn run(command: &Command, deadline: Instant) -> Result<ProcessOutput, ToolError> {
     run_recorded(command, deadline, None)
 }
@@ -182,6 +183,7 @@ pub fn run_recorded(
     report: Option<&mut Report>,
 ) -> Result<ProcessOutput, ToolError> {
     let _turn = take_turn();
+    interrupt::check()?;
     let started = Instant::now();
     let (stdout, writer) = std::io::pipe()?;
     let (stderr, error_writer) = if command.merge {
@@ -222,6 +224,7 @@ pub fn run_forked(
     report: &mut Report,
 ) -> Result<ProcessOutput, ToolError> {
     let _turn = take_turn();
+    interrupt::check()?;
     let started = Instant::now();
     let streams = Streams {
         stdin: None,
@@ -288,15 +291,16 @@ fn watch(
     started: Instant,
     deadline: Instant,
 ) -> Result<ProcessOutput, ToolError> {
-    let in_time = streams.until_ended(pid, deadline)?;
+    let end = streams.until_ended(pid, deadline)?;
     tree::end(pid);
     let status = waitpid(pid, None).map_err(std::io::Error::from)?;
     streams.drain()?;
-    let ended = match (in_time, status) {
-        (false, _) => ExitReason::Deadline,
-        (true, WaitStatus::Exited(_, code)) => ExitReason::Exit(code),
-        (true, WaitStatus::Signaled(_, signal, _)) => ExitReason::Signal(signal as i32),
-        (true, _) => ExitReason::Signal(0),
+    let ended = match (end, status) {
+        (WaitEnd::Interrupted, _) => return Err(ToolError::Cancelled),
+        (WaitEnd::Deadline, _) => ExitReason::Deadline,
+        (WaitEnd::Exited, WaitStatus::Exited(_, code)) => ExitReason::Exit(code),
+        (WaitEnd::Exited, WaitStatus::Signaled(_, signal, _)) => ExitReason::Signal(signal as i32),
+        (WaitEnd::Exited, _) => ExitReason::Signal(0),
     };
     Ok(ProcessOutput {
         ended,

@@ -66,8 +66,8 @@ pub fn main() -> ExitCode {
             eprintln!("{text}");
             ExitCode::from(1)
         }
-        Err(Failure::Tool(ToolError::Broken(text))) => {
-            eprintln!("toolbox: {text}");
+        Err(Failure::Tool(error @ (ToolError::Broken(_) | ToolError::Cancelled))) => {
+            eprintln!("toolbox: {error}");
             ExitCode::from(3)
         }
     }

@@ -1,7 +1,7 @@
 //! The toolbox: MCP on stdio for one workspace.
 //!
 //! Tools run one at a time, on a thread of their own, so that the protocol stays responsive: a ping is
-//! answered while tests run. How long a call may take is up to the caller (`testwright/deadline_ms` in the
+//! answered while tests run. A call that the client cancels ends with all that it started. How long a call may take is up to the caller (`testwright/deadline_ms` in the
 //! request's `_meta`, milliseconds), else up to the tool. What a tool refuses is an answer with `isError`;
 //! what is broken is a JSON-RPC error.
 
@@ -9,7 +9,8 @@ mod stdio;
 mod visible;
 
 use std::panic::AssertUnwindSafe;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use rmcp::model::{
@@ -22,7 +23,7 @@ use rmcp::{ErrorData, ServerHandler, ServiceExt};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use crate::process;
+use crate::process::{self, interrupt};
 use crate::python::STACK;
 use crate::registry;
 use crate::runners;
@@ -38,13 +39,12 @@ pub const DEADLINE_KEY: &str = "testwright/deadline_ms";
 /// Serves until the client closes the stream, then ends what is still running.
 pub fn serve(workspace: Workspace) -> Result<(), String> {
     runners::enable_warm_runs();
+    interrupt::enable().map_err(|e| e.to_string())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
         .map_err(|e| e.to_string())?;
-    let server = Server {
-        jobs: start_worker(workspace).map_err(|e| e.to_string())?,
-    };
+    let server = start_worker(workspace).map_err(|e| e.to_string())?;
     let streams = stdio::stdio(runtime.handle());
     let result = runtime.block_on(async {
         let service = server
@@ -73,7 +73,11 @@ where
             let _ = job.answer.send(answer(job.tool, job.arguments));
         }
     });
-    if let Ok(service) = (Server { jobs }).serve(stream).await {
+    let server = Server {
+        jobs,
+        running: Arc::default(),
+    };
+    if let Ok(service) = server.serve(stream).await {
         let _ = service.waiting().await;
     }
 }
@@ -112,6 +116,7 @@ pub fn with_visible_text(result: Result<Answer, ToolError>) -> Result<Answer, To
         }),
         Err(ToolError::Refused(why)) => Err(ToolError::Refused(text(why))),
         Err(ToolError::Broken(why)) => Err(ToolError::Broken(text(why))),
+        Err(ToolError::Cancelled) => Err(ToolError::Cancelled),
     }
 }
 
@@ -136,23 +141,72 @@ struct Job {
     arguments: Value,
     time: Duration,
     answer: oneshot::Sender<Result<Answer, ToolError>>,
+    is_cancelled: CancelFlag,
 }
 
-fn start_worker(mut workspace: Workspace) -> std::io::Result<mpsc::Sender<Job>> {
+/// Set once the client has cancelled the call.
+type CancelFlag = Arc<AtomicBool>;
+
+fn start_worker(mut workspace: Workspace) -> std::io::Result<Server> {
     let (jobs, queue) = mpsc::channel::<Job>();
+    let running = Arc::new(RunningCall::default());
+    let server = Server {
+        jobs,
+        running: running.clone(),
+    };
     let worker = std::thread::Builder::new().stack_size(STACK);
     worker.spawn(move || {
         for job in queue {
+            if !running.begin(&job.is_cancelled) {
+                continue;
+            }
             let result = call(job.tool, &mut workspace, job.arguments, job.time);
-            // Nobody waits for it any more: the client went away.
+            running.end(&job.is_cancelled);
+            // Fails if the client went away.
             let _ = job.answer.send(result);
         }
     })?;
-    Ok(jobs)
+    Ok(server)
+}
+
+/// The call that runs, if any: a cancellation must not reach the call after it.
+#[derive(Default)]
+struct RunningCall(Mutex<Option<CancelFlag>>);
+
+impl RunningCall {
+    /// Returns `false` if the call was cancelled while it waited for its turn.
+    fn begin(&self, call: &CancelFlag) -> bool {
+        let mut running = self.lock();
+        let begins = !call.load(Ordering::Relaxed);
+        *running = begins.then(|| call.clone());
+        begins
+    }
+
+    /// Ends what a cancelled call left behind.
+    fn end(&self, call: &CancelFlag) {
+        *self.lock() = None;
+        if call.load(Ordering::Relaxed) {
+            process::end_leftovers();
+            interrupt::clear();
+        }
+    }
+
+    fn cancel(&self, call: &CancelFlag) {
+        let running = self.lock();
+        call.store(true, Ordering::Relaxed);
+        if running.as_ref().is_some_and(|one| Arc::ptr_eq(one, call)) {
+            interrupt::raise();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<CancelFlag>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 struct Server {
     jobs: mpsc::Sender<Job>,
+    running: Arc<RunningCall>,
 }
 
 impl Server {
@@ -161,18 +215,27 @@ impl Server {
         name: &str,
         arguments: Value,
         time: Option<Duration>,
+        cancelled: impl Future<Output = ()>,
     ) -> Result<Answer, ToolError> {
         let tool = find(name)?;
         let (answer, answered) = oneshot::channel();
+        let is_cancelled = CancelFlag::default();
         let job = Job {
             tool,
             arguments,
             time: time.unwrap_or(Duration::from_secs(tool.seconds())),
             answer,
+            is_cancelled: is_cancelled.clone(),
         };
         let gone = |_| ToolError::Broken("the thread that runs tools is gone".to_owned());
         self.jobs.send(job).map_err(|e| gone(e.to_string()))?;
-        answered.await.map_err(|e| gone(e.to_string()))?
+        tokio::select! {
+            answer = answered => answer.map_err(|e| gone(e.to_string()))?,
+            () = cancelled => {
+                self.running.cancel(&is_cancelled);
+                Err(ToolError::Cancelled)
+            }
+        }
     }
 }
 
@@ -206,7 +269,9 @@ impl ServerHandler for Server {
             .and_then(Value::as_u64)
             .map(Duration::from_millis);
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        match with_visible_text(self.answer(&request.name, arguments, time).await) {
+        let cancelled = context.ct.cancelled();
+        let answer = self.answer(&request.name, arguments, time, cancelled).await;
+        match with_visible_text(answer) {
             Ok(answer) => {
                 let mut result = CallToolResult::success(vec![ContentBlock::text(answer.text)]);
                 if !answer.data.is_null() {
@@ -217,7 +282,9 @@ impl ServerHandler for Server {
             Err(ToolError::Refused(text)) => {
                 Ok(CallToolResult::error(vec![ContentBlock::text(text)]).into())
             }
-            Err(ToolError::Broken(text)) => Err(ErrorData::internal_error(text, None)),
+            Err(error @ (ToolError::Broken(_) | ToolError::Cancelled)) => {
+                Err(ErrorData::internal_error(error.to_string(), None))
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 
-use super::{CapturedStream, Report};
+use super::{CapturedStream, Report, interrupt};
 
 /// How often to look where the kernel cannot tell when a process ends (before 5.3).
 const LOOK: Duration = Duration::from_millis(10);
@@ -59,18 +59,30 @@ impl Feed {
     }
 }
 
+/// What ended the wait for a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitEnd {
+    Exited,
+    Deadline,
+    /// The call was interrupted.
+    Interrupted,
+}
+
 impl Streams<'_> {
     /// Waits for a process's end and leaves it a zombie, so that its number cannot pass to another process
-    /// before its tree is ended. `false`: the deadline came first.
-    pub fn until_ended(&mut self, pid: Pid, deadline: Instant) -> std::io::Result<bool> {
+    /// before its tree is ended.
+    pub fn until_ended(&mut self, pid: Pid, deadline: Instant) -> std::io::Result<WaitEnd> {
         let process = opened(pid);
         loop {
             if has_ended(pid) {
-                return Ok(true);
+                return Ok(WaitEnd::Exited);
+            }
+            if interrupt::is_raised() {
+                return Ok(WaitEnd::Interrupted);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Ok(false);
+                return Ok(WaitEnd::Deadline);
             }
             let most = if process.is_some() {
                 left
@@ -112,6 +124,8 @@ impl Streams<'_> {
             self.stdin
                 .as_ref()
                 .map(|feed| PollFd::new(feed.pipe.as_fd(), PollFlags::POLLOUT)),
+            // Only while a process is waited for: what is left is read to its end.
+            process.and(interrupt::descriptor()).map(readable),
         ];
         let present: Vec<usize> = (0..fds.len()).filter(|i| fds[*i].is_some()).collect();
         let mut polled: Vec<PollFd<'_>> = fds.into_iter().flatten().collect();

@@ -67,11 +67,21 @@ pub fn end(root: Pid) {
 
 /// Kills everything that this process started through [`super::run`] and everything that it adopted.
 pub fn end_everything() {
+    end_all_but(&[]);
+}
+
+/// Kills the same, without the background processes and what they started.
+pub fn end_leftovers() {
+    let spared = spared().clone();
+    end_all_but(&spared);
+}
+
+fn end_all_but(spared: &[i32]) {
     const NOBODY: i32 = i32::MIN;
     // What was killed takes a moment to be gone, on a busy machine a long one.
     for _ in 0..500 {
         let all = processes();
-        let doomed = belonging(&all, NOBODY, &[]);
+        let doomed = belonging(&all, NOBODY, spared);
         for (pid, process) in &doomed {
             if !process.zombie {
                 let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);

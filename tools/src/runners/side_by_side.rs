@@ -16,7 +16,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::Options;
 use crate::config::Config;
 use crate::outcomes::report::Report;
-use crate::process;
+use crate::process::{self, interrupt};
 use crate::test_run::{Answer, Request};
 use crate::tool::ToolError;
 use crate::workspace::Checkout;
@@ -58,6 +58,7 @@ pub fn run(checkout: &Checkout, jobs: &[Job]) -> Result<Vec<Option<Report>>, Too
     let mut running: Vec<Running> = Vec::new();
     let mut reports: Vec<Option<Report>> = jobs.iter().map(|_| None).collect();
     loop {
+        interrupt::check()?;
         while running.len() < width(checkout.config()) {
             let Some((index, job)) = waiting.next() else {
                 break;
@@ -177,13 +178,15 @@ impl Drop for Running {
     }
 }
 
-/// Until one of them has written something, or has to be ended.
+/// Waits until one of them has written something or must be ended, or until the call is interrupted.
 fn wait(running: &[Running]) -> Result<(), ToolError> {
     let first_end = running.iter().map(|one| one.end).min();
     let left = first_end.map_or(GRACE, |end| end.saturating_duration_since(Instant::now()));
     let most = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
     let mut fds: Vec<PollFd<'_>> = (running.iter())
-        .map(|one| PollFd::new(one.output.as_fd(), PollFlags::POLLIN))
+        .map(|one| one.output.as_fd())
+        .chain(interrupt::descriptor())
+        .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
         .collect();
     match poll(&mut fds, most) {
         Ok(_) | Err(Errno::EINTR) => Ok(()),

@@ -1,6 +1,6 @@
 //! Why a tool gives no answer.
 
-/// Two kinds, by who sees them.
+/// Three kinds, by who sees them.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolError {
     /// For the model: what was wrong with the call, and what to do instead. The workspace is as it was.
@@ -9,6 +9,9 @@ pub enum ToolError {
     /// Not for the model: the sandbox, the disk or a limit of ours failed.
     #[error("{0}")]
     Broken(String),
+    /// For no one: the caller no longer waits for an answer.
+    #[error("the call was cancelled")]
+    Cancelled,
 }
 
 impl ToolError {

@@ -13,6 +13,7 @@ use nix::sys::socket::{
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::process::interrupt;
 use crate::tool::ToolError;
 
 /// Bytes of an answer.
@@ -58,19 +59,22 @@ impl Control {
         Ok(())
     }
 
-    /// The next answer; `None` where there is none until the deadline, or none any more.
+    /// The next answer; `None` if there is none until the deadline or an interruption, or none any more.
     pub fn receive<T: DeserializeOwned>(&mut self, deadline: Instant) -> Option<T> {
         let mut buffer = [0; ANSWER];
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if left.is_zero() || interrupt::is_raised() {
                 return None;
             }
             let wait =
                 PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
-            let mut fds = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+            let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
+            let mut fds = vec![readable(self.socket.as_fd())];
+            fds.extend(interrupt::descriptor().map(readable));
             match poll(&mut fds, wait) {
                 Ok(0) | Err(Errno::EINTR) => continue,
+                Ok(_) if interrupt::is_raised() => return None,
                 Ok(_) => {}
                 Err(_) => return None,
             }
