@@ -10,7 +10,7 @@ use super::terminal::Terminal;
 use crate::agent::Progress;
 use crate::daemon::allow_list::{self, AllowList};
 use crate::daemon::embedded::Embedded;
-use crate::daemon::mcp::{McpClient, McpParts, OpenSessions, RawTools};
+use crate::daemon::mcp::{LineTransport, McpClient, McpParts, OpenSessions, RawTools};
 use crate::error::{Error, Result};
 use crate::issues::{self, Options};
 use crate::settings::Settings;
@@ -112,7 +112,7 @@ async fn serve_stdio(client: McpClient) -> Result<()> {
         Error::infrastructure(format!("serve MCP: {what}")).cause(error)
     };
     let running = client
-        .serve((tokio::io::stdin(), tokio::io::stdout()))
+        .serve(LineTransport::new(tokio::io::stdin(), tokio::io::stdout()))
         .await
         .map_err(|error| failed("no client said hello", error.to_string()))?;
     running

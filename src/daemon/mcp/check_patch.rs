@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rmcp::model::{CallToolResult, Tool};
 
-use super::service_tool::{CallError, ServiceCall, ServiceTool, answer};
+use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
 use crate::daemon::api::{ApiState, matrices};
 use crate::daemon::matrix::request::MatrixRequest;
 use crate::daemon::matrix::view::{Matrix, PatchVerdict};
@@ -32,6 +32,8 @@ impl ServiceTool for CheckPatch {
         )
         .with_input_schema::<MatrixRequest>()
         .with_output_schema::<Matrix>()
+        .with_title("Check code patches")
+        .with_annotations(Effects::CREATES.annotations())
     }
 
     async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {

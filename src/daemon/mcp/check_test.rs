@@ -13,7 +13,7 @@ use testwright_tools::tools::Restore;
 use testwright_tools::tools::changes::LINK;
 
 use super::place::SandboxPlace;
-use super::service_tool::{CallError, ServiceCall, ServiceTool, answer};
+use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
 use crate::daemon::fields::check_path;
 use crate::error::Error;
 use crate::gate::{self, SubmissionCheck, Verdict};
@@ -91,6 +91,8 @@ impl ServiceTool for CheckTest {
         )
         .with_input_schema::<CheckArgs>()
         .with_output_schema::<Checked>()
+        .with_title("Check a test")
+        .with_annotations(Effects::READS.annotations())
     }
 
     async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {

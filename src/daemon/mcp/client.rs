@@ -13,6 +13,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use testwright_tools::server::visible;
 
 use super::McpParts;
+use super::http;
 use super::open_sessions::ClientSession;
 use super::progress::CallProgress;
 use super::raw_tools::RawTools;
@@ -141,7 +142,13 @@ impl ServerHandler for McpClient {
     ) -> Result<CallToolResponse, ErrorData> {
         let mut tools = services::ALL.iter();
         let Some(tool) = tools.find(|tool| tool.name() == request.name) else {
-            let called = self.call_raw(&request).await;
+            // What the call started ends when it is dropped.
+            let called = tokio::select! {
+                called = self.call_raw(&request) => called,
+                () = http::cancelled(&context) => {
+                    Some(Err(ErrorData::internal_error("the call was cancelled", None)))
+                }
+            };
             let called = called.unwrap_or_else(|| Err(self.unknown_tool(&request.name)));
             return called.map(Into::into);
         };

@@ -9,7 +9,7 @@ use testwright_evals::cases::{CaseCoverage, FileLines, cov};
 use testwright_tools::coverage::ranges;
 
 use super::cases::{CaseVerdict, GivenCase, cases, open_place, options, unless_cancelled};
-use super::service_tool::{CallError, ServiceCall, ServiceTool, answer};
+use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
 use crate::daemon::fields::check_path;
 
 /// Files of a case that are shown in the text.
@@ -77,6 +77,8 @@ impl ServiceTool for Cov {
         )
         .with_input_schema::<CovArgs>()
         .with_output_schema::<Covered>()
+        .with_title("Measure line coverage")
+        .with_annotations(Effects::READS.annotations())
     }
 
     async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {

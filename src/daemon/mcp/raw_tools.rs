@@ -6,18 +6,30 @@ use std::time::Duration;
 
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 use testwright_sandboxes::SandboxError;
+use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::repository::Source;
 use testwright_tools::registry;
-use testwright_tools::server::visible;
+use testwright_tools::server::{listed, visible};
 use testwright_tools::tool::{AnyTool, Route};
 
-use crate::gate::{self, SubmissionCheck};
+use crate::gate::{self, SubmissionCheck, Verdict};
 use crate::session::{CallAnswer, Session};
 
 /// Longest time of one call.
 const DEADLINE: Duration = Duration::from_secs(900);
+
+/// What the gate decided, for programs.
+#[derive(Serialize, JsonSchema)]
+struct Submitted {
+    accepted: bool,
+    verdict: Verdict,
+    /// The test as the gate ran it, for `git apply`.
+    patch: String,
+}
 
 /// The tools of one session.
 pub struct RawTools {
@@ -68,11 +80,7 @@ impl RawTools {
                         verdict,
                     } => CallAnswer {
                         text: verdict.text(),
-                        data: json!({
-                            "accepted": verdict.accepted(),
-                            "verdict": verdict,
-                            "patch": submission.patch,
-                        }),
+                        data: submitted(verdict, submission.patch)?,
                         refused: false,
                         ended: false,
                     },
@@ -84,12 +92,11 @@ impl RawTools {
 
     /// As clients list them.
     pub fn list(&self) -> Vec<Tool> {
-        let described = |tool: &&dyn AnyTool| {
-            let spec = tool.spec();
-            let schema = spec.parameters.as_object().cloned().unwrap_or_default();
-            Tool::new(spec.name, spec.description, schema)
+        let listed = |tool: &&dyn AnyTool| match tool.route() {
+            Route::Gate => listed(*tool).with_output_schema::<Submitted>(),
+            Route::Sandbox | Route::Fork => listed(*tool),
         };
-        self.tools.iter().map(described).collect()
+        self.tools.iter().map(listed).collect()
     }
 
     /// `None` where there is no tool of this name.
@@ -122,4 +129,16 @@ impl RawTools {
     pub async fn stop(&self) -> Result<(), SandboxError> {
         self.session.stop().await
     }
+}
+
+fn submitted(verdict: Verdict, patch: String) -> Result<Value, SandboxError> {
+    let submitted = Submitted {
+        accepted: verdict.accepted(),
+        verdict,
+        patch,
+    };
+    serde_json::to_value(submitted).map_err(|error| {
+        let text = format!("encode the verdict: {error}");
+        SandboxError::new(ErrorKind::System, text)
+    })
 }

@@ -2,15 +2,15 @@
 
 use axum::http::request::Parts;
 use rmcp::RoleServer;
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool};
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Tool, ToolAnnotations};
 use rmcp::service::RequestContext;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use testwright_tools::server::visible;
 
-use super::McpParts;
 use super::open_sessions::ClientSession;
 use super::progress::CallProgress;
+use super::{McpParts, http};
 use crate::daemon::api::Problem;
 use crate::daemon::authentication::Caller;
 use crate::error::Error;
@@ -49,7 +49,47 @@ impl ServiceCall<'_> {
 
     /// Ends when the client takes its request back, or is gone.
     pub async fn cancelled(&self) {
-        self.context.ct.cancelled().await;
+        http::cancelled(self.context).await;
+    }
+}
+
+/// What a service does to the server's state and to others, as clients are told.
+pub struct Effects {
+    is_read_only: bool,
+    is_destructive: bool,
+    is_idempotent: bool,
+    /// It reaches repositories, issues and model services that the client names.
+    is_open_world: bool,
+}
+
+impl Effects {
+    /// It leaves nothing behind.
+    pub const READS: Effects = Effects {
+        is_read_only: true,
+        is_destructive: false,
+        is_idempotent: true,
+        is_open_world: true,
+    };
+    /// Each call makes something new.
+    pub const CREATES: Effects = Effects {
+        is_read_only: false,
+        is_idempotent: false,
+        ..Effects::READS
+    };
+    /// It removes what an earlier call made.
+    pub const REMOVES: Effects = Effects {
+        is_read_only: false,
+        is_destructive: true,
+        is_open_world: false,
+        ..Effects::READS
+    };
+
+    pub fn annotations(&self) -> ToolAnnotations {
+        ToolAnnotations::new()
+            .read_only(self.is_read_only)
+            .destructive(self.is_destructive)
+            .idempotent(self.is_idempotent)
+            .open_world(self.is_open_world)
     }
 }
 

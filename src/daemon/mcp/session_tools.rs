@@ -7,7 +7,7 @@ use testwright_tools::server::visible;
 
 use super::place::SandboxPlace;
 use super::raw_tools::RawTools;
-use super::service_tool::{CallError, ServiceCall, ServiceTool, answer};
+use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
 
 pub struct OpenSession;
 pub struct CloseSession;
@@ -62,6 +62,8 @@ impl ServiceTool for OpenSession {
         )
         .with_input_schema::<OpenArgs>()
         .with_output_schema::<Opened>()
+        .with_title("Open a session")
+        .with_annotations(Effects::CREATES.annotations())
     }
 
     async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {
@@ -131,6 +133,8 @@ impl ServiceTool for CloseSession {
         )
         .with_input_schema::<CloseArgs>()
         .with_output_schema::<Closed>()
+        .with_title("Close the session")
+        .with_annotations(Effects::REMOVES.annotations())
     }
 
     async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {

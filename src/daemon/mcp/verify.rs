@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use testwright_evals::cases::verify;
 
 use super::cases::{CaseVerdict, GivenCase, cases, open_place, options, unless_cancelled};
-use super::service_tool::{CallError, ServiceCall, ServiceTool, answer};
+use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
 
 pub struct Verify;
 
@@ -45,6 +45,8 @@ impl ServiceTool for Verify {
         )
         .with_input_schema::<VerifyArgs>()
         .with_output_schema::<Verified>()
+        .with_title("Run test files")
+        .with_annotations(Effects::READS.annotations())
     }
 
     async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {

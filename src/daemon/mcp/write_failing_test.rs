@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
 
-use super::service_tool::{CallError, ServiceCall, ServiceTool, answer};
+use super::service_tool::{CallError, Effects, ServiceCall, ServiceTool, answer};
 use crate::agent::Outcome;
 use crate::daemon::api::{ApiState, events, runs};
 use crate::daemon::request::RunRequest;
@@ -68,6 +68,8 @@ impl ServiceTool for WriteFailingTest {
         )
         .with_input_schema::<RunRequest>()
         .with_output_schema::<Written>()
+        .with_title("Write a failing test")
+        .with_annotations(Effects::CREATES.annotations())
     }
 
     async fn call(&self, call: &ServiceCall<'_>) -> Result<CallToolResult, CallError> {

@@ -1,0 +1,147 @@
+//! Reads the messages of clients, and says what is wrong with those that cannot be read, by the codes of JSON-RPC 2.0
+//! (section 5.1). The library drops such messages, or takes a known method with unreadable parameters for an unknown one.
+
+use rmcp::ErrorData;
+use rmcp::model::{
+    CallToolRequestParams, CancelledNotificationParam, ClientJsonRpcMessage, ErrorCode,
+    InitializeRequestParams, PaginatedRequestParams, ProgressNotificationParam, RequestId,
+};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use testwright_tools::server::visible;
+
+/// Characters of an error's message: it may quote what the client sent.
+const MAX_ERROR_LEN: usize = 300;
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// A message, and the JSON that it was read from.
+#[derive(Debug)]
+pub struct ReadMessage {
+    pub message: ClientJsonRpcMessage,
+    pub json: Value,
+}
+
+/// A message that cannot be read.
+#[derive(Debug)]
+pub struct Unreadable {
+    /// `None` if the message has no ID that can be read.
+    id: Option<RequestId>,
+    error: ErrorData,
+    /// Notifications are never answered, except by the status of HTTP.
+    pub is_notification: bool,
+}
+
+impl Unreadable {
+    fn new(code: ErrorCode, id: Option<&RequestId>, text: &str) -> Self {
+        let text: String = text.chars().take(MAX_ERROR_LEN).collect();
+        Unreadable {
+            id: id.cloned(),
+            error: ErrorData::new(code, visible(&text).into_owned(), None),
+            is_notification: false,
+        }
+    }
+
+    fn request(id: Option<&RequestId>, text: &str) -> Self {
+        Self::new(ErrorCode::INVALID_REQUEST, id, text)
+    }
+
+    /// A line that is longer than messages may be.
+    pub fn too_long(max: usize) -> Self {
+        let text = format!("the message has more than {} MiB", max >> 20);
+        Self::request(None, &text)
+    }
+
+    /// A request with the ID of one that is not answered yet, or that was cancelled.
+    pub fn reused_id(id: &RequestId) -> Self {
+        Self::request(Some(id), "another request has this ID: use each ID once")
+    }
+
+    /// The answer to it.
+    pub fn answer(&self) -> Value {
+        json!({ "jsonrpc": "2.0", "id": self.id, "error": self.error })
+    }
+}
+
+pub fn read(bytes: &[u8]) -> Result<ReadMessage, Unreadable> {
+    let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    let json: Value = serde_json::from_slice(text).map_err(|error| {
+        let text = format!("the message is not JSON: {error}");
+        Unreadable::new(ErrorCode::PARSE_ERROR, None, &text)
+    })?;
+    let object = match &json {
+        Value::Object(object) => object,
+        Value::Array(_) => {
+            let text = "batches are not supported: send each message by itself";
+            return Err(Unreadable::request(None, text));
+        }
+        _ => return Err(Unreadable::request(None, "a message must be an object")),
+    };
+    let message = match object.contains_key("method") {
+        true => check_call(object).and_then(|id| parse(&json, id.as_ref())),
+        // The ID of an answer is one of this server's own requests.
+        false => parse(&json, None),
+    }?;
+    Ok(ReadMessage { message, json })
+}
+
+fn parse(json: &Value, id: Option<&RequestId>) -> Result<ClientJsonRpcMessage, Unreadable> {
+    ClientJsonRpcMessage::deserialize(json).map_err(|_| {
+        let text = "the message is neither a request, a notification nor an answer of JSON-RPC 2.0";
+        Unreadable::request(id, text)
+    })
+}
+
+/// Checks a request or notification; returns the ID of a request.
+fn check_call(object: &Map<String, Value>) -> Result<Option<RequestId>, Unreadable> {
+    let id = match object.get("id") {
+        None => None,
+        Some(id) => Some(RequestId::deserialize(id).map_err(|_| {
+            let text = "the ID must be a string or an integer of 64 bits";
+            Unreadable::request(None, text)
+        })?),
+    };
+    let wrong = |text: &str| Err(Unreadable::request(id.as_ref(), text));
+    if object.get("jsonrpc") != Some(&json!("2.0")) {
+        return wrong("`jsonrpc` must be \"2.0\"");
+    }
+    let Some(Value::String(method)) = object.get("method") else {
+        return wrong("`method` must be a string");
+    };
+    if object.contains_key("result") || object.contains_key("error") {
+        return wrong("a request has neither `result` nor `error`");
+    }
+    let params = object.get("params").unwrap_or(&Value::Null);
+    match check_params(method, id.is_some(), params) {
+        Ok(()) => Ok(id),
+        Err(text) => Err(Unreadable {
+            is_notification: id.is_none(),
+            ..Unreadable::new(ErrorCode::INVALID_PARAMS, id.as_ref(), &text)
+        }),
+    }
+}
+
+fn check_params(method: &str, is_request: bool, params: &Value) -> Result<(), String> {
+    if !params.is_object() && !params.is_null() {
+        return Err("`params` must be an object".to_owned());
+    }
+    if params.get("_meta").is_some_and(|meta| !meta.is_object()) {
+        return Err("`params._meta` must be an object".to_owned());
+    }
+    match (method, is_request) {
+        ("initialize", true) => read_params::<InitializeRequestParams>(params),
+        ("tools/call", true) => read_params::<CallToolRequestParams>(params),
+        ("tools/list", true) => read_params::<Option<PaginatedRequestParams>>(params),
+        ("notifications/cancelled", false) => read_params::<CancelledNotificationParam>(params),
+        ("notifications/progress", false) => read_params::<ProgressNotificationParam>(params),
+        _ => Ok(()),
+    }
+}
+
+fn read_params<P: DeserializeOwned>(params: &Value) -> Result<(), String> {
+    match P::deserialize(params) {
+        Ok(_) => Ok(()),
+        Err(_) if params.is_null() => Err("`params` is missing".to_owned()),
+        Err(error) => Err(format!("`params` cannot be read: {error}")),
+    }
+}

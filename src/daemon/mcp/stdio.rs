@@ -1,0 +1,201 @@
+//! The protocol on standard input and output, one message a line. Each line that cannot be read is answered, and does not
+//! end the connection.
+
+use std::collections::HashSet;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::RoleServer;
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, RequestId, ServerJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde::Serialize;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::mpsc;
+
+use super::message::{self, Unreadable};
+
+/// Bytes of a line. A call's arguments may have 12 MiB.
+const MAX_LINE: usize = 16 << 20;
+/// Messages that are read before the first of them is handled.
+const QUEUE: usize = 16;
+
+pub struct LineTransport<W> {
+    messages: mpsc::Receiver<ClientJsonRpcMessage>,
+    output: Output<W>,
+    unanswered: UnansweredIds,
+}
+
+/// Requests that were not answered yet, and those that were cancelled, which are never answered.
+#[derive(Debug, Clone, Default)]
+struct UnansweredIds(Arc<Mutex<HashSet<RequestId>>>);
+
+impl UnansweredIds {
+    fn lock(&self) -> MutexGuard<'_, HashSet<RequestId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Output<W>(Arc<tokio::sync::Mutex<W>>);
+
+impl<W> Clone for Output<W> {
+    fn clone(&self) -> Self {
+        Output(self.0.clone())
+    }
+}
+
+impl<W: AsyncWrite + Unpin> Output<W> {
+    async fn write(&self, message: &impl Serialize) -> io::Result<()> {
+        let mut line = serde_json::to_vec(message)?;
+        line.push(b'\n');
+        let mut output = self.0.lock().await;
+        output.write_all(&line).await?;
+        output.flush().await
+    }
+}
+
+impl<W: AsyncWrite + Send + Unpin + 'static> LineTransport<W> {
+    /// Starts reading.
+    pub fn new(input: impl AsyncRead + Send + Unpin + 'static, output: W) -> Self {
+        let (sender, messages) = mpsc::channel(QUEUE);
+        let output = Output(Arc::new(tokio::sync::Mutex::new(output)));
+        let unanswered = UnansweredIds::default();
+        let reader = Reader {
+            lines: BufReader::new(input),
+            output: output.clone(),
+            unanswered: unanswered.clone(),
+            messages: sender,
+            is_initialized: false,
+        };
+        tokio::spawn(reader.run());
+        LineTransport {
+            messages,
+            output,
+            unanswered,
+        }
+    }
+}
+
+impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleServer> for LineTransport<W> {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let answered = match &message {
+            ServerJsonRpcMessage::Response(response) => Some(&response.id),
+            ServerJsonRpcMessage::Error(error) => error.id.as_ref(),
+            _ => None,
+        };
+        if let Some(id) = answered {
+            self.unanswered.lock().remove(id);
+        }
+        let output = self.output.clone();
+        async move { output.write(&message).await }
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        self.messages.recv().await
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.messages.close();
+        Ok(())
+    }
+}
+
+struct Reader<R, W> {
+    lines: R,
+    output: Output<W>,
+    unanswered: UnansweredIds,
+    messages: mpsc::Sender<ClientJsonRpcMessage>,
+    /// The first `initialize` was read. The library ends at any other message but a request before it.
+    is_initialized: bool,
+}
+
+impl<R: AsyncBufRead + Unpin, W: AsyncWrite + Unpin> Reader<R, W> {
+    /// Reads until the input or the connection ends, or until the output fails.
+    async fn run(mut self) {
+        loop {
+            let line = match read_line(&mut self.lines, MAX_LINE).await {
+                Ok(line) => line,
+                Err(error) => {
+                    tracing::warn!(%error, "standard input cannot be read");
+                    return;
+                }
+            };
+            let message = match line {
+                Line::End => return,
+                Line::TooLong => Err(Unreadable::too_long(MAX_LINE)),
+                Line::Whole(line) if line.trim_ascii().is_empty() => continue,
+                Line::Whole(line) => message::read(&line).map(|read| read.message),
+            };
+            let is_open = match message.and_then(|message| self.check_id(message)) {
+                Ok(message) => self.forward(message).await,
+                Err(unreadable) if unreadable.is_notification => true,
+                Err(unreadable) => self.output.write(&unreadable.answer()).await.is_ok(),
+            };
+            if !is_open {
+                return;
+            }
+        }
+    }
+
+    fn check_id(&self, message: ClientJsonRpcMessage) -> Result<ClientJsonRpcMessage, Unreadable> {
+        match &message {
+            ClientJsonRpcMessage::Request(request)
+                if !self.unanswered.lock().insert(request.id.clone()) =>
+            {
+                Err(Unreadable::reused_id(&request.id))
+            }
+            _ => Ok(message),
+        }
+    }
+
+    /// Returns `false` if the connection has ended.
+    async fn forward(&mut self, message: ClientJsonRpcMessage) -> bool {
+        match &message {
+            ClientJsonRpcMessage::Request(request) => {
+                self.is_initialized |=
+                    matches!(request.request, ClientRequest::InitializeRequest(_));
+            }
+            _ if !self.is_initialized => return true,
+            _ => {}
+        }
+        self.messages.send(message).await.is_ok()
+    }
+}
+
+enum Line {
+    /// Without its end; the last one may have none.
+    Whole(Vec<u8>),
+    /// It was read to its end and dropped.
+    TooLong,
+    End,
+}
+
+async fn read_line(input: &mut (impl AsyncBufRead + Unpin), max: usize) -> io::Result<Line> {
+    let (mut line, mut is_too_long) = (Vec::new(), false);
+    loop {
+        let available = input.fill_buf().await?;
+        if available.is_empty() && line.is_empty() && !is_too_long {
+            return Ok(Line::End);
+        }
+        let end = available.iter().position(|byte| *byte == b'\n');
+        let part = &available[..end.unwrap_or(available.len())];
+        is_too_long |= line.len() + part.len() > max;
+        match is_too_long {
+            true => line = Vec::new(),
+            false => line.extend_from_slice(part),
+        }
+        let is_over = end.is_some() || available.is_empty();
+        let consumed = part.len() + usize::from(end.is_some());
+        input.consume(consumed);
+        if is_over {
+            return Ok(match is_too_long {
+                true => Line::TooLong,
+                false => Line::Whole(line),
+            });
+        }
+    }
+}
