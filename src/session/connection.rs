@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam,
-    ClientRequest, PingRequest, RequestId, RequestMetaObject, ServerResult,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, PingRequest,
+    RequestMetaObject, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, RunningService};
-use rmcp::{Peer, RoleClient, ServiceError, ServiceExt};
+use rmcp::{RoleClient, ServiceError, ServiceExt};
 use serde_json::Value;
 use testwright_sandboxes::error::ErrorKind;
 use testwright_sandboxes::{Command, Process, Sandbox, SandboxError};
@@ -19,6 +19,7 @@ use testwright_tools::program::NAME;
 use testwright_tools::tool::Tool;
 use testwright_tools::tools::Handshake;
 use tokio::io::AsyncReadExt;
+use tokio::sync::oneshot;
 
 use super::CallAnswer;
 use super::line_limit::{ExceededFlag, LINE, LineLimit};
@@ -176,15 +177,22 @@ impl Connection {
         parameters: CallToolRequestParams,
     ) -> Result<CallToolResult, ServiceError> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(parameters));
-        let options = PeerRequestOptions::no_options();
-        let peer = self.client.peer();
-        let call = peer.send_cancellable_request(request, options).await?;
-        let mut unanswered = UnansweredCall {
-            peer,
-            id: Some(call.id.clone()),
-        };
-        let answer = call.await_response().await;
-        unanswered.id = None;
+        let peer = self.client.peer().clone();
+        let (waiting, dropped) = oneshot::channel::<()>();
+        // In a task, since this future may be dropped while the request is being sent.
+        let call = tokio::spawn(async move {
+            let options = PeerRequestOptions::no_options();
+            let mut call = peer.send_cancellable_request(request, options).await?;
+            tokio::select! {
+                answer = &mut call.rx => answer.map_err(|_| ServiceError::TransportClosed)?,
+                _ = dropped => {
+                    call.cancel(None).await?;
+                    Err(ServiceError::Cancelled { reason: None })
+                }
+            }
+        });
+        let answer = call.await.map_err(|_| ServiceError::TransportClosed)?;
+        drop(waiting);
         match answer? {
             ServerResult::CallToolResult(result) => Ok(result),
             _ => Err(ServiceError::UnexpectedResponse),
@@ -217,28 +225,6 @@ impl Connection {
 
     fn dead(&self, what: &str) -> SandboxError {
         dead(what, &self.stderr)
-    }
-}
-
-/// Cancels a call when it is dropped before the answer came.
-struct UnansweredCall<'p> {
-    peer: &'p Peer<RoleClient>,
-    id: Option<RequestId>,
-}
-
-impl Drop for UnansweredCall<'_> {
-    fn drop(&mut self) {
-        let runtime = tokio::runtime::Handle::try_current();
-        if let (Some(id), Ok(runtime)) = (self.id.take(), runtime) {
-            let (peer, cancelled) = (
-                self.peer.clone(),
-                CancelledNotificationParam::new(Some(id), None),
-            );
-            runtime.spawn(async move {
-                // Fails if the toolbox is gone, and the call with it.
-                let _ = peer.notify_cancelled(cancelled).await;
-            });
-        }
     }
 }
 
