@@ -13,12 +13,12 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use testwright_tools::server::visible;
 
 use super::McpParts;
-use super::http;
 use super::open_sessions::ClientSession;
 use super::progress::CallProgress;
 use super::raw_tools::RawTools;
 use super::service_tool::ServiceCall;
 use super::services;
+use super::session_end;
 
 /// Of one connection. What it has open ends with it.
 pub struct McpClient {
@@ -145,7 +145,7 @@ impl ServerHandler for McpClient {
             // What the call started ends when it is dropped.
             let called = tokio::select! {
                 called = self.call_raw(&request) => called,
-                () = http::cancelled(&context) => {
+                () = session_end::cancelled(&context) => {
                     Some(Err(ErrorData::internal_error("the call was cancelled", None)))
                 }
             };

@@ -7,18 +7,15 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use rmcp::RoleServer;
 use rmcp::model::{ClientJsonRpcMessage, RequestId};
-use rmcp::service::RequestContext;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use tokio::sync::watch;
 
 use super::message::{self, Unreadable};
+use super::session_end::{SessionEnd, SessionEnder};
 use super::{McpClient, McpParts};
 use crate::daemon::api::{ApiState, LONGEST_REQUEST};
 use crate::daemon::authentication::Caller;
@@ -62,7 +59,7 @@ struct HttpSession {
     owner: String,
     running: Arc<RunningIds>,
     /// Dropped when the session ends.
-    end: watch::Sender<()>,
+    end: SessionEnder,
 }
 
 impl HttpSessions {
@@ -78,7 +75,7 @@ impl HttpSessions {
         let session = HttpSession {
             owner,
             running: Arc::default(),
-            end: watch::channel(()).0,
+            end: SessionEnder::default(),
         };
         open.insert(id.to_owned(), session);
     }
@@ -87,29 +84,7 @@ impl HttpSessions {
     fn find(&self, id: &str, owner: &str) -> Option<(SessionEnd, Arc<RunningIds>)> {
         let open = self.lock();
         let session = open.get(id).filter(|session| session.owner == owner)?;
-        let end = SessionEnd(session.end.subscribe());
-        Some((end, session.running.clone()))
-    }
-}
-
-/// Goes with each request of a session.
-#[derive(Debug, Clone)]
-struct SessionEnd(watch::Receiver<()>);
-
-/// Ends when the client cancels a call, or ends the session.
-pub async fn cancelled(context: &RequestContext<RoleServer>) {
-    let request = context.extensions.get::<Parts>();
-    let end = request.and_then(|request| request.extensions.get::<SessionEnd>());
-    let session_ended = async {
-        match end.cloned() {
-            // Nothing is ever sent: this ends with the sender.
-            Some(SessionEnd(mut end)) => drop(end.changed().await),
-            None => std::future::pending().await,
-        }
-    };
-    tokio::select! {
-        () = context.ct.cancelled() => {}
-        () = session_ended => {}
+        Some((session.end.watched(), session.running.clone()))
     }
 }
 

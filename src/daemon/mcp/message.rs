@@ -77,10 +77,11 @@ pub fn read(bytes: &[u8]) -> Result<ReadMessage, Unreadable> {
         }
         _ => return Err(Unreadable::request(None, "a message must be an object")),
     };
-    let message = match object.contains_key("method") {
-        true => check_call(object).and_then(|id| parse(&json, id.as_ref())),
+    let has = |key: &str| object.contains_key(key);
+    let message = match !has("method") && (has("result") || has("error")) {
         // The ID of an answer is one of this server's own requests.
-        false => parse(&json, None),
+        true => parse(&json, None),
+        false => check_call(object).and_then(|id| parse(&json, id.as_ref())),
     }?;
     Ok(ReadMessage { message, json })
 }

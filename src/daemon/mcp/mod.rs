@@ -14,6 +14,7 @@ mod progress;
 mod raw_tools;
 mod service_tool;
 mod services;
+mod session_end;
 mod session_tools;
 mod stdio;
 mod verify;

@@ -10,7 +10,7 @@ use testwright_tools::server::visible;
 
 use super::open_sessions::ClientSession;
 use super::progress::CallProgress;
-use super::{McpParts, http};
+use super::{McpParts, session_end};
 use crate::daemon::api::Problem;
 use crate::daemon::authentication::Caller;
 use crate::error::Error;
@@ -49,7 +49,7 @@ impl ServiceCall<'_> {
 
     /// Ends when the client takes its request back, or is gone.
     pub async fn cancelled(&self) {
-        http::cancelled(self.context).await;
+        session_end::cancelled(self.context).await;
     }
 }
 
