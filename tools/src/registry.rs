@@ -39,6 +39,16 @@ mod tests {
     }
 
     #[test]
+    fn tools_of_clients_have_titles_and_object_schemas() {
+        for tool in with_wanted_lines() {
+            assert!(!tool.title().is_empty(), "{}", tool.name());
+            let schema = tool.data_schema();
+            assert_eq!(schema["type"], "object", "{}", tool.name());
+            assert!(schema["properties"].is_object(), "{}", tool.name());
+        }
+    }
+
+    #[test]
     fn what_needs_wanted_lines_is_offered_only_with_some() {
         let names = |tools: Vec<&'static dyn AnyTool>| -> Vec<_> {
             tools.iter().map(|tool| tool.name()).collect()

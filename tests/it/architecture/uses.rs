@@ -185,7 +185,7 @@ const PRINTING: [&str; 9] = [
     "Stdio::inherit(",
 ];
 /// It speaks a protocol on stdout.
-const PROTOCOL: &str = ".serve((tokio::io::stdin(), tokio::io::stdout()))";
+const PROTOCOL: &str = ".serve(LineTransport::new(tokio::io::stdin(), tokio::io::stdout()))";
 
 fn prints(files: &[Source]) -> Vec<String> {
     let mut wrong = Vec::new();

@@ -9,15 +9,15 @@ use super::mcp_client::{McpClient, text};
 use super::{Daemon, databases, issue, model, slow_issue};
 use crate::program::{Place, example};
 
-const GOOD: &str = "from slugs import slugify\n\n\ndef test_no_separator_at_the_end():\n    assert slugify(\"one two\", max_length=4) == \"one\"\n";
+pub const GOOD: &str = "from slugs import slugify\n\n\ndef test_no_separator_at_the_end():\n    assert slugify(\"one two\", max_length=4) == \"one\"\n";
 const PASSING: &str = "from slugs import slugify\n\n\ndef test_words():\n    assert slugify(\"one two\") == \"one-two\"\n";
 
-fn start(place: &Place, words: &[&str]) -> Daemon {
+pub fn start(place: &Place, words: &[&str]) -> Daemon {
     Daemon::start_with(place, &databases::all()[0], None, "data", words)
 }
 
 /// Processes below another.
-fn descendants(process: u32) -> Vec<u32> {
+pub fn descendants(process: u32) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let pairs: Vec<(u32, u32)> = processes
         .filter_map(|entry| {
@@ -43,7 +43,7 @@ fn descendants(process: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-async fn wait_until_alone(process: u32) {
+pub async fn wait_until_alone(process: u32) {
     let begun = Instant::now();
     while !descendants(process).is_empty() {
         let left = descendants(process);
