@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use super::engine::Engine;
 use super::unique_name::unique;
 use crate::hex::hex;
-use crate::system_calls::{self, NEW_NAMESPACES, PERSONALITIES, SOCKET_FAMILIES, SystemCall};
+use crate::system_calls::{self, BY_ARGUMENT, Masked, SystemCall};
 
 const EPERM: u32 = 1;
 const ENOSYS: u32 = 38;
@@ -62,25 +62,28 @@ fn profile() -> Value {
     let names = |calls: &mut dyn Iterator<Item = SystemCall>| -> Vec<&str> {
         calls.map(|call| call.name()).collect()
     };
-    let refuse = |names: Vec<&str>, error: u32| json!({"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": error});
+    let refuse = |names: Vec<&str>, error: u32, arguments: Value| json!({"names": names, "action": "SCMP_ACT_ERRNO", "errnoRet": error, "args": arguments});
     let allow = |names: Vec<&str>, arguments: Value| json!({"names": names, "action": "SCMP_ACT_ALLOW", "args": arguments});
-    let equal = |value: u32| json!([{"index": 0, "value": value, "op": "SCMP_CMP_EQ"}]);
-    let new_namespaces = NEW_NAMESPACES.iter().fold(0, |all, flag| all | flag);
     let mut rules = vec![
         allow(names(&mut system_calls::allowed()), json!([])),
-        refuse(names(&mut system_calls::refused()), EPERM),
-        refuse(vec!["clone3"], ENOSYS),
-        allow(
-            vec!["clone"],
-            json!([{"index": 0, "value": new_namespaces, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}]),
-        ),
+        refuse(names(&mut system_calls::refused()), EPERM, json!([])),
+        refuse(vec!["clone3"], ENOSYS, json!([])),
     ];
-    rules.extend(SOCKET_FAMILIES.map(|family| allow(vec!["socket"], equal(family))));
-    rules.extend(PERSONALITIES.map(|persona| allow(vec!["personality"], equal(persona))));
+    for rule in BY_ARGUMENT {
+        let matches = |set: &Masked| json!([{"index": rule.index, "value": set.mask, "valueTwo": set.value, "op": "SCMP_CMP_MASKED_EQ"}]);
+        let name = || vec![rule.call.name()];
+        let (refused, allowed) = rule.refused.as_masks();
+        rules.extend(
+            refused
+                .iter()
+                .map(|set| refuse(name(), rule.error.into(), matches(set))),
+        );
+        rules.extend(allowed.iter().map(|set| allow(name(), matches(set))));
+    }
     json!({
         "defaultAction": "SCMP_ACT_ERRNO",
         "defaultErrnoRet": ENOSYS,
-        // One calling convention each: 32-bit programs and x32 are not there.
+        // One calling convention each: 32-bit programs and x32 end with their first call.
         "archMap": [
             {"architecture": "SCMP_ARCH_X86_64", "subArchitectures": []},
             {"architecture": "SCMP_ARCH_AARCH64", "subArchitectures": []},

@@ -9,10 +9,7 @@ use seccompiler::{
 
 use super::super::protocol::Isolation;
 use super::unbounded_calls;
-use crate::system_calls::{self, NEW_NAMESPACES, PERSONALITIES, SOCKET_FAMILIES, SystemCall};
-
-/// The ioctls that put characters into a terminal's input: TIOCSTI, TIOCLINUX.
-const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541c];
+use crate::system_calls::{self, BY_ARGUMENT, Refused, SystemCall};
 
 pub type Rules = BTreeMap<i64, Vec<Rule>>;
 
@@ -30,18 +27,26 @@ pub struct Surroundings {
 pub fn apply(around: Surroundings) -> Result<(), String> {
     let build = || -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
         let (allow, refuse) = (SeccompAction::Allow, error(libc::EPERM));
+        let mut filters = vec![
+            #[cfg(target_arch = "x86_64")]
+            without_x32(),
+            program(known_calls(), error(libc::ENOSYS), allow.clone())?,
+        ];
+        for number in [0, libc::EOPNOTSUPP] {
+            let rules = rules_by_argument(number)?;
+            filters.push(program(rules, allow.clone(), error(number))?);
+        }
         let mut rules = rules(around)?;
         if around.isolation == Isolation::Landlock && !around.network && around.host_port.is_some()
         {
             one_port(&mut rules)?;
         }
-        let mut programs = vec![program(known_calls(), error(libc::ENOSYS), allow.clone())?];
         for (rules, action) in unbounded_calls::filters(around)? {
-            programs.push(program(rules, allow.clone(), action)?);
+            filters.push(program(rules, allow.clone(), action)?);
         }
         // The filter that is added last says which error it is.
-        programs.push(program(rules, allow, refuse)?);
-        Ok(programs)
+        filters.push(program(rules, allow, refuse)?);
+        Ok(filters)
     };
     for filter in build().map_err(|e| format!("build the system call filter: {e}"))? {
         apply_filter(&filter).map_err(|e| format!("apply the system call filter: {e}"))?;
@@ -59,11 +64,46 @@ fn numbers(calls: impl Iterator<Item = SystemCall>) -> impl Iterator<Item = i64>
 
 /// All that exists inside: the rest does not, `clone3` included.
 fn known_calls() -> Rules {
-    let by_arguments = [libc::SYS_clone, libc::SYS_socket, libc::SYS_personality];
-    numbers(system_calls::allowed().chain(system_calls::refused()))
-        .chain(by_arguments)
-        .map(|number| (number, vec![]))
-        .collect()
+    let by_argument = BY_ARGUMENT.iter().map(|rule| rule.call);
+    numbers(
+        system_calls::allowed()
+            .chain(system_calls::refused())
+            .chain(by_argument),
+    )
+    .map(|number| (number, vec![]))
+    .collect()
+}
+
+/// The rules of all calls that fail with this error for some values of an argument.
+fn rules_by_argument(error: i32) -> Result<Rules, seccompiler::BackendError> {
+    let mut rules = Rules::new();
+    for rule in BY_ARGUMENT
+        .iter()
+        .filter(|rule| i32::from(rule.error) == error)
+    {
+        if let Some(number) = rule.call.number {
+            rules.insert(number, refused(rule.index, rule.refused)?);
+        }
+    }
+    Ok(rules)
+}
+
+/// The rules of a call that is refused for these values of an argument.
+fn refused(index: u8, refused: Refused) -> Result<Vec<Rule>, seccompiler::BackendError> {
+    let is = |op, value: u32| Condition::new(index, Length::Dword, op, value.into());
+    let one = |condition| Rule::new(vec![condition]);
+    match refused {
+        Refused::Values(values) => (values.iter())
+            .map(|value| one(is(Op::Eq, *value)?))
+            .collect(),
+        Refused::AllBut(values) => {
+            let conditions: Result<_, _> = values.iter().map(|value| is(Op::Ne, *value)).collect();
+            Ok(vec![Rule::new(conditions?)?])
+        }
+        Refused::AnyBit(bits) => (bits.iter())
+            .map(|bit| one(is(Op::MaskedEq(u64::from(*bit)), *bit)?))
+            .collect(),
+    }
 }
 
 const BY_PATH: [&str; 7] = [
@@ -81,41 +121,20 @@ fn rules(around: Surroundings) -> Result<Rules, seccompiler::BackendError> {
     let Surroundings {
         isolation, network, ..
     } = around;
-    let is = |index, value: u64| Condition::new(index, Length::Dword, Op::Eq, value);
-    let is_not = |index, value: u32| Condition::new(index, Length::Dword, Op::Ne, value.into());
-    let none_of = |index, values: &[u32]| {
-        let conditions: Result<_, _> = values.iter().map(|value| is_not(index, *value)).collect();
-        Rule::new(conditions?)
-    };
-    let mut rules: Rules = numbers(system_calls::refused())
-        .map(|number| (number, vec![]))
-        .collect();
-    let mut clone = Vec::new();
-    for bit in NEW_NAMESPACES.map(u64::from) {
-        let set = Condition::new(0, Length::Dword, Op::MaskedEq(bit), bit)?;
-        clone.push(Rule::new(vec![set])?);
-    }
-    rules.insert(libc::SYS_clone, clone);
-    let ioctl = TERMINAL_INPUT
-        .iter()
-        .map(|number| Rule::new(vec![is(1, *number)?]))
-        .collect::<Result<_, _>>()?;
-    rules.insert(libc::SYS_ioctl, ioctl);
-    rules.insert(libc::SYS_personality, vec![none_of(0, &PERSONALITIES)?]);
-    let families = match (isolation, network) {
-        (Isolation::Namespaces, _) => SOCKET_FAMILIES.to_vec(),
+    let mut rules = rules_by_argument(libc::EPERM)?;
+    rules.extend(numbers(system_calls::refused()).map(|number| (number, vec![])));
+    // In namespaces the table's rule is enough.
+    match (isolation, network) {
+        (Isolation::Namespaces, _) => {}
         // A socket of the host's services (an agent, an engine) is a path that Landlock lets one connect to.
-        (_, true) => SOCKET_FAMILIES
-            .into_iter()
-            .filter(|family| *family != libc::AF_UNIX as u32)
-            .collect(),
-        (_, false) => Vec::new(),
-    };
-    let socket = match families.is_empty() {
-        true => Vec::new(),
-        false => vec![none_of(0, &families)?],
-    };
-    rules.insert(libc::SYS_socket, socket);
+        (_, true) => {
+            let local = Condition::new(0, Length::Dword, Op::Eq, libc::AF_UNIX as u64)?;
+            rules.insert(libc::SYS_socket, vec![Rule::new(vec![local])?]);
+        }
+        (_, false) => {
+            rules.insert(libc::SYS_socket, vec![]);
+        }
+    }
     if !around.memory_is_counted {
         rules.insert(libc::SYS_memfd_create, vec![]);
     }
@@ -210,4 +229,21 @@ fn program(
 ) -> Result<BpfProgram, seccompiler::BackendError> {
     let arch = std::env::consts::ARCH.try_into()?;
     SeccompFilter::new(rules, otherwise, matched, arch)?.try_into()
+}
+
+/// x32 has numbers of its own for the same calls, under the same architecture. It ends the process, as the filters of
+/// engines have it, and as another architecture (`int 0x80`) does by what every filter of this kind begins with.
+#[cfg(target_arch = "x86_64")]
+fn without_x32() -> BpfProgram {
+    const X32: u32 = 0x4000_0000;
+    let step = |code, jt, jf, k| seccompiler::sock_filter { code, jt, jf, k };
+    let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    let at_least = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
+    let answer = libc::BPF_RET | libc::BPF_K;
+    vec![
+        step(load as u16, 0, 0, 0),
+        step(at_least as u16, 0, 1, X32),
+        step(answer as u16, 0, 0, libc::SECCOMP_RET_KILL_PROCESS),
+        step(answer as u16, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ]
 }

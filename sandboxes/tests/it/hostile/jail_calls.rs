@@ -244,3 +244,171 @@ a, b = socket.socketpair(); a.sendall(b'x'); print(b.recv(1))",
     assert!(receiver.recv(&mut [0; 8]).is_err(), "{output}");
     assert_eq!(output, "b'x'");
 }
+
+/// Calls, and how a sandbox of any kind answers them: 0, the error's number, or "ended" by a signal.
+fn answers() -> (String, String) {
+    let x86 = cfg!(target_arch = "x86_64");
+    let mut calls = vec![
+        ("TIOCSTI", "ioctl, 0, 0x5412, b'x'", "1"),
+        ("TIOCLINUX", "ioctl, 0, 0x541c, b'x'", "1"),
+        (
+            "TIOCLINUX by its upper half",
+            "ioctl, 0, (1 << 32) | 0x541c, b'x'",
+            "1",
+        ),
+        (
+            "TIOCGWINSZ of a file",
+            "ioctl, file, 0x5413, b' ' * 8",
+            "25",
+        ),
+        ("FIONBIO", "ioctl, pipe, 0x5421, bytes(4)", "0"),
+        ("evict a file", "fadvise, file, 0, 0, 4", "0"),
+        ("load a file", "fadvise, file, 0, 0, 3", "0"),
+        ("unknown advice for a file", "fadvise, file, 0, 0, 77", "22"),
+        ("cool memory down", "madvise, page, 4096, 20", "0"),
+        ("evict memory", "madvise, page, 4096, 21", "0"),
+        (
+            "unknown advice for memory",
+            "madvise, page, 4096, 999",
+            "22",
+        ),
+        (
+            "read what is in memory",
+            "preadv2, file, vector, 1, 0, 0, 8",
+            "95",
+        ),
+        ("read at once", "preadv2, file, vector, 1, 0, 0, 1", "0"),
+        ("read", "preadv2, file, vector, 1, 0, 0, 0", "0"),
+        ("cachestat", "451, file, bytes(16), bytes(40), 0", "1"),
+        (
+            "namespace of users",
+            "clone, 0x10000000 | 17, 0, 0, 0, 0",
+            "1",
+        ),
+        ("vsock", "socket, 40, 1, 0", "1"),
+        ("the kernel's ciphers", "socket, 38, 5, 0", "1"),
+        ("no randomization", "personality, 0x40000", "1"),
+        ("personality", "personality, 0xffffffff", "0"),
+        ("ptrace", "ptrace, 0, 0, 0, 0", "1"),
+        ("mount", "mount, 0, 0, 0, 0, 0", "1"),
+        ("clone3", "435, 0, 0", "38"),
+        ("a call of the future", "600", "38"),
+    ];
+    if x86 {
+        calls.extend([
+            ("getpid by x32", "0x40000000 + 39", "ended"),
+            ("ptrace by x32", "0x40000000 + 521, 0, 0, 0, 0", "ended"),
+            ("getpid by int 0x80", "'int 0x80'", "ended"),
+        ]);
+    }
+    let numbers = match x86 {
+        true => {
+            "ioctl, fadvise, madvise, preadv2, clone, socket, personality, ptrace, mount = 16, 221, 28, 327, 56, 41, 135, 101, 165"
+        }
+        false => {
+            "ioctl, fadvise, madvise, preadv2, clone, socket, personality, ptrace, mount = 29, 223, 233, 286, 220, 198, 92, 117, 40"
+        }
+    };
+    let list: String = calls
+        .iter()
+        .map(|(name, arguments, _)| format!("    ({name:?}, lambda: ({arguments},)),\n"))
+        .collect();
+    let script = format!(
+        "import ctypes, mmap, os, struct, sys
+{numbers}
+libc = ctypes.CDLL(None, use_errno=True)
+with open('read', 'wb') as f: f.write(b'text')
+file, pipe = os.open('read', os.O_RDONLY), os.pipe()[0]
+memory = mmap.mmap(-1, 4096)
+page = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+buffer = ctypes.create_string_buffer(4)
+vector = struct.pack('PN', ctypes.addressof(buffer), 4)
+calls = [
+{list}]
+def try_call(make):
+    number, *arguments = make()
+    if number == 'int 0x80':
+        code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        code.write(bytes.fromhex('b814000000cd80c3'))
+        address = ctypes.addressof(ctypes.c_char.from_buffer(code))
+        return ctypes.CFUNCTYPE(ctypes.c_int)(address)()
+    wide = [ctypes.c_char_p(a) if isinstance(a, bytes) else ctypes.c_long(a) for a in arguments]
+    result = libc.syscall(ctypes.c_long(number), *wide)
+    return ctypes.get_errno() if result == -1 else 0
+for name, make in calls:
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        print('%s: %d' % (name, try_call(make)), flush=True)
+        os._exit(0)
+    if os.WIFSIGNALED(os.waitpid(child, 0)[1]): print(name + ': ended')"
+    );
+    let expected: Vec<String> = calls
+        .iter()
+        .map(|(name, _, answer)| format!("{name}: {answer}"))
+        .collect();
+    (script, expected.join("\n"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_answered_the_same_on_every_backend() {
+    for force in [Isolation::Namespaces, Isolation::Landlock] {
+        let cache = tempfile::tempdir().unwrap();
+        let Some(backend) = local(cache.path(), force) else {
+            continue;
+        };
+        let (script, expected) = answers();
+        let sandbox = backend.start(&spec(python())).await.unwrap();
+        let output = run_python(&*sandbox, &script).await;
+        sandbox.stop().await.unwrap();
+        assert_eq!(output, expected, "{force:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn docker_calls_are_answered_the_same() {
+    let Some(docker) = docker().await else { return };
+    let (script, expected) = answers();
+    let start = testwright_sandboxes::SandboxSource::Python("3.11".to_owned());
+    let sandbox = docker.start(&spec(start)).await.unwrap();
+    let output = run_python(&*sandbox, &script).await;
+    sandbox.stop().await.unwrap();
+    assert_eq!(output, expected);
+}
+
+/// Sandboxes share the files of an environment: one that evicts pages of them could tell another one something.
+#[tokio::test(flavor = "multi_thread")]
+async fn in_namespaces_shared_files_stay_in_memory() {
+    let cache = tempfile::tempdir().unwrap();
+    let Some(backend) = local(cache.path(), Isolation::Namespaces) else {
+        return;
+    };
+    let script = "import ctypes, os, sysconfig
+path = os.path.realpath(sysconfig.get_paths()['stdlib'] + '/pydoc_data/topics.py')
+file = os.open(path, os.O_RDONLY)
+size = len(os.read(file, 1 << 30))
+os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+memory = ctypes.c_void_p(libc.mmap(None, ctypes.c_size_t(size), 1, 1, file, ctypes.c_long(0)))
+libc.madvise(memory, ctypes.c_size_t(size), 21)
+print(path)";
+    let sandbox = backend.start(&spec(python())).await.unwrap();
+    let path = run_python(&*sandbox, script).await;
+    sandbox.stop().await.unwrap();
+    let file = std::fs::File::open(&path).unwrap_or_else(|_| panic!("{path}"));
+    let mut byte = [0_u8];
+    let part = libc::iovec {
+        iov_base: byte.as_mut_ptr().cast(),
+        iov_len: 1,
+    };
+    let descriptor = std::os::fd::AsRawFd::as_raw_fd(&file);
+    // SAFETY: the part lies in an array of its length, which outlives the call.
+    let read = unsafe { libc::preadv2(descriptor, &raw const part, 1, 0, libc::RWF_NOWAIT) };
+    let error = std::io::Error::last_os_error().raw_os_error();
+    if read < 0 && error == Some(libc::EOPNOTSUPP) {
+        eprintln!("skipped: this file system does not tell what is in memory");
+        return;
+    }
+    assert_eq!(read, 1, "{path} was evicted: {error:?}");
+}

@@ -1,0 +1,156 @@
+//! Calls that are answered by an argument: one table from which every backend makes its filter.
+
+use super::{NEW_NAMESPACES, PERSONALITIES, SOCKET_FAMILIES, SystemCall, call};
+
+const EPERM: u16 = 1;
+const EOPNOTSUPP: u16 = 95;
+
+/// A call that fails for some values of one of its arguments and is allowed for the others.
+#[derive(Debug, Clone, Copy)]
+pub struct ArgumentRule {
+    pub call: SystemCall,
+    /// Which argument, from 0. Of it the lower 32 bits count: the kernel looks at no more of these.
+    pub index: u8,
+    pub refused: Refused,
+    /// The error; 0 if the call shall do nothing and say that it succeeded.
+    pub error: u16,
+}
+
+/// The values of an argument for which a call fails.
+#[derive(Debug, Clone, Copy)]
+pub enum Refused {
+    /// These.
+    Values(&'static [u32]),
+    /// Every value but these.
+    AllBut(&'static [u32]),
+    /// Those with one of these bits.
+    AnyBit(&'static [u32]),
+}
+
+/// TIOCSTI and TIOCLINUX put characters into a terminal's input.
+const TERMINAL_INPUT: &[u32] = &[0x5412, 0x541c];
+
+/// POSIX_FADV_DONTNEED. Sandboxes share the files of an environment, and with them what the kernel has of these in memory:
+/// one that could evict pages could tell the next one something. As a hint it may be ignored.
+const EVICTING_ADVICE_FOR_FILES: &[u32] = &[4];
+
+/// MADV_COLD and MADV_PAGEOUT, for the same reason.
+const EVICTING_ADVICE_FOR_MEMORY: &[u32] = &[20, 21];
+
+/// RWF_NOWAIT tells whether a page is in memory. File systems that do not know it answer in the same way.
+const NO_WAIT: &[u32] = &[8];
+
+macro_rules! by_argument {
+    ($($call:ident[$index:literal] $refused:expr => $error:expr,)*) => {
+        /// Every call that is answered by an argument. It is on neither of the lists of allowed and refused calls.
+        #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+        pub const BY_ARGUMENT: &[ArgumentRule] = &[$(ArgumentRule {
+            call: call(stringify!($call), Some(libc::$call)),
+            index: $index,
+            refused: $refused,
+            error: $error,
+        }),*];
+        #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
+        pub const BY_ARGUMENT: &[ArgumentRule] = &[$(ArgumentRule {
+            call: call(stringify!($call), None),
+            index: $index,
+            refused: $refused,
+            error: $error,
+        }),*];
+    };
+}
+
+by_argument! {
+    SYS_clone[0] Refused::AnyBit(&NEW_NAMESPACES) => EPERM,
+    SYS_fadvise64[3] Refused::Values(EVICTING_ADVICE_FOR_FILES) => 0,
+    SYS_ioctl[1] Refused::Values(TERMINAL_INPUT) => EPERM,
+    SYS_madvise[2] Refused::Values(EVICTING_ADVICE_FOR_MEMORY) => 0,
+    SYS_personality[0] Refused::AllBut(&PERSONALITIES) => EPERM,
+    SYS_preadv2[5] Refused::AnyBit(NO_WAIT) => EOPNOTSUPP,
+    SYS_socket[0] Refused::AllBut(&SOCKET_FAMILIES) => EPERM,
+}
+
+/// A set of numbers: those that agree with `value` in the bits of `mask`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Masked {
+    pub mask: u32,
+    pub value: u32,
+}
+
+impl Masked {
+    pub const fn exactly(value: u32) -> Masked {
+        let mask = u32::MAX;
+        Masked { mask, value }
+    }
+}
+
+impl Refused {
+    /// The refused values and the allowed ones, for filters whose rules know one comparison of an argument each.
+    pub fn as_masks(&self) -> (Vec<Masked>, Vec<Masked>) {
+        let exactly = |values: &[u32]| values.iter().copied().map(Masked::exactly).collect();
+        match self {
+            Refused::Values(values) => (exactly(values), complement(values)),
+            Refused::AllBut(values) => (complement(values), exactly(values)),
+            Refused::AnyBit(bits) => {
+                let set = |bit: &u32| Masked {
+                    mask: *bit,
+                    value: *bit,
+                };
+                let mask = bits.iter().fold(0, |all, bit| all | bit);
+                (
+                    bits.iter().map(set).collect(),
+                    vec![Masked { mask, value: 0 }],
+                )
+            }
+        }
+    }
+}
+
+/// All numbers but these: for each first bit in which a number can differ from all of them, those that do.
+fn complement(values: &[u32]) -> Vec<Masked> {
+    let mut sets: Vec<Masked> = Vec::new();
+    for value in values {
+        for bit in (0..u32::BITS).rev() {
+            let mask = u32::MAX << bit;
+            let value = (value ^ (1 << bit)) & mask;
+            let set = Masked { mask, value };
+            let is_free = values.iter().all(|other| other & mask != value);
+            if is_free && !sets.contains(&set) {
+                sets.push(set);
+            }
+        }
+    }
+    sets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds(sets: &[Masked], number: u32) -> usize {
+        let holds = |set: &&Masked| number & set.mask == set.value;
+        sets.iter().filter(holds).count()
+    }
+
+    #[test]
+    fn refused_and_allowed_masks_divide_all_numbers() {
+        for rule in BY_ARGUMENT {
+            let (refused, allowed) = rule.refused.as_masks();
+            let mut numbers: Vec<u32> = (0..70_000).collect();
+            numbers.extend((0..u32::BITS).flat_map(|bit| [1 << bit, u32::MAX << bit]));
+            for number in numbers {
+                let is_refused = match rule.refused {
+                    Refused::Values(values) => values.contains(&number),
+                    Refused::AllBut(values) => !values.contains(&number),
+                    Refused::AnyBit(bits) => bits.iter().any(|bit| number & bit != 0),
+                };
+                assert_eq!(holds(&refused, number) > 0, is_refused, "{rule:?} {number}");
+                assert_eq!(
+                    holds(&allowed, number) == 0,
+                    is_refused,
+                    "{rule:?} {number}"
+                );
+            }
+        }
+    }
+}
