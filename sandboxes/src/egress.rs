@@ -69,6 +69,12 @@ const LONG_PAGES: usize = 2;
 /// Kept files that are read at one time.
 const READERS: usize = 64;
 
+/// Connections of sandboxes that are served at one time. A relay accepts fewer.
+const CONNECTIONS: usize = 256;
+
+/// Kept files of which it is remembered that their digest is right.
+const MAX_CHECKED: usize = 10_000;
+
 /// Lines of notices between two steps.
 const NOTICES: usize = 40;
 
@@ -98,6 +104,7 @@ struct Inner {
     /// Kept files whose digest is right.
     checked: Mutex<HashSet<PathBuf>>,
     at_once: Semaphore,
+    connections: Arc<Semaphore>,
     notices: Mutex<Vec<String>>,
     tasks: Mutex<JoinSet<()>>,
 }
@@ -150,6 +157,7 @@ impl Egress {
                 fetched: AtomicU64::new(0),
                 checked: Mutex::default(),
                 at_once: Semaphore::new(AT_ONCE),
+                connections: Arc::new(Semaphore::new(CONNECTIONS)),
                 notices: Mutex::default(),
                 tasks: Mutex::default(),
             }),
@@ -277,6 +285,16 @@ impl Inner {
         let mut tasks = lock(&self.tasks);
         while tasks.try_join_next().is_some() {}
         tasks.spawn(work);
+    }
+
+    /// Remembers that the digest of a kept file is right.
+    fn remember_checked(&self, path: PathBuf) {
+        let mut checked = lock(&self.checked);
+        if checked.len() >= MAX_CHECKED {
+            // Files that are forgotten are checked again.
+            checked.clear();
+        }
+        checked.insert(path);
     }
 
     fn note(&self, line: String) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 use crate::error::SandboxError;
 
@@ -246,8 +246,11 @@ pub trait Sandbox: Send + Sync {
     async fn stop(&self) -> Result<()>;
 }
 
-/// Bytes that [`output`] takes of each stream.
-const MOST_OUTPUT: u64 = 64 << 20;
+/// Bytes that are taken of what a process prints, and of a file that is read out of a sandbox.
+pub(crate) const MOST_OUTPUT: u64 = 64 << 20;
+
+/// Bytes that are kept of error messages.
+const MAX_MESSAGES: u64 = 64 << 10;
 
 /// Runs a command to its end. On the deadline the process is left to [`Sandbox::stop`] and the error says so.
 pub async fn output(
@@ -263,7 +266,8 @@ pub async fn output(
     } = sandbox.spawn(command).await?;
     drop(stdin);
     let work = async {
-        let (out, err) = tokio::try_join!(bounded(command, stdout), bounded(command, stderr))?;
+        let doing = || format!("`{}`", command.argv.join(" "));
+        let (out, err) = tokio::try_join!(read_all(&doing, stdout), read_all(&doing, stderr))?;
         Ok(Output {
             code: exit.await?,
             stdout: out,
@@ -283,9 +287,12 @@ pub async fn output(
     }
 }
 
-/// What runs there may be theirs, and print without end.
-async fn bounded(command: &Command, stream: impl tokio::io::AsyncRead + Unpin) -> Result<Vec<u8>> {
-    use tokio::io::AsyncReadExt;
+/// Reads what a process prints to its end. Code in the sandbox may print without end, so more than [`MOST_OUTPUT`] bytes
+/// are an error. `name` is how the error calls the process.
+pub(crate) async fn read_all(
+    name: &(impl Fn() -> String + Sync),
+    stream: impl AsyncRead + Unpin,
+) -> Result<Vec<u8>> {
     let mut read = Vec::new();
     let mut stream = stream.take(MOST_OUTPUT);
     stream.read_to_end(&mut read).await?;
@@ -294,10 +301,17 @@ async fn bounded(command: &Command, stream: impl tokio::io::AsyncRead + Unpin) -
     }
     Err(SandboxError::new(
         crate::error::ErrorKind::System,
-        format!(
-            "`{}` printed {} MiB and more",
-            command.argv.join(" "),
-            MOST_OUTPUT >> 20
-        ),
+        format!("{} printed {} MiB and more", name(), MOST_OUTPUT >> 20),
     ))
+}
+
+/// Reads messages to their end and keeps their beginning.
+pub(crate) async fn read_messages(mut stream: impl AsyncRead + Unpin) -> std::io::Result<String> {
+    let mut kept = Vec::new();
+    (&mut stream)
+        .take(MAX_MESSAGES)
+        .read_to_end(&mut kept)
+        .await?;
+    tokio::io::copy(&mut stream, &mut tokio::io::sink()).await?;
+    Ok(String::from_utf8_lossy(&kept).trim().to_owned())
 }

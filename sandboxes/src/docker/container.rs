@@ -218,19 +218,27 @@ impl Container {
         sent.map_err(|e| explain(&doing, e))
     }
 
-    /// The archive of a path, as the engine gives it: its last component at the top.
-    pub async fn get(&self, path: &Path) -> Result<Vec<u8>> {
+    /// The archive of a path, as the engine gives it: its last component at the top. One of more than `max` bytes is
+    /// an error.
+    pub async fn get(&self, path: &Path, max: usize) -> Result<Vec<u8>> {
         let options = DownloadFromContainerOptions {
             path: path.display().to_string(),
         };
-        let chunks: Vec<bytes::Bytes> = self
+        let doing = format!("read {} in the container", path.display());
+        let download = self
             .engine
             .api
-            .download_from_container(self.id(), Some(options))
-            .try_collect()
-            .await
-            .map_err(|e| explain(&format!("read {} in the container", path.display()), e))?;
-        Ok(chunks.concat())
+            .download_from_container(self.id(), Some(options));
+        let mut parts = std::pin::pin!(download);
+        let mut archive = Vec::new();
+        while let Some(part) = parts.try_next().await.map_err(|e| explain(&doing, e))? {
+            archive.extend_from_slice(&part);
+            if archive.len() > max {
+                let text = format!("{doing}: it has more than {} MiB", max >> 20);
+                return Err(SandboxError::new(ErrorKind::Input, text));
+            }
+        }
+        Ok(archive)
     }
 
     /// Splits a path into the deepest folder above it that exists, and the rest.

@@ -11,17 +11,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 
 use super::archive::{self, Ids};
 use super::container::{Container, Tar};
 use super::container_paths::WRITABLE;
 use super::images::Image;
 use crate::error::{ErrorKind, SandboxError};
-use crate::sandbox::{Command, Process, Result, Sandbox};
+use crate::sandbox::{Command, Process, Result, Sandbox, read_all, read_messages};
 
 /// Longer than this, and a commit would have been quicker.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Bytes of a file that the host put into the original: the longest is the toolbox.
+const MAX_UPLOAD: usize = 512 << 20;
 
 pub(super) async fn fork(original: &Container) -> Result<Container> {
     let image = Image {
@@ -213,22 +216,22 @@ fn script(text: String) -> Command {
 
 /// Runs a script with some input, and wants it to succeed.
 async fn run(container: &Container, text: String, input: Vec<u8>) -> Result<Vec<u8>> {
-    let mut process = container.spawn(&script(text)).await?;
-    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let process = container.spawn(&script(text)).await?;
     let mut stdin = process.stdin;
     let feed = async move {
         stdin.write_all(&input).await?;
         stdin.shutdown().await
     };
-    let (fed, a, b) = tokio::join!(
-        feed,
-        process.stdout.read_to_end(&mut out),
-        process.stderr.read_to_end(&mut err)
-    );
-    a?;
-    b?;
+    let name = || "a survey of changed files".to_owned();
+    let reading = async {
+        tokio::try_join!(read_all(&name, process.stdout), async {
+            Ok(read_messages(process.stderr).await?)
+        })
+    };
+    let (fed, read) = tokio::join!(feed, reading);
+    let (out, messages) = read.map_err(|e| unsure(e.message))?;
     if process.exit.await? != 0 {
-        return Err(unsure(String::from_utf8_lossy(&err).trim()));
+        return Err(unsure(messages));
     }
     fed?;
     Ok(out)
@@ -242,16 +245,15 @@ async fn pipe(original: &Container, fork: &Container, names: Vec<u8>) -> Result<
     let Process {
         stdin: mut wanted,
         stdout: mut archive,
-        stderr: mut complaints,
+        stderr: complaints,
         exit: packed,
     } = from;
     let Process {
         stdin: mut target,
         stdout: _unused,
-        stderr: mut refusals,
+        stderr: refusals,
         exit: unpacked,
     } = to;
-    let (mut messages, mut replied) = (Vec::new(), Vec::new());
     let feed = async move {
         wanted.write_all(&names).await?;
         wanted.shutdown().await
@@ -260,19 +262,16 @@ async fn pipe(original: &Container, fork: &Container, names: Vec<u8>) -> Result<
         tokio::io::copy(&mut archive, &mut target).await?;
         target.shutdown().await
     };
-    let (fed, flown, a, b) = tokio::join!(
+    let (fed, flown, complaints, refusals) = tokio::join!(
         feed,
         flow,
-        complaints.read_to_end(&mut messages),
-        refusals.read_to_end(&mut replied)
+        read_messages(complaints),
+        read_messages(refusals)
     );
-    a?;
-    b?;
     let (packed, unpacked) = tokio::try_join!(packed, unpacked)?;
     // 1: a file changed while it was read. That is for those to avoid who run processes meanwhile.
     if packed > 1 || unpacked != 0 {
-        messages.extend(replied);
-        return Err(unsure(String::from_utf8_lossy(&messages).trim()));
+        return Err(unsure(complaints? + &refusals?));
     }
     fed?;
     flown?;
@@ -282,7 +281,7 @@ async fn pipe(original: &Container, fork: &Container, names: Vec<u8>) -> Result<
 /// What the host put where tools cannot write.
 async fn uploads(original: &Container, fork: &Container) -> Result<()> {
     for path in original.uploads() {
-        let tar = original.get(&path).await?;
+        let tar = original.get(&path, MAX_UPLOAD).await?;
         let parent = path.parent().unwrap_or(Path::new("/"));
         let (folder, rest) = fork.existing(parent).await?;
         if !rest.as_os_str().is_empty() {

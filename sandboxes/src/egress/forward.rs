@@ -81,12 +81,17 @@ pub async fn tunnel(inner: Arc<Inner>, request: Request<Incoming>) -> Response<B
     let Some(allowed) = permission(&inner, &host, port) else {
         return refuse(&inner, &format!("{host}:{port}"));
     };
+    // Lasts longer than the connection's own, which ends when the connection becomes a tunnel.
+    let Ok(permit) = inner.connections.clone().try_acquire_owned() else {
+        return text(StatusCode::SERVICE_UNAVAILABLE, "too many connections");
+    };
     let named = matches!(allowed, Permission::Named);
     let mut out = match inner.upstream.dial(&host, port, named).await {
         Ok(stream) => stream,
         Err(refusal) => return answer(&inner, &refusal),
     };
     inner.clone().spawn(async move {
+        let _permit = permit;
         let Ok(upgraded) = hyper::upgrade::on(request).await else {
             return;
         };

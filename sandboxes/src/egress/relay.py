@@ -2,7 +2,8 @@
 
 Listens on the sandbox's own loopback and carries each connection over standard input and output. A frame is its kind
 (1 byte), the connection (4), the length of its content (4) and the content. A side sends no more than WINDOW bytes of
-a connection that the other has not taken yet.
+a connection that the other has not taken yet. Programs of the same user cannot open its streams, where this Python has
+ctypes to ask for that.
 """
 
 import os
@@ -163,6 +164,16 @@ def main():
                 key.data.work(events)
 
 
+def make_undumpable():
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+    except Exception:
+        pass
+
+
+make_undumpable()
 try:
     main()
 except OSError as error:

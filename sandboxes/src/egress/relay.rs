@@ -1,7 +1,7 @@
 //! The host's end of the relay (`relay.py`), which carries connections out of a sandbox that has no network.
 //!
-//! What the relay says is foreign: code in the sandbox can take its place. A frame that breaks the rules ends it, and
-//! what it may have in memory here is bounded.
+//! What the relay says is foreign: code in the sandbox can take its place. A frame that breaks the rules ends the relay.
+//! It never holds more than [`WINDOW`] bytes of each of [`MOST`] connections in memory here, however small its frames are.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,7 +13,7 @@ use tokio::io::{
     AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf,
 };
 use tokio::sync::{Semaphore, mpsc};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use crate::error::{ErrorKind, SandboxError};
 use crate::sandbox::{Command, Process, Result, Sandbox};
@@ -133,11 +133,12 @@ fn broken(why: &str) -> io::Error {
 
 /// One connection, as the host sees it.
 struct Connection {
-    /// To the task that writes to it; closed after `END`.
-    incoming: Option<mpsc::UnboundedSender<Bytes>>,
+    /// To the task that writes to it; closed after `END`. Has room for the window, so that a write never waits.
+    incoming: Option<DuplexStream>,
     /// What of the window is free, both ways.
     may_come: Arc<Semaphore>,
     may_go: Arc<Semaphore>,
+    task: AbortHandle,
 }
 
 async fn carry(
@@ -173,41 +174,53 @@ async fn carry(
         let (kind, number, content) = frame?;
         match kind {
             OPEN => {
-                if connections.len() >= MOST || connections.contains_key(&number) {
+                while let Some(done) = tasks.try_join_next() {
+                    if let Ok(Some(number)) = done {
+                        connections.remove(&number);
+                    }
+                }
+                // Tasks are counted, not entries: those of connections that were reset may still be ending.
+                if tasks.len() > MOST || connections.contains_key(&number) {
                     return Err(broken("a connection too many"));
                 }
                 let (ours, theirs) = tokio::io::duplex(CHUNK);
                 let (from, to) = tokio::io::split(ours);
-                let (incoming, coming) = mpsc::unbounded_channel();
-                let connection = Connection {
-                    incoming: Some(incoming),
-                    may_come: Arc::new(Semaphore::new(WINDOW)),
-                    may_go: Arc::new(Semaphore::new(WINDOW)),
-                };
-                let (back, may_come) = (outgoing.clone(), connection.may_come.clone());
-                let (forth, may_go) = (outgoing.clone(), connection.may_go.clone());
-                tasks.spawn(async move {
+                let (incoming, coming) = tokio::io::duplex(WINDOW);
+                let may_come = Arc::new(Semaphore::new(WINDOW));
+                let may_go = Arc::new(Semaphore::new(WINDOW));
+                let (back, free_to_come) = (outgoing.clone(), may_come.clone());
+                let (forth, free_to_go) = (outgoing.clone(), may_go.clone());
+                let task = tasks.spawn(async move {
                     // Each way ends for itself: an answer that is whole must arrive though nobody reads the rest of
                     // what was asked.
                     let _ = tokio::join!(
-                        take(number, coming, to, back, may_come),
-                        give(number, from, forth, may_go)
+                        take(number, coming, to, back, free_to_come),
+                        give(number, from, forth, free_to_go)
                     );
                     Some(number)
                 });
+                let connection = Connection {
+                    incoming: Some(incoming),
+                    may_come,
+                    may_go,
+                    task,
+                };
                 connections.insert(number, connection);
                 accept(theirs);
             }
+            // It would cost nothing of the window, and time and memory all the same.
+            DATA if content.is_empty() => return Err(broken("an empty frame")),
             // What comes for a connection that has ended meanwhile is not a fault.
             DATA => {
-                if let Some(connection) = connections.get(&number) {
+                if let Some(connection) = connections.get_mut(&number) {
                     let Ok(permits) = connection.may_come.try_acquire_many(content.len() as u32)
                     else {
                         return Err(broken("more than the window"));
                     };
                     permits.forget();
-                    if let Some(incoming) = &connection.incoming {
-                        let _ = incoming.send(content);
+                    if let Some(incoming) = &mut connection.incoming {
+                        // Fails where nothing is read any more.
+                        let _ = incoming.write_all(&content).await;
                     }
                 }
             }
@@ -230,7 +243,7 @@ async fn carry(
             }
             RESET => {
                 if let Some(connection) = connections.remove(&number) {
-                    connection.may_go.close();
+                    connection.task.abort();
                 }
             }
             _ => return Err(broken("a frame of an unknown kind")),
@@ -241,19 +254,23 @@ async fn carry(
 /// From the sandbox.
 async fn take(
     number: u32,
-    mut coming: mpsc::UnboundedReceiver<Bytes>,
+    mut coming: DuplexStream,
     mut to: WriteHalf<DuplexStream>,
     outgoing: Outgoing,
     may_come: Arc<Semaphore>,
 ) -> io::Result<()> {
-    while let Some(content) = coming.recv().await {
-        to.write_all(&content).await?;
-        may_come.add_permits(content.len());
-        let amount = (content.len() as u32).to_be_bytes();
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let count = coming.read(&mut buffer).await?;
+        if count == 0 {
+            return to.shutdown().await;
+        }
+        to.write_all(&buffer[..count]).await?;
+        may_come.add_permits(count);
+        let amount = (count as u32).to_be_bytes();
         let credit = (CREDIT, number, Bytes::copy_from_slice(&amount));
         outgoing.send(credit).await.map_err(|_| gone())?;
     }
-    to.shutdown().await
 }
 
 /// To the sandbox.

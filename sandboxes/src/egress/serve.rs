@@ -17,11 +17,14 @@ use super::{Inner, forward, index, upstream};
 /// How long a client may take to say what it wants.
 const HEADERS: Duration = Duration::from_secs(120);
 
-/// One connection of a sandbox.
+/// Serves one connection of a sandbox; closes it if too many are open.
 pub async fn connection(
     inner: Arc<Inner>,
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
 ) {
+    let Ok(_permit) = inner.connections.clone().try_acquire_owned() else {
+        return;
+    };
     let service = service_fn(move |request| {
         let inner = inner.clone();
         async move { Ok::<_, Infallible>(answer(inner, request).await) }

@@ -180,3 +180,28 @@ async fn a_build_fetches_and_keeps_no_more_than_it_may() {
     drop(Downloads::open(folder.path(), 500_000).unwrap());
     assert!(client.stored_bytes() <= 500_000);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_beyond_the_maximum_are_closed() {
+    let (port, _) = index(&[], &[]);
+    let client = Asker::new(port, 1 << 20, 1 << 20).await;
+    let mut streams = Vec::new();
+    for _ in 0..=CONNECTIONS {
+        let stream = tokio::net::TcpStream::connect(("127.0.0.1", client._port.port));
+        streams.push(stream.await.unwrap());
+    }
+    let ends = streams.iter_mut().map(|stream| {
+        Box::pin(async move { tokio::io::AsyncReadExt::read(stream, &mut [0]).await })
+    });
+    let (end, _, _) = futures::future::select_all(ends).await;
+    assert_eq!(end.unwrap(), 0);
+    drop(streams);
+    let all = client
+        .egress
+        .inner
+        .connections
+        .acquire_many(CONNECTIONS as u32);
+    drop(all.await.unwrap());
+    let answer = client.ask(Method::GET, "a-1.whl", None).await;
+    assert_eq!(answer.status(), StatusCode::NOT_FOUND);
+}

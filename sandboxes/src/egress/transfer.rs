@@ -111,7 +111,7 @@ async fn verified_file(inner: &Inner, wanted: &FileRequest) -> Option<File> {
         let _ = std::fs::remove_file(&path);
         return None;
     }
-    lock(&inner.checked).insert(path);
+    inner.remember_checked(path);
     Some(file)
 }
 
@@ -299,7 +299,7 @@ async fn fetch(
     let mut file = None;
     if let (Some(aside), Some(path)) = (aside, &wanted.path) {
         file = Some(inner.downloads.keep(aside, path)?);
-        lock(&inner.checked).insert(path.clone());
+        inner.remember_checked(path.clone());
     }
     if let (Some(last), Some(parts)) = (last, parts) {
         let _ = parts.send(Ok(last)).await;

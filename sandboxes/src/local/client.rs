@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
-use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
+use tokio::io::{AsyncWrite, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe::{self, Sender};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -88,7 +88,7 @@ pub async fn launch(launcher: &[OsString], setup: &Setup, log: &Path) -> Result<
         let (header, body) = protocol::encode(setup)?;
         write.write_all(&header).await?;
         write.write_all(&body).await?;
-        receive(&mut read).await
+        protocol::read_reply(&mut read).await
     };
     let lacking = match tokio::time::timeout(PATIENCE, ready).await {
         Ok(Ok(Reply::Ready { lacking, .. })) => lacking,
@@ -115,16 +115,8 @@ fn refused(why: &str) -> SandboxError {
     SandboxError::new(ErrorKind::Unavailable, format!("set up the jail: {why}"))
 }
 
-async fn receive(socket: &mut OwnedReadHalf) -> io::Result<Reply> {
-    let mut header = [0; 4];
-    socket.read_exact(&mut header).await?;
-    let mut body = vec![0; protocol::body_length(header)?];
-    socket.read_exact(&mut body).await?;
-    Ok(serde_json::from_slice(&body)?)
-}
-
 async fn read_replies(mut socket: OwnedReadHalf, shared: Arc<ClientState>) {
-    while let Ok(reply) = receive(&mut socket).await {
+    while let Ok(reply) = protocol::read_reply(&mut socket).await {
         let (id, code) = match reply {
             Reply::Exited { id, code } => (id, code),
             Reply::Pong { id } => (id, 0),

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::sandbox::{Limits, Paths};
 
@@ -129,19 +130,22 @@ pub enum Reply {
     },
 }
 
-/// Longest frame: arguments and environment of a process fit in by far.
-const LONGEST: u32 = 64 << 20;
+/// Bytes of a frame to the jail: arguments and environment of a process fit in by far.
+pub const MAX_REQUEST: u32 = 64 << 20;
+
+/// Bytes of a frame from the jail, which the host reads into its own memory: the longest holds an error message.
+const MAX_REPLY: u32 = 64 << 10;
 
 pub fn encode<T: Serialize>(message: &T) -> io::Result<([u8; 4], Vec<u8>)> {
     let body = serde_json::to_vec(message)?;
-    let length = u32::try_from(body.len()).ok().filter(|n| *n <= LONGEST);
+    let length = u32::try_from(body.len()).ok().filter(|n| *n <= MAX_REQUEST);
     let length = length.ok_or_else(|| io::Error::from(io::ErrorKind::ArgumentListTooLong))?;
     Ok((length.to_le_bytes(), body))
 }
 
-pub fn body_length(header: [u8; 4]) -> io::Result<usize> {
+pub fn body_length(header: [u8; 4], max: u32) -> io::Result<usize> {
     let length = u32::from_le_bytes(header);
-    if length > LONGEST {
+    if length > max {
         return Err(io::Error::from(io::ErrorKind::InvalidData));
     }
     Ok(length as usize)
@@ -150,8 +154,17 @@ pub fn body_length(header: [u8; 4]) -> io::Result<usize> {
 pub fn read<T: DeserializeOwned>(stream: &mut impl Read) -> io::Result<T> {
     let mut header = [0; 4];
     stream.read_exact(&mut header)?;
-    let mut body = vec![0; body_length(header)?];
+    let mut body = vec![0; body_length(header, MAX_REQUEST)?];
     stream.read_exact(&mut body)?;
+    Ok(serde_json::from_slice(&body)?)
+}
+
+/// Reads a frame from the jail, on the host.
+pub async fn read_reply(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Reply> {
+    let mut header = [0; 4];
+    stream.read_exact(&mut header).await?;
+    let mut body = vec![0; body_length(header, MAX_REPLY)?];
+    stream.read_exact(&mut body).await?;
     Ok(serde_json::from_slice(&body)?)
 }
 
@@ -159,4 +172,23 @@ pub fn write<T: Serialize>(stream: &mut impl Write, message: &T) -> io::Result<(
     let (header, body) = encode(message)?;
     stream.write_all(&header)?;
     stream.write_all(&body)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[tokio::test]
+    async fn long_replies_are_refused_before_they_are_read() {
+        let why = "x".repeat(MAX_REPLY as usize);
+        let (header, body) = encode(&Reply::Ended { why }).unwrap();
+        let read = read_reply(&mut header.as_slice()).await.unwrap_err();
+        assert_eq!(read.kind(), io::ErrorKind::InvalidData);
+        assert!(body_length(header, MAX_REQUEST).is_ok_and(|length| length == body.len()));
+        let (header, body) = encode(&Reply::Pong { id: 7 }).unwrap();
+        let frame = [&header[..], &body].concat();
+        let read = read_reply(&mut frame.as_slice()).await.unwrap();
+        assert!(matches!(read, Reply::Pong { id: 7 }));
+    }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 
 use super::Inner;
 use super::client::{Jail, Leaving, launch};
@@ -17,7 +17,9 @@ use super::sandbox_dirs::{SandboxDirs, create_dirs, fill};
 use super::state_store::{InUse, State, about};
 use super::store::Store;
 use crate::error::{ErrorKind, SandboxError};
-use crate::sandbox::{Command, Process, Result, Sandbox, SandboxInfo, SandboxSource, Spec};
+use crate::sandbox::{
+    Command, Process, Result, Sandbox, SandboxInfo, SandboxSource, Spec, read_all, read_messages,
+};
 
 pub struct LocalSandbox {
     inner: Arc<Inner>,
@@ -106,8 +108,8 @@ impl LocalSandbox {
     async fn file_task(&self, task: Task, path: &Path, input: Input<'_>) -> Result<Vec<u8>> {
         let Process {
             mut stdin,
-            mut stdout,
-            mut stderr,
+            stdout,
+            stderr,
             exit,
         } = self.jail.start(task).await?;
         let feed = async move {
@@ -122,14 +124,14 @@ impl LocalSandbox {
                 }
             }
         };
-        let (mut out, mut message) = (Vec::new(), Vec::new());
-        let (_, read, _) = tokio::join!(
-            feed,
-            stdout.read_to_end(&mut out),
-            stderr.read_to_end(&mut message)
-        );
-        read?;
-        let message = String::from_utf8_lossy(&message).trim().to_owned();
+        let name = || path.display().to_string();
+        let reading = async {
+            tokio::try_join!(read_all(&name, stdout), async {
+                Ok(read_messages(stderr).await?)
+            })
+        };
+        let (_, read) = tokio::join!(feed, reading);
+        let (out, message) = read?;
         match exit.await? {
             0 => Ok(out),
             NOT_FOUND => Err(SandboxError::new(ErrorKind::NotFound, message)),

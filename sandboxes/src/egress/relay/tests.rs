@@ -46,6 +46,8 @@ async fn frames_that_break_the_rules_end_the_relay() {
     for (frames, wanted, opened) in [
         (with(long), "a frame is too long", 1),
         (with(full.repeat(64)), "more than the window", 1),
+        (with(frame(DATA, 1, b"")), "an empty frame", 1),
+        (frame(DATA, 5, b""), "an empty frame", 0),
         (with(open.clone()), "a connection too many", 1),
         (many, "a connection too many", MOST),
         (
@@ -81,4 +83,44 @@ async fn frames_that_break_the_rules_end_the_relay() {
     ];
     let (text, count) = relay_output(stray.concat()).await;
     assert_eq!((text.contains("eof"), count), (true, 1), "{text}");
+}
+
+#[tokio::test]
+async fn reset_connections_leave_no_tasks() {
+    let (mut relay, stdout) = tokio::io::duplex(1 << 20);
+    let (stdin, _answers) = tokio::io::duplex(1 << 20);
+    let (accepted, mut streams) = tokio::sync::mpsc::channel(1);
+    tokio::spawn(carry(stdin, stdout, move |stream| {
+        accepted.try_send(stream).unwrap();
+    }));
+    for number in 0..4 * MOST {
+        let open = frame(OPEN, number as u32, b"");
+        relay.write_all(&open).await.unwrap();
+        let mut stream = streams.recv().await.unwrap();
+        let reset = frame(RESET, number as u32, b"");
+        relay.write_all(&reset).await.unwrap();
+        assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0);
+        // Closed both ways: the task is gone, not only its half that reads.
+        assert!(stream.write_all(b"x").await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn small_frames_arrive_in_order() {
+    let (mut relay, stdout) = tokio::io::duplex(1 << 20);
+    let (stdin, _answers) = tokio::io::duplex(16 << 20);
+    let (accepted, mut stream) = tokio::sync::mpsc::channel(1);
+    tokio::spawn(carry(stdin, stdout, move |stream| {
+        accepted.try_send(stream).unwrap();
+    }));
+    // As many as the window allows before anybody reads.
+    let content: Vec<u8> = (0..WINDOW).map(|n| (n % 251) as u8).collect();
+    let mut frames = frame(OPEN, 1, b"");
+    frames.extend(content.chunks(1).flat_map(|byte| frame(DATA, 1, byte)));
+    frames.extend(frame(END, 1, b""));
+    relay.write_all(&frames).await.unwrap();
+    let mut received = Vec::new();
+    let mut stream = stream.recv().await.unwrap();
+    stream.read_to_end(&mut received).await.unwrap();
+    assert!(received == content);
 }

@@ -289,7 +289,7 @@ fn receive(mut socket: &UnixStream) -> std::io::Result<(Request, Streams)> {
     if let Some(rest) = header.get_mut(got..) {
         socket.read_exact(rest)?;
     }
-    let mut body = vec![0; protocol::body_length(header)?];
+    let mut body = vec![0; protocol::body_length(header, protocol::MAX_REQUEST)?];
     socket.read_exact(&mut body)?;
     Ok((serde_json::from_slice(&body)?, streams))
 }
