@@ -16,7 +16,7 @@ mod tree;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::ErrorKind;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ use streams::{Feed, Streams, WaitEnd};
 
 pub use background::BackgroundProcess;
 pub use output::CapturedStream;
-pub use report::Report;
+pub use report::{REPORT_FD, Report};
 pub use tree::{adopt_orphans, end_everything, end_leftovers};
 
 /// How long, and how often, a program is started again that is open for writing.
@@ -197,7 +197,8 @@ pub fn run_recorded(
     } else {
         Stdio::piped()
     };
-    let mut child = launch(command, [stdin, writer.into(), error_writer.into()])?;
+    let streams = [stdin, writer.into(), error_writer.into()];
+    let mut child = launch(command, streams, report.as_deref())?;
     let streams = Streams {
         stdin: child
             .stdin
@@ -242,9 +243,14 @@ pub fn take_turn() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a program, with its standard streams.
-fn launch(command: &Command, streams: [Stdio; 3]) -> Result<Child, ToolError> {
+/// Starts a program, with its standard streams and what it reports into.
+fn launch(
+    command: &Command,
+    streams: [Stdio; 3],
+    report: Option<&Report>,
+) -> Result<Child, ToolError> {
     let confined = confinement::child_confinement();
+    let report = report.map(Report::writer).transpose()?;
     let [stdin, stdout, stderr] = streams;
     let mut spawn = std::process::Command::new(&command.program);
     spawn
@@ -261,7 +267,15 @@ fn launch(command: &Command, streams: [Stdio; 3]) -> Result<Child, ToolError> {
             nix::unistd::setsid()?;
             // If the toolbox itself is killed, nobody is left to look after its program.
             nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
-            confined.as_ref().map_or(Ok(()), ChildConfinement::enter)
+            confined.as_ref().map_or(Ok(()), ChildConfinement::enter)?;
+            if let Some(report) = &report {
+                let is_placed = libc::dup2(report.as_raw_fd(), REPORT_FD) == REPORT_FD
+                    && libc::fcntl(REPORT_FD, libc::F_SETFD, 0) == 0;
+                if !is_placed {
+                    return Err(std::io::Error::last_os_error());
+                }
+            }
+            Ok(())
         });
     }
     // With `spawn` go our copies of the pipes' writing ends.

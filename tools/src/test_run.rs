@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::coverage::{Coverage, Measure};
 use crate::outcomes::file_of;
 use crate::outcomes::report::Report;
-use crate::process::{self, confinement};
+use crate::process;
 use crate::runners::{self, Options};
 use crate::tool::ToolError;
 use crate::workspace::Checkout;
@@ -87,8 +87,8 @@ pub fn make_folders(config: &Config) -> Result<(), ToolError> {
         ToolError::Broken(format!("the folder {folder} cannot be made: {e}"))
     };
     process::make_home(&config.scratch).map_err(|e| cannot(&config.scratch, &e))?;
-    let reports = config.private().join(confinement::REPORTS);
-    std::fs::create_dir_all(&reports).map_err(|e| cannot(&reports, &e))
+    let private = config.private();
+    std::fs::create_dir_all(&private).map_err(|e| cannot(&private, &e))
 }
 
 impl Request {

@@ -270,7 +270,7 @@ TEST = 'tests/test_calc.py::test_negative'
 
 
 def emit(event, **facts):
-    with open(SETTINGS['report'], 'a') as report:
+    with open(SETTINGS['report'], 'a', closefd=False) as report:
         report.write(json.dumps(dict(facts, event=event)) + '\n')
 
 

@@ -267,7 +267,7 @@ const FORGER: &str = r#"def test_forger():
     failure = {"exception": "AssertionError", "kinds": ["AssertionError"], "message": "assert 1 == 2", "name": None, "cause": None, "frames": [frame]}
     phase = {"event": "phase", "id": me, "when": "call", "outcome": "failed", "xfail": False, "unexpected": False, "seconds": 0.1, "failure": failure, "captured": ""}
     events = [phase, {"event": "executed", "id": me, "files": ["src/slugs/slug.py"]}, {"event": "end", "id": me}]
-    with open(settings["report"], "ab", buffering=0) as report:
+    with open(settings["report"], "ab", buffering=0, closefd=False) as report:
         for event in events:
             report.write(json.dumps(event).encode() + b"\n")
 "#;

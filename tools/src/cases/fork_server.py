@@ -1,7 +1,7 @@
 """Forks a process for each Python program that is to run, from one that has imported what such programs import.
 
 Started with a socket as its standard input. A request names the arguments and the environment of a program, and brings
-the descriptor of its output: the process that is forked goes on as a new interpreter with these would, as a child of the
+the descriptors of its output and of what it reports: the process that is forked goes on as a new interpreter with these would, as a child of the
 toolbox and the leader of a session. Or it names modules to import before the next one is forked. Nothing is imported that
 lies in the workspace, which changes, and nothing that does more than to take time. Runs on Python 3.6 and everything later.
 """
@@ -241,8 +241,8 @@ def _read(fd):
         return pipe.read()
 
 
-def _fork_program(output, control):
-    """In the process that is to become the program True; else its number."""
+def _fork_program(output, report, number, control):
+    """In the process that is to become the program True; else its number. `number` is where it has its report."""
     reader, writer = os.pipe()
     between = _forked()
     if between == 0:
@@ -260,9 +260,12 @@ def _fork_program(output, control):
         for fd in (1, 2):
             os.dup2(output, fd)
         os.close(output)
+        os.dup2(report, number)
+        os.close(report)
         return True
     os.close(writer)
     os.close(output)
+    os.close(report)
     child = _read(reader)
     os.waitpid(between, 0)
     return int(child)
@@ -304,7 +307,8 @@ def _serve():
                 gc.freeze()
             control.send(b"{}")
             continue
-        child = _fork_program(fds[0], control)
+        output, report = fds
+        child = _fork_program(output, report, request["report"], control)
         if child is True:
             return request["program"], request["environ"], coverage
         control.send(json.dumps({"pid": child}).encode("ascii"))

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::config::Config;
-use crate::process::{self, BackgroundProcess, Command, ProcessOutput, Report};
+use crate::process::{self, BackgroundProcess, Command, ProcessOutput, REPORT_FD, Report};
 use crate::runners::{Control, Launcher, Module, anonymous_file};
 use crate::tool::ToolError;
 
@@ -117,7 +118,7 @@ impl ForkServer {
     fn fork(
         &mut self,
         command: &Command,
-        output: std::io::PipeWriter,
+        output: [OwnedFd; 2],
         deadline: Instant,
     ) -> Result<i32, ToolError> {
         let program: Vec<_> = command
@@ -125,8 +126,8 @@ impl ForkServer {
             .iter()
             .map(|arg| arg.to_string_lossy())
             .collect();
-        let request = json!({ "program": program, "environ": command.env });
-        self.control.send(&request, &[output.into()])?;
+        let request = json!({ "program": program, "environ": command.env, "report": REPORT_FD });
+        self.control.send(&request, &output)?;
         let until = deadline.min(Instant::now() + PATIENCE);
         let forked: Option<Forked> = self.control.receive(until);
         forked
@@ -146,7 +147,8 @@ impl Launcher for ForkServer {
             return None;
         }
         let (output, writer) = std::io::pipe().ok()?;
-        let fork = || self.fork(command, writer, deadline);
+        let reported = report.writer().ok()?;
+        let fork = || self.fork(command, [writer.into(), reported], deadline);
         let ran = process::run_forked(fork, output.into(), command.keep, deadline, report);
         self.is_broken = ran.is_err();
         ran.ok()

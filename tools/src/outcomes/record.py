@@ -1,9 +1,11 @@
-"""Records what happens in a run of tests: into a pipe, one JSON object a line.
+"""Records what happens in a run of tests: into a socket, one JSON object a line.
 
 What the programs and plugins that run tests have in common. Runs on Python 3.6 and everything later. It names facts
-(outcomes, frames, messages); what they mean is decided by whoever reads the pipe.
+(outcomes, frames, messages); what they mean is decided by whoever reads the socket.
 """
 
+import errno
+import fcntl
 import json
 import linecache
 import os
@@ -11,7 +13,7 @@ import sys
 import sysconfig
 
 # Kept because tests may replace the modules' attributes (fake file systems, frozen time).
-_open, _write, _close, _getpid = os.open, os.write, os.close, os.getpid
+_write, _dup2, _getpid = os.write, os.dup2, os.getpid
 _dumps = json.dumps
 
 # A file, because an environment variable has its limits.
@@ -19,6 +21,8 @@ with open(os.environ.pop("TESTWRIGHT_RECORD")) as _settings:
     SETTINGS = json.load(_settings)
 WORKSPACE = SETTINGS["workspace"]
 _PID = _getpid()
+# For tests that close descriptors: one more of the socket.
+_SPARE = []
 # Lines that are not sent yet: see `hold`.
 _HELD = None
 # What the driver that measures coverage wants to be told, until it says no.
@@ -52,6 +56,16 @@ def become(settings):
     SETTINGS.update(settings)
 
 
+def take_report(fd):
+    """From now on this is the socket, under the number that the settings name. Programs that tests start do not get it."""
+    number = SETTINGS["report"]
+    if fd != number:
+        _dup2(fd, number)
+        os.close(fd)
+    os.set_inheritable(number, False)
+    _SPARE[:] = [fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, number)]
+
+
 def hold(held=True):
     """Keeps what happens until somebody asks for it, or lets it go."""
     global _HELD
@@ -74,12 +88,19 @@ def emit(event, **facts):
 
 
 def _send(line):
-    fd = _open(SETTINGS["report"], os.O_WRONLY)
-    try:
-        while line:
-            line = line[_write(fd, line) :]
-    finally:
-        _close(fd)
+    while line:
+        try:
+            line = line[_write(SETTINGS["report"], line) :]
+        except OSError as error:
+            if error.errno != errno.EBADF or not _SPARE:
+                raise
+            _dup2(_SPARE[0], SETTINGS["report"], False)
+
+
+try:
+    take_report(SETTINGS["report"])
+except OSError:
+    pass  # a process from which those are forked that run tests
 
 
 def cut(text, most):

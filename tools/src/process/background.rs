@@ -21,7 +21,7 @@ impl BackgroundProcess {
     pub fn start(command: &Command, stdin: OwnedFd, output: &File) -> Result<Self, ToolError> {
         let (stdout, stderr) = (output.try_clone()?, output.try_clone()?);
         let streams = [stdin.into(), stdout.into(), stderr.into()];
-        let child = launch(command, streams.map(|fd: Stdio| fd))?;
+        let child = launch(command, streams.map(|fd: Stdio| fd), None)?;
         tree::spare(child.id().cast_signed());
         Ok(BackgroundProcess { child })
     }

@@ -21,8 +21,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 
-pub use files::REPORTS;
-
 /// Which layers are in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layers {

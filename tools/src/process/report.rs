@@ -1,56 +1,47 @@
-//! What a run of tests reports: a pipe into which its program writes and out of which only the toolbox reads, so
-//! that what was written once stays as it was.
+//! What a run of tests reports: a pair of sockets, of which its program has the end that is written to. What was written once
+//! stays as it was: nothing can be read at that end, and a socket cannot be opened by a name, as a pipe can in `/proc`.
 
-use std::io::{ErrorKind, Read};
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::io::IoSliceMut;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
 
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::sys::stat::Mode;
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, recvmsg};
 
-use super::confinement::REPORTS;
 use crate::tool::ToolError;
 
+/// The number of the descriptor in the program: above those that programs are used to, and below every usual limit.
+pub const REPORT_FD: RawFd = 200;
 /// The most that is kept of one run, in bytes. What comes after is read, so that nobody waits, and forgotten.
 const MOST: usize = 128 << 20;
-/// Bytes that may be in the pipe: programs seldom wait for the toolbox.
-const PIPE: i32 = 1 << 20;
+/// Descriptors that one message can bring (SCM_MAX_FD).
+const MAX_DESCRIPTORS: usize = 253;
 
 pub struct Report {
-    path: PathBuf,
-    pipe: std::fs::File,
+    reader: UnixStream,
+    /// Kept open here as well: the report has no end while programs come and go.
+    writer: UnixStream,
     bytes: Vec<u8>,
+    is_closed: bool,
 }
 
 impl Report {
-    /// A new pipe in the toolbox's own folder.
-    pub fn new(private: &Path, name: &str) -> Result<Self, ToolError> {
-        let folder = private.join(REPORTS);
-        std::fs::create_dir_all(&folder)?;
-        let path = folder.join(name);
-        match std::fs::remove_file(&path) {
-            Err(e) if e.kind() != ErrorKind::NotFound => return Err(e.into()),
-            _ => {}
-        }
-        nix::unistd::mkfifo(&path, Mode::S_IRUSR | Mode::S_IWUSR).map_err(std::io::Error::from)?;
-        // For writing too: it has no end while programs come and go.
-        let pipe = std::fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(OFlag::O_NONBLOCK.bits() | OFlag::O_NOFOLLOW.bits())
-            .open(&path)?;
-        // A smaller pipe will do.
-        let _ = fcntl(&pipe, FcntlArg::F_SETPIPE_SZ(PIPE));
+    pub fn new() -> Result<Self, ToolError> {
+        let (reader, writer) = UnixStream::pair()?;
+        reader.set_nonblocking(true)?;
+        writer.shutdown(Shutdown::Read)?;
         Ok(Report {
-            path,
-            pipe,
+            reader,
+            writer,
             bytes: Vec::new(),
+            is_closed: false,
         })
     }
 
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// The end for a program, which has it as [`REPORT_FD`].
+    pub fn writer(&self) -> std::io::Result<OwnedFd> {
+        Ok(self.writer.try_clone()?.into())
     }
 
     /// What has been written by now.
@@ -58,8 +49,9 @@ impl Report {
         &self.bytes
     }
 
-    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
-        self.pipe.as_fd()
+    /// Becomes readable when there is something to read; `None` if there will be nothing more.
+    pub(super) fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        (!self.is_closed).then(|| self.reader.as_fd())
     }
 
     /// Reads what is there.
@@ -67,8 +59,10 @@ impl Report {
         let mut buffer = vec![0; 64 * 1024];
         // Not for ever: who writes without end must not keep the deadline from being seen.
         for _ in 0..64 {
-            match self.pipe.read(&mut buffer) {
-                Ok(0) => return Ok(()),
+            if self.is_closed {
+                return Ok(());
+            }
+            match self.receive(&mut buffer) {
                 Ok(n) => {
                     let room = MOST.saturating_sub(self.bytes.len());
                     self.bytes.extend_from_slice(&buffer[..n.min(room)]);
@@ -76,17 +70,24 @@ impl Report {
                         return Ok(());
                     }
                 }
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
+                Err(Errno::EAGAIN) => return Ok(()),
+                Err(Errno::EINTR) => {}
+                Err(e) => return Err(e.into()),
             }
         }
         Ok(())
     }
-}
 
-impl Drop for Report {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+    fn receive(&mut self, buffer: &mut [u8]) -> nix::Result<usize> {
+        let mut space = nix::cmsg_space!([RawFd; MAX_DESCRIPTORS]);
+        let mut parts = [IoSliceMut::new(buffer)];
+        let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+        let fd = self.reader.as_raw_fd();
+        let message = recvmsg::<()>(fd, &mut parts, Some(&mut space), flags)?;
+        // A test may send descriptors or shut its end down. Descriptors stay open until the toolbox ends: to close a socket
+        // of a test can take as long as the test likes. So they are taken once, and nothing is read afterwards.
+        let brings_descriptors = message.cmsgs()?.next().is_some();
+        self.is_closed = brings_descriptors || message.bytes == 0;
+        Ok(message.bytes)
     }
 }

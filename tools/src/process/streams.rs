@@ -120,7 +120,9 @@ impl Streams<'_> {
             process.map(|fd| readable(fd.as_fd())),
             self.stdout.as_ref().map(|fd| readable(fd.as_fd())),
             self.stderr.as_ref().map(|fd| readable(fd.as_fd())),
-            self.report.as_ref().map(|report| readable(report.as_fd())),
+            (self.report.as_ref())
+                .and_then(|report| report.as_fd())
+                .map(readable),
             self.stdin
                 .as_ref()
                 .map(|feed| PollFd::new(feed.pipe.as_fd(), PollFlags::POLLOUT)),

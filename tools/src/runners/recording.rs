@@ -1,4 +1,4 @@
-//! What a program of ours needs that records what happens in a run of tests, and the pipe into which it does.
+//! What a program of ours needs that records what happens in a run of tests, and the socket into which it does.
 //!
 //! Everything that the program loads is written anew for each run, into the toolbox's own folder: nothing that an
 //! earlier program left is in it. What the program itself writes goes into a folder that is new as well.
@@ -59,9 +59,8 @@ impl Recording {
             std::fs::write(plugins.join(format!("{name}.py")), text)?;
         }
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{number}", std::process::id());
-        let report = Report::new(&config.private(), &name)?;
-        let settings_path = private.join(format!("{name}.settings"));
+        let report = Report::new()?;
+        let settings_path = private.join(format!("{}-{number}.settings", std::process::id()));
         let children = private.join("children");
         let hook = children.join(outcomes::HOOK);
         let facts = folder.join("children");
@@ -73,7 +72,7 @@ impl Recording {
         let mut env = process::environment(config);
         env.insert("PYTHONHASHSEED".into(), options.hash_seed.to_string());
         let settings = json!({
-            "report": report.path(),
+            "report": process::REPORT_FD,
             "workspace": root,
             "ids": ids,
             "reversed": options.reversed,

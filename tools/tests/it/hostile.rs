@@ -139,11 +139,6 @@ fn the_toolboxs_own_folder_is_not_written() {
             "linked",
             format!("os.link({folder:?} + '/baseline.json', '/tmp/linked-%d' % os.getpid())"),
         ),
-        ("report", format!("os.unlink({folder:?} + '/reports/x')")),
-        (
-            "new report",
-            format!("os.mkfifo({folder:?} + '/reports/x')"),
-        ),
     ];
     let tried: Vec<(&str, &str)> = tried.iter().map(|(n, w)| (*n, w.as_str())).collect();
     let text = attempts(&isolated, &tried);
@@ -307,7 +302,7 @@ def test_forger():
     me = "tests/test_a.py::test_forger"
     failure = {"exception": "AssertionError", "kinds": ["AssertionError"], "message": "1 == 2", "name": None, "cause": None, "frames": []}
     phase = {"event": "phase", "id": me, "when": "call", "outcome": "failed", "xfail": False, "unexpected": False, "seconds": 0.1, "failure": failure, "captured": ""}
-    with open(settings["report"], "wb", buffering=0) as report:
+    with open(settings["report"], "wb", buffering=0, closefd=False) as report:
         for event in [phase, {"event": "executed", "id": me, "files": ["pkg/__init__.py"]}, {"event": "end", "id": me}]:
             report.write(json.dumps(event).encode() + b"\n")
 "#;
@@ -343,8 +338,9 @@ def test_a():
 
 def test_b():
     report = sys.modules["testwright_record"].SETTINGS["report"]
-    for work in [lambda: os.truncate(report, 0), lambda: os.unlink(report), lambda: open(report, "r").close,
-                 lambda: os.rename(report, report + "x")]:
+    name = "/proc/self/fd/%d" % report
+    for work in [lambda: os.ftruncate(report, 0), lambda: os.truncate(name, 0), lambda: os.unlink(name),
+                 lambda: os.lseek(report, 0, 0), lambda: open(name, "w").close()]:
         try:
             work()
         except OSError:
@@ -465,4 +461,95 @@ fn settings_that_make_tests_of_the_code_have_no_effect() {
         changed.iter().any(|(path, _)| path == "pkg/latest.py"),
         "{changed:?}"
     );
+}
+
+/// Looks for the record under every name and number, and tries to take it back while it is written.
+const TAKER: &str = r#"
+import os, socket, stat, sys
+
+def test_taker():
+    record = sys.modules["testwright_record"]
+    report = record.SETTINGS["report"]
+    names = [report] if isinstance(report, str) else []
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            names += ["/proc/%s/fd/%s" % (process, fd) for fd in os.listdir("/proc/%s/fd" % process)]
+        except OSError:
+            pass
+    opened = []
+    for name in names:
+        try:
+            if not stat.S_ISREG(os.stat(name).st_mode):
+                opened.append(os.open(name, os.O_RDONLY | os.O_NONBLOCK))
+        except OSError:
+            pass
+    for fd in range(3, 2000):
+        try:
+            if stat.S_ISSOCK(os.fstat(fd).st_mode):
+                opened.append(fd)
+        except OSError:
+            pass
+    taken = []
+    for _ in range(200):
+        record.emit("deselected", ids=["tests/test_a.py::test_lost"])
+        for fd in opened:
+            for read in (lambda: os.read(fd, 1 << 16), lambda: socket.socket(fileno=os.dup(fd)).recv(1 << 16, socket.MSG_PEEK | socket.MSG_DONTWAIT)):
+                try:
+                    if b'"event"' in read():
+                        taken.append(fd)
+                except OSError:
+                    pass
+    assert taken == []
+"#;
+
+#[test]
+fn a_test_cannot_read_the_record() {
+    let isolated = private_project_with(TAKER);
+    let report = isolated_report(&isolated);
+    assert_eq!(report.tests.len(), 1, "{report:#?}");
+    assert_eq!(report.tests[0].outcome, Outcome::Passed, "{report:#?}");
+    // In a process that is forked from one that was kept.
+    let mut client = Client::start(&isolated.project);
+    for _ in 0..2 {
+        let (text, data) = client.call("run_pytest", &json!({ "tests": ["tests/test_a.py"] }));
+        assert_eq!(data["tests"][0]["outcome"], "passed", "{text}");
+    }
+}
+
+/// Tests that do to their descriptors what they like.
+#[test]
+fn the_record_survives_closed_and_foreign_descriptors() {
+    let closes = "import os, sys
+def test_closes():
+    os.close(sys.modules['testwright_record'].SETTINGS['report'])
+def test_after(): assert 0
+";
+    let report = isolated_report(&private_project_with(closes));
+    let outcomes: Vec<_> = report.tests.iter().map(|test| test.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Passed, Outcome::Failed], "{report:#?}");
+
+    // A socket that takes an hour to close must not keep the toolbox.
+    let sends = "import array, os, socket, struct, sys
+def test_sends():
+    listener = socket.create_server(('127.0.0.1', 0))
+    client = socket.create_connection(listener.getsockname())
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 3600))
+    client.setblocking(False)
+    try:
+        while True: client.send(b'x' * 65536)
+    except BlockingIOError: pass
+    report = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, fileno=os.dup(sys.modules['testwright_record'].SETTINGS['report']))
+    report.sendmsg([b' '], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [client.fileno()]))])
+    held = os.dup(listener.fileno())
+    if os.fork() == 0:
+        client.detach()
+        os.setsid()
+        import time
+        time.sleep(5)
+        os._exit(0)
+    os.close(client.detach())
+";
+    let begun = Instant::now();
+    let report = isolated_report(&private_project_with(sends));
+    assert!(begun.elapsed() < Duration::from_secs(60), "{report:#?}");
 }

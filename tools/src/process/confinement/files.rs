@@ -14,9 +14,6 @@ use landlock::{
 
 use crate::config::Config;
 
-/// Holds pipes through which runs of tests report. They may be written to, and nothing else there.
-pub const REPORTS: &str = "reports";
-
 /// The domain; whether it keeps signals in; whether it keeps the toolbox's folder from being written.
 pub fn domain(config: &Config) -> (Option<OwnedFd>, bool, bool) {
     let version = kernel_version();
@@ -27,7 +24,7 @@ pub fn domain(config: &Config) -> (Option<OwnedFd>, bool, bool) {
     let signals = version >= 6;
     let private = config.private();
     let places = writable(config, &private);
-    let made = create_ruleset(places.as_deref(), &private);
+    let made = create_ruleset(places.as_deref());
     match made {
         Ok(set) => {
             let domain: Option<OwnedFd> = set.into();
@@ -46,10 +43,7 @@ fn kernel_version() -> i64 {
     unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0, ASK_FOR_VERSION) }
 }
 
-fn create_ruleset(
-    places: Option<&[PathBuf]>,
-    private: &Path,
-) -> Result<RulesetCreated, RulesetError> {
+fn create_ruleset(places: Option<&[PathBuf]>) -> Result<RulesetCreated, RulesetError> {
     // Without files and signals there is still no tracing out of the domain, and that takes one right at least.
     let writing: BitFlags<AccessFs> = match places {
         Some(_) => AccessFs::from_write(ABI::V3),
@@ -63,11 +57,7 @@ fn create_ruleset(
     let Some(places) = places else {
         return set.add_rules(path_beneath_rules([Path::new("/")], writing));
     };
-    set.add_rules(path_beneath_rules(places, writing))?
-        .add_rules(path_beneath_rules(
-            [private.join(REPORTS)],
-            AccessFs::WriteFile,
-        ))
+    set.add_rules(path_beneath_rules(places, writing))
 }
 
 /// What programs may write below; `None` where the toolbox's folder is in one of the folders that they need.

@@ -26,7 +26,7 @@ import warnings
 
 import pytest
 from testwright_process_state import files, flush, is_found, is_test_file, loaded
-from testwright_record import WORKSPACE, become, hold
+from testwright_record import WORKSPACE, become, hold, take_report
 
 # Kept because code may replace the modules' attributes.
 _exit, _fork, _getppid, _sleep = os._exit, os.fork, os.getppid, time.sleep
@@ -316,6 +316,7 @@ def _wait_to_run(config):
             _CONTROL.close()
             _OUTPUT.become(fds[0])
             become(request["settings"])
+            take_report(fds[1])
             hold(False)
             return
         os.close(writer)

@@ -8,7 +8,7 @@
 
 mod control;
 
-use std::io::PipeWriter;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -236,7 +236,8 @@ impl Server {
             collector.is_ready = true;
         }
         let (output, writer) = std::io::pipe().ok()?;
-        let fork = || collector.fork(&settings, writer, deadline);
+        let reported = recording.report.writer().ok()?;
+        let fork = || collector.fork(&settings, [writer.into(), reported], deadline);
         process::run_forked(
             fork,
             output.into(),
@@ -279,11 +280,11 @@ impl Collector {
     fn fork(
         &mut self,
         settings: &Value,
-        output: PipeWriter,
+        output: [OwnedFd; 2],
         deadline: Instant,
     ) -> Result<i32, ToolError> {
         self.control
-            .send(&json!({ "settings": settings }), &[output.into()])?;
+            .send(&json!({ "settings": settings }), &output)?;
         let forked: Option<Forked> = self.control.receive(deadline);
         forked
             .map(|forked| forked.pid)
