@@ -22,7 +22,7 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::oneshot;
 
 use super::CallAnswer;
-use super::line_limit::{ExceededFlag, LINE, LineLimit};
+use super::line_limit::{LineLimit, OutputLimits};
 use super::program::toolbox;
 
 /// How long a toolbox may take to say hello: it reads the workspace first, on a machine that may be busy.
@@ -41,7 +41,7 @@ pub(super) struct Connection {
     pub layers: Layers,
     client: RunningService<RoleClient, ()>,
     stderr: std::sync::Arc<std::sync::Mutex<Vec<u8>>>,
-    exceeded: ExceededFlag,
+    limits: OutputLimits,
 }
 
 impl Connection {
@@ -79,8 +79,8 @@ impl Connection {
                 }
             }
         });
-        let exceeded = ExceededFlag::default();
-        let lines = LineLimit::new(stdout, exceeded.clone());
+        let limits = OutputLimits::default();
+        let lines = LineLimit::new(stdout, limits.clone());
         let client = match tokio::time::timeout(HELLO, ().serve((lines, stdin))).await {
             Ok(Ok(client)) => client,
             Ok(Err(error)) => {
@@ -92,7 +92,7 @@ impl Connection {
                     _ => String::new(),
                 };
                 let seen = format!("the tool server ended{code} before it answered");
-                return Err(dead(&ended_by(&exceeded, &seen), &kept));
+                return Err(dead(&ended_by(&limits, &seen), &kept));
             }
             Err(_) => return Err(dead("the tool server did not answer", &kept)),
         };
@@ -100,7 +100,7 @@ impl Connection {
             layers: Layers::default(),
             client,
             stderr: kept,
-            exceeded,
+            limits,
         })
     }
 
@@ -150,6 +150,7 @@ impl Connection {
             Value::from(u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX)),
         );
         parameters.meta = Some(meta);
+        self.limits.add_request();
         match tokio::time::timeout(deadline + GRACE, self.request(parameters)).await {
             Ok(Ok(result)) => Ok(CallAnswer {
                 text: result
@@ -200,6 +201,7 @@ impl Connection {
     }
 
     pub(super) async fn ping(&self) -> Result<(), SandboxError> {
+        self.limits.add_request();
         let ping = self
             .client
             .peer()
@@ -220,7 +222,7 @@ impl Connection {
             }
             _ => "the answer of the tool server cannot be read",
         };
-        self.dead(&ended_by(&self.exceeded, seen))
+        self.dead(&ended_by(&self.limits, seen))
     }
 
     fn dead(&self, what: &str) -> SandboxError {
@@ -229,12 +231,41 @@ impl Connection {
 }
 
 /// Adds the reason, if it is known.
-fn ended_by(exceeded: &ExceededFlag, seen: &str) -> String {
-    if exceeded.is_set() {
-        format!("{seen}: it sent a line of more than {} MiB", LINE >> 20)
-    } else {
-        seen.to_owned()
+fn ended_by(limits: &OutputLimits, seen: &str) -> String {
+    match limits.exceeded() {
+        Some(why) => format!("{seen}: {why}"),
+        None => seen.to_owned(),
     }
+}
+
+/// Calls a toolbox that answers with these bytes, for the fuzz targets.
+#[cfg(fuzzing)]
+pub async fn call_answered_by(bytes: Vec<u8>) -> Result<CallAnswer, SandboxError> {
+    const GREETING: &[u8] = br#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"f","version":"0"}}}"#;
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    let (stdin, requests) = tokio::io::duplex(1 << 16);
+    let (mut answers, stdout) = tokio::io::duplex(1 << 16);
+    tokio::spawn(async move {
+        let mut requests = BufReader::new(requests).lines();
+        while let Ok(Some(line)) = requests.next_line().await {
+            if line.contains("\"initialize\"") {
+                let _ = answers.write_all(&[GREETING, b"\n"].concat()).await;
+            } else if line.contains("\"tools/call\"") {
+                // Nothing more is read: what the host has to say stays with it.
+                let _ = answers.write_all(&bytes).await;
+                return;
+            }
+        }
+    });
+    let process = Process {
+        stdin: Box::new(stdin),
+        stdout: Box::new(stdout),
+        stderr: Box::new(tokio::io::empty()),
+        exit: Box::pin(std::future::pending()),
+    };
+    let connection = Connection::with(process).await?;
+    let called = connection.call("search", Value::Object(Default::default()), HELLO);
+    called.await
 }
 
 fn dead(what: &str, stderr: &std::sync::Mutex<Vec<u8>>) -> SandboxError {

@@ -1,10 +1,10 @@
 //! The toolbox's output with a bound on its lines, each of which is a message: code that took the toolbox over could send
-//! one without an end.
+//! one without an end, or requests of its own, for each of which the protocol holds an answer that the toolbox never reads.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use rmcp::transport::async_rw::DEFAULT_MAX_LINE_LENGTH;
@@ -14,30 +14,58 @@ use tokio::io::{AsyncRead, ReadBuf};
 /// toolbox itself stay below (`MOST_DATA`).
 pub(super) const LINE: usize = DEFAULT_MAX_LINE_LENGTH;
 
-/// Ends in an error where a line is not shorter than [`LINE`].
+/// Lines that may come before the first request, and more of them for each request. The toolbox sends one.
+const MAX_LINES_BEFORE: usize = 64;
+const MAX_LINES_PER_REQUEST: usize = 4;
+
+/// Ends in an error if a line is not shorter than [`LINE`], or if there are more lines than [`OutputLimits`] allows.
 pub(super) struct LineLimit<R> {
     inner: R,
     /// Bytes since the last line end.
     line: usize,
-    exceeded: ExceededFlag,
+    lines: usize,
+    limits: OutputLimits,
 }
 
-/// Says afterwards whether it ended so: the protocol's own error says only that the stream is closed.
+/// How much a toolbox may send. Says afterwards which limit it exceeded: the protocol's own error says only that the stream
+/// is closed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ExceededFlag(Arc<AtomicBool>);
+pub(super) struct OutputLimits(Arc<LimitState>);
 
-impl ExceededFlag {
-    pub(super) fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+#[derive(Debug, Default)]
+struct LimitState {
+    requests: AtomicUsize,
+    has_long_line: AtomicBool,
+    has_many_lines: AtomicBool,
+}
+
+impl OutputLimits {
+    /// To be called before each request.
+    pub(super) fn add_request(&self) {
+        self.0.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What was wrong with what the toolbox sent.
+    pub(super) fn exceeded(&self) -> Option<String> {
+        if self.0.has_long_line.load(Ordering::Relaxed) {
+            return Some(format!("it sent a line of more than {} MiB", LINE >> 20));
+        }
+        let has_many_lines = self.0.has_many_lines.load(Ordering::Relaxed);
+        has_many_lines.then(|| "it sent more messages than it was asked for".to_owned())
+    }
+
+    fn max_lines(&self) -> usize {
+        MAX_LINES_BEFORE + MAX_LINES_PER_REQUEST * self.0.requests.load(Ordering::Relaxed)
     }
 }
 
 impl<R> LineLimit<R> {
-    pub(super) fn new(inner: R, exceeded: ExceededFlag) -> Self {
+    pub(super) fn new(inner: R, limits: OutputLimits) -> Self {
         LineLimit {
             inner,
             line: 0,
-            exceeded,
+            lines: 0,
+            limits,
         }
     }
 }
@@ -51,14 +79,19 @@ impl<R: AsyncRead + Unpin> AsyncRead for LineLimit<R> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(cx, buffer))?;
         let new = &buffer.filled()[before..];
+        self.lines += new.iter().filter(|byte| **byte == b'\n').count();
         self.line = match new.iter().rposition(|byte| *byte == b'\n') {
             Some(at) => new.len() - at - 1,
             None => self.line + new.len(),
         };
-        if self.line >= LINE {
-            self.exceeded.0.store(true, Ordering::Relaxed);
-            return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
-        }
-        Poll::Ready(Ok(()))
+        let exceeded = if self.line >= LINE {
+            &self.limits.0.has_long_line
+        } else if self.lines > self.limits.max_lines() {
+            &self.limits.0.has_many_lines
+        } else {
+            return Poll::Ready(Ok(()));
+        };
+        exceeded.store(true, Ordering::Relaxed);
+        Poll::Ready(Err(io::ErrorKind::InvalidData.into()))
     }
 }

@@ -27,6 +27,8 @@ use testwright_tools::process::confinement::Layers;
 use testwright_tools::tool::{Length, MOST_DATA};
 use tokio::sync::Mutex;
 
+#[cfg(fuzzing)]
+pub use connection::call_answered_by;
 pub use program::toolbox;
 pub use state::{Contents, FileContent};
 

@@ -95,3 +95,47 @@ async fn a_toolbox_that_does_not_start_is_named_in_plain_words() {
         "talk to the sandbox: the tool server ended with code 126 before it answered (it printed: toolbox: Text file busy)"
     );
 }
+
+/// A toolbox that was taken over asks without reading the answers.
+#[tokio::test]
+async fn requests_without_end_from_the_toolbox_end_the_connection() {
+    let (stdin, requests) = pipe::pipe().unwrap();
+    let (mut answers, stdout) = pipe::pipe().unwrap();
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counted = sent.clone();
+    tokio::spawn(async move {
+        let mut requests = BufReader::new(requests).lines();
+        let line = requests.next_line().await.unwrap().unwrap();
+        let request: Value = serde_json::from_str(&line).unwrap();
+        let result = json!({
+            "protocolVersion": request["params"]["protocolVersion"],
+            "capabilities": {},
+            "serverInfo": {"name": "fake", "version": "0"},
+        });
+        let answer = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
+        let mut text = format!("{answer}\n");
+        while counted.fetch_add(1, Ordering::Relaxed) < 1_000_000 {
+            if answers.write_all(text.as_bytes()).await.is_err() {
+                return;
+            }
+            let ping = json!({"jsonrpc": "2.0", "id": 7, "method": "ping"});
+            text = format!("{ping}\n");
+        }
+    });
+    let process = Process {
+        stdin: Box::new(stdin),
+        stdout: Box::new(stdout),
+        stderr: Box::new(tokio::io::empty()),
+        exit: Box::pin(std::future::pending()),
+    };
+    let connection = Connection::with(process).await.unwrap();
+    let called = connection.call("search", json!({}), HELLO).await;
+    let message = called.unwrap_err().message;
+    assert!(
+        message.contains("it sent more messages than it was asked for"),
+        "{message}"
+    );
+    // What was in the pipe, and in the buffer of the reader, when it ended.
+    let sent = sent.load(Ordering::Relaxed);
+    assert!(sent < 10_000, "{sent} messages were taken");
+}
