@@ -1,13 +1,12 @@
 //! Tar archives: as the old code (on the host and in the sandbox), and as an engine sends them.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use testwright_fuzz::file;
+use testwright_fuzz::{bounded_target, file};
 use testwright_sandboxes::docker::archive::{Ids, first, rewrite};
 use testwright_sandboxes::repository::Tree;
 use testwright_tools::workspace::Archive;
 
-fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let path = file("source.tar", data);
     if let Ok(tree) = Tree::open(&path) {
         let paths: Vec<&str> = tree.paths().take(16).collect();

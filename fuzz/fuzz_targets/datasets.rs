@@ -2,11 +2,10 @@
 //! array are the same.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use testwright_evals::{Dataset, predictions};
-use testwright_fuzz::file;
+use testwright_fuzz::{bounded_target, file};
 
-fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     if data.starts_with(b"PAR1") {
         return;
     }

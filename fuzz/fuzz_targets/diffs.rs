@@ -4,14 +4,13 @@
 
 use std::collections::BTreeSet;
 
-use libfuzzer_sys::fuzz_target;
 use testwright_evals::harness::changed_lines::ChangedLines;
-use testwright_fuzz::texts;
+use testwright_fuzz::{bounded_target, texts};
 use testwright_sandboxes::repository::touched;
 use testwright_tools::tools::submission::Change;
 use testwright_tools::workspace::{FileChange, patch};
 
-fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let [Some(first), second, name] = texts(data) else {
         return;
     };

@@ -2,13 +2,12 @@
 //! gives the file back; a third part is applied as it is, and leaves nothing outside of the folder.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use testwright_fuzz::{folder, texts};
+use testwright_fuzz::{bounded_target, folder, texts};
 use testwright_sandboxes::repository::{ApplyMethod, Files, Tree, apply};
 use testwright_tools::tools::submission::Change;
 use testwright_tools::workspace::{FileChange, patch};
 
-fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let parts: Vec<&[u8]> = data.splitn(3, |byte| *byte == 0xff).collect();
     let [first, second, name] = parts[..] else {
         return;

@@ -1,12 +1,11 @@
 //! Issues: their text, what the rule-based model takes out of it, and their addresses.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use testwright::model::{Message, Model, Request};
 use testwright::rule_based::{Snippet, extract};
-use testwright_fuzz::{block_on, tools};
+use testwright_fuzz::{block_on, bounded_target, tools};
 
-fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let (issue, address) = testwright::issues::read_bytes(data);
     if let Err(error) = address {
         assert!(!error.render().is_empty());

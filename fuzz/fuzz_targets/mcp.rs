@@ -5,9 +5,8 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use testwright_fuzz::{block_on, folder};
+use testwright_fuzz::{block_on, bounded_target, folder};
 use testwright_tools::server::serve_on;
 use testwright_tools::tool::{Answer, AnyTool, Context, ToolError};
 use testwright_tools::workspace::Workspace;
@@ -74,7 +73,7 @@ fn answer(tool: &dyn AnyTool, arguments: Value) -> Result<Answer, ToolError> {
     answer
 }
 
-fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+bounded_target!(fixed: 256 << 20, per_byte: 1024, |data: &[u8]| {
     let (near, far) = tokio::io::duplex(1 << 20);
     block_on(async {
         let (mut from, mut to) = tokio::io::split(near);

@@ -5,11 +5,10 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use libfuzzer_sys::fuzz_target;
 use testwright::model::{Message, Request, openai};
-use testwright_fuzz::{block_on, tools};
+use testwright_fuzz::{block_on, bounded_target, tools};
 
-fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let Some((kind, body)) = data.split_first() else {
         return;
     };

@@ -1,11 +1,11 @@
 //! JSON as models write it: what is strict JSON is read as such, what was read can be written and read again.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use testwright::model::near_json;
+use testwright_fuzz::bounded_target;
 
-fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };

@@ -2,14 +2,13 @@
 //! was not asked for cannot take the place of one that was, and every test asked for is accounted for.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use testwright_fuzz::folder;
+use testwright_fuzz::{bounded_target, folder};
 use testwright_tools::outcomes::report::Report;
 use testwright_tools::outcomes::{Classifier, Session, covers, read, text};
 use testwright_tools::process::ExitReason;
 use testwright_tools::workspace::Layout;
 
-fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+bounded_target!(fixed: 8 << 20, per_byte: 64, |data: &[u8]| {
     let events = read(data);
     let layout = Layout::default();
     let classifier = Classifier { layout: &layout, root: folder() };

@@ -1,11 +1,10 @@
 //! Datasets in Parquet.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use testwright_evals::Dataset;
-use testwright_fuzz::file;
+use testwright_fuzz::{bounded_target, file};
 
-fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     testwright_fuzz::let_panics_be_caught();
     // Mutations rarely leave both marks in place.
     let mut bytes = data.to_vec();

@@ -2,8 +2,7 @@
 //! parses leaves a file that parses, and what stood there stays.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use testwright_fuzz::texts;
+use testwright_fuzz::{bounded_target, texts};
 use testwright_tools::python::edit::{Code, InsertionPoint, Lines, insert, replace};
 use testwright_tools::python::import_edit::{add_imports, read_imports};
 use testwright_tools::python::{
@@ -12,7 +11,7 @@ use testwright_tools::python::{
 };
 use testwright_tools::workspace::{Layout, unified};
 
-fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let [Some(file), code] = texts(data) else {
         return;
     };

@@ -1,10 +1,10 @@
 //! Recipes: what was read is read again from what is written.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use testwright_fuzz::bounded_target;
 use testwright_sandboxes::recipe;
 
-fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };

@@ -4,15 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use libfuzzer_sys::fuzz_target;
 use testwright::formats::{
     FormatError, ProposedFiles, code_block, function_blocks, snippets, unified_diff,
 };
-use testwright_fuzz::texts;
+use testwright_fuzz::{bounded_target, texts};
 
 const OLD: &str = "tests/test_a.py";
 
-fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let [Some(reply), old] = texts(data) else {
         return;
     };

@@ -2,16 +2,15 @@
 //! stand. It never becomes markup of the page.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use testwright_evals::InstanceResult;
 use testwright_evals::report::{RunMetadata, write};
 use testwright_evals::result::results_file::ResultsFile;
-use testwright_fuzz::{file, folder, texts};
+use testwright_fuzz::{bounded_target, file, folder, texts};
 
 /// No page has this tag unless a text became markup.
 const TAG: &str = "<fuzzed";
 
-fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let [Some(lines), text] = texts(data) else {
         return;
     };

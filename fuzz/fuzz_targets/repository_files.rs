@@ -2,8 +2,7 @@
 //! `pytest.ini`, `.travis.yml`, `testwright.toml`, one after the other, divided by the byte 0xff.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use testwright_fuzz::{folder, texts};
+use testwright_fuzz::{bounded_target, folder, texts};
 use testwright_sandboxes::recipe::{Overrides, find, parse, resolution_date};
 use testwright_sandboxes::repository::Source;
 use testwright_tools::workspace::Layout;
@@ -18,7 +17,7 @@ const FILES: [&str; 7] = [
     "testwright.toml",
 ];
 
-fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let contents: [Option<String>; 7] = texts(data);
     let archive = folder().join("source.tar");
     let mut builder = tar::Builder::new(Vec::new());

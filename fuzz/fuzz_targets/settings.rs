@@ -1,11 +1,10 @@
 //! `testwright.toml`: of the user, who may say everything, and of a repository, which says nothing about where keys go.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use testwright::settings::{Settings, Sources};
-use testwright_fuzz::{file, folder};
+use testwright_fuzz::{bounded_target, file, folder};
 
-fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let path = file("testwright.toml", data);
     let user = Sources { user_file: Some(path), ..Sources::default() };
     match Settings::load(&user) {

@@ -2,17 +2,16 @@
 //! the byte 0xff).
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use testwright::cli::output::{single_line, visible};
 use testwright::settings::Redactor;
-use testwright_fuzz::texts;
+use testwright_fuzz::{bounded_target, texts};
 
 fn steers(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let [Some(text), secret] = texts(data) else {
         return;
     };

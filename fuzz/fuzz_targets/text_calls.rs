@@ -2,11 +2,10 @@
 //! others is short enough to be sent back.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use testwright::model::text_calls;
-use testwright_fuzz::tools;
+use testwright_fuzz::{bounded_target, tools};
 
-fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };

@@ -1,7 +1,12 @@
 //! What the targets have in common.
 
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, OnceLock};
+
+#[doc(hidden)]
+pub use libfuzzer_sys::fuzz_target;
 
 use serde_json::Value;
 use testwright_tools::tool::ToolSpec;
@@ -100,4 +105,74 @@ pub fn prepare() {
         action.sa_flags = libc::SA_ONSTACK;
         libc::sigaction(libc::SIGSEGV, &action, std::ptr::null_mut());
     }
+}
+
+/// Defines a fuzz target that may hold no more than `fixed + per_byte * (bytes of its input)` bytes at one time.
+#[macro_export]
+macro_rules! bounded_target {
+    (fixed: $fixed:expr, per_byte: $per_byte:expr, |$data:ident: &[u8]| $body:expr) => {
+        $crate::fuzz_target!(init: $crate::prepare(), |$data: &[u8]| {
+            let max = $fixed + $per_byte * $data.len();
+            $crate::within(max, || $body)
+        });
+    };
+}
+
+/// Counts the bytes that Rust code holds.
+struct CountingAllocator;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+fn count(bytes: usize) {
+    let held = HELD.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK.fetch_max(held, Ordering::Relaxed);
+}
+
+// SAFETY: every call is passed on to the system's allocator as it is.
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size());
+        // SAFETY: the caller keeps the rules of this call.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size());
+        // SAFETY: the caller keeps the rules of this call.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller keeps the rules of this call.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // Both are held while the content is copied.
+        count(size);
+        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller keeps the rules of this call.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+/// The result of `work`, and the bytes that it held at one time, at most, in all threads together.
+pub fn held_by<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    let before = HELD.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    let result = work();
+    let held = PEAK.load(Ordering::Relaxed).saturating_sub(before);
+    (result, held)
+}
+
+/// Panics if `work` holds more than `max` bytes at one time.
+pub fn within<T>(max: usize, work: impl FnOnce() -> T) -> T {
+    let (result, held) = held_by(work);
+    assert!(held <= max, "{held} bytes were held, more than {max}");
+    result
 }

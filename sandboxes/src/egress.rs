@@ -35,6 +35,8 @@ use crate::sandbox::{Result, Sandbox};
 use downloads::Downloads;
 pub use hosts::Host;
 use pages::Pages;
+#[cfg(fuzzing)]
+pub use relay::carry_frames;
 use relay::{Relay, Task};
 use upstream::{TrustedService, Upstream};
 

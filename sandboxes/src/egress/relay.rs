@@ -314,5 +314,41 @@ async fn write(
     Ok(())
 }
 
+/// Carries the frames of `first`, and then those of `again` so many times, for the fuzz targets. Connections that are opened
+/// send back what they receive, or are not read at all. Returns how many were open at one time, at most.
+#[cfg(fuzzing)]
+pub async fn carry_frames(first: &[u8], again: &[u8], rounds: usize, is_read: bool) -> usize {
+    let (mut frames, stdout) = tokio::io::duplex(CHUNK);
+    let feed = async move {
+        let mut sent = frames.write_all(first).await;
+        for _ in 0..rounds {
+            if sent.is_ok() {
+                sent = frames.write_all(again).await;
+            }
+        }
+        drop(frames);
+        std::future::pending::<()>().await;
+    };
+    let (mut opened, mut held) = (0, std::collections::VecDeque::new());
+    let accept = std::sync::Mutex::new(|stream: DuplexStream| {
+        opened = (opened + 1).min(MOST);
+        if is_read {
+            tokio::spawn(async move {
+                let (mut from, mut to) = tokio::io::split(stream);
+                let _ = tokio::io::copy(&mut from, &mut to).await;
+            });
+            return;
+        }
+        held.push_back(stream);
+        held.truncate(MOST);
+    });
+    tokio::select! {
+        _ = carry(tokio::io::sink(), stdout, |stream| (super::lock(&accept))(stream)) => {}
+        () = feed => {}
+    }
+    drop(accept);
+    opened
+}
+
 #[cfg(test)]
 mod tests;

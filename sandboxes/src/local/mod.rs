@@ -13,7 +13,10 @@ mod layout;
 mod linked_files;
 mod probe;
 mod program_writer;
+#[cfg(not(fuzzing))]
 mod protocol;
+#[cfg(fuzzing)]
+pub mod protocol;
 mod python;
 mod removal;
 mod sandbox;

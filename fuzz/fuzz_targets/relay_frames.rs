@@ -1,0 +1,23 @@
+//! Frames of a build's relay, as code in its sandbox may send them: once those before the byte 0xff, and then those behind
+//! it again and again. However long that goes on, the memory of each connection has a bound.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use testwright_fuzz::{DIVIDER, block_on, held_by};
+use testwright_sandboxes::egress::carry_frames;
+
+const ROUNDS: usize = 200;
+/// Bytes of one connection: its window, which doubles while it grows, and its buffers.
+const CONNECTION: usize = 1 << 20;
+const FIXED: usize = 512 << 10;
+
+fuzz_target!(init: testwright_fuzz::prepare(), |data: &[u8]| {
+    let mut parts = data.splitn(2, |byte| *byte == DIVIDER);
+    let first = parts.next().unwrap_or_default();
+    let again = parts.next().unwrap_or_default();
+    for is_read in [false, true] {
+        let (opened, held) = held_by(|| block_on(carry_frames(first, again, ROUNDS, is_read)));
+        let max = FIXED + opened * CONNECTION;
+        assert!(held <= max, "{held} bytes were held for {opened} connections");
+    }
+});
