@@ -545,7 +545,7 @@ def test_sends():
         client.detach()
         os.setsid()
         import time
-        time.sleep(5)
+        time.sleep(600)
         os._exit(0)
     os.close(client.detach())
 ";
