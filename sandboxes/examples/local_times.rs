@@ -22,6 +22,7 @@ async fn main() {
             launcher: vec![launcher.into()],
             no_isolation: false,
             force: Some(force),
+            in_container: false,
         });
         let local = local.unwrap();
         println!("{force:?}: probe {:?}", clock.elapsed());

@@ -24,6 +24,11 @@ pub trait Backend: Send + Sync {
         true
     }
 
+    /// One line for people before anything runs, if the isolation is less than they may expect.
+    fn caution(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Everything about this backend that a saved state depends on and that is not in a [`Spec`]
     /// (engine architecture, isolation layout): part of the key under which environments are cached.
     fn layout(&self) -> String;
@@ -74,7 +79,7 @@ pub struct Spec {
     /// Network while it runs. Off for tools, and for building too: what a build may reach comes by a relay (see
     /// [`crate::egress`]).
     pub network: bool,
-    /// A TCP port of the host's loopback that may be connected to, where [`Backend::own_loopback`] says no; others
+    /// The relay's port on the host's loopback, the one address that may be connected to, where [`Backend::own_loopback`] says no; others
     /// ignore it.
     pub host_port: Option<u16>,
     /// Run processes as root where the image has it (for building environments).

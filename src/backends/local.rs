@@ -1,9 +1,9 @@
-//! `--sandbox local`: Linux namespaces, or Landlock and seccomp, and what they promise here.
+//! `--sandbox local`: Linux namespaces, and what they promise here; what any isolation of this machine does.
 
 use async_trait::async_trait;
 use testwright_sandboxes::Backend;
 use testwright_sandboxes::local::Isolation::{self, Landlock, Namespaces};
-use testwright_sandboxes::local::{Local, LocalSecurity, LocalSettings};
+use testwright_sandboxes::local::{Local, LocalSecurity, LocalSettings, in_container};
 
 use super::Holds::{self, No, Partly, Yes};
 use super::limits::limits;
@@ -21,7 +21,7 @@ impl Connector for LocalConnector {
     }
 
     fn description(&self) -> &'static str {
-        "Linux namespaces, or Landlock and seccomp; needs nothing else"
+        "Linux namespaces; needs nothing else"
     }
 
     fn requirement(&self) -> &'static str {
@@ -29,30 +29,35 @@ impl Connector for LocalConnector {
     }
 
     async fn connect(&self, settings: &Settings) -> Result<Box<dyn Backend>> {
-        Ok(Box::new(local(settings)?))
+        Ok(Box::new(local(settings, None)?))
     }
 
     async fn examine(&self, settings: &Settings) -> Result<Examination> {
-        let settings = settings.clone();
-        let local = tokio::task::spawn_blocking(move || local(&settings))
-            .await
-            .map_err(|e| Error::infrastructure("look for isolation").cause(e))??;
-        Ok(Examination {
-            summary: format!("{:?}", local.isolation()).to_lowercase(),
-            promises: promises(&local.security()),
-            backend: Box::new(local),
-        })
+        examine(settings, None).await
     }
 }
 
-fn local(settings: &Settings) -> Result<Local> {
+pub(super) async fn examine(settings: &Settings, force: Option<Isolation>) -> Result<Examination> {
+    let settings = settings.clone();
+    let local = tokio::task::spawn_blocking(move || local(&settings, force))
+        .await
+        .map_err(|e| Error::infrastructure("look for isolation").cause(e))??;
+    Ok(Examination {
+        summary: format!("{:?}", local.isolation()).to_lowercase(),
+        promises: promises(&local.security()),
+        backend: Box::new(local),
+    })
+}
+
+pub(super) fn local(settings: &Settings, force: Option<Isolation>) -> Result<Local> {
     let program =
         std::env::current_exe().map_err(|error| Error::io("find this program", &error))?;
     Ok(Local::new(LocalSettings {
         cache: settings.cache.join("local"),
         launcher: vec![program.into(), JAIL.into()],
         no_isolation: settings.local.no_isolation,
-        force: None,
+        force,
+        in_container: in_container(),
     })?)
 }
 
@@ -62,20 +67,24 @@ struct Row {
     holds: fn(&LocalSecurity) -> (Holds, &'static str),
 }
 
-const PROMISES: [Row; 7] = [
+const PROMISES: [Row; 8] = [
     Row {
         what: "files",
-        holds: |local| match (local.isolation, local.own_user) {
-            (Namespaces, _) => (Yes, "the host's files are absent, or read-only"),
-            (Landlock, true) => (
-                Yes,
-                "the host's files cannot be opened, and belong to another user; that a path exists can be seen",
-            ),
-            (Landlock, false) => (
+        holds: |local| match local.isolation {
+            Namespaces => (Yes, "the host's files are absent, or read-only"),
+            Landlock => (
                 Partly,
-                "the host's files cannot be opened, but what belongs to the same user may get another mode or other times",
+                "the host's files cannot be opened, listed or changed, but code sees which paths exist",
             ),
-            (Isolation::None, _) => (No, "all that you can read and write"),
+            Isolation::None => (No, "all that you can read and write"),
+        },
+    },
+    Row {
+        what: "shared names",
+        holds: |local| match local.isolation {
+            Namespaces => (Yes, "System V objects and message queues are the sandbox's own"),
+            Landlock => (Yes, "System V objects and message queues are refused"),
+            Isolation::None => (No, "those of the same user can be read and removed"),
         },
     },
     Row {
@@ -97,10 +106,13 @@ const PROMISES: [Row; 7] = [
         what: "processes",
         holds: |local| match (local.isolation, local.own_user) {
             (Namespaces, _) => (Yes, "the host's are out of sight and reach"),
-            (Landlock, true) => (Yes, "the host's are in sight, and belong to another user"),
+            (Landlock, true) => (
+                Partly,
+                "the host's are in sight, and belong to another user",
+            ),
             (Landlock, false) => (
                 Partly,
-                "the host's are in sight; signals do not reach them on newer kernels",
+                "the host's are in sight; before Linux 6.12 those of the same user can be ended",
             ),
             (Isolation::None, _) => (No, "those of the same user can be ended and read"),
         },
@@ -161,12 +173,15 @@ mod tests {
             };
             promises(&security).iter().map(|p| p.holds).collect()
         };
-        for (isolation, own_user) in [(Namespaces, true), (Namespaces, false), (Landlock, true)] {
-            assert!(holds(isolation, own_user, true).iter().all(|h| *h == Yes));
-            let watched = holds(isolation, own_user, false);
-            assert_eq!(watched.iter().filter(|h| **h == Partly).count(), 1);
+        for own_user in [true, false] {
+            let partly = |isolation, counted| {
+                let holds = holds(isolation, own_user, counted);
+                assert!(!holds.contains(&No));
+                holds.iter().filter(|h| **h == Partly).count()
+            };
+            assert_eq!((partly(Namespaces, true), partly(Namespaces, false)), (0, 1));
+            assert_eq!((partly(Landlock, true), partly(Landlock, false)), (2, 3));
         }
-        assert!(holds(Landlock, false, true).contains(&Partly));
         assert!(holds(Isolation::None, false, false).contains(&No));
     }
 }

@@ -54,6 +54,7 @@ macro_rules! backends {
 backends! {
     local::LocalConnector,
     docker::DockerConnector,
+    landlock::LandlockConnector,
 }
 
 /// The connector that the settings name.
@@ -95,7 +96,7 @@ mod tests {
         sources.variables.insert(name, "podman".to_owned());
         insta::assert_snapshot!(refused(sources), @r"
         error: failed to read the settings
-          cause: TESTWRIGHT_SANDBOX: `sandbox` in [run] cannot be `podman`; it is one of local, docker
+          cause: TESTWRIGHT_SANDBOX: `sandbox` in [run] cannot be `podman`; it is one of local, docker, landlock
         ");
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("testwright.toml");
@@ -103,14 +104,14 @@ mod tests {
         let shown = refused(Sources::default().config(Some(file)));
         insta::assert_snapshot!(shown.replace(folder.path().to_str().unwrap(), "DIR"), @r"
         error: failed to read the settings
-          cause: DIR/testwright.toml:3: `sandbox` in [run] cannot be `dock`; it is one of local, docker
+          cause: DIR/testwright.toml:3: `sandbox` in [run] cannot be `dock`; it is one of local, docker, landlock
           hint: did you mean `docker`?
         ");
         let mut sources = Sources::default();
         sources.flags.set("run.sandbox", Some("dokcer"));
         insta::assert_snapshot!(refused(sources), @r"
         error: failed to read the settings
-          cause: --sandbox: `sandbox` in [run] cannot be `dokcer`; it is one of local, docker
+          cause: --sandbox: `sandbox` in [run] cannot be `dokcer`; it is one of local, docker, landlock
           hint: did you mean `docker`?
         ");
     }

@@ -29,7 +29,7 @@ pub struct HarnessArgs {
 /// A harness, and lines about what killed runs had left behind.
 pub async fn harness(settings: &Settings, args: HarnessArgs) -> Result<(Harness, Vec<String>)> {
     let backend: Arc<dyn Backend> = Arc::from(backends::connect(settings).await?);
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = backend.caution().map(str::to_owned).into_iter().collect();
     match backend.clean().await {
         Ok(removed) => {
             let line = |what| format!("removed what a killed run left behind: {what}");

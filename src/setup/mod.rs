@@ -64,6 +64,9 @@ impl<'a> Setup<'a> {
     pub async fn new(settings: &'a Settings, progress: Arc<dyn Progress>) -> Result<Self> {
         let shared = shared_environments(settings)?;
         let backend: Arc<dyn Backend> = Arc::from(backends::connect(settings).await?);
+        if let Some(text) = backend.caution() {
+            progress.note(text);
+        }
         match backend.clean().await {
             Ok(removed) => {
                 for line in removed {

@@ -45,6 +45,7 @@ impl Boundary {
     pub fn sandbox(self) -> &'static str {
         match self {
             Boundary::Docker => "docker",
+            Boundary::Landlock => "landlock",
             _ => "local",
         }
     }

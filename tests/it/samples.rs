@@ -186,7 +186,7 @@ fn a_file_and_a_line_add_a_tool_an_approach_and_a_sandbox() {
     let help = printed(&["run", "--help"], 0);
     for line in [
         ", snippet or sample\n",
-        "Where tools run: local, docker or sample\n",
+        "Where tools run: local, docker, landlock or sample\n",
         " counts lines and submits\n",
         "  sample  as local\n",
     ] {
@@ -194,7 +194,9 @@ fn a_file_and_a_line_add_a_tool_an_approach_and_a_sandbox() {
     }
     let refused = printed(&["run", "-", "--sandbox", "smaple"], 2);
     assert!(
-        refused.contains("it is one of local, docker, sample\n  hint: did you mean `sample`?"),
+        refused.contains(
+            "it is one of local, docker, landlock, sample\n  hint: did you mean `sample`?"
+        ),
         "{refused}"
     );
     let found = printed(&["doctor"], 0);

@@ -1,11 +1,12 @@
 //! The embedded backend: processes of this machine in a jail of their own.
 //!
-//! Isolation is the best that the machine allows, found out by trying (see [`Isolation`]). Nothing runs in
-//! the host's process: a launcher (this program again, with [`jail_main`] as its entry) makes the jail.
+//! Namespaces isolate. Landlock alone is reduced isolation: it is used if it is chosen, or in a container that allows
+//! no namespaces. What the machine allows is found out by trying (see [`Isolation`]). Nothing runs in the host's process: a launcher (this program again, with [`jail_main`] as its entry) makes the jail.
 //! What it does not do: system packages, images, CPU shares.
 
 mod beneath;
 mod client;
+mod container;
 mod copy;
 mod file_equality;
 mod jail;
@@ -33,6 +34,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 
+pub use container::in_container;
 pub use jail::jail_main;
 pub use protocol::Isolation;
 pub use python::Interpreter;
@@ -49,6 +51,9 @@ const NOBODY_ELSE: u32 = 777_001_000;
 /// Under root and in place, each sandbox gets a user of its own from here on: files of other sandboxes are in its sight.
 const NOBODY_ELSE_IN_PLACE: u32 = 777_010_000;
 
+const REDUCED: &str = "reduced isolation: Landlock and seccomp without namespaces; code of the repository sees which paths and \
+     processes exist here, and runs beside them";
+
 #[derive(Debug, Clone, Default)]
 pub struct LocalSettings {
     /// Where sandboxes and saved states are.
@@ -59,6 +64,8 @@ pub struct LocalSettings {
     pub no_isolation: bool,
     /// This isolation and no other.
     pub force: Option<Isolation>,
+    /// A container is around all of this (see [`in_container`]): reduced isolation may stand in for namespaces.
+    pub in_container: bool,
 }
 
 pub struct Local {
@@ -177,6 +184,14 @@ impl Backend for Local {
 
     fn own_loopback(&self) -> bool {
         self.inner.isolation == Isolation::Namespaces
+    }
+
+    fn caution(&self) -> Option<&'static str> {
+        match self.inner.isolation {
+            Isolation::Namespaces => None,
+            Isolation::Landlock => Some(REDUCED),
+            Isolation::None => Some("no isolation: code of the repository can do whatever you can"),
+        }
     }
 
     fn layout(&self) -> String {

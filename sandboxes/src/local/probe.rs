@@ -31,7 +31,8 @@ pub fn choose(settings: &LocalSettings, cache: &Cache) -> Result<Probe> {
     let wanted = match settings.force {
         Some(Isolation::None) => return Ok(NO_ISOLATION),
         Some(one) => vec![one],
-        None => vec![Isolation::Namespaces, Isolation::Landlock],
+        None if settings.in_container => vec![Isolation::Namespaces, Isolation::Landlock],
+        None => vec![Isolation::Namespaces],
     };
     let mut reasons = Vec::new();
     for isolation in wanted {
@@ -50,8 +51,9 @@ pub fn choose(settings: &LocalSettings, cache: &Cache) -> Result<Probe> {
     }
     let message = format!("isolate processes on this machine ({})", reasons.join("; "));
     Err(SandboxError::new(ErrorKind::Unavailable, message).hint(
-        "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces>0), \
-         use --sandbox docker, or, for code that you trust, --no-isolation",
+        "allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, user.max_user_namespaces>0; on Ubuntu \
+         kernel.apparmor_restrict_unprivileged_userns=0), or use --sandbox docker (Docker or Podman), --sandbox \
+         landlock (reduced isolation) or, for code that you trust, --no-isolation",
     ))
 }
 

@@ -17,7 +17,7 @@ use crate::sandbox::{Limits, Paths};
 pub enum Isolation {
     /// Namespaces with an own root file system, and seccomp.
     Namespaces,
-    /// Landlock and seccomp, in place: for machines and containers that forbid user namespaces.
+    /// Landlock and seccomp, in place: reduced isolation for containers that forbid user namespaces, or by choice.
     Landlock,
     /// Nothing but limits.
     None,
@@ -28,7 +28,7 @@ pub enum Isolation {
 pub struct Setup {
     pub isolation: Isolation,
     pub network: bool,
-    /// Without a network namespace: the one TCP port that may be connected to.
+    /// Without a network namespace: the port of the relay on 127.0.0.1, which the keeper connects to.
     pub host_port: Option<u16>,
     /// Where the own root is mounted (an empty folder, `Namespaces` only).
     pub root: PathBuf,

@@ -39,6 +39,7 @@ fn settings_in(cache: &Path, force: Isolation) -> LocalSettings {
         launcher: vec![env!("CARGO_BIN_EXE_testwright-jail").into()],
         no_isolation: false,
         force: Some(force),
+        in_container: false,
     }
 }
 
@@ -80,7 +81,7 @@ impl Subject for LocalSubject {
 
     fn without(&self) -> &'static [&'static str] {
         match self.0 {
-            Isolation::Landlock => &["loopback inside"],
+            Isolation::Landlock => &["loopback inside", "network when asked for"],
             _ => &[],
         }
     }
@@ -372,6 +373,7 @@ async fn without_isolation_it_refuses_with_a_hint_unless_told() {
         launcher: vec!["false".into()],
         no_isolation: false,
         force: None,
+        in_container: false,
     };
     let refused = Local::new(settings.clone()).err().unwrap();
     assert_eq!(refused.kind, ErrorKind::Unavailable);
@@ -403,6 +405,7 @@ async fn the_best_isolation_is_chosen() {
         .find(|force| local(&cache, *force).is_some());
     let mut settings = settings(&cache, Isolation::None);
     settings.force = None;
+    settings.in_container = true;
     assert_eq!(
         Local::new(settings).ok().map(|local| local.isolation()),
         forced

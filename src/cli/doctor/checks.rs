@@ -112,7 +112,10 @@ pub async fn backend(
         summary,
         promises,
     } = examination;
-    let mut findings = vec![Finding::ok(area.clone(), what, summary)];
+    let mut findings = vec![match backend.caution() {
+        Some(text) => Finding::note(area.clone(), what, text),
+        None => Finding::ok(area.clone(), what, summary),
+    }];
     let pythons = tokio::time::timeout(PATIENCE, recipe::available_pythons(backend.as_ref())).await;
     findings.push(match pythons.unwrap_or_default().as_slice() {
         [] => {

@@ -71,7 +71,7 @@ fn a_run_needs_git_and_one_kind_of_sandbox() {
     assert_eq!(without("git").exit_code(), 3);
     insta::assert_snapshot!(without("engine").render(), @r"
     error: failed to find all that a run needs
-      cause: neither `--sandbox local` nor `--sandbox docker` can be had here
+      cause: neither `--sandbox local` nor `--sandbox docker` nor `--sandbox landlock` can be had here
       hint: see the lines above
     ");
 }

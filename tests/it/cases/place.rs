@@ -85,6 +85,7 @@ fn local_backend() -> Arc<dyn Backend> {
         launcher: vec![PROGRAM.into(), JAIL.into()],
         no_isolation: false,
         force: None,
+        in_container: true,
     });
     Arc::new(backend.unwrap())
 }

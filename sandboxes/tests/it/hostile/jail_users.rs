@@ -13,15 +13,18 @@ use testwright_sandboxes::{Backend, Command, SandboxSource, Spec};
 /// Names the launcher where this program was copied to another place.
 const LAUNCHER: &str = "TESTWRIGHT_CHECK_LAUNCHER";
 
+pub fn launcher() -> std::ffi::OsString {
+    std::env::var_os(LAUNCHER).unwrap_or_else(|| env!("CARGO_BIN_EXE_testwright-jail").into())
+}
+
 /// The backend, unless this machine forbids it.
 pub fn local(cache: &Path, force: Isolation) -> Option<Arc<dyn Backend>> {
-    let launcher =
-        std::env::var_os(LAUNCHER).unwrap_or_else(|| env!("CARGO_BIN_EXE_testwright-jail").into());
     let settings = LocalSettings {
         cache: cache.to_owned(),
-        launcher: vec![launcher],
+        launcher: vec![launcher()],
         no_isolation: false,
         force: Some(force),
+        in_container: false,
     };
     match Local::new(settings) {
         Ok(local) => Some(Arc::new(local)),
