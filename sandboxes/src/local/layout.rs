@@ -71,7 +71,7 @@ pub fn layout(inner: &Inner, spec: &Spec, dirs: &SandboxDirs) -> Result<Layout> 
     if overlay.is_none() {
         binds.push(bind(&folder.join("workspace"), &paths.workspace, true));
     }
-    if let Some(shared) = dirs.shares_environment(spec) {
+    if let Some(shared) = dirs.shares_environment(inner, spec) {
         binds.push(bind(&shared, &paths.environment, false));
     }
     if let Some(python) = dirs
@@ -256,13 +256,11 @@ pub fn describe(inner: &Inner, spec: &Spec, lacking: &[String]) -> String {
             )
         }
         Isolation::Landlock => {
-            let network = match (spec.network, spec.host_port) {
-                (true, _) => network.to_owned(),
-                (false, None) => format!("{network} (loopback neither)"),
-                // Landlock knows ports, not addresses.
-                (false, Some(port)) => format!("no network but TCP to port {port} (of any host)"),
+            let network = match spec.host_port {
+                None => "no network (loopback neither)".to_owned(),
+                Some(port) => format!("no network but the relay at 127.0.0.1:{port}"),
             };
-            format!("landlock + seccomp in place, {network}")
+            format!("reduced isolation: landlock + seccomp in place, {network}")
         }
         Isolation::None => "none".to_owned(),
     };

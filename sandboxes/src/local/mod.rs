@@ -114,8 +114,9 @@ impl Inner {
         }
     }
 
-    /// Can nothing inside change a file of this process's user, in any way?
-    fn protects_own_files(&self) -> bool {
+    /// Sandboxes share files with saved states. In place only if their processes are other users: what keeps them from a
+    /// file of the same user is one wall, and a second one is worth a copy.
+    fn shares_files(&self) -> bool {
         match self.isolation {
             Isolation::Namespaces => true,
             Isolation::Landlock => self.root,

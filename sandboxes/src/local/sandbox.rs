@@ -31,6 +31,10 @@ pub struct LocalSandbox {
 
 /// A sandbox whose files come from `spec.start`.
 pub async fn start(inner: Arc<Inner>, spec: &Spec) -> Result<LocalSandbox> {
+    if spec.network && inner.isolation == Isolation::Landlock {
+        let text = "start a sandbox with network: one without namespaces has none";
+        return Err(SandboxError::new(ErrorKind::Input, text).hint("use --sandbox docker"));
+    }
     let (for_files, wanted) = (inner.clone(), spec.clone());
     let dirs = blocking(move || create_dirs(&for_files, &wanted)).await?;
     enter(inner, spec.clone(), dirs).await
@@ -164,7 +168,10 @@ impl LocalSandbox {
 
     fn store(&self) -> Store {
         Store {
-            shares_environment: self.dirs.shares_environment(&self.spec).is_some(),
+            shares_environment: self
+                .dirs
+                .shares_environment(&self.inner, &self.spec)
+                .is_some(),
             inside: self.facts.paths.store.clone(),
             inner: self.inner.clone(),
             dirs: self.dirs.clone(),
@@ -340,7 +347,7 @@ impl Sandbox for LocalSandbox {
             },
             bytes: None,
         };
-        let shared = dirs.shares_environment(&self.spec);
+        let shared = dirs.shares_environment(&inner, &self.spec);
         let spec = self.spec.clone();
         let packed = match dirs.overlaid(&inner, &spec) {
             Some(_) => Some(self.pack().await?),
@@ -368,7 +375,7 @@ impl Sandbox for LocalSandbox {
                 if shared.is_none() {
                     no_link(&source.join("env"))?;
                 }
-                if spec.root {
+                if spec.root || !inner.shares_files() {
                     // Without isolation nothing keeps a test from writing to what it can see.
                     let made_from = made_from.filter(|_| inner.isolation != Isolation::None);
                     let there = made_from.map(|state| state.join("store"));

@@ -32,9 +32,9 @@ impl Drop for SandboxDirs {
 
 impl SandboxDirs {
     /// The environment of the state in use is shared and not a copy.
-    pub fn shares_environment(&self, spec: &Spec) -> Option<PathBuf> {
+    pub fn shares_environment(&self, inner: &Inner, spec: &Spec) -> Option<PathBuf> {
         let shared = self.state.as_ref()?.folder.join("store/env");
-        (!spec.root && is_real_folder(&shared)).then_some(shared)
+        (inner.shares_files() && !spec.root && is_real_folder(&shared)).then_some(shared)
     }
 
     /// The saved workspace below the changes, where it is overlaid and not copied.
@@ -126,8 +126,12 @@ pub fn fill(
     if spec.root {
         chown(&store, owner, owner)?;
     }
-    let shared = dirs.shares_environment(spec);
+    let shared = dirs.shares_environment(inner, spec);
     // Tools cannot write there, so what a state has can be shared with it.
+    let files = match inner.shares_files() {
+        true => Files::Link,
+        false => Files::Copy,
+    };
     for entry in source.map(fs::read_dir).transpose()?.into_iter().flatten() {
         let entry = entry?;
         let (name, source, kind) = (entry.file_name(), entry.path(), entry.file_type()?);
@@ -136,11 +140,13 @@ pub fn fill(
             continue;
         }
         if kind.is_dir() {
-            copy_tree(&source, &target, Files::Link, None).map_err(about("copy", &source))?;
+            copy_tree(&source, &target, files, None).map_err(about("copy", &source))?;
         } else if kind.is_symlink() {
             std::os::unix::fs::symlink(fs::read_link(&source)?, &target)?;
-        } else if kind.is_file() {
+        } else if kind.is_file() && files == Files::Link {
             fs::hard_link(&source, &target)?;
+        } else if kind.is_file() {
+            copy_file(&source, &target, None)?;
         }
     }
     if let Some(shared) = shared {

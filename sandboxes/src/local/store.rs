@@ -32,7 +32,7 @@ impl Store {
     /// Writes the content of a file of the host, which may be large.
     pub fn add_file(&self, relative: &Path, from: &Path, mode: u32) -> Result<()> {
         let (target, inner) = (self.place(relative)?, &self.inner);
-        if inner.protects_own_files()
+        if inner.shares_files()
             && (inner.linked_files).link(&inner.cache, &inner.launcher, from, mode, &target)?
         {
             return Ok(());
