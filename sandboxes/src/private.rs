@@ -22,6 +22,21 @@ pub fn create_closed(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Closes a folder and those directly in it and in `local` below, as far as they are the user's own. Sandboxes of earlier
+/// versions could open them.
+pub fn close_folders(cache: &Path) -> io::Result<()> {
+    create_closed(cache)?;
+    for folder in [cache.to_owned(), cache.join("local")] {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            // Not a link: what it leads to may be anything of the user's.
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                create_closed(&entry.path())?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Writes a file for its owner alone: aside and renamed, so that it is never half there. Its folder must be there.
 pub(crate) fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut aside = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(path))?;
@@ -48,5 +63,23 @@ mod tests {
         assert_eq!(mode(&new), 0o755);
         create_closed(&new).unwrap();
         assert_eq!(mode(&new), 0o700);
+    }
+
+    #[test]
+    fn folders_of_a_cache_are_closed_and_links_are_not_followed() {
+        let place = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
+        let (cache, other) = (place.path().join("cache"), place.path().join("other"));
+        let folders = ["", "sources", "environments", "local", "local/states"];
+        for folder in folders.map(|name| cache.join(name)).iter().chain([&other]) {
+            std::fs::create_dir(folder).unwrap();
+            std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+        }
+        std::os::unix::fs::symlink(&other, cache.join("link")).unwrap();
+        close_folders(&cache).unwrap();
+        for name in folders {
+            assert_eq!(mode(&cache.join(name)), 0o700, "{name}");
+        }
+        assert_eq!(mode(&other), 0o777);
     }
 }

@@ -6,9 +6,9 @@ mod network;
 mod promise;
 
 use async_trait::async_trait;
-use testwright_sandboxes::Backend;
+use testwright_sandboxes::{Backend, private};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::settings::Settings;
 
 pub use network::{ca_bundle, proxies};
@@ -67,9 +67,12 @@ pub fn find(settings: &Settings) -> Result<&'static dyn Connector> {
     })
 }
 
-/// The backend that the settings name.
+/// The backend that the settings name. Closes the cache first, should code in an earlier sandbox have opened it to others.
 pub async fn connect(settings: &Settings) -> Result<Box<dyn Backend>> {
-    find(settings)?.connect(settings).await
+    let connector = find(settings)?;
+    private::close_folders(&settings.cache)
+        .map_err(|error| Error::io("close the cache to others", &error))?;
+    connector.connect(settings).await
 }
 
 #[cfg(test)]
@@ -82,6 +85,21 @@ mod tests {
     #[test]
     fn the_first_kind_is_the_default_of_the_settings() {
         assert_eq!(Settings::default().run.sandbox, ALL[0].name());
+    }
+
+    #[tokio::test]
+    async fn connecting_closes_the_cache_to_others() {
+        use std::os::unix::fs::PermissionsExt;
+        let cache = tempfile::tempdir().unwrap();
+        let sources = cache.path().join("sources");
+        std::fs::create_dir(&sources).unwrap();
+        std::fs::set_permissions(&sources, PermissionsExt::from_mode(0o777)).unwrap();
+        let mut settings = Settings::default();
+        settings.cache = cache.path().to_owned();
+        // This program is no launcher, so that no isolation can be had.
+        let _ = connect(&settings).await;
+        let mode = std::fs::metadata(&sources).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
     }
 
     #[test]
