@@ -11,6 +11,7 @@ pub mod coverage;
 pub mod digest;
 mod hex;
 pub mod leakage;
+mod metadata;
 pub mod outcomes;
 pub mod process;
 pub mod program;

@@ -28,6 +28,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use crate::config::Config;
+use crate::metadata;
 use crate::tool::ToolError;
 use confinement::ChildConfinement;
 use streams::{Feed, Streams, WaitEnd};
@@ -143,7 +144,7 @@ pub fn make_folder(folder: &Path) -> Result<(), ToolError> {
     match std::fs::symlink_metadata(folder) {
         Ok(found) if found.is_dir() => {
             if found.permissions().mode() & 0o700 != 0o700 {
-                std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))?;
+                metadata::set_permissions_at(folder, &std::fs::Permissions::from_mode(0o755))?;
             }
             return Ok(());
         }

@@ -35,6 +35,7 @@ pub use stamps::Stamps;
 pub use {archive::Archive, patch::patch};
 
 use crate::config::Config;
+use crate::metadata;
 use crate::tool::ToolError;
 #[cfg(not(fuzzing))]
 use archive::Archive;
@@ -234,9 +235,7 @@ impl Workspace {
                     .map(|o| o.mode() & 0o7777)
             })
             .unwrap_or(0o644);
-        aside
-            .as_file()
-            .set_permissions(fs::Permissions::from_mode(mode))
+        metadata::set_permissions(aside.as_file(), &fs::Permissions::from_mode(mode))
             .map_err(|e| cannot_write(&shown, &e))?;
         if let Some(old) = &old {
             self.remember(relative, old);
@@ -248,10 +247,7 @@ impl Workspace {
             && now.as_secs() <= stamp
         {
             let later = UNIX_EPOCH + Duration::from_secs(stamp + 1);
-            aside
-                .as_file()
-                .set_modified(later)
-                .map_err(|e| cannot_write(&shown, &e))?;
+            metadata::set_modified(aside.as_file(), later).map_err(|e| cannot_write(&shown, &e))?;
         }
         aside
             .persist(&whole)

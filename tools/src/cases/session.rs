@@ -11,6 +11,7 @@ use super::snapshot::{Snapshot, empty, remove};
 use super::{CaseAnswer, CaseRun, Settings};
 use crate::config::RunnerKind;
 use crate::coverage::{Measure, Statements, WholeMeasure, statements};
+use crate::metadata;
 use crate::outcomes::RECORDER_NAMES;
 use crate::outcomes::report::{Outcome, Report};
 use crate::process;
@@ -257,7 +258,7 @@ impl Original {
         // Not written in place: the file may have other names.
         remove(&self.path)?;
         fs::write(&self.path, source)?;
-        fs::set_permissions(&self.path, fs::Permissions::from_mode(0o644))?;
+        metadata::set_permissions_at(&self.path, &fs::Permissions::from_mode(0o644))?;
         Ok(())
     }
 
@@ -269,8 +270,8 @@ impl Original {
             }
             let mut file = fs::File::create(&self.path)?;
             std::io::Write::write_all(&mut file, content)?;
-            file.set_permissions(permissions.clone())?;
-            file.set_modified(*modified)?;
+            metadata::set_permissions(&file, permissions)?;
+            metadata::set_modified(&file, *modified)?;
         }
         if let Some(folder) = &self.new_folder {
             remove(folder)?;
