@@ -65,6 +65,19 @@ pub fn refused() -> impl Iterator<Item = SystemCall> {
     .copied()
 }
 
+/// Calls that work on names outside of any namespace that a sandbox in place has of its own: System V objects, message
+/// queues, extended attributes, watches, sockets with an address. A sandbox without namespaces shares these names with
+/// every program of the machine, so it is refused the whole families.
+///
+/// Most of them are allowed in namespaces. [`refused`] already holds the rest: keyrings, `bpf`, `perf_event_open`,
+/// `userfaultfd`, `io_uring`, file handles, quotas, memory and descriptors of other processes.
+pub fn shared_names() -> impl Iterator<Item = SystemCall> {
+    [SHARED_NAMES, SHARED_NAMES_RECENT]
+        .into_iter()
+        .flatten()
+        .copied()
+}
+
 /// `CLONE_NEW…`: mounts, control groups, names, messages, users, processes, network.
 pub const NEW_NAMESPACES: [u32; 7] = [
     0x0002_0000,
@@ -149,6 +162,30 @@ const ALLOWED_RECENTLY: &[SystemCall] = &[
 ];
 
 numbered_by_libc! {
+    SHARED_NAMES, any(target_arch = "x86_64", target_arch = "aarch64"):
+        // System V: identifiers are small numbers that `…_STAT` lists.
+        SYS_msgctl SYS_msgget SYS_msgrcv SYS_msgsnd
+        SYS_semctl SYS_semget SYS_semop SYS_semtimedop
+        SYS_shmat SYS_shmctl SYS_shmdt SYS_shmget
+        // POSIX message queues.
+        SYS_mq_getsetattr SYS_mq_notify SYS_mq_open SYS_mq_timedreceive SYS_mq_timedsend SYS_mq_unlink
+        // Attributes of files of the same user: Landlock leaves them alone, and a descriptor for reading is enough.
+        SYS_fremovexattr SYS_fsetxattr SYS_lremovexattr SYS_lsetxattr SYS_removexattr SYS_setxattr
+        // What happens to files that can only be seen.
+        SYS_fanotify_mark SYS_inotify_add_watch
+        // Addresses of the machine's network, abstract sockets included.
+        SYS_accept SYS_accept4 SYS_bind SYS_connect SYS_listen
+        // Other processes.
+        SYS_process_mrelease
+}
+
+/// Newer than libc's list; their numbers are the same on every architecture.
+const SHARED_NAMES_RECENT: &[SystemCall] = &[
+    call("SYS_setxattrat", Some(463)),
+    call("SYS_removexattrat", Some(466)),
+];
+
+numbered_by_libc! {
     REFUSED_EVERYWHERE, any(target_arch = "x86_64", target_arch = "aarch64"):
         SYS_acct SYS_add_key SYS_adjtimex SYS_bpf SYS_chroot SYS_clock_adjtime SYS_clock_settime SYS_delete_module
         SYS_fanotify_init SYS_finit_module SYS_fsconfig SYS_fsmount SYS_fsopen SYS_fspick SYS_get_mempolicy
@@ -208,5 +245,24 @@ mod tests {
                 .chain(["clone3"])
                 .all(|name| !names.contains(&name))
         );
+    }
+
+    #[test]
+    fn shared_names_cover_whole_families() {
+        let shared: Vec<_> = shared_names().map(|call| call.name()).collect();
+        assert!(shared_names().all(|call| allowed().any(|one| one == call)));
+        let families = ["shm", "sem", "msg", "mq_"];
+        for call in allowed().filter(|call| !shared.contains(&call.name())) {
+            assert!(
+                !families
+                    .iter()
+                    .any(|family| call.name().starts_with(family)),
+                "{} is allowed in place",
+                call.name()
+            );
+            let writes_attributes =
+                call.name().contains("setxattr") || call.name().contains("removexattr");
+            assert!(!writes_attributes, "{} is allowed in place", call.name());
+        }
     }
 }

@@ -7,10 +7,12 @@
 
 mod cgroup;
 mod disk;
+mod file_changes;
 mod files;
 mod kernel_memory;
 mod landlock;
 mod limits;
+mod mediation;
 mod memory;
 mod namespaces;
 mod orphan_reaper;
@@ -113,7 +115,7 @@ fn start_supervisor(
         Isolation::Namespaces => namespaces::flags(setup.network),
         Isolation::Landlock | Isolation::None => 0,
     };
-    let (steps, mut step_done) = std::io::pipe().map_err(|e| format!("make a pipe: {e}"))?;
+    let (mut ours, theirs) = UnixStream::pair().map_err(|e| format!("make a socket: {e}"))?;
     let known = supervisor::Accounting {
         present: limits::present_processes(setup),
         memory_is_counted: cgroup.is_some(),
@@ -126,10 +128,11 @@ fn start_supervisor(
             std::io::Error::last_os_error()
         )),
         0 => {
-            drop(step_done);
-            supervisor::main(setup, socket, steps, known)
+            drop(ours);
+            supervisor::main(setup, socket, theirs, known)
         }
         pid => {
+            drop(theirs);
             let pid = Pid::from_raw(pid as i32);
             let mut has_joined = true;
             if setup.isolation == Isolation::Namespaces {
@@ -137,7 +140,7 @@ fn start_supervisor(
                 has_joined = watch::join_namespaces(setup, pid, cgroup);
             }
             let mut tell = |step: &[u8]| {
-                let sent = step_done.write_all(step);
+                let sent = ours.write_all(step);
                 sent.map_err(|e| format!("tell the supervisor: {e}"))
             };
             tell(if has_joined { b"m" } else { supervisor::UNSEEN })?;
@@ -149,7 +152,23 @@ fn start_supervisor(
                     .map_err(|e| format!("limit the memory of the sandbox: {e}"))?;
             }
             tell(b"c")?;
+            mediate(setup, &ours)?;
             Ok((pid, has_joined))
         }
     }
+}
+
+/// Answers the calls that the supervisor hands over, if it hands any; in a thread, since limits are checked meanwhile.
+fn mediate(setup: &Setup, supervisor: &UnixStream) -> Result<(), String> {
+    // Nothing comes from a supervisor that failed, or has nothing to hand over.
+    let Ok((_, descriptors)) = supervisor::receive_descriptors(supervisor, &mut [0]) else {
+        return Ok(());
+    };
+    for listener in descriptors {
+        let setup = setup.clone();
+        std::thread::Builder::new()
+            .spawn(move || mediation::serve(listener, &setup))
+            .map_err(|e| format!("start answering calls: {e}"))?;
+    }
+    Ok(())
 }

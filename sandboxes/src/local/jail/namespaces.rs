@@ -41,7 +41,7 @@ pub const ETC_READ_ONLY: &[&str] = &[
     "/etc/os-release",
 ];
 /// Needed where there is a network.
-pub const ETC_NETWORK: &[&str] = &["/etc/resolv.conf", "/etc/hosts", "/etc/gai.conf"];
+const ETC_NETWORK: &[&str] = &["/etc/resolv.conf", "/etc/hosts", "/etc/gai.conf"];
 
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 

@@ -1,6 +1,7 @@
 //! The filter of system calls: what sandboxes have is in [`crate::system_calls`], what depends on the isolation is here.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Op,
@@ -8,50 +9,77 @@ use seccompiler::{
 };
 
 use super::super::protocol::Isolation;
-use super::unbounded_calls;
+use super::{mediation, unbounded_calls};
 use crate::system_calls::{self, BY_ARGUMENT, Refused, SystemCall};
 
 pub type Rules = BTreeMap<i64, Vec<Rule>>;
+
+/// The ioctls that change a file by a descriptor for reading, in place: flags (twice, for two sizes), version, extended
+/// flags, verification, encryption.
+const FILE_ATTRIBUTES: [u64; 6] = [
+    0x4008_6602,
+    0x4004_6602,
+    0x4008_7602,
+    0x401c_5820,
+    0x4080_6685,
+    0x800c_6613,
+];
 
 /// What the filter depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings {
     pub isolation: Isolation,
-    pub network: bool,
-    /// The one port that may be connected to, in place.
-    pub host_port: Option<u16>,
+    /// In place: a relay of the host may be connected to.
+    pub relay: bool,
+    /// In place: what runs inside is a user of its own.
+    pub own_user: bool,
+    /// In place: Landlock knows truncation by a path.
+    pub landlock_truncates: bool,
     /// The kernel counts the memory of all processes together, also what no process has mapped.
     pub memory_is_counted: bool,
 }
 
-pub fn apply(around: Surroundings) -> Result<(), String> {
-    let build = || -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
-        let (allow, refuse) = (SeccompAction::Allow, error(libc::EPERM));
-        let mut filters = vec![
-            #[cfg(target_arch = "x86_64")]
-            without_x32(),
-            program(known_calls(), error(libc::ENOSYS), allow.clone())?,
-        ];
-        for number in [0, libc::EOPNOTSUPP] {
-            let rules = rules_by_argument(number)?;
-            filters.push(program(rules, allow.clone(), error(number))?);
-        }
-        let mut rules = rules(around)?;
-        if around.isolation == Isolation::Landlock && !around.network && around.host_port.is_some()
-        {
-            one_port(&mut rules)?;
-        }
-        for (rules, action) in unbounded_calls::filters(around)? {
-            filters.push(program(rules, allow.clone(), action)?);
-        }
-        // The filter that is added last says which error it is.
-        filters.push(program(rules, allow, refuse)?);
-        Ok(filters)
+/// Returns what the keeper answers calls through, if any are handed to it.
+pub fn apply(around: Surroundings) -> Result<Option<OwnedFd>, String> {
+    let (allow, refuse) = (SeccompAction::Allow, error(libc::EPERM));
+    let install = |filter: &BpfProgram| {
+        apply_filter(filter).map_err(|e| format!("apply the system call filter: {e}"))
     };
-    for filter in build().map_err(|e| format!("build the system call filter: {e}"))? {
-        apply_filter(&filter).map_err(|e| format!("apply the system call filter: {e}"))?;
+    #[cfg(target_arch = "x86_64")]
+    install(&without_x32())?;
+    let mut filters = vec![(known_calls(), error(libc::ENOSYS), allow.clone())];
+    for number in [0, libc::EOPNOTSUPP] {
+        let rules = rules_by_argument(number).map_err(unbuilt)?;
+        filters.push((rules, allow.clone(), error(number)));
     }
-    Ok(())
+    for (rules, action) in unbounded_calls::filters(around).map_err(unbuilt)? {
+        filters.push((rules, allow.clone(), action));
+    }
+    // The filter that is added last says which error it is.
+    filters.push((rules(around).map_err(unbuilt)?, allow.clone(), refuse));
+    if around.isolation == Isolation::Landlock {
+        filters.push((attributes(), allow.clone(), error(libc::ENOTSUP)));
+    }
+    for (rules, otherwise, matched) in filters {
+        install(&program(rules, otherwise, matched).map_err(unbuilt)?)?;
+    }
+    let handed_over = mediation::mediated(around);
+    if handed_over.is_empty() {
+        return Ok(None);
+    }
+    let rules = handed_over.into_iter().map(|number| (number, vec![]));
+    let filter = program(rules.collect(), allow, SeccompAction::Trace(0)).map_err(unbuilt)?;
+    mediation::apply(filter).map(Some)
+}
+
+fn unbuilt(error: seccompiler::BackendError) -> String {
+    format!("build the system call filter: {error}")
+}
+
+/// Calls that set attributes of files, in place: programs that copy files do without if a file system has none.
+fn attributes() -> Rules {
+    let calls = system_calls::shared_names().filter(|call| call.name().contains("xattr"));
+    numbers(calls).map(|number| (number, vec![])).collect()
 }
 
 fn error(number: i32) -> SeccompAction {
@@ -106,97 +134,69 @@ fn refused(index: u8, refused: Refused) -> Result<Vec<Rule>, seccompiler::Backen
     }
 }
 
-const BY_PATH: [&str; 7] = [
-    "inotify_add_watch",
-    "lremovexattr",
-    "lsetxattr",
-    "removexattr",
-    "removexattrat",
-    "setxattr",
-    "setxattrat",
-];
-
 /// What is refused.
 fn rules(around: Surroundings) -> Result<Rules, seccompiler::BackendError> {
-    let Surroundings {
-        isolation, network, ..
-    } = around;
     let mut rules = rules_by_argument(libc::EPERM)?;
     rules.extend(numbers(system_calls::refused()).map(|number| (number, vec![])));
-    // In namespaces the table's rule is enough.
-    match (isolation, network) {
-        (Isolation::Namespaces, _) => {}
-        // A socket of the host's services (an agent, an engine) is a path that Landlock lets one connect to.
-        (_, true) => {
-            let local = Condition::new(0, Length::Dword, Op::Eq, libc::AF_UNIX as u64)?;
-            rules.insert(libc::SYS_socket, vec![Rule::new(vec![local])?]);
-        }
-        (_, false) => {
-            rules.insert(libc::SYS_socket, vec![]);
-        }
-    }
     if !around.memory_is_counted {
         rules.insert(libc::SYS_memfd_create, vec![]);
     }
-    if isolation != Isolation::Namespaces {
-        // A datagram pair (also one that is asked for as a raw one) could be pointed at another address later; these
-        // two cannot.
-        let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(|kind| kind as u64);
-        let mut other = Vec::new();
-        for kind in (0..=0xf).filter(|kind| !connected.contains(kind)) {
-            let condition = Condition::new(1, Length::Dword, Op::MaskedEq(0xf), kind)?;
-            other.push(Rule::new(vec![condition])?);
-        }
-        rules.insert(libc::SYS_socketpair, other);
-        if !network {
-            rules.insert(libc::SYS_connect, vec![]);
-        }
-        // By a path, which Landlock leaves alone: attributes of files outside, and what happens to them.
-        let by_path = |call: &SystemCall| BY_PATH.contains(&call.name());
-        for number in numbers(system_calls::allowed().filter(by_path)) {
-            rules.insert(number, vec![]);
-        }
-        // Kept by the host's kernel under names and numbers that all see.
-        for number in [
-            libc::SYS_shmget,
-            libc::SYS_semget,
-            libc::SYS_msgget,
-            libc::SYS_mq_open,
-        ] {
-            rules.insert(number, vec![]);
-        }
-        reaching_others(&mut rules)?;
+    if around.isolation != Isolation::Landlock {
+        return Ok(rules);
     }
+    for ioctl in FILE_ATTRIBUTES {
+        let same = Condition::new(1, Length::Dword, Op::Eq, ioctl)?;
+        let refused = rules.entry(libc::SYS_ioctl).or_default();
+        refused.push(Rule::new(vec![same])?);
+    }
+    for number in numbers(system_calls::shared_names()) {
+        rules.insert(number, vec![]);
+    }
+    for number in mediation::mediated(around) {
+        rules.remove(&number);
+    }
+    // A datagram pair (also one that is asked for as a raw one) could be pointed at another address later; these
+    // two cannot.
+    let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(|kind| kind as u64);
+    rules.insert(libc::SYS_socketpair, other_kinds(1, &connected)?);
+    let socket = match around.relay {
+        true => tcp_alone(&mut rules)?,
+        false => vec![],
+    };
+    rules.insert(libc::SYS_socket, socket);
+    reaching_others(&mut rules)?;
     Ok(rules)
 }
 
-/// Landlock keeps TCP to one port; nothing else may pass beside it. Its rules know neither MPTCP nor a connection that
-/// is made by sending (TCP Fast Open).
-fn one_port(rules: &mut Rules) -> Result<(), seccompiler::BackendError> {
+/// Rules for kinds of sockets beside these.
+fn other_kinds(argument: u8, kinds: &[u64]) -> Result<Vec<Rule>, seccompiler::BackendError> {
+    let others = (0..=0xf).filter(|kind| !kinds.contains(kind));
+    others
+        .map(|kind| {
+            let same = Condition::new(argument, Length::Dword, Op::MaskedEq(0xf), kind)?;
+            Rule::new(vec![same])
+        })
+        .collect()
+}
+
+/// Refuses sockets that can send to an address without `connect`, and that way of sending over TCP (Fast Open). Returns
+/// the rules for `socket`.
+fn tcp_alone(rules: &mut Rules) -> Result<Vec<Rule>, seccompiler::BackendError> {
     let is_not = |index, value: i32| Condition::new(index, Length::Dword, Op::Ne, value as u64);
-    let masked = |index, mask: u64, value: i32| {
-        Condition::new(index, Length::Dword, Op::MaskedEq(mask), value as u64)
-    };
     let mut socket = vec![Rule::new(vec![is_not(0, libc::AF_INET)?])?];
-    for kind in [0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15] {
-        socket.push(Rule::new(vec![masked(1, 0xf, kind)?])?);
-    }
+    socket.extend(other_kinds(1, &[libc::SOCK_STREAM as u64])?);
     let other = vec![is_not(2, 0)?, is_not(2, libc::IPPROTO_TCP)?];
     socket.push(Rule::new(other)?);
-    rules.insert(libc::SYS_socket, socket);
-    rules.remove(&libc::SYS_connect);
-    for number in [libc::SYS_bind, libc::SYS_listen] {
-        rules.insert(number, vec![]);
-    }
     for (number, flags) in [
         (libc::SYS_sendto, 3),
         (libc::SYS_sendmsg, 2),
         (libc::SYS_sendmmsg, 3),
     ] {
-        let fast_open = masked(flags, libc::MSG_FASTOPEN as u64, libc::MSG_FASTOPEN)?;
+        let bit = libc::MSG_FASTOPEN as u64;
+        let fast_open = Condition::new(flags, Length::Dword, Op::MaskedEq(bit), bit)?;
         rules.insert(number, vec![Rule::new(vec![fast_open])?]);
     }
-    Ok(())
+    Ok(socket)
 }
 
 /// Calls that take a process or a user by number, whose processes outside may be: for oneself (0) only.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::CString;
-use std::io::{IoSliceMut, PipeReader, Read, Write};
+use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -12,7 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, geteuid};
 
@@ -36,23 +36,26 @@ pub struct Accounting {
     pub memory_is_counted: bool,
 }
 
-/// `steps` brings a byte once users are mapped, and one once memory is counted.
-pub fn main(setup: &Setup, socket: &UnixStream, mut steps: PipeReader, known: Accounting) -> ! {
-    // The keeper has the write end; without a byte it died.
-    let mut step = || {
+/// `keeper` brings a byte once users are mapped, and one once memory is counted. It takes the descriptor by which calls
+/// are answered that are handed to it; no process of the sandbox has that one.
+pub fn main(setup: &Setup, socket: &UnixStream, keeper: UnixStream, known: Accounting) -> ! {
+    // Without a byte it died.
+    let step = || {
         let mut byte = [0];
-        let read = steps.read_exact(&mut byte).map(|()| byte);
+        let read = (&keeper).read_exact(&mut byte).map(|()| byte);
         read.map_err(|e| format!("hear from the keeper: {e}"))
     };
     let confined = step().and_then(|first| {
-        let mut confined = confine(setup, known)?;
+        let (mut confined, mediated) = confine(setup, known)?;
         if first == *UNSEEN {
             let lack = "sockets, System V objects and closed folders are not counted";
             confined.lacking.push(lack.to_owned());
         }
+        let sent = mediated.map_or(Ok(()), |descriptor| send(&keeper, &descriptor));
+        sent.map_err(|e| format!("hand calls to the keeper: {e}"))?;
         step().map(|_| confined)
     });
-    drop(steps);
+    drop(keeper);
     let reply = match &confined {
         Ok(confined) => Reply::Ready {
             lacking: confined.lacking.clone(),
@@ -86,13 +89,23 @@ enum Reach {
     Outside,
 }
 
-fn confine(setup: &Setup, known: Accounting) -> Result<Confinement, String> {
+fn send(keeper: &UnixStream, descriptor: &OwnedFd) -> nix::Result<()> {
+    let descriptors = [descriptor.as_raw_fd()];
+    let rights = [ControlMessage::ScmRights(&descriptors)];
+    let (socket, byte) = (keeper.as_raw_fd(), [IoSlice::new(b"d")]);
+    sendmsg::<()>(socket, &byte, &rights, MsgFlags::MSG_NOSIGNAL, None).map(drop)
+}
+
+/// Besides, what the keeper answers calls through.
+fn confine(setup: &Setup, known: Accounting) -> Result<(Confinement, Option<OwnedFd>), String> {
     let around = seccomp::Surroundings {
         isolation: setup.isolation,
-        network: setup.network,
-        host_port: setup.host_port,
+        relay: setup.host_port.is_some(),
+        own_user: setup.owner.is_some(),
+        landlock_truncates: false,
         memory_is_counted: known.memory_is_counted,
     };
+    let mut mediated = None;
     let confined = match setup.isolation {
         Isolation::Namespaces => {
             let mut lacking = namespaces::enter(setup)?;
@@ -114,13 +127,14 @@ fn confine(setup: &Setup, known: Accounting) -> Result<Confinement, String> {
             prctl::set_child_subreaper(true).map_err(|e| format!("become the reaper: {e}"))?;
             user_mapping::drop_privileges(setup.owner, user_mapping::Keep::Search)?;
             let landlock::Enforcement {
-                mut lacking,
+                lacking,
                 signals_stay_inside,
+                truncates,
             } = landlock::apply(setup)?;
-            seccomp::apply(around)?;
-            if setup.owner.is_none() {
-                lacking.push(landlock::OWN_FILES_OUTSIDE.to_owned());
-            }
+            mediated = seccomp::apply(seccomp::Surroundings {
+                landlock_truncates: truncates,
+                ..around
+            })?;
             Confinement {
                 lacking,
                 // Nobody else has that user.
@@ -144,7 +158,7 @@ fn confine(setup: &Setup, known: Accounting) -> Result<Confinement, String> {
     // After the change of user, which clears it.
     prctl::set_pdeathsig(Signal::SIGKILL)
         .map_err(|e| format!("tie the supervisor to the keeper: {e}"))?;
-    Ok(confined)
+    Ok((confined, mediated))
 }
 
 /// A signal to every process of the sandbox. True if none was left out.
@@ -260,29 +274,35 @@ fn code(status: WaitStatus) -> Option<i32> {
 /// Standard input, output and error for a process.
 type Streams = Vec<OwnedFd>;
 
+/// Reads what is there, at most `buffer`, and the descriptors that come with it.
+pub fn receive_descriptors(
+    socket: &UnixStream,
+    buffer: &mut [u8],
+) -> std::io::Result<(usize, Vec<OwnedFd>)> {
+    let mut descriptors = Vec::new();
+    let mut space = nix::cmsg_space!([std::os::fd::RawFd; 3]);
+    let mut parts = [IoSliceMut::new(buffer)];
+    let message = recvmsg::<()>(
+        socket.as_raw_fd(),
+        &mut parts,
+        Some(&mut space),
+        MsgFlags::MSG_CMSG_CLOEXEC,
+    )?;
+    for control in message.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(fds) = control {
+            // SAFETY: the kernel has just put them into this process for us alone.
+            descriptors.extend(
+                fds.into_iter()
+                    .map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }),
+            );
+        }
+    }
+    Ok((message.bytes, descriptors))
+}
+
 fn receive(mut socket: &UnixStream) -> std::io::Result<(Request, Streams)> {
     let mut header = [0; 4];
-    let mut streams = Streams::new();
-    let got = {
-        let mut space = nix::cmsg_space!([std::os::fd::RawFd; 3]);
-        let mut parts = [IoSliceMut::new(&mut header)];
-        let message = recvmsg::<()>(
-            socket.as_raw_fd(),
-            &mut parts,
-            Some(&mut space),
-            MsgFlags::MSG_CMSG_CLOEXEC,
-        )?;
-        for control in message.cmsgs()? {
-            if let ControlMessageOwned::ScmRights(fds) = control {
-                // SAFETY: the kernel has just put them into this process for us alone.
-                streams.extend(
-                    fds.into_iter()
-                        .map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }),
-                );
-            }
-        }
-        message.bytes
-    };
+    let (got, streams) = receive_descriptors(socket, &mut header)?;
     if got == 0 {
         return Err(std::io::ErrorKind::UnexpectedEof.into());
     }
@@ -326,6 +346,13 @@ fn become_task(setup: &Setup, task: &Task, known: Accounting) -> Result<i32, Tas
     SigSet::empty().thread_set_mask().map_err(|e| failed(&e))?;
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(|e| failed(&e))?;
     limits::apply(setup, known).map_err(|e| failed(&e))?;
+    if setup.isolation == Isolation::Landlock && !matches!(task, Task::Run { .. }) {
+        // The keeper reads arguments of calls from this process's memory. Without the supervisor's descriptors it is
+        // worth no more than any other process of the sandbox.
+        // SAFETY: plain numbers; this process uses its three streams and nothing else from here on.
+        unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
+        prctl::set_dumpable(true).map_err(|e| failed(&e))?;
+    }
     match task {
         Task::Ping | Task::EndProcesses | Task::Freeze | Task::Thaw => Ok(0),
         Task::Run {

@@ -146,12 +146,10 @@ def attempt(name, what):
 def watch(folder):
     libc = ctypes.CDLL(None)
     if libc.inotify_add_watch(libc.inotify_init1(0), folder.encode(), 0x100) < 0: raise OSError
-if {}:
-    attempt('chmod', lambda: os.chmod(file, 0o777))
-    attempt('utime', lambda: os.utime(file, (1, 1)))
-    attempt('setxattr', lambda: os.setxattr(file, 'user.x', b'1'))
-    attempt('lists', lambda: os.listdir('/proc/%d/fd' % pid))
-attempt('own attributes', lambda: os.setxattr(file, 'user.x', b'1'))
+attempt('chmod', lambda: os.chmod(file, 0o777))
+attempt('utime', lambda: os.utime(file, (1, 1)))
+if {}: attempt('lists', lambda: os.listdir('/proc/%d/fd' % pid))
+attempt('attributes', lambda: os.setxattr(file, 'user.x', b'1'))
 attempt('watch', lambda: watch(os.path.dirname(file)))
 attempt('setpriority', lambda: os.setpriority(os.PRIO_PROCESS, pid, 19))
 attempt('setpriority of all', lambda: os.setpriority(os.PRIO_USER, os.getuid(), 19))
@@ -169,7 +167,6 @@ print('tried')",
     let lives = neighbour.try_wait().unwrap().is_none();
     neighbour.kill().unwrap();
     neighbour.wait().unwrap();
-    let facts = sandbox.info().isolation.clone();
     sandbox.stop().await.unwrap();
     let after = std::fs::metadata(&file).unwrap();
     assert_eq!(output, "tried");
@@ -178,7 +175,6 @@ print('tried')",
         (before.mode(), before.mtime()),
         (after.mode(), after.mtime())
     );
-    assert_eq!(facts.contains("not protected"), !is_root(), "{facts}");
 }
 
 /// As root each sandbox is somebody else, so that one in place cannot change another's files.

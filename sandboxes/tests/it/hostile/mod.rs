@@ -4,7 +4,9 @@
 mod git;
 pub mod images;
 mod jail_calls;
+mod jail_in_place;
 mod jail_limits;
+mod jail_own_files;
 mod jail_states;
 mod jail_uncounted;
 mod jail_users;

@@ -1,0 +1,238 @@
+//! System calls that the keeper makes in place of a process of the sandbox (seccomp user notification).
+//!
+//! In place, some calls reach beyond what Landlock guards: `connect` knows addresses where Landlock knows ports, and modes,
+//! owners and times of files of the same user are open to everyone who sees their path. The filter hands these calls to
+//! the keeper, which makes them itself or answers with an error. It never lets the original call go on: code inside could
+//! have changed the memory that its arguments point to since they were checked.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use seccompiler::{BpfProgram, sock_filter};
+
+use super::super::protocol::{Isolation, Setup};
+use super::file_changes::{self, OwnFolders};
+use super::seccomp::Surroundings;
+
+type Result<T> = std::result::Result<T, Errno>;
+
+/// The relay listens on this machine's loopback, so it accepts at once.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// As an `OPEN_MAX` of paths: what the kernel accepts, with the zero byte.
+const MAX_PATH: usize = 4096;
+
+/// The calls that are handed to the keeper, by number.
+pub fn mediated(around: Surroundings) -> Vec<i64> {
+    let mut calls = Vec::new();
+    if around.isolation != Isolation::Landlock {
+        return calls;
+    }
+    if around.relay {
+        calls.push(libc::SYS_connect);
+    }
+    // Under root each sandbox is a user of its own, and the kernel protects files of others.
+    if !around.own_user {
+        calls.extend(file_changes::CALLS);
+        // Landlock is better at it: programs inside may have domains of their own, which the keeper does not know.
+        if !around.landlock_truncates {
+            calls.push(libc::SYS_truncate);
+        }
+    }
+    calls
+}
+
+/// Applies a filter that [`super::seccomp`] compiled with `Trace` for the calls to be handed over. The descriptor is
+/// for the keeper: a process of the sandbox that had it could answer itself.
+pub fn apply(mut program: BpfProgram) -> std::result::Result<OwnedFd, String> {
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    for step in &mut program {
+        // seccompiler has no notification.
+        if step.code == RETURN && step.k == libc::SECCOMP_RET_TRACE {
+            step.k = libc::SECCOMP_RET_USER_NOTIF;
+        }
+    }
+    #[repr(C)]
+    struct Program {
+        length: u16,
+        steps: *const sock_filter,
+    }
+    let program_of_kernel = Program {
+        length: u16::try_from(program.len()).map_err(|e| e.to_string())?,
+        steps: program.as_ptr(),
+    };
+    // SAFETY: the structure is the kernel's `sock_fprog`; it and the steps outlive the call. The descriptor that comes
+    // back is new and has no other owner.
+    unsafe {
+        let listener = libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+            &raw const program_of_kernel,
+        );
+        if listener < 0 {
+            let error = std::io::Error::last_os_error();
+            return Err(format!("hand system calls to the keeper: {error}"));
+        }
+        Ok(OwnedFd::from_raw_fd(listener as i32))
+    }
+}
+
+/// Answers calls until the sandbox has ended.
+pub fn serve(listener: OwnedFd, setup: &Setup) {
+    let mediator = Mediator {
+        listener,
+        relay: setup.host_port,
+        folders: OwnFolders::new(setup),
+    };
+    // SAFETY: plain numbers; all zero is what the kernel asks for.
+    let empty = || unsafe { std::mem::zeroed::<libc::seccomp_notif>() };
+    loop {
+        let mut call = empty();
+        match mediator.control(libc::SECCOMP_IOCTL_NOTIF_RECV, &mut call) {
+            Ok(()) => mediator.answer(&call),
+            // A signal came, or the caller ended before its call was read.
+            Err(Errno::EINTR | Errno::ENOENT) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+struct Mediator {
+    listener: OwnedFd,
+    /// The one port of 127.0.0.1 that may be connected to.
+    relay: Option<u16>,
+    folders: OwnFolders,
+}
+
+impl Mediator {
+    fn control<T>(&self, request: libc::Ioctl, argument: &mut T) -> Result<()> {
+        // SAFETY: every caller passes the structure that the request is defined for, and it outlives the call.
+        let result = unsafe { libc::ioctl(self.listener.as_raw_fd(), request, argument) };
+        Errno::result(result).map(drop)
+    }
+
+    fn answer(&self, call: &libc::seccomp_notif) {
+        let caller = Caller {
+            mediator: self,
+            id: call.id,
+            thread: call.pid,
+        };
+        let number = i64::from(call.data.nr);
+        let result = match number {
+            libc::SYS_connect => self.connect(&caller, call.data.args),
+            _ => file_changes::perform(&self.folders, &caller, number, call.data.args),
+        };
+        let mut response = libc::seccomp_notif_resp {
+            id: call.id,
+            val: 0,
+            error: result.err().map_or(0, |error| -(error as i32)),
+            flags: 0,
+        };
+        // It fails if the caller has ended, or got a signal and will call again.
+        let _ = self.control(libc::SECCOMP_IOCTL_NOTIF_SEND, &mut response);
+    }
+
+    /// Puts a connection to the relay in the place of the caller's socket. No other address is ever connected to.
+    fn connect(&self, caller: &Caller<'_>, arguments: [u64; 6]) -> Result<()> {
+        let [socket, address, length, ..] = arguments;
+        if length < size_of::<libc::sockaddr_in>() as u64 {
+            return Err(Errno::EACCES);
+        }
+        let [f0, f1, p0, p1, a, b, c, d] = caller.bytes(address)?;
+        let family = u16::from_ne_bytes([f0, f1]);
+        let (port, host) = (u16::from_be_bytes([p0, p1]), Ipv4Addr::new(a, b, c, d));
+        if i32::from(family) != libc::AF_INET
+            || Some(port) != self.relay
+            || host != Ipv4Addr::LOCALHOST
+        {
+            return Err(Errno::EACCES);
+        }
+        let flags = caller.flags(socket as i32)?;
+        let to = SocketAddr::from((host, port));
+        let failed =
+            |e: std::io::Error| Errno::from_raw(e.raw_os_error().unwrap_or(libc::ETIMEDOUT));
+        let stream = TcpStream::connect_timeout(&to, CONNECT_TIMEOUT).map_err(failed)?;
+        stream.set_nodelay(true).map_err(failed)?;
+        stream
+            .set_nonblocking(flags & libc::O_NONBLOCK != 0)
+            .map_err(failed)?;
+        let mut replacement = libc::seccomp_notif_addfd {
+            id: caller.id,
+            flags: libc::SECCOMP_ADDFD_FLAG_SETFD as u32,
+            srcfd: stream.as_raw_fd() as u32,
+            newfd: socket as u32,
+            newfd_flags: (flags & libc::O_CLOEXEC) as u32,
+        };
+        self.control(libc::SECCOMP_IOCTL_NOTIF_ADDFD, &mut replacement)
+    }
+}
+
+/// A thread that waits for its call to be answered. What the kernel does not show of it (it made itself undumpable, or is
+/// another user's) counts as refused.
+pub struct Caller<'a> {
+    mediator: &'a Mediator,
+    id: u64,
+    thread: u32,
+}
+
+impl Caller<'_> {
+    /// Its folder in /proc.
+    pub fn folder(&self) -> String {
+        format!("/proc/{}", self.thread)
+    }
+
+    /// Fails if what was opened by its number may be another process's.
+    pub fn still_waits(&self) -> Result<()> {
+        let mut id = self.id;
+        self.mediator
+            .control(libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &mut id)
+    }
+
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize> {
+        let memory = File::open(format!("{}/mem", self.folder())).map_err(|_| Errno::EPERM)?;
+        self.still_waits()?;
+        memory.read_at(buffer, address).map_err(|_| Errno::EFAULT)
+    }
+
+    pub fn bytes<const N: usize>(&self, address: u64) -> Result<[u8; N]> {
+        let mut bytes = [0; N];
+        match self.read(address, &mut bytes)? {
+            read if read == N => Ok(bytes),
+            _ => Err(Errno::EFAULT),
+        }
+    }
+
+    /// A string that ends with a zero byte.
+    pub fn path(&self, address: u64) -> Result<Vec<u8>> {
+        let mut text = vec![0; MAX_PATH];
+        let read = self.read(address, &mut text)?;
+        text.truncate(read);
+        let end = text.iter().position(|byte| *byte == 0);
+        let end = end.ok_or(match read {
+            MAX_PATH => Errno::ENAMETOOLONG,
+            _ => Errno::EFAULT,
+        })?;
+        text.truncate(end);
+        Ok(text)
+    }
+
+    /// How one of its sockets was opened.
+    fn flags(&self, socket: i32) -> Result<i32> {
+        let folder = self.folder();
+        let opened = fs::read_link(format!("{folder}/fd/{socket}")).map_err(|_| Errno::EBADF)?;
+        if !opened.to_string_lossy().starts_with("socket:") {
+            return Err(Errno::ENOTSOCK);
+        }
+        let info = fs::read_to_string(format!("{folder}/fdinfo/{socket}"));
+        let info = info.map_err(|_| Errno::EBADF)?;
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+        flags
+            .and_then(|octal| i32::from_str_radix(octal.trim(), 8).ok())
+            .ok_or(Errno::EBADF)
+    }
+}
