@@ -6,8 +6,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use testwright_sandboxes::SandboxError;
 use testwright_sandboxes::error::ErrorKind;
+use testwright_sandboxes::{SandboxError, Shortage};
 
 use crate::model::ModelError;
 
@@ -26,6 +26,8 @@ pub enum Kind {
     Infrastructure,
     /// Exit code 3: a service does not answer now, and may later.
     Unavailable,
+    /// Exit code 3: the machine ran out of something, such as room on a disk.
+    Exhausted(Shortage),
     /// Exit code 130: Ctrl-C.
     Interrupted,
 }
@@ -35,14 +37,26 @@ impl Kind {
         match self {
             Kind::Nothing => 1,
             Kind::Usage | Kind::Unauthorized => 2,
-            Kind::Infrastructure | Kind::Unavailable => 3,
+            Kind::Infrastructure | Kind::Unavailable | Kind::Exhausted(_) => 3,
             Kind::Interrupted => 130,
         }
     }
 
     /// Says nothing about model or approach.
     pub fn is_infrastructure(self) -> bool {
-        matches!(self, Kind::Infrastructure | Kind::Unavailable)
+        matches!(
+            self,
+            Kind::Infrastructure | Kind::Unavailable | Kind::Exhausted(_)
+        )
+    }
+
+    /// What the machine lacks, if that is the cause: the same may succeed later, or elsewhere.
+    pub fn shortage(self) -> Option<Shortage> {
+        match self {
+            Kind::Exhausted(shortage) => Some(shortage),
+            Kind::Unavailable => Some(Shortage::Service),
+            _ => None,
+        }
     }
 }
 
@@ -84,17 +98,21 @@ impl Error {
         Error::new(Kind::Unavailable, message)
     }
 
+    pub fn exhausted(shortage: Shortage, message: impl Into<String>) -> Self {
+        Error::new(Kind::Exhausted(shortage), message).hint(shortage.hint())
+    }
+
     pub fn interrupted(message: impl Into<String>) -> Self {
         Error::new(Kind::Interrupted, message)
     }
 
     /// An operation on a file that the machine refused.
     pub fn io(message: impl Into<String>, error: &std::io::Error) -> Self {
+        if let Some(shortage) = Shortage::reported_by(error) {
+            return Error::exhausted(shortage, message).cause(error);
+        }
         let it = Error::infrastructure(message).cause(error);
         match error.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                it.hint("make room on the disk, or choose another folder with --out")
-            }
             std::io::ErrorKind::PermissionDenied => {
                 it.hint("look at the permissions, or choose another folder")
             }
@@ -180,6 +198,7 @@ impl From<SandboxError> for Error {
             | ErrorKind::Dead
             | ErrorKind::NotStarted
             | ErrorKind::System => Kind::Infrastructure,
+            ErrorKind::Exhausted(shortage) => Kind::Exhausted(shortage),
         };
         let message = match e.kind {
             ErrorKind::Input => "prepare the sandbox as asked",
@@ -188,7 +207,7 @@ impl From<SandboxError> for Error {
             ErrorKind::Build => "build the environment",
             ErrorKind::Dead => "go on in the sandbox",
             ErrorKind::NotStarted => "start the sandbox",
-            ErrorKind::System => "run the sandbox",
+            ErrorKind::System | ErrorKind::Exhausted(_) => "run the sandbox",
         };
         Error {
             kind,
@@ -265,6 +284,7 @@ mod tests {
             (ErrorKind::Dead, 3),
             (ErrorKind::NotStarted, 3),
             (ErrorKind::System, 3),
+            (ErrorKind::Exhausted(Shortage::Disk), 3),
         ];
         for (kind, code) in kinds {
             let error = Error::from(SandboxError::new(kind, "x").hint("y"));

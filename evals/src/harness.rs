@@ -138,6 +138,7 @@ fn at_stage(stage: &str) -> impl Fn(SandboxError) -> GradingFailure + '_ {
         Box::new(Infrastructure {
             stage: stage.to_owned(),
             cause,
+            shortage: error.shortage(),
             log: error.log.map(|log| log.display().to_string()),
         })
     }

@@ -3,9 +3,11 @@
 pub mod results_file;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
+use testwright_sandboxes::Shortage;
 
 use crate::verdict::{OldClass, Pair, Strict, Swt, Tdd};
 use crate::{folder, foreign_text};
@@ -145,6 +147,15 @@ pub struct Infrastructure {
     pub cause: String,
     /// Where more can be read, relative to the folder of the results, or on the host.
     pub log: Option<String>,
+    /// What the machine ran out of, if that is the cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortage: Option<Shortage>,
+}
+
+impl fmt::Display for Infrastructure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.stage, self.cause)
+    }
 }
 
 /// Wall time. The parts add up to the total: where several things were done at a time, each has an equal part of it. 0 for

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+use testwright_sandboxes::Shortage;
 use testwright_tools::outcomes::report::Outcome;
 
 use crate::predictions::Prediction;
@@ -35,6 +36,9 @@ pub struct SelectionResult {
     /// What failed that is nobody's fault.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub infrastructure: Option<String>,
+    /// What the machine ran out of, if that is the cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortage: Option<Shortage>,
 }
 
 impl SelectionResult {
@@ -50,6 +54,7 @@ impl SelectionResult {
             resolves: None,
             not_tried: None,
             infrastructure: None,
+            shortage: None,
         }
     }
 
@@ -214,6 +219,7 @@ mod tests {
             resolves: Some(resolves),
             not_tried: None,
             infrastructure: None,
+            shortage: None,
         }
     }
 

@@ -24,7 +24,7 @@ pub mod starting;
 pub mod system_calls;
 pub mod uv;
 
-pub use error::SandboxError;
+pub use error::{SandboxError, Shortage};
 pub use sandbox::{
     Backend, Command, Limits, Paths, Process, Sandbox, SandboxInfo, SandboxSource, Spec,
 };

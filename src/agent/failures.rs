@@ -10,6 +10,7 @@ use crate::trajectory::TrajectoryError;
 
 pub(crate) fn infrastructure(error: SandboxError) -> Outcome {
     Outcome::Infrastructure {
+        shortage: error.shortage(),
         message: error.message,
         hint: error.hint,
     }
@@ -20,12 +21,14 @@ pub(crate) fn prompt(text: Result<String, RenderError>) -> Result<String, Outcom
     text.map_err(|error| Outcome::Infrastructure {
         message: error.to_string(),
         hint: None,
+        shortage: None,
     })
 }
 
 pub(super) fn trajectory_failed(error: TrajectoryError) -> Outcome {
     Outcome::Infrastructure {
         message: error.to_string(),
+        shortage: error.shortage(),
         hint: Some(
             "make room on the disk, then go on with `testwright run --resume DIR`".to_owned(),
         ),

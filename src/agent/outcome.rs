@@ -1,6 +1,7 @@
 //! How a run ended. It is data, not an exception.
 
 use serde::{Deserialize, Serialize};
+use testwright_sandboxes::Shortage;
 
 use crate::gate::Evidence;
 
@@ -50,6 +51,9 @@ pub enum Outcome {
     Infrastructure {
         message: String,
         hint: Option<String>,
+        /// What the machine ran out of, if that is the cause.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shortage: Option<Shortage>,
     },
     /// Ctrl-C or a signal to end.
     Interrupted,
@@ -83,6 +87,23 @@ impl Outcome {
             self,
             Outcome::ModelFailed { .. } | Outcome::Infrastructure { .. } | Outcome::Interrupted
         )
+    }
+
+    /// A failure of the machine or of a service that it needs.
+    pub fn of_error(error: crate::error::Error) -> Self {
+        Outcome::Infrastructure {
+            message: error.with_cause(),
+            shortage: error.kind.shortage(),
+            hint: error.hint,
+        }
+    }
+
+    /// What the machine ran out of, if that ended the run.
+    pub fn shortage(&self) -> Option<Shortage> {
+        match self {
+            Outcome::Infrastructure { shortage, .. } => *shortage,
+            _ => None,
+        }
     }
 
     /// What was handed in, accepted or not.

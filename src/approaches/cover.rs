@@ -11,7 +11,6 @@ use super::given::lines::{self, Stub};
 use super::testwright::COVERED;
 use super::{Approach, ApproachContext, Workflow};
 use crate::agent::{LoopConfig, NoHook, OnSubmit, Outcome, Run, prompt, run_loop};
-use crate::error::Error;
 use crate::model::Message;
 
 pub(super) struct Cover;
@@ -55,22 +54,14 @@ impl Approach for Cover {
     }
 }
 
-/// What names no lines was refused before the run began.
-fn failed(error: Error) -> Outcome {
-    Outcome::Infrastructure {
-        message: error.with_cause(),
-        hint: error.hint,
-    }
-}
-
 async fn begin(run: &mut Run, context: &ApproachContext) -> Result<(), Outcome> {
     let tree = run.tree()?;
-    let ranges = lines::resolve(&tree, &context.given.lines).map_err(failed)?;
-    let blocks = lines::numbered(&tree, &ranges).map_err(failed)?;
+    let ranges = lines::resolve(&tree, &context.given.lines).map_err(Outcome::of_error)?;
+    let blocks = lines::numbered(&tree, &ranges).map_err(Outcome::of_error)?;
     let test = context.given.test.clone().unwrap_or_default();
     let stub = match test.is_empty() {
         true => Stub::default(),
-        false => lines::stub(&tree, &test).map_err(failed)?,
+        false => lines::stub(&tree, &test).map_err(Outcome::of_error)?,
     };
     let system = CoverSystem {
         max_steps: context.max_steps,

@@ -126,7 +126,7 @@ pub async fn run(args: &Args) -> Result<u8> {
     };
     let (budget, _, replay) = run.finish(&outcome).await;
     terminal.clear();
-    if let Outcome::Infrastructure { message, hint } = outcome {
+    if let Outcome::Infrastructure { message, hint, .. } = outcome {
         let mut error = Error::infrastructure(message);
         error.hint = hint;
         return Err(error);

@@ -81,7 +81,9 @@ impl RunOptions {
 /// What ended the run and is not the test's fault.
 fn failure(outcome: &Outcome) -> Option<Error> {
     let (error, hint) = match outcome {
-        Outcome::Infrastructure { message, hint } => (Error::infrastructure(message.clone()), hint),
+        Outcome::Infrastructure { message, hint, .. } => {
+            (Error::infrastructure(message.clone()), hint)
+        }
         Outcome::ModelFailed { message, hint } => {
             let error = Error::infrastructure("get an answer from the model");
             (error.cause(message), hint)

@@ -122,10 +122,7 @@ impl<'a> Agents<'a> {
         match cell_run::work(job, self.harness, code, model, processor, progress).await {
             Ok(record) => Ok(record.outcome),
             // Others go on.
-            Err(error) if error.kind.is_infrastructure() => Ok(Outcome::Infrastructure {
-                message: error.with_cause(),
-                hint: error.hint,
-            }),
+            Err(error) if error.kind.is_infrastructure() => Ok(Outcome::of_error(error)),
             Err(error) => Err(error),
         }
     }
@@ -201,8 +198,9 @@ impl<'a> Agents<'a> {
         tokio::select! {
             code = harness.changed_code_at(location, commit, hide, &report) => {
                 code.map_err(|failed| Outcome::Infrastructure {
-                    message: format!("{}: {}", failed.stage, failed.cause),
+                    message: failed.to_string(),
                     hint: None,
+                    shortage: failed.shortage,
                 })
             }
             () = setup::interrupted() => Err(Outcome::Interrupted),

@@ -319,8 +319,9 @@ impl Schedule<'_> {
         tokio::select! {
             code = self.harness.old_code(instance, &report) => code.map_err(|failed| {
                 Outcome::Infrastructure {
-                    message: format!("{}: {}", failed.stage, failed.cause),
+                    message: failed.to_string(),
                     hint: None,
+                    shortage: failed.shortage,
                 }
             }),
             () = setup::interrupted() => Err(Outcome::Interrupted),
@@ -354,6 +355,7 @@ fn failed_run(cell: &Cell, run: Result<(RunRecord, Outcome)>) -> Result<(RunReco
             let outcome = Outcome::Infrastructure {
                 message: error.cause.unwrap_or(error.message),
                 hint: error.hint,
+                shortage: error.kind.shortage(),
             };
             Ok((RunRecord::of(cell, &[], &outcome), outcome))
         }

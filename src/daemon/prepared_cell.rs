@@ -11,7 +11,7 @@ use super::comparison::CellRequest;
 use super::harnesses::Harnesses;
 use crate::agent::{ProcessorShare, Silent};
 use crate::compare::cell_run;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::job::{Job, Record};
 use crate::model::quota::Quota;
 use crate::setup::{self, ModelArgs};
@@ -32,8 +32,10 @@ impl PreparedCell {
             .await?;
         let code = harness.old_code(&request.task.instance, &|_| {}).await;
         let code = code.map_err(|failed| {
-            Error::infrastructure("make the code ready")
-                .cause(format!("{}: {}", failed.stage, failed.cause))
+            let kind = failed
+                .shortage
+                .map_or(Kind::Infrastructure, Kind::Exhausted);
+            Error::new(kind, "make the code ready").cause(failed)
         })?;
         let settings = shared.settings(&harnesses.settings);
         let job = request.task.job(&harness, &settings, &code.0, &out)?;

@@ -15,8 +15,11 @@ impl From<TrajectoryError> for Error {
             TrajectoryError::Busy { .. } => {
                 Error::usage(error.to_string()).hint("wait for it, or choose another --out")
             }
-            _ => Error::infrastructure(error.to_string())
-                .hint("see to it that the folder can be written and the disk has room"),
+            _ => match error.shortage() {
+                Some(shortage) => Error::exhausted(shortage, error.to_string()),
+                None => Error::infrastructure(error.to_string())
+                    .hint("see to it that the folder can be written and the disk has room"),
+            },
         }
     }
 }

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use testwright_sandboxes::plain_file::{self, Lines};
-use testwright_sandboxes::private;
+use testwright_sandboxes::{Shortage, private};
+
+use crate::error::Error;
 
 use super::event::{Event, FORMAT};
 
@@ -35,14 +37,27 @@ pub enum TrajectoryError {
     Link { path: PathBuf },
     #[error("use {path}: another process writes to it")]
     Busy { path: PathBuf },
-    #[error("{0}")]
-    Sink(String),
+    #[error("{}", .0.with_cause())]
+    Sink(Error),
+}
+
+impl TrajectoryError {
+    /// What the machine ran out of, if that is the cause.
+    pub fn shortage(&self) -> Option<Shortage> {
+        match self {
+            TrajectoryError::Write { source, .. } | TrajectoryError::Read { source, .. } => {
+                Shortage::reported_by(source)
+            }
+            TrajectoryError::Sink(error) => error.kind.shortage(),
+            _ => None,
+        }
+    }
 }
 
 /// Keeps the events of a run in a further place.
 pub trait EventSink: Send + Sync {
     /// Event `number`, from 1, as its line in the trajectory, without the line's end. It is kept when this returns.
-    fn add(&self, number: u64, line: &str) -> Result<(), String>;
+    fn add(&self, number: u64, line: &str) -> Result<(), Error>;
 }
 
 /// A run's folder, locked against a second writer while it is open.

@@ -241,6 +241,7 @@ impl Harness {
                     instance.base_commit
                 ),
                 log: None,
+                shortage: None,
             })
         })
     }
@@ -297,6 +298,7 @@ fn not_opened(error: &tokio::task::JoinError) -> GradingFailure {
         stage: "source".to_owned(),
         cause: error.to_string(),
         log: None,
+        shortage: None,
     })
 }
 

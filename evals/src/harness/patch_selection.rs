@@ -96,7 +96,8 @@ impl Harness {
                 Ok(results) => results.into_iter().for_each(done),
                 Err(failed) => job.patches.iter().for_each(|patch| {
                     done(SelectionResult {
-                        infrastructure: Some(format!("{}: {}", failed.stage, failed.cause)),
+                        infrastructure: Some(failed.to_string()),
+                        shortage: failed.shortage,
                         ..SelectionResult::of(tests, patch)
                     });
                 }),

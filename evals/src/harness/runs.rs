@@ -309,6 +309,7 @@ impl Harness {
                 self.test_time.as_secs()
             ),
             log: None,
+            shortage: None,
         }))
     }
 }

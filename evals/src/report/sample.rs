@@ -125,6 +125,7 @@ fn one(random: &mut Random, hard: u64, set: u64) -> InstanceResult {
         stage: "build".to_owned(),
         cause: "pip could not build numpy==1.17: no space left on device".to_owned(),
         log: Some("logs/build/environment.txt".to_owned()),
+        shortage: None,
     });
     let (build, old, new) = (
         30.0 * random.share() * random.share(),

@@ -66,6 +66,7 @@ fn what_is_not_the_predictions_fault_is_in_no_denominator_and_the_rest_is() {
         stage: "build".to_owned(),
         cause: "no space".to_owned(),
         log: None,
+        shortage: None,
     });
     let mut no_lines = solved("l");
     (no_lines.coverage_lines, no_lines.adequacy_lines) = (Some(0), Some(0));
@@ -207,6 +208,7 @@ fn data_cannot_become_part_of_the_page() {
             stage: NASTY.to_owned(),
             cause: NASTY.to_owned(),
             log: Some(format!("logs/{NASTY}")),
+            shortage: None,
         });
     }
     results.extend(sample::results(&[NASTY], 6, 2));
@@ -285,6 +287,7 @@ fn folders_are_compared_on_the_instances_that_both_have() {
         stage: "old".to_owned(),
         cause: "killed".to_owned(),
         log: None,
+        shortage: None,
     });
     fill(
         &first,

@@ -5,7 +5,7 @@ use std::io;
 
 use bollard::errors::Error;
 
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::{ErrorKind, SandboxError, Shortage};
 
 /// `doing` is what was tried, fit to follow "failed to …".
 pub(super) fn explain(doing: &str, error: Error) -> SandboxError {
@@ -44,7 +44,7 @@ fn refused(doing: &str, status: u16, message: &str) -> SandboxError {
     let says = |text: &str| message.contains(text);
     let full = format!("{doing}: {}", message.trim());
     if says("no space left on device") {
-        return SandboxError::new(ErrorKind::System, full)
+        return SandboxError::exhausted(Shortage::Disk, full)
             .hint("make room where the engine keeps its images");
     }
     if says("container-init binary not found") {
@@ -83,16 +83,20 @@ fn refused(doing: &str, status: u16, message: &str) -> SandboxError {
 fn lost(doing: &str, error: &Error) -> SandboxError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = error.source();
     let mut deepest = error.to_string();
-    let mut kind = match error {
-        Error::IOError { err } => Some(err.kind()),
-        _ => None,
+    let (mut kind, mut shortage) = match error {
+        Error::IOError { err } => (Some(err.kind()), Shortage::reported_by(err)),
+        _ => (None, None),
     };
     while let Some(inner) = cause {
         if let Some(io) = inner.downcast_ref::<io::Error>() {
             kind = Some(io.kind());
+            shortage = shortage.or(Shortage::reported_by(io));
         }
         deepest = inner.to_string();
         cause = inner.source();
+    }
+    if let Some(shortage) = shortage {
+        return SandboxError::exhausted(shortage, format!("{doing}: {deepest}"));
     }
     let failed = SandboxError::new(ErrorKind::Unavailable, format!("{doing}: {deepest}"));
     match (kind, error) {
@@ -152,7 +156,7 @@ mod tests {
             ErrorKind::NotFound
         );
         let full = answer(500, "write /x: no space left on device");
-        assert_eq!(full.kind, ErrorKind::System);
+        assert_eq!(full.kind, ErrorKind::Exhausted(Shortage::Disk));
         assert!(full.hint.is_some_and(|h| h.contains("make room")));
         let no_init = answer(
             500,

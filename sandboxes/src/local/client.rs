@@ -20,7 +20,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::oneshot;
 
 use super::protocol::{self, Reply, Request, Setup, Task};
-use crate::error::{ErrorKind, SandboxError};
+use crate::error::{ErrorKind, SandboxError, Shortage};
 use crate::sandbox::{Process, Result};
 
 /// How long a jail may take to be set up, and to end.
@@ -78,8 +78,8 @@ pub async fn launch(launcher: &[OsString], setup: &Setup, log: &Path) -> Result<
         .stderr(std::fs::File::create(log)?)
         .spawn()
         .map_err(|e| {
-            let text = format!("start the launcher {}: {e}", program.display());
-            SandboxError::new(ErrorKind::System, text)
+            let what = format!("start the launcher {}", program.display());
+            SandboxError::of_spawn(&what, &e)
         })?;
     // Dropped after the socket, unless the jail comes to be.
     let leaving = keeper.id().map(Leaving::new);
@@ -112,7 +112,11 @@ pub async fn launch(launcher: &[OsString], setup: &Setup, log: &Path) -> Result<
 }
 
 fn refused(why: &str) -> SandboxError {
-    SandboxError::new(ErrorKind::Unavailable, format!("set up the jail: {why}"))
+    let message = format!("set up the jail: {why}");
+    match Shortage::named_in(why) {
+        Some(shortage) => SandboxError::exhausted(shortage, message),
+        None => SandboxError::new(ErrorKind::Unavailable, message),
+    }
 }
 
 async fn read_replies(mut socket: OwnedReadHalf, shared: Arc<ClientState>) {

@@ -122,7 +122,7 @@ pub(super) fn not_started(error: std::io::Error) -> SandboxError {
         )
         .hint("install git (Debian: apt-get install git)");
     }
-    error.into()
+    SandboxError::of_spawn("start git", &error)
 }
 
 pub(super) fn end(child: &mut Child) -> Result<()> {

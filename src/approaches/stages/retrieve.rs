@@ -27,6 +27,7 @@ pub fn retrieve(
         return Err(Outcome::Infrastructure {
             message: "an option of the approach gives what there is none of".to_owned(),
             hint: None,
+            shortage: None,
         });
     }
     let mut left = context.code_tokens();
@@ -136,6 +137,7 @@ fn changed_files(tree: &Tree, patch: &str) -> Result<Vec<String>, Outcome> {
     changed.map_err(|why| Outcome::Infrastructure {
         message: format!("the code patch does not apply to the old code: {why}"),
         hint: None,
+        shortage: None,
     })
 }
 

@@ -5,6 +5,8 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
+use testwright_sandboxes::Shortage;
+
 use super::LONGEST_REQUEST;
 use crate::error::{Error, Kind};
 
@@ -86,6 +88,15 @@ impl From<Error> for Problem {
         let detail = error.with_cause();
         let status = match error.kind {
             Kind::Usage | Kind::Unauthorized => StatusCode::UNPROCESSABLE_ENTITY,
+            Kind::Exhausted(shortage) => {
+                tracing::error!(detail, "a request failed");
+                let status = match shortage {
+                    Shortage::Disk => StatusCode::INSUFFICIENT_STORAGE,
+                    _ => StatusCode::SERVICE_UNAVAILABLE,
+                };
+                return Problem::new(status, format!("{error}: {shortage}"))
+                    .hint(format!("{}, then try again", shortage.hint()));
+            }
             Kind::Unavailable => {
                 tracing::error!(detail, "a request failed");
                 return Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string())

@@ -43,9 +43,7 @@ impl From<Error> for TaskError {
     fn from(error: Error) -> Self {
         match error.kind {
             Kind::Usage | Kind::Unauthorized => TaskError::Permanent(error.with_cause()),
-            Kind::Nothing | Kind::Infrastructure | Kind::Unavailable | Kind::Interrupted => {
-                TaskError::Temporary(error.with_cause())
-            }
+            _ => TaskError::Temporary(error.with_cause()),
         }
     }
 }

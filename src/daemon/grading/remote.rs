@@ -118,6 +118,7 @@ impl StoreGradings {
                     stage: "worker".to_owned(),
                     cause,
                     log: None,
+                    shortage: None,
                 };
                 PortableResult {
                     result: not_graded(harness, job.instance, prediction, failed),
