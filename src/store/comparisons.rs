@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::lists::returned_row;
 use super::runs::{RunId, StoredRun, now};
 use super::work::{WorkKind, WorkStatus};
 use super::{Store, failure};
@@ -197,17 +198,16 @@ impl Store {
     /// A server takes the oldest comparison that no server has, until a time.
     pub async fn claim_comparison(&self, until: i64) -> Result<Option<ComparisonClaim>> {
         let failed = |e: &sqlx::Error| failure("take a comparison", e);
-        let row = sqlx::query(
+        let query = sqlx::query(
             "UPDATE comparisons SET status = 'running', attempt = attempt + 1, claimed_until = $2 \
              WHERE status IN ('queued', 'running') AND claimed_until <= $1 AND id = \
              (SELECT MIN(id) FROM comparisons WHERE status IN ('queued', 'running') AND claimed_until <= $1) \
              RETURNING id, attempt, owner, request, max_dollars, traceparent",
         )
         .bind(now())
-        .bind(until)
-        .fetch_optional(&self.pool)
-        .await
-        .map_err(|e| failed(&e))?;
+        .bind(until);
+        let row = returned_row(query, &self.pool).await;
+        let row = row.map_err(|e| failed(&e))?;
         let read = |row: AnyRow| {
             Ok(ComparisonClaim {
                 id: RunId::stored(row.try_get("id")?),

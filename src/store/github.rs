@@ -3,6 +3,7 @@
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::lists::returned_row;
 use super::runs::{RunId, now};
 use super::{Store, failure};
 use crate::error::Result;
@@ -108,13 +109,12 @@ impl Store {
              AND t.next_at <= $2 AND t.claimed_until <= $2 AND (t.run IS NULL OR r.status NOT IN ('queued', 'running')) \
              ORDER BY t.created_at, t.id LIMIT 1) RETURNING {COLUMNS}"
         );
-        let row = sqlx::query(sqlx::AssertSqlSafe(statement))
+        let query = sqlx::query(sqlx::AssertSqlSafe(statement))
             .bind(kind.as_str())
             .bind(now())
-            .bind(until)
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(|e| failure("take a task of GitHub's", &e))?;
+            .bind(until);
+        let row = returned_row(query, &self.pool).await;
+        let row = row.map_err(|e| failure("take a task of GitHub's", &e))?;
         row.as_ref().map(read).transpose()
     }
 

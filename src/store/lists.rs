@@ -1,6 +1,8 @@
 //! Lists of what is stored, the newest first and a page at a time: ids sort by the time at which what they name was made.
 
-use sqlx::any::AnyRow;
+use sqlx::any::{AnyArguments, AnyRow};
+use sqlx::query::Query;
+use sqlx::{Any, Executor};
 
 use super::Store;
 
@@ -50,4 +52,13 @@ impl Store {
         }
         query.fetch_all(&self.pool).await
     }
+}
+
+/// The row that a writing statement returns. The statement is run to its end: SQLite commits there, and a full disk would not be
+/// noticed before.
+pub(super) async fn returned_row<'q>(
+    query: Query<'q, Any, AnyArguments>,
+    executor: impl Executor<'_, Database = Any>,
+) -> std::result::Result<Option<AnyRow>, sqlx::Error> {
+    Ok(query.fetch_all(executor).await?.pop())
 }

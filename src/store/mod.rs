@@ -6,14 +6,17 @@
 mod artifacts;
 mod comparisons;
 mod events;
+mod failure;
 mod github;
 mod gradings;
 mod lists;
 mod matrices;
 mod migration_lock;
 mod model_usage;
+mod pool;
 mod queue_state;
 mod retention;
+mod returns;
 mod runs;
 mod shares;
 mod tokens;
@@ -23,11 +26,11 @@ mod workers;
 use std::path::Path;
 use std::str::FromStr;
 
-use sqlx::any::AnyPoolOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AnyPool, PgPool, SqlitePool};
 
 use crate::error::{Error, Result};
+use failure::failure;
 
 pub use artifacts::StoredArtifact;
 pub use comparisons::{
@@ -46,8 +49,8 @@ pub use tokens::{Scope, Token};
 pub use work::{Attempt, AttemptResults, WorkKind, WorkStatus};
 pub use workers::StoredWorker;
 
-/// Connections that a process holds at most.
-const CONNECTIONS: u32 = 8;
+/// Bytes that show whether the database can be written.
+const WRITE_PROBE_BYTES: usize = 8 << 10;
 
 #[derive(Debug, Clone)]
 pub struct Store {
@@ -77,19 +80,12 @@ impl Store {
                     .synchronous(SqliteSynchronous::Full)
                     .busy_timeout(std::time::Duration::from_secs(30));
                 let lock = migration_lock::lock(options.get_filename()).await?;
-                let pool = sqlx::sqlite::SqlitePoolOptions::new()
-                    .max_connections(CONNECTIONS)
-                    .connect_with(options)
-                    .await
-                    .map_err(failed)?;
+                let pool = pool::options().connect_with(options).await;
+                let pool = pool.map_err(failed)?;
                 (Database::Sqlite(pool), lock)
             }
             Some("postgres" | "postgresql") => {
-                let pool = sqlx::postgres::PgPoolOptions::new()
-                    .max_connections(CONNECTIONS)
-                    .connect(url)
-                    .await
-                    .map_err(failed)?;
+                let pool = pool::options().connect(url).await.map_err(failed)?;
                 (Database::Postgres(pool), None)
             }
             _ => {
@@ -99,8 +95,7 @@ impl Store {
             }
         };
         let is_sqlite = matches!(database, Database::Sqlite(_));
-        let pool = AnyPoolOptions::new()
-            .max_connections(CONNECTIONS)
+        let pool = pool::options()
             .after_connect(move |connection, _| {
                 Box::pin(async move {
                     if is_sqlite {
@@ -135,6 +130,20 @@ impl Store {
             .map(drop)
             .map_err(|e| failure("reach the database", &e))
     }
+
+    /// Can the database be written? A write that is as large as a few rows.
+    pub async fn check_write(&self) -> Result<()> {
+        sqlx::query(
+            "INSERT INTO write_probes (name, content) VALUES ('readiness', $1) \
+             ON CONFLICT (name) DO UPDATE SET content = excluded.content",
+        )
+        // SQLite writes nothing if the content is the same.
+        .bind(format!("{:016}", now()).repeat(WRITE_PROBE_BYTES / 16))
+        .execute(&self.pool)
+        .await
+        .map(drop)
+        .map_err(|e| failure("write to the database", &e))
+    }
 }
 
 fn migrations() -> sqlx::migrate::Migrator {
@@ -165,37 +174,5 @@ fn redacted(url: &str) -> String {
             format!("{scheme}://{}", if is_place { place } else { hidden })
         }
         _ => hidden.to_owned(),
-    }
-}
-
-/// `what`: follows "failed to …".
-fn failure(what: &str, error: &(dyn std::error::Error + 'static)) -> Error {
-    match error.downcast_ref::<sqlx::Error>() {
-        // The pool asks again for as long as its patience lasts where nobody listens.
-        Some(sqlx::Error::PoolTimedOut) => Error::unavailable(what)
-            .cause("the database does not answer, or all connections are in use")
-            .hint("look whether the database runs, and at its log"),
-        Some(sqlx::Error::Io(_) | sqlx::Error::PoolClosed) => Error::unavailable(what)
-            .cause(error)
-            .hint("look whether the database runs, and at its log"),
-        _ => Error::infrastructure(what).cause(error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::error::Kind;
-
-    #[test]
-    fn a_database_that_does_not_answer_may_do_so_later() {
-        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
-        for error in [sqlx::Error::PoolTimedOut, sqlx::Error::Io(refused)] {
-            let failed = failure("list the runs", &error);
-            assert_eq!(failed.kind, Kind::Unavailable);
-            assert!(failed.hint.is_some());
-        }
-        let failed = failure("list the runs", &sqlx::Error::RowNotFound);
-        assert_eq!(failed.kind, Kind::Infrastructure);
     }
 }

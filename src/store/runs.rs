@@ -143,6 +143,12 @@ pub struct StoredRun {
     pub owner: String,
     pub batch: String,
     pub traceparent: Option<String>,
+    /// How often it went back to the queue because a machine lacked something.
+    pub returns: i64,
+    /// Why it did so last.
+    pub return_reason: Option<String>,
+    /// No worker takes it before this time.
+    pub not_before: i64,
 }
 
 impl StoredRun {
@@ -151,6 +157,18 @@ impl StoredRun {
         let record = self.record.as_deref();
         let value = record.and_then(|record| serde_json::from_str(record).ok());
         value.unwrap_or_default()
+    }
+
+    /// Why it went back to the queue, as long as it has not ended.
+    pub fn return_reason(&self) -> Option<&str> {
+        let reason = self.return_reason.as_deref();
+        reason.filter(|_| !self.status.has_ended())
+    }
+
+    /// The time before which no worker takes it, if that is to come.
+    pub fn waits_until(&self) -> Option<i64> {
+        let waits = self.status == RunStatus::Queued && self.not_before > now();
+        waits.then_some(self.not_before)
     }
 }
 
@@ -170,7 +188,7 @@ pub struct Filter {
 }
 
 const COLUMNS: &str = "id, created_at, started_at, ended_at, status, request, title, repository, approach, model, attempt, \
-                       cancel, patch, record, owner, batch, traceparent";
+                       cancel, patch, record, owner, batch, traceparent, returns, return_reason, not_before";
 
 impl Store {
     /// Adds a run; where there is one of this idempotency key, that one, and `false`.
@@ -300,6 +318,9 @@ fn read(row: &AnyRow) -> Result<StoredRun> {
             owner: row.try_get("owner")?,
             batch: row.try_get("batch")?,
             traceparent: row.try_get("traceparent")?,
+            returns: row.try_get("returns")?,
+            return_reason: row.try_get("return_reason")?,
+            not_before: row.try_get("not_before")?,
         })
     };
     read().map_err(|e| failure("read a run", &e))

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-use super::runs::RunId;
+use super::runs::{RunId, now};
 use super::work::{Attempt, WorkKind, kind_of};
 use super::{Store, failure};
 use crate::error::{Error, Result};
@@ -60,7 +60,8 @@ impl Store {
         let waiting = WorkKind::ALL.map(|kind| {
             let table = kind.table();
             format!(
-                "SELECT '{table}' AS kind, owner, batch, MIN(id) AS first FROM {table} WHERE status = 'queued' GROUP BY owner, batch"
+                "SELECT '{table}' AS kind, owner, batch, MIN(id) AS first FROM {table} \
+                 WHERE status = 'queued' AND not_before <= $1 GROUP BY owner, batch"
             )
         });
         let statement = format!(
@@ -74,6 +75,7 @@ impl Store {
             waiting.join(" UNION ALL ")
         );
         let rows = sqlx::query(sqlx::AssertSqlSafe(statement))
+            .bind(now())
             .fetch_all(&self.pool)
             .await
             .map_err(|e| failure("see what waits", &e))?;

@@ -5,6 +5,7 @@ use sqlx::Row;
 use sqlx::any::AnyRow;
 
 use super::events::{self, StoredEvent};
+use super::lists::returned_row;
 use super::runs::{RunId, RunStatus, now};
 use super::{Store, failure};
 use crate::error::Result;
@@ -143,16 +144,15 @@ impl Store {
         let failed = |e: &sqlx::Error| failure("take what waits", e);
         let statement = format!(
             "UPDATE {} SET attempt = attempt + 1, status = 'running', started_at = COALESCE(started_at, $2), ticket = $3 \
-             WHERE id = $1 AND status = 'queued' RETURNING id, attempt",
+             WHERE id = $1 AND status = 'queued' AND not_before <= $2 RETURNING id, attempt",
             kind.table()
         );
-        let row = sqlx::query(sqlx::AssertSqlSafe(statement))
+        let query = sqlx::query(sqlx::AssertSqlSafe(statement))
             .bind(id.as_str())
             .bind(now())
-            .bind(ticket.as_str())
-            .fetch_optional(&self.pool)
-            .await
-            .map_err(|e| failed(&e))?;
+            .bind(ticket.as_str());
+        let row = returned_row(query, &self.pool).await;
+        let row = row.map_err(|e| failed(&e))?;
         let attempt = row.as_ref().map(|row| Attempt::read(kind, row)).transpose();
         attempt.map_err(|e| failed(&e))
     }
@@ -176,12 +176,9 @@ impl Store {
                 "UPDATE {} SET attempt = attempt + 1 WHERE ticket = $1 AND status = 'running' RETURNING id, attempt",
                 kind.table()
             );
-            let row = sqlx::query(sqlx::AssertSqlSafe(statement))
-                .bind(ticket.as_str())
-                .fetch_optional(&self.pool)
-                .await
-                .map_err(|e| failed(&e))?;
-            if let Some(row) = row {
+            let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(ticket.as_str());
+            let row = returned_row(query, &self.pool).await;
+            if let Some(row) = row.map_err(|e| failed(&e))? {
                 return Attempt::read(kind, &row).map(Some).map_err(|e| failed(&e));
             }
         }
@@ -308,13 +305,16 @@ impl Store {
     pub async fn oldest_queued(&self) -> Result<Option<RunId>> {
         let of_kind = |kind: WorkKind| {
             let table = kind.table();
-            format!("SELECT MIN(id) AS first FROM {table} WHERE status = 'queued'")
+            format!(
+                "SELECT MIN(id) AS first FROM {table} WHERE status = 'queued' AND not_before <= $1"
+            )
         };
         let statement = format!(
             "SELECT MIN(first) FROM ({}) waiting",
             WorkKind::ALL.map(of_kind).join(" UNION ALL ")
         );
         let oldest: Option<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(statement))
+            .bind(now())
             .fetch_one(&self.pool)
             .await
             .map_err(|e| failure("see what waits", &e))?;
@@ -324,7 +324,7 @@ impl Store {
     /// Has work that came to no result go on; `false` for what waits, is worked on or has a result.
     pub async fn requeue(&self, kind: WorkKind, id: &RunId) -> Result<bool> {
         let statement = format!(
-            "UPDATE {} SET status = 'queued', cancel = 0, ended_at = NULL, {} = NULL WHERE id = $1 \
+            "UPDATE {} SET status = 'queued', cancel = 0, ended_at = NULL, not_before = 0, {} = NULL WHERE id = $1 \
              AND status IN ('infrastructure', 'cancelled')",
             kind.table(),
             kind.explanation()
@@ -395,7 +395,7 @@ async fn end(
     for (_, value) in results {
         query = query.bind(value.map(str::to_owned));
     }
-    let row = query.fetch_optional(executor).await;
+    let row = returned_row(query, executor).await;
     let row = row.map_err(|e| failed(&e))?;
     row.map(|row| row.try_get("status"))
         .transpose()

@@ -157,6 +157,9 @@ mod tests {
             owner: String::new(),
             batch: String::new(),
             traceparent: None,
+            returns: 0,
+            return_reason: None,
+            not_before: 0,
         }
     }
 
@@ -181,6 +184,7 @@ mod tests {
         let machine = Outcome::Infrastructure {
             message: "the secret folder is full".to_owned(),
             hint: None,
+            shortage: None,
         };
         let why = "this is a dry run".to_owned();
         let mut told = String::new();

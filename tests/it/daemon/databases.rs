@@ -1,7 +1,7 @@
 //! The databases that the daemon is tried on: SQLite, and a Postgres of the test's own.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// `None`: the one in the data folder.
 pub struct Database {
@@ -10,8 +10,10 @@ pub struct Database {
 }
 
 struct Postgres {
-    folder: tempfile::TempDir,
+    folder: PathBuf,
+    _owned: Option<tempfile::TempDir>,
     programs: PathBuf,
+    options: String,
 }
 
 /// The one in the data folder.
@@ -24,20 +26,23 @@ pub fn embedded() -> Database {
 
 /// Those that this machine has.
 pub fn all() -> Vec<Database> {
-    let mut all = vec![embedded()];
-    match programs() {
-        Some(programs) => all.push(Postgres::start(programs)),
-        None => {
-            let is_required =
-                std::env::var_os("TESTWRIGHT_REQUIRE_POSTGRES").is_some_and(|v| v == "1");
-            assert!(
-                !is_required,
-                "there is no Postgres (apt-get install postgresql)"
-            );
-            eprintln!("skipped: there is no Postgres (apt-get install postgresql)");
-        }
-    }
-    all
+    [embedded()].into_iter().chain(postgres()).collect()
+}
+
+/// `None`, with a message, if this machine has no Postgres.
+pub fn postgres() -> Option<Database> {
+    // Not in the folder of whoever runs the tests: Postgres refuses to be root, and another user has to reach it.
+    let folder = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .tempdir_in("/tmp")
+        .unwrap();
+    let path = folder.path().to_owned();
+    Postgres::start(path, Some(folder))
+}
+
+/// One whose data is in a folder that other users can enter.
+pub fn postgres_in(folder: &Path) -> Option<Database> {
+    Postgres::start(folder.to_owned(), None)
 }
 
 /// Of the newest version.
@@ -53,23 +58,17 @@ fn programs() -> Option<PathBuf> {
 }
 
 impl Postgres {
-    fn start(programs: PathBuf) -> Database {
-        // Not in the folder of whoever runs the tests: Postgres refuses to be root, and another user has to reach it.
-        let folder = tempfile::Builder::new()
-            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
-            .tempdir_in("/tmp")
-            .unwrap();
-        let postgres = Postgres { folder, programs };
-        let data = postgres.folder.path().join("data");
-        std::fs::create_dir(&data).unwrap();
-        if is_root() {
-            let own = Command::new("chown").arg("postgres").arg(&data).status();
-            assert!(own.unwrap().success());
-        }
-        postgres.run(
-            "initdb",
-            &["--auth=trust", "--username=testwright", "--no-sync"],
-        );
+    fn start(folder: PathBuf, owned: Option<tempfile::TempDir>) -> Option<Database> {
+        let Some(programs) = programs() else {
+            let is_required =
+                std::env::var_os("TESTWRIGHT_REQUIRE_POSTGRES").is_some_and(|v| v == "1");
+            assert!(
+                !is_required,
+                "there is no Postgres (apt-get install postgresql)"
+            );
+            eprintln!("skipped: there is no Postgres (apt-get install postgresql)");
+            return None;
+        };
         let port = std::net::TcpListener::bind("127.0.0.1:0")
             .and_then(|listener| listener.local_addr())
             .unwrap()
@@ -77,24 +76,45 @@ impl Postgres {
         let options = format!(
             "-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories= -c fsync=off"
         );
+        let postgres = Postgres {
+            folder,
+            _owned: owned,
+            programs,
+            options,
+        };
+        let data = postgres.folder.join("data");
+        std::fs::create_dir(&data).unwrap();
+        if is_root() {
+            let own = Command::new("chown").arg("postgres").arg(&data).status();
+            assert!(own.unwrap().success());
+        }
         postgres.run(
-            "pg_ctl",
+            "initdb",
             &[
-                "--wait",
-                "--options",
-                &options,
-                "--log",
-                "/dev/null",
-                "start",
+                "--auth=trust",
+                "--username=testwright",
+                "--no-sync",
+                "--wal-segsize=1",
             ],
         );
-        Database {
+        postgres.control("start");
+        Some(Database {
             url: Some(format!("postgres://testwright@127.0.0.1:{port}/postgres")),
             postgres: Some(postgres),
-        }
+        })
+    }
+
+    fn control(&self, what: &str) {
+        let options = ["--wait", "--options", &self.options, "--log", "/dev/null"];
+        self.run("pg_ctl", &[&options[..], &[what]].concat());
     }
 
     fn run(&self, program: &str, arguments: &[&str]) {
+        let output = self.try_run(program, arguments);
+        assert!(output.success(), "{program:?} {arguments:?}");
+    }
+
+    fn try_run(&self, program: &str, arguments: &[&str]) -> ExitStatus {
         let program = self.programs.join(program);
         let mut command = match is_root() {
             true => {
@@ -104,18 +124,28 @@ impl Postgres {
             }
             false => Command::new(&program),
         };
-        let data: &Path = &self.folder.path().join("data");
         command
             .arg("--pgdata")
-            .arg(data)
+            .arg(self.folder.join("data"))
             .args(arguments)
-            .current_dir("/");
-        let output = command
+            .current_dir("/")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .status()
-            .unwrap();
-        assert!(output.success(), "{program:?} {arguments:?}");
+            .unwrap()
+    }
+
+    fn psql(&self, url: Option<&str>, sql: &str) -> Command {
+        let mut command = Command::new(self.programs.join("psql"));
+        command.args([
+            url.unwrap(),
+            "--no-psqlrc",
+            "--tuples-only",
+            "--no-align",
+            "--quiet",
+        ]);
+        command.args(["--command", sql]);
+        command
     }
 }
 
@@ -131,13 +161,7 @@ impl Database {
     /// By somebody else than the program: the first value of the answer, where there is one.
     pub fn execute(&self, data: &Path, sql: &str) -> String {
         let mut command = match &self.postgres {
-            Some(postgres) => {
-                let mut command = Command::new(postgres.programs.join("psql"));
-                let url = self.url.as_deref().unwrap();
-                command.args([url, "--no-psqlrc", "--tuples-only", "--no-align", "--quiet"]);
-                command.args(["--command", sql]);
-                command
-            }
+            Some(postgres) => postgres.psql(self.url.as_deref(), sql),
             None => {
                 let program = "import sqlite3, sys\n\
                                connection = sqlite3.connect(sys.argv[1])\n\
@@ -154,6 +178,22 @@ impl Database {
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// The same without waiting, in one transaction.
+    pub fn start(&self, sql: &str) -> Child {
+        let postgres = self.postgres.as_ref().unwrap();
+        let mut command = postgres.psql(self.url.as_deref(), sql);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().unwrap()
+    }
+
+    /// Starts it if it has ended.
+    pub fn start_again(&self) {
+        let postgres = self.postgres.as_ref().unwrap();
+        if !postgres.try_run("pg_ctl", &["status"]).success() {
+            postgres.control("start");
+        }
     }
 
     /// As a crash and what follows it.
@@ -176,7 +216,7 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         if let Some(postgres) = &self.postgres {
-            postgres.run("pg_ctl", &["--wait", "--mode=immediate", "stop"]);
+            postgres.try_run("pg_ctl", &["--wait", "--mode=immediate", "stop"]);
         }
     }
 }
