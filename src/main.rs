@@ -22,10 +22,15 @@ fn main() -> ExitCode {
         .enable_all()
         .build()
     {
-        Ok(runtime) => runtime.block_on(async {
-            tokio::spawn(return_free_pages());
-            testwright::cli::main().await
-        }),
+        Ok(runtime) => {
+            let code = runtime.block_on(async {
+                tokio::spawn(return_free_pages());
+                testwright::cli::main().await
+            });
+            // A read of a disk or of standard input that hangs does not keep the process.
+            runtime.shutdown_timeout(std::time::Duration::from_secs(5));
+            code
+        }
         Err(error) => {
             testwright::cli::output::err(format!("error: failed to start: {error}"));
             ExitCode::from(3)

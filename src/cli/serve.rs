@@ -8,6 +8,7 @@ use super::output;
 use crate::artifacts::Artifacts;
 use crate::daemon::access::Access;
 use crate::daemon::allow_list::{self, AllowList};
+use crate::daemon::descriptors;
 use crate::daemon::mcp::SessionLimits;
 use crate::daemon::server::{Server, ServerSettings};
 use crate::error::Result;
@@ -35,6 +36,9 @@ pub struct Args {
     /// Let clients name recordings (`replay:FILE`) as models
     #[arg(long)]
     allow_recordings: bool,
+    /// Connections of clients at one time, if the limit of open files leaves enough for work; further ones take the place of idle ones
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
+    max_connections: u32,
     #[command(flatten)]
     sessions: SessionArgs,
     /// Remove runs, comparisons, matrices and gradings that ended more than so many days ago, with all that came of them
@@ -68,12 +72,18 @@ impl SessionArgs {
 }
 
 pub async fn run(args: &Args) -> Result<()> {
+    let limit = descriptors::raise_limit();
     let settings = args.runner.settings()?;
     let data = args.store.data_folder()?;
     let artifacts = match Artifacts::of_settings(&settings)? {
         Some(artifacts) => artifacts,
         None => own_artifacts(&data)?,
     };
+    let sandboxes = args
+        .runner
+        .slots()
+        .saturating_add(args.sessions.mcp_sandboxes);
+    let wanted = usize::try_from(args.max_connections).unwrap_or(usize::MAX);
     let server = Server::bind(ServerSettings {
         listen: args.listen,
         database: args.store.database()?,
@@ -85,6 +95,7 @@ pub async fn run(args: &Args) -> Result<()> {
         keep_runs: args.keep_runs,
         artifact_bytes: args.artifacts_size.map(Size::bytes),
         allowed: AllowList::new(&args.allow_repository, args.allow_recordings)?,
+        connections: descriptors::connections(limit, sandboxes, wanted),
         sessions: args.sessions.limits(),
         settings,
     })

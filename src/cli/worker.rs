@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use super::daemon_options::{DataArgs, RunnerArgs, own_artifacts};
 use super::output;
 use crate::artifacts::Artifacts;
+use crate::daemon::descriptors;
 use crate::daemon::server::{WorkerSettings, work};
 use crate::error::Result;
 use crate::setup::interrupted;
@@ -26,6 +27,7 @@ pub struct Args {
 }
 
 pub async fn run(args: &Args) -> Result<()> {
+    descriptors::raise_limit();
     let settings = args.runner.settings()?;
     let data = args.data.folder()?;
     let artifacts = match Artifacts::of_settings(&settings)? {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use testwright_sandboxes::Shortage;
+
 use crate::error::{Error, Result};
 use crate::stop_signal::{StopSignal, stopped};
 use crate::store::{Attempt, Store, WorkStatus};
@@ -13,6 +15,7 @@ const CANCEL_POLL: Duration = Duration::from_secs(1);
 pub struct Ending {
     status: WorkStatus,
     message: Option<String>,
+    shortage: Option<Shortage>,
 }
 
 impl Ending {
@@ -20,14 +23,25 @@ impl Ending {
         Ending {
             status,
             message: None,
+            shortage: None,
         }
     }
 
     fn failed(message: String) -> Self {
         Ending {
-            status: WorkStatus::Infrastructure,
             message: Some(message),
+            ..Ending::of(WorkStatus::Infrastructure)
         }
+    }
+
+    /// What failed, if it came to no result.
+    pub fn failure(&self) -> Option<&str> {
+        self.message.as_deref()
+    }
+
+    /// What the machine ran out of, if that is the cause.
+    pub fn shortage(&self) -> Option<Shortage> {
+        self.shortage
     }
 
     /// With what failed that is nobody's fault.
@@ -39,27 +53,34 @@ impl Ending {
     }
 }
 
-/// Works, unless it is cancelled, another worker has taken it, or this process is to end. An error gives it back to the
-/// queue.
-pub async fn complete(
+/// Works, unless it is cancelled, another worker has taken it, or this process is to end.
+pub async fn attempt(
     store: &Store,
     taken: &Attempt,
     stop: StopSignal,
     work: impl Future<Output = Result<Ending>>,
-) -> Result<()> {
-    let ending = tokio::select! {
-        worked = work => worked.unwrap_or_else(|error| Ending::failed(error.with_cause())),
+) -> Ending {
+    tokio::select! {
+        worked = work => worked.unwrap_or_else(|error| Ending {
+            shortage: error.kind.shortage(),
+            ..Ending::failed(error.with_cause())
+        }),
         () = unwanted(store, taken) => Ending::of(WorkStatus::Cancelled),
         () = stopped(stop) => Ending::of(WorkStatus::Queued),
-    };
+    }
+}
+
+/// Stores how an attempt ended. An error gives it back to the queue.
+pub async fn end(store: &Store, taken: &Attempt, ending: Ending) -> Result<()> {
     let is_given_back = store.end_work(taken, ending.status, ending.message.as_deref());
     match is_given_back.await? {
-        true => Err(Error::interrupted(format!(
-            "end the {}: it is given back",
-            taken.kind.name()
-        ))),
+        true => Err(given_back(taken)),
         false => Ok(()),
     }
+}
+
+pub fn given_back(taken: &Attempt) -> Error {
+    Error::interrupted(format!("end the {}: it is given back", taken.kind.name()))
 }
 
 /// Ends when nobody wants the attempt any more.

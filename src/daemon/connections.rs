@@ -1,60 +1,168 @@
-//! Accepts connections and answers their requests until an end. As `axum::serve`, but nobody holds a connection open
-//! without saying something: what a client has to send before it is answered is due within a time.
+//! Accepts connections and answers their requests until an end. As `axum::serve`, but clients cannot hold a server up: there is a
+//! time for the head of a request, a number of connections, and a time for the requests that are under way at the end.
 
+mod slots;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::response::Response;
 use axum::serve::Listener;
+use hyper::body::{Frame, Incoming, SizeHint};
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 
-/// For the head of a request, from the connection's begin or the end of the answer before.
-pub const HEAD: Duration = Duration::from_secs(30);
+use slots::{BusySlot, Slot, Slots};
 
-/// Answers until `end`, and what was asked before it to its end.
+/// Bytes of the head of a request, and of what is read at once.
+const MAX_HEAD: usize = 64 << 10;
+const BUSY: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 5\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectionLimits {
+    /// Time for the head of a request, from the connection's begin or the end of the answer before.
+    pub head: Duration,
+    /// Time for requests that are under way at the end.
+    pub drain: Duration,
+    /// Connections at a time.
+    pub connections: usize,
+}
+
+impl ConnectionLimits {
+    pub fn new(connections: usize) -> Self {
+        ConnectionLimits {
+            head: Duration::from_secs(30),
+            drain: Duration::from_secs(10),
+            connections,
+        }
+    }
+}
+
+/// Answers until `end`, and what was asked before it to its end, for as long as the limits allow.
 pub async fn serve(
     mut listener: TcpListener,
     router: Router,
-    head: Duration,
+    limits: ConnectionLimits,
     end: impl Future<Output = ()>,
 ) {
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(head);
+    http.timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .max_buf_size(MAX_HEAD);
+    let slots = Slots::new(limits.connections);
     let graceful = GracefulShutdown::new();
+    let mut connections = JoinSet::new();
     let mut end = std::pin::pin!(end);
     loop {
         // Waits and goes on where the system gives out no connection.
-        let (stream, _) = tokio::select! {
+        let (stream, peer) = tokio::select! {
             accepted = Listener::accept(&mut listener) => accepted,
             () = &mut end => break,
         };
-        let service = TowerToHyperService::new(router.clone());
+        while connections.try_join_next().is_some() {}
+        let Some(slot) = slots.take(peer.ip()) else {
+            // A client that is gone already is not told.
+            let _ = stream.try_write(BUSY);
+            continue;
+        };
+        let slot = Arc::new(slot);
+        let closed = slot.closed();
+        let service = counted(router.clone(), slot);
         let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
-        tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection ended");
+        connections.spawn(async move {
+            tokio::select! {
+                ended = connection => {
+                    if let Err(error) = ended {
+                        tracing::debug!(%error, "a connection ended");
+                    }
+                }
+                () = closed => tracing::debug!("a connection was closed: there are too many"),
             }
         });
     }
     drop(listener);
-    graceful.shutdown().await;
+    if tokio::time::timeout(limits.drain, graceful.shutdown())
+        .await
+        .is_err()
+    {
+        tracing::warn!("requests were broken off: they did not end in time");
+    }
+    connections.shutdown().await;
+}
+
+/// The router, for one connection: its slot is busy from the head of a request to the end of the answer.
+fn counted(
+    router: Router,
+    slot: Arc<Slot>,
+) -> impl Service<
+    hyper::Request<Incoming>,
+    Response = Response,
+    Error = std::convert::Infallible,
+    Future: Send,
+> {
+    let router = TowerToHyperService::new(router);
+    service_fn(move |request| {
+        let busy = slot.begin_request();
+        let answered = router.call(request);
+        async move {
+            let response = answered.await?;
+            Ok(response.map(|body| Body::new(CountedBody { body, _busy: busy })))
+        }
+    })
+}
+
+struct CountedBody {
+    body: Body,
+    _busy: BusySlot,
+}
+
+impl HttpBody for CountedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use axum::routing::get;
+    use axum::routing::{get, post};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
     use tokio::sync::oneshot;
 
     use super::*;
 
+    const CLOSING: &[u8] = b"GET /slow HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     const REQUEST: &[u8] = b"GET /slow HTTP/1.1\r\nhost: localhost\r\n\r\n";
+
+    const QUICK: ConnectionLimits = ConnectionLimits {
+        head: Duration::from_millis(100),
+        ..LIMITS
+    };
 
     struct Serving {
         address: std::net::SocketAddr,
@@ -62,7 +170,13 @@ mod tests {
         served: tokio::task::JoinHandle<()>,
     }
 
-    async fn serving(head: Duration) -> Serving {
+    const LIMITS: ConnectionLimits = ConnectionLimits {
+        head: Duration::from_secs(30),
+        drain: Duration::from_secs(30),
+        connections: 2,
+    };
+
+    async fn serving(limits: ConnectionLimits) -> Serving {
         let slow = async || {
             tokio::time::sleep(Duration::from_millis(300)).await;
             "done"
@@ -70,8 +184,10 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (end, ended) = oneshot::channel();
-        let router = Router::new().route("/slow", get(slow));
-        let served = tokio::spawn(serve(listener, router, head, async { drop(ended.await) }));
+        let router = Router::new()
+            .route("/slow", get(slow))
+            .route("/body", post(async |body: String| body));
+        let served = tokio::spawn(serve(listener, router, limits, async { drop(ended.await) }));
         Serving {
             address,
             end,
@@ -87,7 +203,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_that_says_half_a_request_or_nothing_is_closed() {
-        let serving = serving(Duration::from_millis(100)).await;
+        let serving = serving(QUICK).await;
         for said in [&b""[..], b"GET /slow HTTP/1.1\r\nhost: local"] {
             let mut stream = TcpStream::connect(serving.address).await.unwrap();
             stream.write_all(said).await.unwrap();
@@ -99,7 +215,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_slow_answer_is_no_slow_request() {
-        let serving = serving(Duration::from_millis(100)).await;
+        let serving = serving(QUICK).await;
         let mut stream = TcpStream::connect(serving.address).await.unwrap();
         stream.write_all(REQUEST).await.unwrap();
         assert!(answer(&mut stream).await.ends_with("\r\n\r\ndone"));
@@ -107,14 +223,66 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_asked_is_answered_before_the_end_and_idle_connections_do_not_hold_it_up() {
-        let serving = serving(HEAD).await;
+        let serving = serving(LIMITS).await;
         let _idle = TcpStream::connect(serving.address).await.unwrap();
         let mut stream = TcpStream::connect(serving.address).await.unwrap();
         stream.write_all(REQUEST).await.unwrap();
         tokio::time::sleep(Duration::from_millis(100)).await;
         serving.end.send(()).unwrap();
         assert!(answer(&mut stream).await.ends_with("\r\n\r\ndone"));
-        let served = tokio::time::timeout(HEAD / 2, serving.served).await;
+        let served = tokio::time::timeout(LIMITS.drain / 2, serving.served).await;
         served.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_body_that_never_ends_does_not_hold_up_the_end() {
+        let serving = serving(ConnectionLimits {
+            drain: Duration::from_millis(100),
+            ..LIMITS
+        })
+        .await;
+        let mut stream = TcpStream::connect(serving.address).await.unwrap();
+        let half = b"POST /body HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\nhalf";
+        stream.write_all(half).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        serving.end.send(()).unwrap();
+        let served = tokio::time::timeout(LIMITS.drain / 2, serving.served).await;
+        served.unwrap().unwrap();
+        assert!(!answer(&mut stream).await.contains("200 OK"));
+    }
+
+    #[tokio::test]
+    async fn idle_connections_give_way_and_new_ones_are_answered() {
+        let serving = serving(LIMITS).await;
+        let mut idle = Vec::new();
+        for _ in 0..20 {
+            idle.push(TcpStream::connect(serving.address).await.unwrap());
+        }
+        let mut stream = TcpStream::connect(serving.address).await.unwrap();
+        stream.write_all(CLOSING).await.unwrap();
+        let answered = tokio::time::timeout(LIMITS.head / 2, answer(&mut stream)).await;
+        assert!(answered.unwrap().ends_with("\r\n\r\ndone"));
+        // All but two were closed without a word.
+        for stream in &mut idle[..18] {
+            let closed = tokio::time::timeout(LIMITS.head / 2, stream.read(&mut [0])).await;
+            assert!(matches!(closed.unwrap(), Ok(0) | Err(_)));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_is_refused_while_all_connections_are_busy() {
+        let serving = serving(LIMITS).await;
+        let mut busy = Vec::new();
+        for _ in 0..2 {
+            let mut stream = TcpStream::connect(serving.address).await.unwrap();
+            stream.write_all(CLOSING).await.unwrap();
+            busy.push(stream);
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let mut refused = TcpStream::connect(serving.address).await.unwrap();
+        assert!(answer(&mut refused).await.starts_with("HTTP/1.1 503"));
+        for stream in &mut busy {
+            assert!(answer(stream).await.ends_with("\r\n\r\ndone"));
+        }
     }
 }

@@ -9,6 +9,8 @@ use super::access::Access;
 use super::allow_list::AllowList;
 use super::api::{ApiParts, ApiState};
 use super::harnesses::Harnesses;
+use super::machine::Machine;
+use super::probes::Probes;
 use super::queue::Queue;
 use super::registry::WorkerRegistry;
 use super::server::{CHANGES, name};
@@ -53,7 +55,11 @@ impl Embedded {
             changes: changes.clone(),
             stop: signal.clone(),
             telemetry: telemetry.clone(),
+            // Whoever waits for the run is told.
+            machine: None,
         });
+        let machine = Arc::new(Machine::new(Vec::new()));
+        let probes = Probes::new(store.clone(), signal.clone(), telemetry.clone(), machine);
         Ok(Embedded {
             api: ApiState::new(ApiParts {
                 store,
@@ -65,6 +71,7 @@ impl Embedded {
                 changes,
                 stop: signal,
                 telemetry,
+                probes,
             }),
             stop,
             worker: database.is_none().then_some(worker),

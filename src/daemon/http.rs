@@ -6,9 +6,10 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::get;
 use axum::{Router, middleware};
 
-use super::api::{self, LONGEST_REQUEST, metrics, problem};
+use super::api::{self, metrics, problem};
 use super::github::{self, GitHub};
 use super::mcp::{self, McpParts};
+use super::request_body::{self, BodyLimits};
 use super::telemetry::observe_request;
 use super::{answers, authentication, origin, pages};
 
@@ -25,7 +26,11 @@ pub fn router(
         .route("/metrics", get(metrics::show))
         .fallback(problem::not_found)
         .method_not_allowed_fallback(problem::method_not_allowed)
-        .layer(DefaultBodyLimit::max(LONGEST_REQUEST))
+        .layer(DefaultBodyLimit::disable())
+        .layer(middleware::from_fn_with_state(
+            BodyLimits::default(),
+            request_body::limit,
+        ))
         .layer(middleware::from_fn_with_state(
             state.clone(),
             authentication::check,

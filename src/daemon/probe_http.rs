@@ -8,10 +8,13 @@ use tokio::net::TcpListener;
 
 use super::answers;
 use super::api::{health, metrics, problem};
-use super::connections;
+use super::connections::{self, ConnectionLimits};
 use super::probes::Probes;
 use crate::error::{Error, Result};
 use crate::stop_signal::{StopSignal, stopped};
+
+/// Of probes and Prometheus, at a time.
+const CONNECTIONS: usize = 16;
 
 /// Until `end`; where there is no such address, nothing is done. Nothing of it is secret, and nothing can be asked for.
 pub async fn serve(listener: Option<TcpListener>, probes: Probes, end: StopSignal) {
@@ -25,7 +28,8 @@ pub async fn serve(listener: Option<TcpListener>, probes: Probes, end: StopSigna
         .fallback(problem::not_found)
         .layer(middleware::from_fn(answers::complete))
         .with_state(probes);
-    connections::serve(listener, router, connections::HEAD, stopped(end)).await;
+    let limits = ConnectionLimits::new(CONNECTIONS);
+    connections::serve(listener, router, limits, stopped(end)).await;
 }
 
 /// `flag`: what names the address.

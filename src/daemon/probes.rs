@@ -1,8 +1,11 @@
 //! Whether this process lives, and whether it can do its work: for the server and for workers alike.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use tokio::sync::Mutex;
+
+use super::machine::Machine;
 use super::telemetry::Telemetry;
 use crate::error::{Error, Result};
 use crate::stop_signal::StopSignal;
@@ -10,6 +13,8 @@ use crate::store::{QueueState, Store};
 
 /// Whoever asks gives up soon: an answer after that helps nobody.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// The database is written no more often than this, however many ask.
+const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]
 pub struct Probes {
@@ -17,23 +22,55 @@ pub struct Probes {
     /// This process is to end.
     pub stop: StopSignal,
     pub telemetry: Arc<Telemetry>,
+    machine: Arc<Machine>,
+    /// When the database was last written, and what came of it.
+    written: Arc<Mutex<Option<(Instant, Result<()>)>>>,
 }
 
 impl Probes {
+    pub fn new(
+        store: Store,
+        stop: StopSignal,
+        telemetry: Arc<Telemetry>,
+        machine: Arc<Machine>,
+    ) -> Self {
+        Probes {
+            store,
+            stop,
+            telemetry,
+            machine,
+            written: Arc::default(),
+        }
+    }
+
     pub async fn database_answers(&self) -> Result<()> {
         in_time(self.store.health()).await
     }
 
-    /// It can take work: it is not about to end, and the database answers and is up to date.
+    /// It can take work: it is not about to end, its machine lacks nothing, and the database is up to date and can be written.
     pub async fn ready(&self) -> Result<()> {
         if *self.stop.borrow() {
             return Err(Error::infrastructure("take work").cause("the process is about to end"));
         }
-        in_time(self.store.check_migrations()).await
+        if let Some(shortage) = self.machine.shortage() {
+            return Err(Error::exhausted(shortage, "take work"));
+        }
+        in_time(self.store.check_migrations()).await?;
+        let mut written = self.written.lock().await;
+        match &*written {
+            Some((at, result)) if at.elapsed() < WRITE_INTERVAL => result.clone(),
+            _ => {
+                let result = in_time(self.store.check_write()).await;
+                *written = Some((Instant::now(), result.clone()));
+                result
+            }
+        }
     }
 
     /// `None` where the database does not answer.
     pub async fn queue_state(&self) -> Option<QueueState> {
+        let is_paused = self.machine.shortage().is_some();
+        self.telemetry.metrics.paused.set(i64::from(is_paused));
         in_time(self.store.queue_state()).await.ok()
     }
 }

@@ -1,7 +1,7 @@
 //! The daemon: a listener, workers of its own, and an orderly end.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,10 +12,11 @@ use super::access::Access;
 use super::allow_list::AllowList;
 use super::api::{ApiParts, ApiState};
 use super::comparison::server_task::ComparisonServer;
-use super::connections;
+use super::connections::{self, ConnectionLimits};
 use super::github::{self, Connection};
 use super::harnesses::Harnesses;
 use super::http;
+use super::machine::Machine;
 use super::mcp::{McpParts, OpenSessions, SessionLimits};
 use super::pages::ServeOptions;
 use super::probe_http;
@@ -34,6 +35,8 @@ use crate::store::{RunId, Store, now};
 
 /// Before a worker that failed begins again.
 const AGAIN: Duration = Duration::from_secs(2);
+/// From the order to end until the process ends, whatever hangs. Deployments give it 60 seconds and more.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(45);
 /// Changes that a slow listener may be behind before it asks the store.
 pub const CHANGES: usize = 1024;
 
@@ -55,6 +58,8 @@ pub struct ServerSettings {
     /// Bytes that the artifact store may take; `None`: any number.
     pub artifact_bytes: Option<u64>,
     pub allowed: AllowList,
+    /// Connections of clients at a time.
+    pub connections: usize,
     /// Of what clients of MCP have open.
     pub sessions: SessionLimits,
     /// Of all runs.
@@ -90,13 +95,16 @@ pub async fn work(
     let store = Store::open(&worker.database).await?;
     let queue = Queue::open(&store).await?;
     let signal = stop_signal(stop);
+    let ending = signal.clone();
     let (changes, _) = broadcast::channel(CHANGES);
     let telemetry = Telemetry::start()?;
-    let probes = Probes {
-        store: store.clone(),
-        stop: signal.clone(),
-        telemetry: telemetry.clone(),
-    };
+    let machine = machine(&worker.settings, &worker.runs);
+    let probes = Probes::new(
+        store.clone(),
+        signal.clone(),
+        telemetry.clone(),
+        machine.clone(),
+    );
     let working = WorkerPool::new(
         queue,
         Worker {
@@ -109,15 +117,34 @@ pub async fn work(
             changes,
             stop: signal,
             telemetry: telemetry.clone(),
+            machine: Some(machine),
         },
         // Left to the server.
         Kept::default(),
     );
     ready(listener.as_ref().map(local_address).transpose()?);
     let probing = probe_http::serve(listener, probes, working.drained());
-    let (worked, ()) = tokio::join!(working.until_stopped(), probing);
+    let all = async { tokio::join!(working.until_stopped(), probing).0 };
+    let worked = in_time(all, ending).await;
     telemetry.stop().await;
     worked
+}
+
+/// Runs to the end, unless that takes too long once the process is to end: a sandbox or a disk may hang.
+async fn in_time(all: impl Future<Output = Result<()>>, stop: StopSignal) -> Result<()> {
+    let late = async {
+        stopped(stop).await;
+        tokio::time::sleep(SHUTDOWN_TIMEOUT).await;
+    };
+    tokio::select! {
+        ended = all => ended,
+        () = late => {
+            let seconds = SHUTDOWN_TIMEOUT.as_secs();
+            Err(Error::infrastructure("end in time")
+                .cause(format!("what was under way did not end within {seconds} seconds"))
+                .hint("other processes take up its runs; look whether its sandboxes have ended"))
+        }
+    }
 }
 
 /// The workers of a process.
@@ -204,6 +231,11 @@ impl WorkerPool {
     }
 }
 
+/// Work needs to write to the folders of runs and to the cache.
+fn machine(settings: &Settings, runs: &Path) -> Arc<Machine> {
+    Arc::new(Machine::new(vec![runs.to_owned(), settings.cache.clone()]))
+}
+
 fn local_address(listener: &TcpListener) -> Result<SocketAddr> {
     let address = listener.local_addr();
     address.map_err(|error| Error::io("tell the address", &error))
@@ -288,6 +320,7 @@ impl Server {
         let telemetry = Telemetry::start()?;
         let options = self.options()?;
         let registry = WorkerRegistry::new(self.store.clone(), &name(), self.settings.workers);
+        let machine = machine(&self.settings.settings, &self.settings.runs);
         let worker = Worker {
             registry,
             store: self.store.clone(),
@@ -298,6 +331,7 @@ impl Server {
             changes: changes.clone(),
             stop: signal.clone(),
             telemetry: telemetry.clone(),
+            machine: Some(machine.clone()),
         };
         let comparisons = ComparisonServer {
             store: self.store.clone(),
@@ -306,11 +340,12 @@ impl Server {
             artifacts: self.settings.artifacts.clone(),
             folder: worker.folder.clone(),
         };
-        let probes = Probes {
-            store: self.store.clone(),
-            stop: signal.clone(),
-            telemetry: telemetry.clone(),
-        };
+        let probes = Probes::new(
+            self.store.clone(),
+            signal.clone(),
+            telemetry.clone(),
+            machine,
+        );
         let state = ApiState::new(ApiParts {
             store: self.store,
             artifacts: Some(self.settings.artifacts.clone()),
@@ -321,6 +356,7 @@ impl Server {
             changes,
             stop: signal.clone(),
             telemetry: telemetry.clone(),
+            probes: probes.clone(),
         });
         let github = self.github.map(|github| github.serve(state.clone()));
         let sessions = Arc::new(OpenSessions::new(self.settings.sessions));
@@ -341,20 +377,26 @@ impl Server {
         };
         // Served until the runs are given back: who looks sees it, and probes hear that this process takes no more.
         let drained = stopped(working.drained());
-        let serving = connections::serve(self.listener, router, connections::HEAD, drained);
+        let limits = ConnectionLimits::new(self.settings.connections);
+        let serving = connections::serve(self.listener, router, limits, drained);
         let probing = probe_http::serve(self.metrics, probes, working.drained());
         let answering = github::tasks::work(github, signal.clone());
         // Its files and reports take time that nobody else is to wait for.
         let runtime = tokio::runtime::Handle::current();
+        let stop = signal.clone();
         let comparing = tokio::task::spawn_blocking(move || {
-            runtime.block_on(comparisons.serve(signal));
+            runtime.block_on(comparisons.serve(stop));
         });
         let working = working.until_stopped();
-        let ((), (), worked, (), compared) =
-            tokio::join!(serving, probing, working, answering, comparing);
-        sessions.close_all().await;
+        let all = async {
+            let ((), (), worked, (), compared) =
+                tokio::join!(serving, probing, working, answering, comparing);
+            sessions.close_all().await;
+            compared.map_err(|error| Error::infrastructure("see to comparisons").cause(error))?;
+            worked
+        };
+        let worked = in_time(all, signal).await;
         telemetry.stop().await;
-        compared.map_err(|error| Error::infrastructure("see to comparisons").cause(error))?;
         worked
     }
 }

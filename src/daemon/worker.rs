@@ -1,9 +1,11 @@
 //! Works on what is queued; on runs each from the beginning, or from where its trajectory in the store ends.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
+use testwright_sandboxes::Shortage;
 use tokio::runtime::Handle;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
@@ -12,6 +14,7 @@ use super::attempt;
 use super::comparison::CellRequest;
 use super::grading::work::GradingWork;
 use super::harnesses::Harnesses;
+use super::machine::Machine;
 use super::matrix::work::MatrixWork;
 use super::prepared_cell::PreparedCell;
 use super::queue::{Consumer, Ticket};
@@ -55,7 +58,12 @@ pub struct Worker {
     pub registry: Arc<WorkerRegistry>,
     pub telemetry: Arc<Telemetry>,
     pub harnesses: Harnesses,
+    /// Work that meets a shortage goes back to the queue; `None`: it ends.
+    pub machine: Option<Arc<Machine>>,
 }
+
+/// How long a worker with a ticket waits before it looks again for work that waits for its time.
+const DELAYED_POLL: Duration = Duration::from_secs(2);
 
 /// How an attempt ended.
 struct Ending {
@@ -63,6 +71,8 @@ struct Ending {
     results: AttemptResults,
     /// Of the build of its environment.
     log: Option<PathBuf>,
+    /// What the machine ran out of, if that is the cause.
+    shortage: Option<Shortage>,
 }
 
 impl Ending {
@@ -72,14 +82,23 @@ impl Ending {
             status: RunStatus::Queued,
             results: AttemptResults::default(),
             log: None,
+            shortage: None,
         }
+    }
+
+    /// What failed, if it ended as `infrastructure`.
+    fn failure(&self) -> Option<String> {
+        let is_failure = self.status == RunStatus::Infrastructure;
+        let record = self.results.record.as_deref().filter(|_| is_failure)?;
+        let record: Value = serde_json::from_str(record).unwrap_or_default();
+        Some(record["message"].as_str().unwrap_or_default().to_owned())
     }
 }
 
 #[async_trait::async_trait]
 impl Consumer for Worker {
     async fn consume(&self, ticket: &Ticket) -> Result<()> {
-        let Some(taken) = self.store.take(&ticket.id).await? else {
+        let Some(taken) = self.take(ticket).await? else {
             return Ok(());
         };
         let _current = self.registry.work_on(&taken);
@@ -106,13 +125,87 @@ impl Consumer for Worker {
 }
 
 impl Worker {
+    /// Takes what comes next, once this machine may work and something that waits may be taken.
+    async fn take(&self, ticket: &Ticket) -> Result<Option<Attempt>> {
+        loop {
+            if let Some(machine) = &self.machine
+                && !machine.rest(&self.stop).await
+            {
+                return Err(Error::interrupted("take work: the process is to end"));
+            }
+            if let Some(taken) = self.store.take(&ticket.id).await? {
+                return Ok(Some(taken));
+            }
+            let Some(left) = self.store.next_work_in().await? else {
+                return Ok(None);
+            };
+            tokio::select! {
+                () = tokio::time::sleep(left.min(DELAYED_POLL)) => {}
+                () = stopped(self.stop.clone()) => {}
+            }
+        }
+    }
+
+    /// Returns an attempt that failed to the queue, if the machine is to blame; `false`: it ends as it did.
+    async fn returned(
+        &self,
+        taken: &Attempt,
+        shortage: Option<Shortage>,
+        message: &str,
+    ) -> Result<bool> {
+        let Some(machine) = &self.machine else {
+            return Ok(false);
+        };
+        let seen = match machine.check() {
+            Some(shortage) => Some(shortage),
+            None => self
+                .store
+                .check_write()
+                .await
+                .err()
+                .and_then(|error| error.kind.shortage()),
+        };
+        let Some(shortage) = shortage.or(seen) else {
+            return Ok(false);
+        };
+        machine.met(shortage);
+        let reason = format!("{shortage} ({message})");
+        let returned = self
+            .store
+            .return_to_queue(taken, &reason, seen.is_some())
+            .await?;
+        if returned {
+            self.telemetry
+                .metrics
+                .work_returned(taken.kind.name(), shortage);
+        }
+        Ok(returned)
+    }
+
+    fn is_well(&self) {
+        if let Some(machine) = &self.machine {
+            machine.is_well();
+        }
+    }
+
     /// Of work that is no run. An error gives it back to the queue.
     async fn complete(
         &self,
         taken: &Attempt,
         work: impl Future<Output = Result<attempt::Ending>>,
     ) -> Result<()> {
-        let completed = attempt::complete(&self.store, taken, self.stop.clone(), work).await;
+        let ending = attempt::attempt(&self.store, taken, self.stop.clone(), work).await;
+        let completed = match ending.failure() {
+            Some(message) if self.returned(taken, ending.shortage(), message).await? => {
+                Err(attempt::given_back(taken))
+            }
+            failure => {
+                if failure.is_none() {
+                    self.is_well();
+                }
+                attempt::end(&self.store, taken, ending).await
+            }
+        };
         // What matters of its logs is in the results.
         let _ = std::fs::remove_dir_all(self.folder_of(taken));
         completed
@@ -124,6 +217,15 @@ impl Worker {
         let run = run.ok_or_else(|| Error::infrastructure("read the run"))?;
         let observer = Arc::new(RunObserver::begin(self.telemetry.clone(), &run));
         let ending = self.attempt(&run, taken, observer.clone()).await;
+        match ending.failure() {
+            Some(message) if self.returned(taken, ending.shortage, &message).await? => {
+                observer.ended(RunStatus::Queued);
+                self.tell(&taken.id);
+                return Err(Error::interrupted("end the run: it is given back"));
+            }
+            Some(_) => {}
+            None => self.is_well(),
+        }
         if ending.status.has_ended() {
             self.keep_files(taken, ending.log.as_deref()).await;
         }
@@ -181,6 +283,7 @@ impl Worker {
             Ok((outcome, record)) => Ending {
                 status: status(&outcome),
                 log: build_log(&record),
+                shortage: outcome.shortage(),
                 results: AttemptResults {
                     patch: outcome.written_patch().map(str::to_owned),
                     record: Some(record),
@@ -190,11 +293,12 @@ impl Worker {
             Err(error) if error.kind == crate::error::Kind::Interrupted => Ending::given_back(),
             Err(error) => Ending {
                 status: RunStatus::Infrastructure,
+                shortage: error.kind.shortage(),
+                log: error.log.clone(),
                 results: AttemptResults {
-                    record: Some(failure(&error)),
+                    record: Some(failure(error)),
                     ..AttemptResults::default()
                 },
-                log: error.log,
             },
         }
     }
@@ -390,12 +494,8 @@ fn status(outcome: &Outcome) -> RunStatus {
 }
 
 /// In place of a record, in its shape.
-fn failure(error: &Error) -> String {
-    let outcome = Outcome::Infrastructure {
-        message: error.with_cause(),
-        hint: error.hint.clone(),
-    };
-    serde_json::to_string(&outcome).unwrap_or_default()
+fn failure(error: Error) -> String {
+    serde_json::to_string(&Outcome::of_error(error)).unwrap_or_default()
 }
 
 fn encode(value: &impl serde::Serialize) -> Result<String> {
@@ -418,14 +518,18 @@ struct StoreSink {
 type LastEvent = Arc<Mutex<Option<StoredEvent>>>;
 
 impl EventSink for StoreSink {
-    fn add(&self, number: u64, line: &str) -> std::result::Result<(), String> {
+    fn add(&self, number: u64, line: &str) -> Result<()> {
         let stored = StoredEvent {
-            number: i64::try_from(number).map_err(|e| e.to_string())?,
+            number: i64::try_from(number).unwrap_or(i64::MAX),
             line: line.to_owned(),
         };
         let event = serde_json::from_str(line);
         if matches!(event, Ok(Event::Ended { .. })) {
-            *self.last_event.lock().map_err(|e| e.to_string())? = Some(stored);
+            let mut last = self
+                .last_event
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            *last = Some(stored);
             return Ok(());
         }
         let added = self.store.add_event(&self.run, self.attempt, stored);
@@ -434,9 +538,6 @@ impl EventSink for StoreSink {
         if let (Ok(()), Ok(event)) = (&added, event) {
             self.observer.stored(&event);
         }
-        added.map_err(|error| match error.cause {
-            Some(cause) => format!("{}: {cause}", error.message),
-            None => error.message,
-        })
+        added
     }
 }

@@ -35,7 +35,8 @@ pub async fn health(State(probes): State<Probes>) -> ApiResult<Json<Health>> {
     Ok(Health::ok())
 }
 
-/// Whether the server can take work: it is not about to end, and its database answers and is up to date
+/// Whether the server can take work: it is not about to end, its machine lacks nothing, and its database is up to date and can be
+/// written
 #[utoipa::path(get, path = "/v1/ready", tag = "server", responses(
     (status = 200, body = Health),
     (status = 503, description = "not now", body = Problem, content_type = "application/problem+json"),
@@ -46,7 +47,11 @@ pub async fn ready(State(probes): State<Probes>) -> ApiResult<Json<Health>> {
         Err(error) => {
             tracing::warn!(error = error.with_cause(), "not ready");
             // The cause may name the database.
-            let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string());
+            let detail = match error.kind.shortage() {
+                Some(shortage) => format!("{error}: {shortage}"),
+                None => error.to_string(),
+            };
+            let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail);
             Err(problem.hint("the server's log says why"))
         }
     }

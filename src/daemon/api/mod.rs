@@ -57,6 +57,7 @@ pub struct ApiParts {
     /// This process is to end: streams end as well.
     pub stop: StopSignal,
     pub telemetry: Arc<Telemetry>,
+    pub probes: Probes,
 }
 
 impl ApiState {
@@ -75,11 +76,7 @@ impl std::ops::Deref for ApiState {
 
 impl FromRef<ApiState> for Probes {
     fn from_ref(state: &ApiState) -> Self {
-        Probes {
-            store: state.store.clone(),
-            stop: state.stop.clone(),
-            telemetry: state.telemetry.clone(),
-        }
+        state.probes.clone()
     }
 }
 

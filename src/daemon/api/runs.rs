@@ -38,8 +38,16 @@ pub struct Run {
     created_at: String,
     started_at: Option<String>,
     ended_at: Option<String>,
-    /// How often a worker has taken it.
+    /// How often a worker has taken it, without those that went back to the queue because the machine lacked something.
     attempts: i64,
+    /// How often it went back to the queue because the machine lacked something (descriptors, memory, processes, disk, database).
+    returns: i64,
+    /// Why it did so last; absent once it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    return_reason: Option<String>,
+    /// It waits until then at least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_before: Option<String>,
     /// It is to end.
     cancelling: bool,
     /// What became of it, as in `run.json`, without the test.
@@ -77,7 +85,10 @@ impl Run {
             created_at: time(run.created_at),
             started_at: run.started_at.map(time),
             ended_at: run.ended_at.map(time),
-            attempts: run.attempt,
+            attempts: run.attempt - run.returns,
+            returns: run.returns,
+            return_reason: run.return_reason().map(str::to_owned),
+            not_before: run.waits_until().map(time),
             cancelling: run.cancel && !run.status.has_ended(),
             outcome,
             usage: field("usage"),

@@ -31,6 +31,8 @@ const POLL: Duration = Duration::from_secs(1);
 const RENEWAL: Duration = Duration::from_secs(3);
 /// Milliseconds: a server that says nothing for so long is dead.
 const LEASE: i64 = 15_000;
+/// Before a comparison is tried again that failed because the machine lacks something.
+const SHORTAGE_DELAY: Duration = Duration::from_secs(30);
 /// Comparisons that a server sees to at one time: others wait.
 const AT_ONCE: usize = 4;
 
@@ -74,7 +76,7 @@ impl ComparisonServer {
         );
         let folder = self.folder.join(format!("{}.{}", claim.id, claim.attempt));
         let (status, message) = tokio::select! {
-            compared = self.compare(&claim, &folder) => ending(compared),
+            ended = async { ending(self.compare(&claim, &folder).await).await } => ended,
             () = self.lost(&claim) => (WorkStatus::Cancelled, None),
             () = stopped(stop) => (WorkStatus::Queued, None),
         };
@@ -186,8 +188,14 @@ impl ComparisonServer {
     }
 }
 
-fn ending(compared: Result<Option<String>>) -> (WorkStatus, Option<String>) {
+async fn ending(compared: Result<Option<String>>) -> (WorkStatus, Option<String>) {
     match compared {
+        Err(error) if error.kind.shortage().is_some() => {
+            let message = error.with_cause();
+            tracing::warn!(error = message, "a comparison is tried again in a while");
+            tokio::time::sleep(SHORTAGE_DELAY).await;
+            (WorkStatus::Queued, Some(message))
+        }
         Ok(None) => (WorkStatus::Done, None),
         Ok(Some(why)) => (WorkStatus::Infrastructure, Some(why)),
         // This process, or the comparison, is to end: which of both is in the store.

@@ -1,9 +1,8 @@
 //! The address that GitHub calls: a delivery is checked, read and stored, and worked on later.
 
 use axum::Json;
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::extract::rejection::BytesRejection;
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequest as _, Request as HttpRequest, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
@@ -31,15 +30,20 @@ pub async fn not_set_up() -> Problem {
 pub async fn receive(
     State(github): State<GitHub>,
     headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
+    body: Body,
 ) -> ApiResult<Response> {
-    let body = body?;
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let signed = text("x-hub-signature-256");
-    if !signature::is_valid(&github.settings.secrets, &body, signed) {
+    let unsigned = || {
         let detail = "the signature is missing, or is not of this server's secret";
-        return Err(Problem::new(StatusCode::UNAUTHORIZED, detail)
-            .hint("give the webhook the secret that the server has"));
+        Problem::new(StatusCode::UNAUTHORIZED, detail)
+            .hint("give the webhook the secret that the server has")
+    };
+    // Nothing is read for who does not even seem to know a secret.
+    let signature = text("x-hub-signature-256").and_then(signature::read);
+    let signature = signature.ok_or_else(unsigned)?;
+    let body = Bytes::from_request(HttpRequest::new(body), &()).await?;
+    if !signature::is_valid(&github.settings.secrets, &body, &signature) {
+        return Err(unsigned());
     }
     let named = |name: &str| {
         let value = text(name).filter(|value| !value.is_empty() && value.len() <= LONGEST);

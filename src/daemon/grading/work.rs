@@ -59,6 +59,11 @@ impl GradingWork<'_> {
         };
         let storing = async {
             while let Some(packed) = results.recv().await {
+                if let Some(failed) = &packed.result.infrastructure
+                    && let Some(shortage) = failed.shortage
+                {
+                    return Err(Error::exhausted(shortage, "grade a prediction").cause(failed));
+                }
                 let text = serde_json::to_string(&packed)
                     .map_err(|error| Error::infrastructure("encode a result").cause(error))?;
                 let name = &packed.result.prediction;

@@ -64,6 +64,10 @@ impl MatrixWork<'_> {
         let storing = async {
             let mut failures = Vec::new();
             while let Some(result) = cells.recv().await {
+                if let Some(shortage) = result.shortage {
+                    let cause = result.infrastructure.unwrap_or_default();
+                    return Err(Error::exhausted(shortage, "try a patch").cause(cause));
+                }
                 let text = serde_json::to_string(&result).map_err(|error| {
                     Error::infrastructure("encode a cell of the matrix").cause(error)
                 })?;

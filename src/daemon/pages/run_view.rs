@@ -35,6 +35,8 @@ pub struct RunRow {
     created_at: String,
     created: String,
     attempts: i64,
+    /// How often it went back to the queue because the machine lacked something, and why.
+    returned: Option<String>,
     calls: String,
     tokens: String,
     seconds: Option<String>,
@@ -60,7 +62,11 @@ impl RunRow {
             model: shortened(&run.model, NAME),
             created_at: created.to_string(),
             created: created.strftime("%Y-%m-%d %H:%M UTC").to_string(),
-            attempts: run.attempt,
+            attempts: run.attempt - run.returns,
+            returned: run.return_reason().map(|reason| match run.returns {
+                1 => format!("once: {reason}"),
+                times => format!("{times} times, last: {reason}"),
+            }),
             calls: count("model_calls").map_or(String::new(), |n| n.to_string()),
             tokens: tokens.map_or(String::new(), |n| n.to_string()),
             seconds: record["seconds"].as_f64().map(|s| format!("{s:.1}")),

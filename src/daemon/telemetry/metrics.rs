@@ -11,6 +11,8 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use testwright_sandboxes::Shortage;
+
 use super::process::ProcessCollector;
 use crate::store::QueueState;
 
@@ -28,6 +30,8 @@ const MODELS: usize = 50;
 pub struct Metrics {
     registry: Registry,
     runs: Counts<1>,
+    returned: Counts<2>,
+    pub paused: Gauge,
     queue_wait: Histogram,
     run_duration: Durations<1>,
     running: Gauge,
@@ -68,6 +72,8 @@ impl Default for Metrics {
         let mut metrics = Metrics {
             registry: Registry::with_prefix("testwright"),
             runs: Family::default(),
+            returned: Family::default(),
+            paused: Gauge::default(),
             queue_wait: long(),
             run_duration: Family::new_with_constructor(long),
             running: Gauge::default(),
@@ -101,6 +107,16 @@ impl Metrics {
             "runs",
             "Runs that ended in this process, by status",
             self.runs.clone(),
+        );
+        to.register(
+            "returned_work",
+            "Attempts that went back to the queue because this machine lacked something, by what it lacked",
+            self.returned.clone(),
+        );
+        to.register(
+            "taking_no_work",
+            "1 while this process takes no work because its machine lacks something",
+            self.paused.clone(),
         );
         to.register(
             "running_runs",
@@ -210,6 +226,12 @@ impl Metrics {
         if has_ended {
             self.runs.get_or_create(&labels).inc();
         }
+    }
+
+    pub fn work_returned(&self, kind: &str, shortage: Shortage) {
+        let kind = ("kind", kind.to_owned());
+        let labels = [kind, ("shortage", shortage.as_str().to_owned())];
+        self.returned.get_or_create(&labels).inc();
     }
 
     pub fn model_replied(&self, model: &str, usage: &crate::model::Usage, seconds: f64) {

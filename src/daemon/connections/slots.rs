@@ -1,0 +1,173 @@
+//! How many connections there may be, and who gives way if there are more: idle ones of the address that has most of them.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::Notify;
+
+pub struct Slots {
+    max: usize,
+    open: Mutex<BTreeMap<u64, Open>>,
+}
+
+struct Open {
+    peer: IpAddr,
+    /// Requests that are being answered.
+    requests: usize,
+    /// When the last request began or ended.
+    since: Instant,
+    close: Arc<Notify>,
+    /// It was told to close, and does not count any more.
+    closing: bool,
+}
+
+impl Slots {
+    pub fn new(max: usize) -> Arc<Self> {
+        Arc::new(Slots {
+            max: max.max(1),
+            open: Mutex::default(),
+        })
+    }
+
+    fn open(&self) -> MutexGuard<'_, BTreeMap<u64, Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A slot for a new connection of an address; another connection is closed for it if need be. `None` if all are busy.
+    pub fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Slot> {
+        let mut open = self.open();
+        if open.values().filter(|open| !open.closing).count() >= self.max {
+            let id = victim(&open, peer)?;
+            let victim = open.get_mut(&id)?;
+            victim.closing = true;
+            victim.close.notify_one();
+        }
+        let id = open.last_key_value().map_or(0, |(id, _)| id + 1);
+        let close = Arc::new(Notify::new());
+        let new = Open {
+            peer,
+            requests: 0,
+            since: Instant::now(),
+            close: close.clone(),
+            closing: false,
+        };
+        open.insert(id, new);
+        Some(Slot {
+            slots: self.clone(),
+            id,
+            close,
+        })
+    }
+
+    fn change(&self, id: u64, change: impl FnOnce(&mut usize)) {
+        if let Some(open) = self.open().get_mut(&id) {
+            change(&mut open.requests);
+            open.since = Instant::now();
+        }
+    }
+}
+
+/// Of the address with the most connections the one that has been idle for the longest time; a busy one only if that address has
+/// more than the new one.
+fn victim(open: &BTreeMap<u64, Open>, new: IpAddr) -> Option<u64> {
+    let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
+    let open = open.iter().filter(|(_, open)| !open.closing);
+    for (_, open) in open.clone() {
+        *counts.entry(open.peer).or_default() += 1;
+    }
+    let of_new = counts.get(&new).copied().unwrap_or_default();
+    let (id, _) = open
+        .filter(|(_, open)| open.requests == 0 || counts[&open.peer] > of_new + 1)
+        .min_by_key(|(_, open)| {
+            let others = usize::MAX - counts[&open.peer];
+            (open.requests > 0, others, open.since)
+        })?;
+    Some(*id)
+}
+
+/// That of one connection, for as long as it lives.
+pub struct Slot {
+    slots: Arc<Slots>,
+    id: u64,
+    close: Arc<Notify>,
+}
+
+impl Slot {
+    /// Ends once the connection has to give way.
+    pub fn closed(&self) -> impl Future<Output = ()> + Send + 'static {
+        let close = self.close.clone();
+        async move { close.notified().await }
+    }
+
+    /// A request, until the value is dropped.
+    pub fn begin_request(self: &Arc<Self>) -> BusySlot {
+        self.slots.change(self.id, |requests| *requests += 1);
+        BusySlot(self.clone())
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.slots.open().remove(&self.id);
+    }
+}
+
+pub struct BusySlot(Arc<Slot>);
+
+impl Drop for BusySlot {
+    fn drop(&mut self) {
+        let Slot { slots, id, .. } = &*self.0;
+        slots.change(*id, |requests| *requests = requests.saturating_sub(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn peer(n: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, n])
+    }
+
+    fn is_closed(slot: &Slot) -> bool {
+        slot.slots.open()[&slot.id].closing
+    }
+
+    #[test]
+    fn the_longest_idle_connection_of_the_greediest_address_gives_way() {
+        let slots = Slots::new(4);
+        let quiet = Arc::new(slots.take(peer(1)).unwrap());
+        let first = Arc::new(slots.take(peer(2)).unwrap());
+        let second = Arc::new(slots.take(peer(2)).unwrap());
+        let third = Arc::new(slots.take(peer(2)).unwrap());
+        drop(first.begin_request());
+        let fourth = slots.take(peer(2)).unwrap();
+        assert!(is_closed(&second));
+        assert!(
+            ![&quiet, &first, &third]
+                .into_iter()
+                .any(|slot| is_closed(slot))
+        );
+        drop((second, fourth));
+        assert_eq!(slots.open().len(), 3);
+    }
+
+    #[test]
+    fn busy_connections_give_way_only_to_an_address_that_has_fewer() {
+        let slots = Slots::new(3);
+        let taken: Vec<_> = (0..3)
+            .map(|_| Arc::new(slots.take(peer(1)).unwrap()))
+            .collect();
+        let requests: Vec<_> = taken.iter().map(Slot::begin_request).collect();
+        assert!(slots.take(peer(1)).is_none());
+        let other = Arc::new(slots.take(peer(2)).unwrap());
+        assert!(is_closed(&taken[0]));
+        let _busy = other.begin_request();
+        assert!(slots.take(peer(2)).is_none());
+        drop(requests);
+        assert!(slots.take(peer(2)).is_some());
+    }
+}
