@@ -12,7 +12,7 @@ const FIRST_DELAY: Duration = Duration::from_millis(250);
 /// Calls `start` until it succeeds, at most three times within two seconds and the time that the calls take.
 ///
 /// # Errors
-/// Kind `NotStarted` after the last try. An error that another try would meet as well (unknown input, a missing state, a
+/// Kind `NotStarted` after the last try, or `Exhausted` if the machine lacks something. An error that another try would meet as well (unknown input, a missing state, a
 /// failed build) is returned at once as it is.
 pub async fn retry_start<T, F: Future<Output = Result<T>>>(start: impl Fn() -> F) -> Result<T> {
     retry(start, FIRST_DELAY).await
@@ -27,7 +27,10 @@ async fn retry<T, F: Future<Output = Result<T>>>(
         match start().await {
             Err(error) if !may_start_later(error.kind) => return Err(error),
             Err(error) if attempt == MAX_TRIES => {
-                let kind = ErrorKind::NotStarted;
+                let kind = match error.kind {
+                    ErrorKind::Exhausted(_) => error.kind,
+                    _ => ErrorKind::NotStarted,
+                };
                 return Err(SandboxError { kind, ..error });
             }
             Err(error) => tracing::warn!(%error, attempt, "the sandbox did not start"),
@@ -41,7 +44,9 @@ async fn retry<T, F: Future<Output = Result<T>>>(
 
 fn may_start_later(kind: ErrorKind) -> bool {
     match kind {
-        ErrorKind::Dead | ErrorKind::System | ErrorKind::Unavailable => true,
+        ErrorKind::Dead | ErrorKind::System | ErrorKind::Unavailable | ErrorKind::Exhausted(_) => {
+            true
+        }
         ErrorKind::Input | ErrorKind::NotFound | ErrorKind::Build | ErrorKind::NotStarted => false,
     }
 }
