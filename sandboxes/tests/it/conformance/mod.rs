@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures::future::{self, BoxFuture};
+use futures::stream::{self, StreamExt as _};
 use testwright_sandboxes::sandbox::output;
 use testwright_sandboxes::{Backend, Command, Limits, Sandbox, SandboxSource, Spec};
 
@@ -112,33 +113,52 @@ pub async fn run(check: &Check, ground: Fixture<'_>) -> Verdict {
     }
 }
 
+/// Checks with sandboxes of their own that run at one time: most of their time is spent waiting.
+pub const CONCURRENT_CHECKS: usize = 4;
+
 /// Runs every check and panics with all that fail.
 pub async fn hold(ground: Fixture<'_>) {
-    let mut failures = Vec::new();
-    let shared = ground.sandbox(&ground.spec()).await.unwrap();
-    for check in checks()
+    let checks = checks();
+    let checks = checks
         .iter()
-        .filter(|check| !ground.without.contains(&check.name))
-    {
-        let verdict = match check.what {
-            CheckFn::Running(check) => {
-                let limit = Duration::from_secs(120);
-                let verdict = tokio::time::timeout(limit, check(shared.as_ref())).await;
-                verdict.unwrap_or_else(|_| Err("it hangs".to_owned()))
-            }
-            CheckFn::Making(_) => run(check, ground).await,
-        };
-        if let Err(why) = verdict {
-            failures.push(format!("{}: {why}", check.name));
-        }
-    }
-    shared.stop().await.unwrap();
+        .filter(|check| !ground.without.contains(&check.name));
+    let (running, making): (Vec<_>, Vec<_>) =
+        checks.partition(|check| matches!(check.what, CheckFn::Running(_)));
+    let making = stream::iter(making)
+        .map(|check| async move { (check, run(check, ground).await) })
+        .buffer_unordered(CONCURRENT_CHECKS)
+        .collect::<Vec<_>>();
+    let (mut verdicts, more) = future::join(hold_in_one(running, ground), making).await;
+    verdicts.extend(more);
+    let failures: Vec<_> = verdicts
+        .into_iter()
+        .filter_map(|(check, verdict)| Some(format!("{}: {}", check.name, verdict.err()?)))
+        .collect();
     assert!(
         failures.is_empty(),
         "{} fails:\n{}",
         ground.backend.name(),
         failures.join("\n")
     );
+}
+
+/// Runs these checks one after another in one sandbox.
+async fn hold_in_one<'a>(checks: Vec<&'a Check>, ground: Fixture<'_>) -> Vec<(&'a Check, Verdict)> {
+    let shared = ground.sandbox(&ground.spec()).await.unwrap();
+    let mut verdicts = Vec::new();
+    for check in checks {
+        let CheckFn::Running(body) = check.what else {
+            continue;
+        };
+        let limit = Duration::from_secs(120);
+        let verdict = tokio::time::timeout(limit, body(shared.as_ref())).await;
+        verdicts.push((
+            check,
+            verdict.unwrap_or_else(|_| Err("it hangs".to_owned())),
+        ));
+    }
+    shared.stop().await.unwrap();
+    verdicts
 }
 
 // What the checks are written with.

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use futures::future;
+use futures::stream::{self, StreamExt as _};
 use testwright_sandboxes::{Backend, SandboxSource};
 
-use super::{Check, Fault, FaultyBackend, Fixture, run};
+use super::{CONCURRENT_CHECKS, Check, Fault, FaultyBackend, Fixture, run};
 
 /// Backends that lack something by their settings.
 pub struct Lacking {
@@ -20,33 +22,49 @@ pub async fn prove(
     bare: &SandboxSource,
     killed_host: &(dyn Fn() -> std::process::Command + Sync),
 ) {
-    let mut blind = Vec::new();
-    for check in checks {
-        let inner = match check.fault {
-            Fault::NoIsolation => lacking.isolation.clone(),
-            Fault::NoLoopback => lacking.loopback.clone(),
-            _ => Some(sound.clone()),
-        };
-        let Some(inner) = inner else {
-            eprintln!("skipped: `{}` cannot be proven on this machine", check.name);
-            continue;
-        };
-        let broken = FaultyBackend::new(inner, check.fault, bare.clone());
-        let ground = Fixture {
-            backend: &broken,
-            start: bare,
-            without: &[],
-            killed_host: Some(killed_host),
-        };
-        let verdict = run(check, ground).await;
-        broken.end().await;
-        match verdict {
-            Ok(()) => blind.push(format!(
-                "`{}` does not notice {:?}",
-                check.name, check.fault
-            )),
-            Err(why) => eprintln!("`{}` notices {:?}: {why}", check.name, check.fault),
+    let blind: Vec<_> = stream::iter(checks)
+        .map(|check| prove_one(check, sound.clone(), lacking, bare, killed_host))
+        .buffer_unordered(CONCURRENT_CHECKS)
+        .filter_map(future::ready)
+        .collect()
+        .await;
+    assert!(blind.is_empty(), "{}", blind.join("\n"));
+}
+
+/// Says what is wrong with a check that passes on a sandbox with its fault.
+async fn prove_one(
+    check: &Check,
+    sound: Arc<dyn Backend>,
+    lacking: &Lacking,
+    bare: &SandboxSource,
+    killed_host: &(dyn Fn() -> std::process::Command + Sync),
+) -> Option<String> {
+    let inner = match check.fault {
+        Fault::NoIsolation => lacking.isolation.clone(),
+        Fault::NoLoopback => lacking.loopback.clone(),
+        _ => Some(sound),
+    };
+    let Some(inner) = inner else {
+        eprintln!("skipped: `{}` cannot be proven on this machine", check.name);
+        return None;
+    };
+    let broken = FaultyBackend::new(inner, check.fault, bare.clone());
+    let ground = Fixture {
+        backend: &broken,
+        start: bare,
+        without: &[],
+        killed_host: Some(killed_host),
+    };
+    let verdict = run(check, ground).await;
+    broken.end().await;
+    match verdict {
+        Ok(()) => Some(format!(
+            "`{}` does not notice {:?}",
+            check.name, check.fault
+        )),
+        Err(why) => {
+            eprintln!("`{}` notices {:?}: {why}", check.name, check.fault);
+            None
         }
     }
-    assert!(blind.is_empty(), "{}", blind.join("\n"));
 }
