@@ -6,6 +6,7 @@ use testwright_evals::InstanceResult;
 use testwright_evals::report::{RunMetadata, write};
 use testwright_evals::result::results_file::ResultsFile;
 use testwright_fuzz::{bounded_target, file, folder, texts};
+use testwright_sandboxes::plain_file::Lines;
 
 /// No page has this tag unless a text became markup.
 const TAG: &str = "<fuzzed";
@@ -14,7 +15,9 @@ bounded_target!(fixed: 32 << 20, per_byte: 512, |data: &[u8]| {
     let [Some(lines), text] = texts(data) else {
         return;
     };
-    let stored = ResultsFile::parse(lines.as_bytes());
+    let Ok(stored) = ResultsFile::read(&mut Lines::new(lines.as_bytes())) else {
+        return;
+    };
     let text = format!("{}{TAG} a='\"`>", text.unwrap_or_default());
     let mut out = String::new();
     for line in stored.by_name.into_values().take(8) {

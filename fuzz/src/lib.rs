@@ -1,4 +1,5 @@
 //! What the targets have in common.
+#![allow(clippy::expect_used, clippy::unwrap_used)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::{Path, PathBuf};
@@ -6,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, OnceLock};
 
 #[doc(hidden)]
+#[cfg(feature = "libfuzzer")]
 pub use libfuzzer_sys::fuzz_target;
 
 use serde_json::Value;

@@ -17,6 +17,15 @@ fn allowed() -> BTreeMap<&'static str, &'static [&'static str]> {
             &["testwright-sandboxes", "testwright-tools"],
         ),
         (
+            "testwright-fuzz",
+            &[
+                "testwright",
+                "testwright-evals",
+                "testwright-sandboxes",
+                "testwright-tools",
+            ],
+        ),
+        (
             "testwright",
             &[
                 "testwright-tools",
@@ -102,7 +111,7 @@ fn unexplained(metadata: &Value, document: &str) -> Vec<String> {
         .flat_map(|package| package["dependencies"].as_array().unwrap())
         .filter(|dependency| dependency["kind"].is_null())
         .map(|dependency| dependency["name"].as_str().unwrap().to_owned())
-        .filter(|name| !name.starts_with("testwright-") && !named.contains(&name.as_str()))
+        .filter(|name| !name.starts_with("testwright") && !named.contains(&name.as_str()))
         .collect();
     missing.sort();
     missing.dedup();
