@@ -16,7 +16,7 @@ use nix::sys::time::TimeSpec;
 use nix::unistd::{Gid, Uid, fchownat, truncate};
 
 use super::super::protocol::Setup;
-use super::mediation::Caller;
+use super::caller::Caller;
 
 type Result<T> = std::result::Result<T, Errno>;
 
@@ -68,7 +68,7 @@ impl OwnFolders {
     }
 }
 
-/// What a call names.
+/// The file that a call names.
 enum Target {
     Descriptor(u64),
     Path { folder: u64, path: u64, flags: u64 },

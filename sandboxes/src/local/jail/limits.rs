@@ -6,7 +6,6 @@ use std::fs;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::super::protocol::{Isolation, Setup};
-use super::supervisor::Accounting;
 
 /// Kernels that count processes by user namespace need no offset; elsewhere the limit counts all
 /// processes of the host's user, so those that are there already are added.
@@ -37,6 +36,15 @@ fn counts_by_namespace() -> bool {
         .map(|part| part.parse::<u32>().unwrap_or(0));
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     version >= (5, 14)
+}
+
+/// What the keeper found out before it started the supervisor.
+#[derive(Debug, Clone, Copy)]
+pub struct Accounting {
+    /// Processes that count against the limit and are there already.
+    pub present: u64,
+    /// The kernel counts the memory of all processes together.
+    pub memory_is_counted: bool,
 }
 
 /// In a process that is about to become another program.

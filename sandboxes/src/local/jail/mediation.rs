@@ -5,41 +5,37 @@
 //! the keeper, which makes them itself or answers with an error. It never lets the original call go on: code inside could
 //! have changed the memory that its arguments point to since they were checked.
 
-use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use nix::errno::Errno;
 use seccompiler::{BpfProgram, sock_filter};
 
 use super::super::protocol::{Isolation, Setup};
+use super::caller::{Caller, control};
 use super::file_changes::{self, OwnFolders};
-use super::seccomp::Surroundings;
+use super::filter_options::FilterOptions;
 
 type Result<T> = std::result::Result<T, Errno>;
 
 /// The relay listens on this machine's loopback, so it accepts at once.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// As an `OPEN_MAX` of paths: what the kernel accepts, with the zero byte.
-const MAX_PATH: usize = 4096;
-
 /// The calls that are handed to the keeper, by number.
-pub fn mediated(around: Surroundings) -> Vec<i64> {
+pub fn mediated(options: FilterOptions) -> Vec<i64> {
     let mut calls = Vec::new();
-    if around.isolation != Isolation::Landlock {
+    if options.isolation != Isolation::Landlock {
         return calls;
     }
-    if around.relay {
+    if options.relay {
         calls.push(libc::SYS_connect);
     }
     // Under root each sandbox is a user of its own, and the kernel protects files of others.
-    if !around.own_user {
+    if !options.own_user {
         calls.extend(file_changes::CALLS);
         // Landlock is better at it: programs inside may have domains of their own, which the keeper does not know.
-        if !around.landlock_truncates {
+        if !options.landlock_truncates {
             calls.push(libc::SYS_truncate);
         }
     }
@@ -93,7 +89,11 @@ pub fn serve(listener: OwnedFd, setup: &Setup) {
     let empty = || unsafe { std::mem::zeroed::<libc::seccomp_notif>() };
     loop {
         let mut call = empty();
-        match mediator.control(libc::SECCOMP_IOCTL_NOTIF_RECV, &mut call) {
+        match control(
+            &mediator.listener,
+            libc::SECCOMP_IOCTL_NOTIF_RECV,
+            &mut call,
+        ) {
             Ok(()) => mediator.answer(&call),
             // A signal came, or the caller ended before its call was read.
             Err(Errno::EINTR | Errno::ENOENT) => {}
@@ -110,15 +110,9 @@ struct Mediator {
 }
 
 impl Mediator {
-    fn control<T>(&self, request: libc::Ioctl, argument: &mut T) -> Result<()> {
-        // SAFETY: every caller passes the structure that the request is defined for, and it outlives the call.
-        let result = unsafe { libc::ioctl(self.listener.as_raw_fd(), request, argument) };
-        Errno::result(result).map(drop)
-    }
-
     fn answer(&self, call: &libc::seccomp_notif) {
         let caller = Caller {
-            mediator: self,
+            listener: &self.listener,
             id: call.id,
             thread: call.pid,
         };
@@ -134,7 +128,11 @@ impl Mediator {
             flags: 0,
         };
         // It fails if the caller has ended, or got a signal and will call again.
-        let _ = self.control(libc::SECCOMP_IOCTL_NOTIF_SEND, &mut response);
+        let _ = control(
+            &self.listener,
+            libc::SECCOMP_IOCTL_NOTIF_SEND,
+            &mut response,
+        );
     }
 
     /// Puts a connection to the relay in the place of the caller's socket. No other address is ever connected to.
@@ -168,71 +166,10 @@ impl Mediator {
             newfd: socket as u32,
             newfd_flags: (flags & libc::O_CLOEXEC) as u32,
         };
-        self.control(libc::SECCOMP_IOCTL_NOTIF_ADDFD, &mut replacement)
-    }
-}
-
-/// A thread that waits for its call to be answered. What the kernel does not show of it (it made itself undumpable, or is
-/// another user's) counts as refused.
-pub struct Caller<'a> {
-    mediator: &'a Mediator,
-    id: u64,
-    thread: u32,
-}
-
-impl Caller<'_> {
-    /// Its folder in /proc.
-    pub fn folder(&self) -> String {
-        format!("/proc/{}", self.thread)
-    }
-
-    /// Fails if what was opened by its number may be another process's.
-    pub fn still_waits(&self) -> Result<()> {
-        let mut id = self.id;
-        self.mediator
-            .control(libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &mut id)
-    }
-
-    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize> {
-        let memory = File::open(format!("{}/mem", self.folder())).map_err(|_| Errno::EPERM)?;
-        self.still_waits()?;
-        memory.read_at(buffer, address).map_err(|_| Errno::EFAULT)
-    }
-
-    pub fn bytes<const N: usize>(&self, address: u64) -> Result<[u8; N]> {
-        let mut bytes = [0; N];
-        match self.read(address, &mut bytes)? {
-            read if read == N => Ok(bytes),
-            _ => Err(Errno::EFAULT),
-        }
-    }
-
-    /// A string that ends with a zero byte.
-    pub fn path(&self, address: u64) -> Result<Vec<u8>> {
-        let mut text = vec![0; MAX_PATH];
-        let read = self.read(address, &mut text)?;
-        text.truncate(read);
-        let end = text.iter().position(|byte| *byte == 0);
-        let end = end.ok_or(match read {
-            MAX_PATH => Errno::ENAMETOOLONG,
-            _ => Errno::EFAULT,
-        })?;
-        text.truncate(end);
-        Ok(text)
-    }
-
-    /// How one of its sockets was opened.
-    fn flags(&self, socket: i32) -> Result<i32> {
-        let folder = self.folder();
-        let opened = fs::read_link(format!("{folder}/fd/{socket}")).map_err(|_| Errno::EBADF)?;
-        if !opened.to_string_lossy().starts_with("socket:") {
-            return Err(Errno::ENOTSOCK);
-        }
-        let info = fs::read_to_string(format!("{folder}/fdinfo/{socket}"));
-        let info = info.map_err(|_| Errno::EBADF)?;
-        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
-        flags
-            .and_then(|octal| i32::from_str_radix(octal.trim(), 8).ok())
-            .ok_or(Errno::EBADF)
+        control(
+            &self.listener,
+            libc::SECCOMP_IOCTL_NOTIF_ADDFD,
+            &mut replacement,
+        )
     }
 }

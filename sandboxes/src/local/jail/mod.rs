@@ -5,10 +5,12 @@
 //! request. The supervisor ends when the host's end of the socket closes, however the host died; with it
 //! ends its pid namespace. Without one, the keeper hunts down what is left (it is their reaper).
 
+mod caller;
 mod cgroup;
 mod disk;
 mod file_changes;
 mod files;
+mod filter_options;
 mod kernel_memory;
 mod landlock;
 mod limits;
@@ -116,7 +118,7 @@ fn start_supervisor(
         Isolation::Landlock | Isolation::None => 0,
     };
     let (mut ours, theirs) = UnixStream::pair().map_err(|e| format!("make a socket: {e}"))?;
-    let known = supervisor::Accounting {
+    let known = limits::Accounting {
         present: limits::present_processes(setup),
         memory_is_counted: cgroup.is_some(),
     };

@@ -1,6 +1,5 @@
 //! The filter of system calls: what sandboxes have is in [`crate::system_calls`], what depends on the isolation is here.
 
-use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
 use seccompiler::{
@@ -9,10 +8,9 @@ use seccompiler::{
 };
 
 use super::super::protocol::Isolation;
+use super::filter_options::{FilterOptions, Rules};
 use super::{mediation, unbounded_calls};
 use crate::system_calls::{self, BY_ARGUMENT, Refused, SystemCall};
-
-pub type Rules = BTreeMap<i64, Vec<Rule>>;
 
 /// The ioctls that change a file by a descriptor for reading, in place: flags (twice, for two sizes), version, extended
 /// flags, verification, encryption.
@@ -25,22 +23,8 @@ const FILE_ATTRIBUTES: [u64; 6] = [
     0x800c_6613,
 ];
 
-/// What the filter depends on.
-#[derive(Debug, Clone, Copy)]
-pub struct Surroundings {
-    pub isolation: Isolation,
-    /// In place: a relay of the host may be connected to.
-    pub relay: bool,
-    /// In place: what runs inside is a user of its own.
-    pub own_user: bool,
-    /// In place: Landlock knows truncation by a path.
-    pub landlock_truncates: bool,
-    /// The kernel counts the memory of all processes together, also what no process has mapped.
-    pub memory_is_counted: bool,
-}
-
-/// Returns what the keeper answers calls through, if any are handed to it.
-pub fn apply(around: Surroundings) -> Result<Option<OwnedFd>, String> {
+/// Returns the descriptor through which the keeper answers calls, if any are handed to it.
+pub fn apply(options: FilterOptions) -> Result<Option<OwnedFd>, String> {
     let (allow, refuse) = (SeccompAction::Allow, error(libc::EPERM));
     let install = |filter: &BpfProgram| {
         apply_filter(filter).map_err(|e| format!("apply the system call filter: {e}"))
@@ -52,18 +36,18 @@ pub fn apply(around: Surroundings) -> Result<Option<OwnedFd>, String> {
         let rules = rules_by_argument(number).map_err(unbuilt)?;
         filters.push((rules, allow.clone(), error(number)));
     }
-    for (rules, action) in unbounded_calls::filters(around).map_err(unbuilt)? {
+    for (rules, action) in unbounded_calls::filters(options).map_err(unbuilt)? {
         filters.push((rules, allow.clone(), action));
     }
     // The filter that is added last says which error it is.
-    filters.push((rules(around).map_err(unbuilt)?, allow.clone(), refuse));
-    if around.isolation == Isolation::Landlock {
+    filters.push((rules(options).map_err(unbuilt)?, allow.clone(), refuse));
+    if options.isolation == Isolation::Landlock {
         filters.push((attributes(), allow.clone(), error(libc::ENOTSUP)));
     }
     for (rules, otherwise, matched) in filters {
         install(&program(rules, otherwise, matched).map_err(unbuilt)?)?;
     }
-    let handed_over = mediation::mediated(around);
+    let handed_over = mediation::mediated(options);
     if handed_over.is_empty() {
         return Ok(None);
     }
@@ -135,13 +119,13 @@ fn refused(index: u8, refused: Refused) -> Result<Vec<Rule>, seccompiler::Backen
 }
 
 /// What is refused.
-fn rules(around: Surroundings) -> Result<Rules, seccompiler::BackendError> {
+fn rules(options: FilterOptions) -> Result<Rules, seccompiler::BackendError> {
     let mut rules = rules_by_argument(libc::EPERM)?;
     rules.extend(numbers(system_calls::refused()).map(|number| (number, vec![])));
-    if !around.memory_is_counted {
+    if !options.memory_is_counted {
         rules.insert(libc::SYS_memfd_create, vec![]);
     }
-    if around.isolation != Isolation::Landlock {
+    if options.isolation != Isolation::Landlock {
         return Ok(rules);
     }
     for ioctl in FILE_ATTRIBUTES {
@@ -152,14 +136,14 @@ fn rules(around: Surroundings) -> Result<Rules, seccompiler::BackendError> {
     for number in numbers(system_calls::shared_names()) {
         rules.insert(number, vec![]);
     }
-    for number in mediation::mediated(around) {
+    for number in mediation::mediated(options) {
         rules.remove(&number);
     }
     // A datagram pair (also one that is asked for as a raw one) could be pointed at another address later; these
     // two cannot.
     let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].map(|kind| kind as u64);
     rules.insert(libc::SYS_socketpair, other_kinds(1, &connected)?);
-    let socket = match around.relay {
+    let socket = match options.relay {
         true => tcp_alone(&mut rules)?,
         false => vec![],
     };

@@ -17,6 +17,8 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork, geteuid};
 
 use super::super::protocol::{self, Isolation, Reply, Request, Setup, Task};
+use super::filter_options::FilterOptions;
+use super::limits::Accounting;
 use super::task_failure::TaskFailure;
 use super::{files, kernel_memory, landlock, limits, namespaces, seccomp, user_mapping};
 
@@ -26,15 +28,6 @@ pub const UNSEEN: &[u8; 1] = b"u";
 /// How long, and how often, a program is executed again that is open for writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(1);
 const BUSY_DELAY: Duration = Duration::from_millis(5);
-
-/// What the keeper found out before it started the supervisor.
-#[derive(Debug, Clone, Copy)]
-pub struct Accounting {
-    /// Processes that count against the limit and are there already.
-    pub present: u64,
-    /// The kernel counts the memory of all processes together.
-    pub memory_is_counted: bool,
-}
 
 /// `keeper` brings a byte once users are mapped, and one once memory is counted. It takes the descriptor by which calls
 /// are answered that are handed to it; no process of the sandbox has that one.
@@ -96,9 +89,9 @@ fn send(keeper: &UnixStream, descriptor: &OwnedFd) -> nix::Result<()> {
     sendmsg::<()>(socket, &byte, &rights, MsgFlags::MSG_NOSIGNAL, None).map(drop)
 }
 
-/// Besides, what the keeper answers calls through.
+/// Also returns the descriptor through which the keeper answers calls.
 fn confine(setup: &Setup, known: Accounting) -> Result<(Confinement, Option<OwnedFd>), String> {
-    let around = seccomp::Surroundings {
+    let options = FilterOptions {
         isolation: setup.isolation,
         relay: setup.host_port.is_some(),
         own_user: setup.owner.is_some(),
@@ -113,7 +106,7 @@ fn confine(setup: &Setup, known: Accounting) -> Result<(Confinement, Option<Owne
                 setup.owner.map(|_| user_mapping::INSIDE),
                 user_mapping::Keep::Nothing,
             )?;
-            seccomp::apply(around)?;
+            seccomp::apply(options)?;
             if !known.memory_is_counted && kernel_memory::socket_buffers().is_none() {
                 lacking.push("memory of sockets is not counted".to_owned());
             }
@@ -131,9 +124,9 @@ fn confine(setup: &Setup, known: Accounting) -> Result<(Confinement, Option<Owne
                 signals_stay_inside,
                 truncates,
             } = landlock::apply(setup)?;
-            mediated = seccomp::apply(seccomp::Surroundings {
+            mediated = seccomp::apply(FilterOptions {
                 landlock_truncates: truncates,
-                ..around
+                ..options
             })?;
             Confinement {
                 lacking,

@@ -5,7 +5,7 @@ use seccompiler::{
     SeccompCondition as Condition, SeccompRule as Rule,
 };
 
-use super::seccomp::{Rules, Surroundings};
+use super::filter_options::{FilterOptions, Rules};
 
 /// A mode of `fallocate` that takes no space.
 const PUNCH_HOLE: u64 = 2;
@@ -22,7 +22,7 @@ const BUFFER_SIZES: [i32; 4] = [
 const PROTOCOLS: [i32; 3] = [0, libc::IPPROTO_TCP, libc::IPPROTO_UDP];
 
 /// Rules, and what becomes of the calls that they fit.
-pub fn filters(around: Surroundings) -> Result<Vec<(Rules, SeccompAction)>, BackendError> {
+pub fn filters(options: FilterOptions) -> Result<Vec<(Rules, SeccompAction)>, BackendError> {
     let is = |index, value: u64| Condition::new(index, Length::Dword, Op::Eq, value);
     let masked =
         |index, mask, value| Condition::new(index, Length::Dword, Op::MaskedEq(mask), value);
@@ -37,7 +37,7 @@ pub fn filters(around: Surroundings) -> Result<Vec<(Rules, SeccompAction)>, Back
     let own_files = Rule::new(vec![masked(0, thread | files, thread)?])?;
     unsupported.insert(libc::SYS_clone, vec![own_files]);
     let mut filters = Vec::new();
-    if !around.memory_is_counted {
+    if !options.memory_is_counted {
         // A pipe that is given one small page keeps the huge page around it.
         unsupported.insert(libc::SYS_vmsplice, vec![]);
         let mut socket = Vec::new();

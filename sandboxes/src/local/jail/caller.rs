@@ -1,0 +1,83 @@
+//! A thread whose call was handed to the keeper, and what the keeper may read of it.
+
+use std::fs::{self, File};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+
+use nix::errno::Errno;
+
+type Result<T> = std::result::Result<T, Errno>;
+
+/// Longest path that the kernel accepts, with its zero byte.
+const MAX_PATH: usize = 4096;
+
+/// A thread that waits for its call to be answered. If the kernel hides it (it made itself undumpable, or belongs to
+/// another user), the call is refused.
+pub struct Caller<'a> {
+    pub listener: &'a OwnedFd,
+    pub id: u64,
+    pub thread: u32,
+}
+
+impl Caller<'_> {
+    /// Its folder in /proc.
+    pub fn folder(&self) -> String {
+        format!("/proc/{}", self.thread)
+    }
+
+    /// Fails if what was opened by its number may be another process's.
+    pub fn still_waits(&self) -> Result<()> {
+        let mut id = self.id;
+        control(self.listener, libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &mut id)
+    }
+
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<usize> {
+        let memory = File::open(format!("{}/mem", self.folder())).map_err(|_| Errno::EPERM)?;
+        self.still_waits()?;
+        memory.read_at(buffer, address).map_err(|_| Errno::EFAULT)
+    }
+
+    pub fn bytes<const N: usize>(&self, address: u64) -> Result<[u8; N]> {
+        let mut bytes = [0; N];
+        match self.read(address, &mut bytes)? {
+            read if read == N => Ok(bytes),
+            _ => Err(Errno::EFAULT),
+        }
+    }
+
+    /// A string that ends with a zero byte.
+    pub fn path(&self, address: u64) -> Result<Vec<u8>> {
+        let mut text = vec![0; MAX_PATH];
+        let read = self.read(address, &mut text)?;
+        text.truncate(read);
+        let end = text.iter().position(|byte| *byte == 0);
+        let end = end.ok_or(match read {
+            MAX_PATH => Errno::ENAMETOOLONG,
+            _ => Errno::EFAULT,
+        })?;
+        text.truncate(end);
+        Ok(text)
+    }
+
+    /// Returns the status flags of one of its sockets.
+    pub fn flags(&self, socket: i32) -> Result<i32> {
+        let folder = self.folder();
+        let opened = fs::read_link(format!("{folder}/fd/{socket}")).map_err(|_| Errno::EBADF)?;
+        if !opened.to_string_lossy().starts_with("socket:") {
+            return Err(Errno::ENOTSOCK);
+        }
+        let info = fs::read_to_string(format!("{folder}/fdinfo/{socket}"));
+        let info = info.map_err(|_| Errno::EBADF)?;
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+        flags
+            .and_then(|octal| i32::from_str_radix(octal.trim(), 8).ok())
+            .ok_or(Errno::EBADF)
+    }
+}
+
+/// Sends a request of seccomp user notification.
+pub fn control<T>(listener: &OwnedFd, request: libc::Ioctl, argument: &mut T) -> Result<()> {
+    // SAFETY: every caller passes the structure that the request is defined for, and it outlives the call.
+    let result = unsafe { libc::ioctl(listener.as_raw_fd(), request, argument) };
+    Errno::result(result).map(drop)
+}
