@@ -98,6 +98,7 @@ pub struct Lines<R> {
     line: Vec<u8>,
     number: usize,
     whole: u64,
+    max_line: usize,
 }
 
 impl Lines<BufReader<Take<File>>> {
@@ -120,7 +121,13 @@ impl<R: BufRead> Lines<R> {
             line: Vec::new(),
             number: 0,
             whole: 0,
+            max_line: MAX_LINE,
         }
+    }
+
+    /// Sets the maximum bytes of a line, [`MAX_LINE`] by default.
+    pub fn with_max_line(self, max_line: usize) -> Self {
+        Lines { max_line, ..self }
     }
 
     /// Returns the next line without its end, or `None` at the end of the file. A last line that has no end is not
@@ -128,10 +135,10 @@ impl<R: BufRead> Lines<R> {
     ///
     /// # Errors
     ///
-    /// `InvalidData` for a line of more than [`MAX_LINE`] bytes.
+    /// `InvalidData` for a line that is too long.
     pub fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
         self.line.clear();
-        let limit = MAX_LINE as u64 + 1;
+        let limit = self.max_line as u64 + 1;
         let length = (&mut self.reader)
             .take(limit)
             .read_until(b'\n', &mut self.line)?;
@@ -142,8 +149,8 @@ impl<R: BufRead> Lines<R> {
         }
         match length as u64 == limit {
             true => Err(invalid(format!(
-                "line {} has more than {MAX_LINE} bytes, the limit",
-                self.number
+                "line {} has more than {} bytes, the limit",
+                self.number, self.max_line
             ))),
             false => Ok(None),
         }

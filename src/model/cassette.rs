@@ -5,7 +5,6 @@
 //! for nothing and costs the same.
 
 mod digest;
-mod lines;
 mod player;
 mod recorder;
 #[cfg(test)]

@@ -5,11 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use testwright_sandboxes::plain_file::Lines;
 
 use super::digest::{as_value, difference};
-use super::lines::Lines;
 use super::{Exchange, Setting, digest};
 use crate::model::{Message, Model, ModelError, Reply, Request};
+
+/// Maximum bytes of a recording, and of one of its lines. A reply alone may have 16 MiB.
+const MAX_FILE: u64 = 512 << 20;
+const MAX_LINE: usize = 64 << 20;
 
 /// Plays a cassette: by order, each request checked against the recorded one.
 #[derive(Debug)]
@@ -46,21 +50,21 @@ impl Replayer {
     /// Of the kind `InvalidData` for a file that is not a cassette. They name the line and never repeat its content, since
     /// clients read them.
     pub fn open(path: &Path, lenient: bool) -> io::Result<Self> {
-        let mut lines = Lines::open(path)?;
+        let mut lines = Lines::open(path, MAX_FILE)?.with_max_line(MAX_LINE);
         let mut name = String::new();
         let mut tape: Vec<RecordedExchange> = Vec::new();
         let mut setting: Option<Arc<Setting>> = None;
-        loop {
-            let number = tape.len() + 1;
-            let wrong = |what: &str| {
-                let text = format!("line {number}: {what}");
-                io::Error::new(io::ErrorKind::InvalidData, text)
-            };
-            let Some(line) = lines.next()? else {
-                break;
-            };
-            let exchange: Exchange = serde_json::from_slice(line)
-                .map_err(|_| wrong("it is not an exchange with a model"))?;
+        let wrong = |number: usize, what: &str| {
+            let text = format!("line {number}: {what}");
+            io::Error::new(io::ErrorKind::InvalidData, text)
+        };
+        while let Some(line) = lines.next_line()? {
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let exchange = serde_json::from_slice::<Exchange>(line);
+            let wrong = |what: &str| wrong(lines.number(), what);
+            let exchange = exchange.map_err(|_| wrong("it is not an exchange with a model"))?;
             setting = exchange.setting.map(Arc::new).or(setting);
             let Some(setting) = &setting else {
                 return Err(wrong("the beginning of the recording is missing"));

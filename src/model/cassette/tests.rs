@@ -189,7 +189,6 @@ async fn refused_recordings_are_not_quoted() {
         "{\"model\": 4711, \"hunter2\": 1}",
         "{\"model\": \"m\", \"digest\": \"\", \"kept\": 0, \"messages\": [{\"role\": \"hunter2\"}]}",
         "[\"hunter2\"]",
-        "",
     ] {
         for (before, line) in [("", "line 1:"), (good.as_str(), "line 2:")] {
             std::fs::write(&path, format!("{before}{bad}\n")).unwrap();
@@ -221,7 +220,7 @@ async fn refused_recordings_are_not_quoted() {
 fn only_plain_files_of_bounded_size_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    std::fs::write(path("plain"), "").unwrap();
+    std::fs::write(path("plain"), "\n").unwrap();
     std::os::unix::fs::symlink(path("plain"), path("link")).unwrap();
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -241,12 +240,12 @@ fn only_plain_files_of_bounded_size_are_read() {
     sparse("one line", 65 << 20);
     assert_eq!(Replayer::open(&path("plain"), false).unwrap().left(), 0);
     for (name, why) in [
-        ("link", "a link"),
-        ("pipe", "not a plain file"),
-        ("large", "too large"),
-        ("one line", "too long"),
-        (".", "not a plain file"),
-        ("/dev/zero", "not a plain file"),
+        ("link", "a symbolic link"),
+        ("pipe", "a pipe"),
+        ("large", "the limit"),
+        ("one line", "line 1 has more than"),
+        (".", "a folder"),
+        ("/dev/zero", "a device"),
     ] {
         let error = Replayer::open(&path(name), false).unwrap_err().to_string();
         assert!(error.contains(why), "{name}: {error}");

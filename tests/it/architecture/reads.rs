@@ -25,12 +25,13 @@ const ALLOWED: [(&str, &[&str]); 7] = [
     ),
     (
         "readers with bounds of their own",
-        &["src/model/cassette/", "src/settings/layer.rs"],
+        &["src/model/cassette/recorder.rs", "src/settings/layer.rs"],
     ),
     (
         "the system's own files",
         &[
             "sandboxes/src/egress.rs",
+            "src/daemon/machine.rs",
             "src/daemon/telemetry/process.rs",
             "src/grading/mod.rs",
         ],
@@ -78,7 +79,7 @@ fn raw_reads(files: &[Source]) -> Vec<String> {
                 let before = line.split(*raw).next().unwrap_or_default();
                 line.contains(*raw) && !before.ends_with(char::is_alphanumeric)
             };
-            if RAW.iter().any(|raw| is_raw(&raw)) && !line.trim_start().starts_with("//") {
+            if RAW.iter().any(is_raw) && !line.trim_start().starts_with("//") {
                 wrong.push(format!("{}:{} {}", file.path, number + 1, line.trim()));
             }
         }
