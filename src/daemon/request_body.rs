@@ -12,6 +12,7 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use http_body_util::BodyExt as _;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -29,6 +30,10 @@ const LONG_ROUTES: [&str; 7] = [
     "/v1/github/webhook",
     "/mcp",
 ];
+
+/// Bytes of a body that is too large which are still read, so that its client sees the answer.
+const MAX_DISCARDED: u64 = 16 << 20;
+const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone)]
 pub struct BodyLimits {
@@ -59,25 +64,25 @@ impl Default for BodyLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 enum Refusal {
     #[error("the request has more bytes than this address takes")]
-    TooLarge,
+    Large,
     #[error("the request's body did not come in time")]
-    TooSlow,
+    Slow,
     #[error("the server is reading too many large requests")]
-    TooMany,
+    Overload,
 }
 
 impl Refusal {
     fn respond(self, max: usize) -> Response {
         let (status, hint) = match self {
-            Refusal::TooLarge => (
+            Refusal::Large => (
                 StatusCode::PAYLOAD_TOO_LARGE,
                 format!("send at most {max} bytes"),
             ),
-            Refusal::TooSlow => (
+            Refusal::Slow => (
                 StatusCode::REQUEST_TIMEOUT,
                 "send the whole request at once".to_owned(),
             ),
-            Refusal::TooMany => (
+            Refusal::Overload => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "try again in a while".to_owned(),
             ),
@@ -97,9 +102,12 @@ pub async fn limit(State(limits): State<BodyLimits>, request: Request, next: Nex
         Some(route) if LONG_ROUTES.contains(&route.as_str()) => LONGEST_REQUEST,
         _ => SHORT_REQUEST,
     };
-    // What is declared: nothing of it is read if it is too much.
-    if request.body().size_hint().lower() > max as u64 {
-        return Refusal::TooLarge.respond(max);
+    let declared = request.body().size_hint().lower();
+    if declared > max as u64 {
+        if declared <= MAX_DISCARDED {
+            discard(request.into_body()).await;
+        }
+        return Refusal::Large.respond(max);
     }
     let refusal = Arc::new(OnceLock::new());
     let request = request.map(|body| {
@@ -119,6 +127,14 @@ pub async fn limit(State(limits): State<BodyLimits>, request: Request, next: Nex
         Some(refusal) => refusal.respond(max),
         None => response,
     }
+}
+
+/// Reads a body without keeping it. A connection that is closed before its client has sent everything is reset, and the
+/// client may never see the answer.
+async fn discard(mut body: Body) {
+    let read = async { while let Some(Ok(_)) = body.frame().await {} };
+    // A client that is slower may miss the answer.
+    let _ = tokio::time::timeout(DISCARD_TIMEOUT, read).await;
 }
 
 struct LimitedBody {
@@ -153,10 +169,10 @@ impl LimitedBody {
             .as_mut()
             .reset(self.begun + self.limits.grace + due);
         if self.received > self.max {
-            return Err(Refusal::TooLarge);
+            return Err(Refusal::Large);
         }
         match more > 0 && held > self.limits.shared_bytes {
-            true => Err(Refusal::TooMany),
+            true => Err(Refusal::Overload),
             false => Ok(()),
         }
     }
@@ -190,7 +206,7 @@ impl HttpBody for LimitedBody {
             Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(error.into()))),
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Pending => match self.timeout.as_mut().poll(context) {
-                Poll::Ready(()) => self.refuse(Refusal::TooSlow),
+                Poll::Ready(()) => self.refuse(Refusal::Slow),
                 Poll::Pending => Poll::Pending,
             },
         }

@@ -72,10 +72,7 @@ fn what_is_not_signed_or_not_allowed_does_nothing() {
         refused.header("content-type"),
         Some("application/problem+json")
     );
-    assert_eq!(
-        refused.json()["hint"],
-        "a request has at most 4194304 bytes"
-    );
+    assert_eq!(refused.json()["hint"], "send at most 4194304 bytes");
     // Other addresses stay closed to other names of the host.
     let kind = ("content-type", "application/json");
     for path in [
