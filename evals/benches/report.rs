@@ -6,11 +6,12 @@
 #[path = "../src/report/sample.rs"]
 mod sample;
 
-use std::io::Write as _;
+use std::io::{BufReader, Write as _};
 use std::time::{Duration, Instant};
 
 use testwright_evals::report::{self, RunMetadata};
 use testwright_evals::result::results_file::{self, ResultsFile};
+use testwright_sandboxes::plain_file::Lines;
 
 const INSTANCES: usize = 449;
 const ROUNDS: usize = 9;
@@ -27,7 +28,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut reading, mut whole) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let start = Instant::now();
-        let results = ResultsFile::parse(&std::fs::read(folder.path().join(results_file::FILE))?);
+        let file = std::fs::File::open(folder.path().join(results_file::FILE))?;
+        let results = ResultsFile::read(&mut Lines::new(BufReader::new(file)))?;
         reading.push(start.elapsed());
         if results.by_name.len() != INSTANCES {
             return Err("not all results were read".into());

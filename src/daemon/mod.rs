@@ -34,6 +34,7 @@ mod request_body;
 mod retention;
 pub mod run_files;
 pub mod server;
+mod store_sink;
 mod telemetry;
 mod trajectory_lines;
 pub mod worker;

@@ -16,6 +16,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// The database is written no more often than this, however many ask.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
+/// When the database was written, and whether that failed.
+type DatabaseWrite = (Instant, Result<()>);
+
 #[derive(Clone)]
 pub struct Probes {
     pub store: Store,
@@ -23,8 +26,7 @@ pub struct Probes {
     pub stop: StopSignal,
     pub telemetry: Arc<Telemetry>,
     machine: Arc<Machine>,
-    /// When the database was last written, and what came of it.
-    written: Arc<Mutex<Option<(Instant, Result<()>)>>>,
+    last_write: Arc<Mutex<Option<DatabaseWrite>>>,
 }
 
 impl Probes {
@@ -39,7 +41,7 @@ impl Probes {
             stop,
             telemetry,
             machine,
-            written: Arc::default(),
+            last_write: Arc::default(),
         }
     }
 
@@ -56,7 +58,7 @@ impl Probes {
             return Err(Error::exhausted(shortage, "take work"));
         }
         in_time(self.store.check_migrations()).await?;
-        let mut written = self.written.lock().await;
+        let mut written = self.last_write.lock().await;
         match &*written {
             Some((at, result)) if at.elapsed() < WRITE_INTERVAL => result.clone(),
             _ => {

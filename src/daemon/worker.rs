@@ -1,7 +1,7 @@
 //! Works on what is queued; on runs each from the beginning, or from where its trajectory in the store ends.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -21,6 +21,7 @@ use super::queue::{Consumer, Ticket};
 use super::registry::WorkerRegistry;
 use super::request::RunRequest;
 use super::run_files::{RunFiles, build_log};
+use super::store_sink::{LastEvent, StoreSink};
 use super::telemetry::{RunObserver, Telemetry};
 use super::trajectory_lines::trajectory_lines;
 use crate::agent::{Outcome, Silent};
@@ -36,10 +37,9 @@ use crate::settings::Settings;
 use crate::setup::RepositoryLocation;
 use crate::stop_signal::{StopSignal, stopped};
 use crate::store::{
-    Attempt, AttemptResults, BatchBudget, RunId, RunStatus, Store, StoreQuota, StoredEvent,
-    StoredRun, WorkKind,
+    Attempt, AttemptResults, BatchBudget, RunId, RunStatus, Store, StoreQuota, StoredRun, WorkKind,
 };
-use crate::trajectory::{Event, EventSink, RunFolder};
+use crate::trajectory::{Event, RunFolder};
 
 /// How often is asked whether a run is to end.
 const CANCEL_POLL: Duration = Duration::from_secs(1);
@@ -296,7 +296,8 @@ impl Worker {
                 shortage: error.kind.shortage(),
                 log: error.log.clone(),
                 results: AttemptResults {
-                    record: Some(failure(error)),
+                    // In place of a record, in its shape.
+                    record: encode(&Outcome::of_error(error)).ok(),
                     ..AttemptResults::default()
                 },
             },
@@ -493,51 +494,7 @@ fn status(outcome: &Outcome) -> RunStatus {
     }
 }
 
-/// In place of a record, in its shape.
-fn failure(error: Error) -> String {
-    serde_json::to_string(&Outcome::of_error(error)).unwrap_or_default()
-}
-
 fn encode(value: &impl serde::Serialize) -> Result<String> {
     serde_json::to_string(value)
         .map_err(|error| Error::infrastructure("encode the record").cause(error))
-}
-
-struct StoreSink {
-    store: Store,
-    run: RunId,
-    attempt: i64,
-    changes: broadcast::Sender<RunId>,
-    runtime: Handle,
-    observer: Arc<RunObserver>,
-    last_event: LastEvent,
-}
-
-/// The event that ends a run. It waits for the run's record, and both are stored as one: a worker that dies in between has
-/// not ended the run, and the next one ends it with its record.
-type LastEvent = Arc<Mutex<Option<StoredEvent>>>;
-
-impl EventSink for StoreSink {
-    fn add(&self, number: u64, line: &str) -> Result<()> {
-        let stored = StoredEvent {
-            number: i64::try_from(number).unwrap_or(i64::MAX),
-            line: line.to_owned(),
-        };
-        let event = serde_json::from_str(line);
-        if matches!(event, Ok(Event::Ended { .. })) {
-            let mut last = self
-                .last_event
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
-            *last = Some(stored);
-            return Ok(());
-        }
-        let added = self.store.add_event(&self.run, self.attempt, stored);
-        let added = tokio::task::block_in_place(|| self.runtime.block_on(added));
-        let _ = self.changes.send(self.run.clone());
-        if let (Ok(()), Ok(event)) = (&added, event) {
-            self.observer.stored(&event);
-        }
-        added
-    }
 }

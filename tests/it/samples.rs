@@ -188,7 +188,7 @@ fn a_file_and_a_line_add_a_tool_an_approach_and_a_sandbox() {
         ", snippet or sample\n",
         "Where tools run: local, docker, landlock or sample\n",
         " counts lines and submits\n",
-        "  sample  as local\n",
+        "  sample    as local\n",
     ] {
         assert!(help.contains(line), "{line}{help}");
     }

@@ -1,9 +1,9 @@
 //! `sample`: counts the lines of a file. Added to a copy of the project as `tools/src/tools/sample.rs` by `tests/it/samples.rs`.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use crate::tool::{Answer, Context, Effect, Tool, ToolError};
+use crate::tool::{Context, Effect, Reply, Tool, ToolError};
 
 pub struct Sample;
 
@@ -14,15 +14,22 @@ pub struct Args {
     path: String,
 }
 
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Data {
+    lines: usize,
+}
+
 impl Tool for Sample {
     type Args = Args;
+    type Data = Data;
     const NAME: &'static str = "sample";
     const DESCRIPTION: &'static str = "Counts the lines of a file.";
     const EFFECT: Effect = Effect::Reads;
 
-    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Answer, ToolError> {
+    fn call(&self, context: &mut Context<'_>, args: Args) -> Result<Reply<Data>, ToolError> {
         let path = context.workspace.resolve_file(&args.path)?;
         let lines = context.workspace.read_text(&path)?.lines().count();
-        Ok(Answer::text(format!("{} has {lines} lines.", args.path)))
+        let text = format!("{} has {lines} lines.", args.path);
+        Ok(Reply::new(text, Data { lines }))
     }
 }

@@ -27,7 +27,7 @@ pub struct ReadMessage {
 pub struct Unreadable {
     /// `None` if the message has no ID that can be read.
     id: Option<RequestId>,
-    error: ErrorData,
+    error: Box<ErrorData>,
     /// Notifications are never answered, except by the status of HTTP.
     pub is_notification: bool,
 }
@@ -37,7 +37,7 @@ impl Unreadable {
         let text: String = text.chars().take(MAX_ERROR_LEN).collect();
         Unreadable {
             id: id.cloned(),
-            error: ErrorData::new(code, visible(&text).into_owned(), None),
+            error: Box::new(ErrorData::new(code, visible(&text).into_owned(), None)),
             is_notification: false,
         }
     }

@@ -113,13 +113,21 @@ async fn requests_without_end_from_the_toolbox_end_the_connection() {
             "serverInfo": {"name": "fake", "version": "0"},
         });
         let answer = json!({"jsonrpc": "2.0", "id": request["id"], "result": result});
-        let mut text = format!("{answer}\n");
+        answers
+            .write_all(format!("{answer}\n").as_bytes())
+            .await
+            .unwrap();
+        while let Ok(Some(line)) = requests.next_line().await {
+            if line.contains("tools/call") {
+                break;
+            }
+        }
+        let ping = json!({"jsonrpc": "2.0", "id": 7, "method": "ping"});
+        let text = format!("{ping}\n");
         while counted.fetch_add(1, Ordering::Relaxed) < 1_000_000 {
             if answers.write_all(text.as_bytes()).await.is_err() {
                 return;
             }
-            let ping = json!({"jsonrpc": "2.0", "id": 7, "method": "ping"});
-            text = format!("{ping}\n");
         }
     });
     let process = Process {

@@ -92,7 +92,11 @@ async fn write_all(store: &Store, queue: &Queue, round: usize) -> usize {
     let written = tokio::time::timeout(NO_WAIT, futures::future::join_all(writes)).await;
     let written = written.expect("a write waits for a lock");
     let failed: Vec<_> = written.iter().filter_map(|w| w.as_ref().err()).collect();
-    eprintln!("round {round}: {} failed, {:?}", failed.len(), failed.first());
+    eprintln!(
+        "round {round}: {} failed, {:?}",
+        failed.len(),
+        failed.first()
+    );
     failed.len()
 }
 

@@ -305,11 +305,8 @@ fn unreadable_bodies_are_refused_over_http() {
         let shown = String::from_utf8_lossy(&message[..message.len().min(200)]).into_owned();
         let answers: Vec<_> = match status {
             200 => (body.lines())
-                .filter_map(|line| {
-                    line.strip_prefix("data: ")?
-                        .starts_with('{')
-                        .then(|| &line[6..])
-                })
+                .filter_map(|line| line.strip_prefix("data: "))
+                .filter(|data| data.starts_with('{'))
                 .map(|data| summary(&serde_json::from_str(data).unwrap()))
                 .collect(),
             400 => {

@@ -2,12 +2,11 @@
 //! stays as it was: nothing can be read at that end, and a socket cannot be opened by a name, as a pipe can in `/proc`.
 
 use std::io::IoSliceMut;
-use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 
 use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, recvmsg};
+use nix::sys::socket::{MsgFlags, Shutdown, recvmsg, shutdown};
 
 use crate::tool::ToolError;
 
@@ -30,7 +29,7 @@ impl Report {
     pub fn new() -> Result<Self, ToolError> {
         let (reader, writer) = UnixStream::pair()?;
         reader.set_nonblocking(true)?;
-        writer.shutdown(Shutdown::Read)?;
+        shutdown(writer.as_raw_fd(), Shutdown::Read).map_err(std::io::Error::from)?;
         Ok(Report {
             reader,
             writer,

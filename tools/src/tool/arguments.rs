@@ -248,6 +248,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::tool::Reply;
 
     #[derive(Debug, Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields)]
@@ -267,10 +268,11 @@ mod tests {
 
     impl Tool for Probe {
         type Args = Args;
+        type Data = Value;
         const NAME: &'static str = "probe";
         const DESCRIPTION: &'static str = "Nothing.";
-        fn call(&self, _: &mut Context<'_>, _: Args) -> Result<Answer, ToolError> {
-            Ok(Answer::text(""))
+        fn call(&self, _: &mut Context<'_>, _: Args) -> Result<Reply<Value>, ToolError> {
+            Ok(Reply::new("", Value::Null))
         }
     }
 

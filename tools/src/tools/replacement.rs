@@ -146,9 +146,7 @@ mod tests {
         "class A:\n    def f(self):\n        return 1\n\n    def g(self):\n        return 1\n";
 
     fn replaced(text: &str, old: &str, new: &str, line: Option<usize>) -> Result<String, String> {
-        replace_text("a.py", text, old, new, line).map_err(|error| match error {
-            ToolError::Refused(text) | ToolError::Broken(text) => text,
-        })
+        replace_text("a.py", text, old, new, line).map_err(|error: ToolError| error.to_string())
     }
 
     #[test]

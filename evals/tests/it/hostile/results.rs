@@ -71,7 +71,7 @@ fn reports_show_what_is_there() {
     let unseen = UNSEEN.concat();
     let mut wrong = result();
     wrong["strict"]["reason"] = json!(format!("reason {unseen}"));
-    wrong["notes"] = json!([format!("note {unseen}"), "x".repeat(20 << 20)]);
+    wrong["notes"] = json!([format!("note {unseen}"), "x".repeat(12 << 20)]);
     wrong["differs"] = json!([format!("differs {unseen}")]);
     wrong["coverage_problem"] = json!(format!("problem {unseen}"));
     let mut failed = result();

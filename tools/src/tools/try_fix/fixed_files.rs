@@ -246,9 +246,7 @@ mod tests {
     fn fixed(edits: &[serde_json::Value]) -> Result<String, String> {
         let f = Fixture::new(&[("a.py", CODE.as_bytes())]);
         let mut files = FixedFiles::default();
-        let text = |error| match error {
-            ToolError::Refused(text) | ToolError::Broken(text) => text,
-        };
+        let text = |error: ToolError| error.to_string();
         for edit in edits {
             let mut edit = edit.clone();
             edit["path"] = "a.py".into();
