@@ -12,7 +12,7 @@ pub(super) fn limits(local: &LocalSecurity) -> [Promise; 4] {
     let monitored = match is_isolated {
         true => (
             Yes,
-            "monitored: a sandbox that takes more is ended, within about a second",
+            "monitored: a sandbox that takes more is ended within seconds, later with very many files",
         ),
         false => (No, "monitored in the folders of the sandbox alone"),
     };
